@@ -1,0 +1,5 @@
+"""Bodies: what carries mass. The recursion asks a body for its wrench and its inertia, whatever its kind."""
+
+from parflex.bodies.rigid import RigidBody
+
+__all__ = ["RigidBody"]

@@ -1,0 +1,285 @@
+"""Assembling a pose: Newton on the closures, leg by leg where it is hard, on the working mode that was asked for."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+
+from parflex.closure.loops import Closures, Loop
+from parflex.closure.targets import FrameTarget, Target
+from parflex.errors import UnreachableError
+from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import Pose
+from parflex.tree import Tree
+
+Array = np.ndarray
+CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
+STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
+
+
+class Rows(Protocol):
+    """A loop or a frame target."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+    def links(self, tree: Tree) -> list[int]: ...
+    def residual(self, at: Pose, length: float) -> Array: ...
+    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array: ...
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of the problem that stands alone: some rows and the rates that close them."""
+
+    name: str
+    rows: tuple[Rows, ...]
+    columns: Array
+
+
+class Assembler:
+    """Finds the positions of all coordinates from those that a target gives."""
+
+    def __init__(self, tree: Tree, closures: Closures, signs: dict[str, str]) -> None:
+        self.tree = tree
+        self.closures = closures
+        self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
+        self.kinds = {link.q.start: link.joint.kind for link in tree.links}
+
+    def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
+        """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
+        parts = self.parts(target, locked)
+        start = target.applied(q)
+        columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
+        rows = [row for part in parts for row in part.rows]
+        result, error = self.newton(start, columns, rows)
+        if error > CLOSED:
+            result, error = self.newton(*self._approach(target, q, columns, rows))
+        for part in parts:
+            ok = self._error(result, part.rows) <= CLOSED and self._in_mode(result, part, reference)
+            if not ok:
+                result = self._search(result, start, part, reference)
+        return result
+
+    def parts(self, target: Target, locked: frozenset[int]) -> list[Part]:
+        """Pieces that share no moving coordinate: with the platform given, the legs."""
+        tree = self.tree
+        held = target.fixed | locked
+        rows: list[Rows] = [*self.closures.loops, *target.frames]
+        sets = []
+        for row in rows:
+            sets.append({k for j in row.links(tree) for k in range(tree.links[j].v.start, tree.links[j].v.stop)} - held)
+        groups: list[tuple[list[int], set[int]]] = []
+        for index, columns in enumerate(sets):
+            touching = [group for group in groups if group[1] & columns]
+            merged = ([index], set(columns))
+            for group in touching:
+                merged = (group[0] + merged[0], group[1] | merged[1])
+                groups.remove(group)
+            groups.append(merged)
+        return [self._part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
+
+    def _part(self, rows: Sequence[Rows], columns: set[int]) -> Part:
+        tree = self.tree
+        legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
+        leg = legs.pop() if len(legs) == 1 else None
+        name = leg or ", ".join(row.name for row in rows if isinstance(row, Loop)) or "the robot"
+        return Part(name, tuple(rows), np.array(sorted(columns), dtype=int))
+
+    def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
+        """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
+        tree, L = self.tree, self.tree.length
+        at = pose(tree, q)
+        r = _stack(row.residual(at, L) for row in rows) / L
+        error, polish = _largest(r), 0
+        if not len(columns):
+            return q, error
+        units = tree.rate_units[columns] / L
+        scale = np.concatenate([self._row_scale(row) for row in rows]) if rows else np.zeros(0)
+        for _ in range(steps):
+            if error <= CLOSED:
+                polish += 1
+                if polish > 3 or error < 1e-15:
+                    break
+            links = jacobians(tree, at)
+            J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * units
+            step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
+            longest = _largest(step)
+            step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
+            for _ in range(12):
+                increment = np.zeros(tree.n)
+                increment[columns] = step * tree.rate_units[columns]
+                trial = tree.moved(q, increment)
+                trial_at = pose(tree, trial)
+                trial_r = _stack(row.residual(trial_at, L) for row in rows) / L
+                if trial_r @ trial_r < r @ r:
+                    break
+                step = step / 3
+            else:
+                break
+            q, at, r, error = trial, trial_at, trial_r, _largest(trial_r)
+        return q, error
+
+    def _row_scale(self, row: Rows) -> Array:
+        """Makes the rows of a Jacobian those of its residual: metres, angles times the length; then by length."""
+        sliding = len(row.translations) if isinstance(row, Loop) else len(row.position)  # type: ignore[attr-defined]
+        turning = row.size - sliding
+        return np.r_[np.ones(row.size - turning), np.full(turning, self.tree.length)]
+
+    def _error(self, q: Array, rows: Sequence[Rows]) -> float:
+        at = pose(self.tree, q)
+        return _largest(_stack(row.residual(at, self.tree.length) for row in rows)) / self.tree.length
+
+    def _approach(
+        self, target: Target, q: Array, columns: Array, rows: list[Rows], steps: int = 10
+    ) -> tuple[Array, Array, list[Rows]]:
+        """Go to the target in small steps; ends at the last good step, ready for a last try."""
+        origin, at = q, pose(self.tree, q)
+        goal = target.applied(q)
+        for share in np.linspace(1 / steps, 1, steps):
+            moved = self._between(origin, goal, q, target, float(share))
+            near = [row.between(at, float(share)) if isinstance(row, FrameTarget) else row for row in rows]
+            moved, error = self.newton(moved, columns, near, 30)
+            if error > CLOSED:
+                break
+            q = moved
+        return target.applied(q), columns, rows
+
+    def _between(self, origin: Array, goal: Array, q: Array, target: Target, share: float) -> Array:
+        result = q.copy()
+        for index in target.values:
+            result[index] = origin[index] + share * (goal[index] - origin[index])
+        for link in self.tree.links:
+            if link.joint.kind in ("spherical", "free"):
+                quaternion = slice(link.q.stop - 4, link.q.stop)
+                result[quaternion] /= np.linalg.norm(result[quaternion])
+        return result
+
+    # -- working modes ---------------------------------------------------------------------------------
+
+    def _in_mode(self, q: Array, part: Part, reference: Array | None) -> bool:
+        """Signs that were asked for; else the side of the leg's own singularity on which the reference is."""
+        asked = [index for index in self._positions(part) if index in self.signs]
+        if asked:
+            return all(self._sign(q, index) == self.signs[index] for index in asked)
+        if reference is None:
+            return True
+        here, there = self._side(q, part, reference), self._side(reference, part, reference)
+        return here == 0 or there == 0 or here == there
+
+    def _sign(self, q: Array, index: int) -> str:
+        value = np.sin(q[index]) if self.kinds[index] == "revolute" else q[index]
+        return "+" if value >= 0 else "-"
+
+    def _positions(self, part: Part) -> list[int]:
+        links = [self.tree.links[j] for j in sorted({self.tree.link_of_rate[k] for k in part.columns})]
+        return [index for link in links for index in range(link.q.start, link.q.stop)]
+
+    def _side(self, q: Array, part: Part, reference: Array) -> int:
+        """Sign of the determinant of the part's own block, on the rows that are best at the reference."""
+        J = self._block(q, part)
+        if J.shape[1] > J.shape[0] or not J.size:
+            return 0
+        best = self._block(reference, part)
+        _, R, order = scipy.linalg.qr(best.T, mode="economic", pivoting=True)
+        if abs(R[-1, -1] if R.shape[0] == R.shape[1] else R[J.shape[1] - 1, J.shape[1] - 1]) < 1e-6 * abs(R[0, 0]):
+            return 0
+        return int(np.sign(np.linalg.det(J[np.sort(order[: J.shape[1]])])))
+
+    def _block(self, q: Array, part: Part) -> Array:
+        at = pose(self.tree, q)
+        links = jacobians(self.tree, at)
+        units = self.tree.rate_units[part.columns] / self.tree.length
+        blocks = [row.jacobian(self.tree, at, links)[:, part.columns] * self._row_scale(row)[:, None] for row in part.rows]
+        return np.concatenate(blocks) * units
+
+    # -- many starts -----------------------------------------------------------------------------------
+
+    def solutions(self, q: Array, part: Part) -> list[Array]:
+        """All positions that close the part, found from starts spread over its joints."""
+        found: list[Array] = []
+        indices = self._positions(part)
+        for start in self._starts(q, part):
+            result, error = self.newton(start, part.columns, part.rows, 40)
+            if error <= CLOSED and not any(self._distance(result, other, indices) < 1e-6 for other in found):
+                found.append(result)
+        return found
+
+    def _starts(self, q: Array, part: Part) -> Iterator[Array]:
+        tree = self.tree
+        joints = [tree.links[j] for j in sorted({tree.link_of_rate[k] for k in part.columns})]
+        single = [link for link in joints if link.joint.kind in ("revolute", "prismatic")]
+        turning = [link for link in single if link.joint.kind == "revolute"]
+        count = 4 if len(turning) <= 3 else 2
+        rng = np.random.default_rng(0)  # the same starts every time
+        yield q
+        for turns in itertools.islice(itertools.product(range(count), repeat=len(turning)), 1, 96):
+            start = q.copy()
+            for link, turn in zip(turning, turns, strict=True):
+                start[link.q] += turn * 2 * np.pi / count + rng.uniform(-0.3, 0.3)
+            yield start
+
+    def _distance(self, q: Array, other: Array, indices: Sequence[int]) -> float:
+        difference = np.array([q[i] - other[i] for i in indices])
+        turning = np.array([self.kinds.get(i) == "revolute" for i in indices])
+        wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / self.tree.length)
+        return _largest(wrapped)
+
+    def _search(self, q: Array, start: Array, part: Part, reference: Array | None) -> Array:
+        """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
+        found = self.solutions(start, part)
+        fitting = [result for result in found if self._in_mode(result, part, reference)]
+        indices = self._positions(part)
+        if fitting:
+            best = min(fitting, key=lambda result: self._distance(result, start, indices))
+            result = q.copy()
+            result[indices] = best[indices]
+            for index in indices:  # the turn nearest to the start
+                if self.kinds.get(index) == "revolute":
+                    result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
+            return result
+        if found:
+            raise UnreachableError(
+                f"{part.name} reaches this pose only in another working mode",
+                key="pose",
+                value=part.name,
+                hint="name that mode with --working-mode, or choose another pose",
+            )
+        gap = self._gap(start, part)
+        raise UnreachableError(
+            f"the pose cannot be reached: {part.name} misses it by {gap:.4g} m",
+            key="pose",
+            value=part.name,
+            hint="choose a pose inside the workspace or another working mode",
+        )
+
+    def _gap(self, q: Array, part: Part) -> float:
+        """Smallest distance by which the part stays open."""
+        tree, L = self.tree, self.tree.length
+
+        def residual(step: Array) -> Array:
+            increment = np.zeros(tree.n)
+            increment[part.columns] = step * tree.rate_units[part.columns]
+            at = pose(tree, tree.moved(q, increment))
+            return _stack(row.residual(at, L) for row in part.rows)
+
+        if not len(part.columns):
+            return float(np.linalg.norm(residual(np.zeros(0))))
+        starts = [np.zeros(len(part.columns)), *np.random.default_rng(1).uniform(-2, 2, (4, len(part.columns)))]
+        return min(float(np.linalg.norm(scipy.optimize.least_squares(residual, x0).fun)) for x0 in starts)
+
+
+def _stack(parts: Iterator[Array] | Sequence[Array]) -> Array:
+    rows = list(parts)
+    return np.concatenate(rows) if rows else np.zeros(0)
+
+
+def _largest(values: Array) -> float:
+    return float(np.abs(values).max()) if len(values) else 0.0

@@ -1,0 +1,232 @@
+"""Loop equations between two places: residual, rows of velocity and bias of acceleration.
+
+All vectors are in the axes of the first place. A translation row holds `n . rho`, a rotation row `n . (w2 - w1)`,
+`n` fixed in the first place; the universal row has n = u2 x u1, fixed in neither.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parflex.description import schema
+from parflex.errors import RobotFileError
+from parflex.recursion.kinematics import Motion, Pose, place_jacobian
+from parflex.spatial import cross, hat, vector_from_rotation
+from parflex.tree import Place, Tree
+
+Array = np.ndarray
+E3 = np.eye(3)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One closure: the places it ties, directions of its translation and rotation rows, and how it turns."""
+
+    name: str
+    kind: str
+    first: Place
+    second: Place
+    translations: Array = field(repr=False)  # rows n
+    rotations: Array = field(repr=False)  # rows n; the universal row is not in here
+    turning: str = "free"  # free | about-axis | none | universal
+    u1: Array = field(default_factory=lambda: E3[2], repr=False)
+    u2: Array = field(default_factory=lambda: E3[2], repr=False)
+
+    @property
+    def row_names(self) -> list[str]:
+        """What each row holds, for people."""
+        names = [f"translation {_direction(n)}" for n in self.translations]
+        names += [f"rotation {_direction(n)}" for n in self.rotations]
+        return names + (["rotation normal to the cross"] if self.turning == "universal" else [])
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return len(self.translations) + len(self.rotations) + (self.turning == "universal")
+
+    def links(self, tree: Tree) -> list[int]:
+        """Links whose joints move one end against the other."""
+        return sorted(set(tree.path(self.first.link)) ^ set(tree.path(self.second.link)))
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """How far the loop is from closed, in metres; angles are multiplied by `length`."""
+        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
+        parts = [self.translations @ (R1.T @ (P2 - P1))]
+        turn = R1.T @ R2
+        if self.turning == "about-axis":
+            parts.append(length * self.rotations @ _tilt(self.u1, turn @ self.u2))
+        elif self.turning == "none":
+            parts.append(length * self.rotations @ vector_from_rotation(turn))
+        elif self.turning == "universal":
+            parts.append(np.array([length * self.u1 @ (turn @ self.u2)]))
+        return np.concatenate(parts)
+
+    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+        """Rows J with J qd = 0."""
+        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
+        turn, rho = R1.T @ R2, R1.T @ (P2 - P1)
+        v1, w1 = place_jacobian(tree, links, self.first)
+        v2, w2 = place_jacobian(tree, links, self.second)
+        relative_w = turn @ w2 - w1
+        rows = [self.translations @ (turn @ v2 - v1 + hat(rho) @ w1), self.rotations @ relative_w]
+        if self.turning == "universal":
+            rows.append((cross(turn @ self.u2, self.u1) @ relative_w)[None, :])
+        return np.concatenate(rows)
+
+    def bias(self, at: Pose, moving: Motion) -> Array:
+        """What J qdd must cancel: the accelerations of the rows in a motion."""
+        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
+        turn, rho = R1.T @ R2, R1.T @ (P2 - P1)
+        v1, w1, a1, al1 = moving.of(self.first)
+        v2, w2, a2, al2 = (turn @ part for part in moving.of(self.second))
+        rel = v2 - v1 - cross(w1, rho)
+        point = a2 - a1 - cross(al1, rho) - cross(w1, cross(w1, rho)) - 2 * cross(w1, rel)
+        parts: list[Any] = [self.translations @ point, self.rotations @ (al2 - al1 - cross(w1, w2 - w1))]
+        if self.turning == "universal":
+            u1, u2 = self.u1, turn @ self.u2
+            slope = cross(cross(w2, u2), u1) + cross(u2, cross(w1, u1))
+            parts.append(np.array([cross(u2, u1) @ (al2 - al1) + slope @ (w2 - w1)]))
+        return np.concatenate(parts)
+
+    def wrench(self, at: Pose, multipliers: Array) -> tuple[Array, Array]:
+        """Force and moment of the first place on the second, at the origin of the second, in axes of the first."""
+        count = len(self.translations)
+        force = self.translations.T @ multipliers[:count]
+        moment = self.rotations.T @ multipliers[count : count + len(self.rotations)]
+        if self.turning == "universal":
+            (R1, _), (R2, _) = at.of(self.first), at.of(self.second)
+            moment = moment + cross(R1.T @ R2 @ self.u2, self.u1) * multipliers[-1]
+        return force, moment
+
+
+def _direction(n: Array) -> str:
+    for letter, unit in zip("xyz", E3, strict=True):
+        if np.allclose(np.abs(n), unit, atol=1e-9):
+            return letter
+    return "(" + ", ".join(f"{value:.3g}" for value in n) + ")"
+
+
+def _tilt(u1: Array, u2: Array) -> Array:
+    """The rotation vector that takes u1 to u2 the short way."""
+    normal = cross(u1, u2)
+    sine, cosine = float(np.linalg.norm(normal)), float(u1 @ u2)
+    if sine < 1e-12:
+        return normal if cosine > 0 else np.pi * _normals(u1)[0]
+    return normal * (np.arctan2(sine, cosine) / sine)
+
+
+def _normals(u: Array) -> Array:
+    """Two unit vectors at right angles to u and to each other; axes of the frame where possible."""
+    first = E3[int(np.argmin(np.abs(u)))]
+    first = first - u * (u @ first)
+    first = first / np.linalg.norm(first)
+    return np.array([first, cross(u, first)])
+
+
+def build_loop(closure: schema.Closure, tree: Tree) -> Loop:
+    """The loop equations of one closure of the file."""
+    first, second = (tree.places[name] for name in closure.between)
+    u1 = np.array(closure.axis) / np.linalg.norm(closure.axis)
+    u2 = np.array(closure.axis_2 or closure.axis)
+    u2 = u2 / np.linalg.norm(u2)
+    name = closure.name or "~".join(closure.between)
+    none = np.zeros((0, 3))
+    if tree.planar:
+        translations, rotations, turning = _planar_rows(closure, tree, first, u1, name)
+        return Loop(name, closure.joint, first, second, translations, rotations, turning, u1, u2)
+    translations, rotations, turning = {
+        "spherical": (E3, none, "free"),
+        "revolute": (E3, _normals(u1), "about-axis"),
+        "universal": (E3, none, "universal"),
+        "cylindrical": (_normals(u1), _normals(u1), "about-axis"),
+        "prismatic": (_normals(u1), E3, "none"),
+        "planar": (u1[None, :], _normals(u1), "about-axis"),
+        "point-on-plane": (u1[None, :], none, "free"),
+        "point-on-line": (_normals(u1), none, "free"),
+        "welded": (E3, E3, "none"),
+    }[closure.joint]
+    return Loop(name, closure.joint, first, second, translations, rotations, turning, u1, u2)
+
+
+def _planar_rows(
+    closure: schema.Closure, tree: Tree, first: Place, u1: Array, name: str
+) -> tuple[Array, Array, str]:
+    """Rows of a closure in the plane: two directions in it and its normal, as the first place sees them."""
+    at = neutral_rotation(tree, first)
+    normal = at.T @ E3[2]
+    in_plane = np.array([at.T @ E3[0], at.T @ E3[1]])
+    none = np.zeros((0, 3))
+    if closure.joint == "revolute":
+        return in_plane, none, "free"
+    if closure.joint == "welded":
+        return in_plane, normal[None, :], "none"
+    if abs(normal @ u1) > 1e-9:
+        raise RobotFileError(
+            "the axis leaves the plane",
+            key=f"closure '{name}': axis",
+            value=list(closure.axis),
+            hint='give an axis that lies in the plane, like "x"',
+        )
+    across = cross(normal, u1)[None, :]
+    if closure.joint == "prismatic":
+        return across, normal[None, :], "none"
+    return (u1[None, :] if closure.joint == "point-on-plane" else across), none, "free"
+
+
+def neutral_rotation(tree: Tree, place: Place) -> Array:
+    """World rotation of a place with all joints at zero."""
+    rotation = place.rotation
+    for link in tree.path(place.link):
+        rotation = tree.links[link].rotation @ rotation
+    return rotation
+
+
+@dataclass(frozen=True)
+class Closures:
+    """All loops of a robot, their rows one below the other."""
+
+    tree: Tree
+    loops: tuple[Loop, ...]
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        return sum(loop.size for loop in self.loops)
+
+    @property
+    def row_names(self) -> list[str]:
+        """Name of each row: closure and direction."""
+        return [f"{loop.name}: {row}" for loop in self.loops for row in loop.row_names]
+
+    def slices(self) -> list[slice]:
+        """The rows of each loop."""
+        ends = np.cumsum([0, *(loop.size for loop in self.loops)])
+        return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+
+    def residual(self, at: Pose) -> Array:
+        """How far the loops are from closed, in metres."""
+        parts = [loop.residual(at, self.tree.length) for loop in self.loops]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def jacobian(self, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+        """J_tot: rows of all loops."""
+        parts = [loop.jacobian(self.tree, at, links) for loop in self.loops]
+        return np.concatenate(parts) if parts else np.zeros((0, self.tree.n))
+
+    def row_units(self) -> Array:
+        """1 for a translation row, the typical length for a rotation row: rows times it are in metres."""
+        units = [np.r_[np.ones(len(loop.translations)), np.full(loop.size - len(loop.translations), self.tree.length)] for loop in self.loops]
+        return np.concatenate(units) if units else np.zeros(0)
+
+    def bias(self, at: Pose, moving: Motion) -> Array:
+        """b_star: what J_tot qdd must cancel."""
+        parts = [loop.bias(at, moving) for loop in self.loops]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def build_closures(robot: schema.RobotFile, tree: Tree) -> Closures:
+    """The loop equations of a robot."""
+    return Closures(tree, tuple(build_loop(closure, tree) for closure in robot.closure))

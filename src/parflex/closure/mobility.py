@@ -1,0 +1,124 @@
+"""How a closed mechanism can move: rank of the closure rows, redundant rows, independent coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from parflex.closure.loops import Closures
+from parflex.errors import SingularError
+from parflex.recursion import jacobians, pose
+
+Array = np.ndarray
+RANK_TOLERANCE = 1e-7  # singular values of regular poses are above 1e-4, those of repeated rows below 1e-12
+SINGULAR = 1e9
+
+
+def scaled_jacobian(closures: Closures, q: Array) -> Array:
+    """J_tot without units: rotation rows and sliding rates measured with the typical length."""
+    tree = closures.tree
+    at = pose(tree, q)
+    return scale(closures, closures.jacobian(at, jacobians(tree, at)))
+
+
+def scale(closures: Closures, J: Array) -> Array:
+    """Rows in metres, rates as turns, divided by the typical length."""
+    return closures.row_units()[:, None] * J * (closures.tree.rate_units / closures.tree.length)[None, :]
+
+
+def rank(matrix: Array, tolerance: float = RANK_TOLERANCE) -> int:
+    """Number of singular values that are not zero."""
+    if 0 in matrix.shape:
+        return 0
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return int(np.sum(values > tolerance * max(values[0], 1e-300)))
+
+
+def condition(matrix: Array, size: int | None = None) -> float:
+    """Ratio of the largest to the last (or `size`-th) singular value; infinity for a singular matrix."""
+    if 0 in matrix.shape:
+        return 1.0
+    values = np.linalg.svd(matrix, compute_uv=False)
+    last = values[(size or min(matrix.shape)) - 1]
+    return float(values[0] / last) if last > 0 else float("inf")
+
+
+def redundant_rows(J: Array, generic_rank: int) -> list[int]:
+    """Rows that repeat rows before them."""
+    kept: list[Array] = []
+    redundant = []
+    for index, row in enumerate(J):
+        rest = row.copy()
+        for _ in range(2):  # twice is enough for orthogonality to rounding
+            for direction in kept:
+                rest = rest - direction * (direction @ rest)
+        size = np.linalg.norm(rest)
+        if len(kept) < generic_rank and size > RANK_TOLERANCE * max(np.linalg.norm(row), 1e-300):
+            kept.append(rest / size)
+        else:
+            redundant.append(index)
+    return redundant
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Which rows are used and which of the free columns depend on the others."""
+
+    rows: Array
+    dependent: Array
+    independent: Array
+
+
+def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array) -> Partition:
+    """Rows and columns of a well-conditioned square block of the scaled `J`.
+
+    Rows first, then columns, both by pivoting; `weights` says which columns had better depend on others, so that the choice is
+    the natural one (joints of the legs before the platform) unless that is ten times worse.
+    """
+    if generic_rank == 0:
+        return Partition(np.zeros(0, int), np.zeros(0, int), free)
+    block = J[:, free]
+    _, _, row_order = scipy.linalg.qr(block.T, mode="economic", pivoting=True)
+    rows = np.sort(row_order[:generic_rank])
+    _, R, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)
+    dependent = np.sort(free[column_order[:generic_rank]])
+    worst = condition(block[rows], generic_rank)
+    if worst > SINGULAR:
+        raise SingularError(
+            f"the closures are singular at this pose (condition number {worst:.1e}): the mechanism can change its kind of motion here",
+            key="pose",
+            hint="move away from this pose",
+        )
+    independent = np.array([k for k in free if k not in set(dependent)], dtype=int)
+    return Partition(rows, dependent, independent)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """qd_tot = J qd and qdd_tot = J qdd + b for a pose: dependent rates follow from the independent ones."""
+
+    J: Array
+    partition: Partition
+    closure_jacobian: Array
+
+    def bias(self, b_star: Array) -> Array:
+        """b: accelerations of all coordinates when the independent ones have none."""
+        part = self.partition
+        b = np.zeros(self.J.shape[0])
+        if len(part.dependent):
+            block = self.closure_jacobian[np.ix_(part.rows, part.dependent)]
+            b[part.dependent] = -np.linalg.solve(block, b_star[part.rows])
+        return b
+
+
+def reduce(closures: Closures, J_tot: Array, partition: Partition) -> Reduction:
+    """Solve the closure rows for the dependent rates."""
+    part = partition
+    J = np.zeros((closures.tree.n, len(part.independent)))
+    J[part.independent, np.arange(len(part.independent))] = 1.0
+    if len(part.dependent):
+        block = J_tot[np.ix_(part.rows, part.dependent)]
+        J[part.dependent] = -np.linalg.solve(block, J_tot[np.ix_(part.rows, part.independent)])
+    return Reduction(J, part, J_tot)

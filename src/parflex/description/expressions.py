@@ -1,0 +1,106 @@
+"""Arithmetic in robot files: a small reader over Python's grammar that knows numbers, names and a few functions.
+
+Nothing is ever executed: the text is parsed to a syntax tree, and only the node kinds listed here are walked, in floating
+point, so that no expression can take long (`9**9**9**9` overflows at once).
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+
+from parflex.errors import RobotFileError, did_you_mean
+
+MAX_LENGTH = 300
+FUNCTIONS: dict[str, Callable[..., float]] = {
+    "sqrt": math.sqrt,
+    "sin": math.sin,
+    "cos": math.cos,
+    "tan": math.tan,
+    "asin": math.asin,
+    "acos": math.acos,
+    "atan": math.atan,
+    "atan2": math.atan2,
+    "abs": abs,
+}
+NAMES: dict[str, float] = {"pi": math.pi, "deg": math.pi / 180}
+
+
+def evaluate(text: str, constants: Mapping[str, float]) -> float:
+    """The value of an arithmetic expression; anything else is an error that says what was found."""
+    if len(text) > MAX_LENGTH:
+        raise RobotFileError(
+            f"the expression has {len(text)} characters, at most {MAX_LENGTH} are read",
+            value=text[:40] + "...",
+            hint="split it with [constants]",
+        )
+    try:
+        tree = ast.parse(text.strip(), mode="eval")
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise RobotFileError(
+            f"'{text}' is not an arithmetic expression",
+            value=text,
+            hint="write numbers, names of constants, + - * / ** and functions like sqrt(2)",
+        ) from None
+    try:
+        value = _walk(tree.body, text, constants)
+    except (ZeroDivisionError, OverflowError, ValueError):
+        value = math.nan
+    except RecursionError:
+        raise RobotFileError("the expression is nested too deeply", value=text, hint="simplify it") from None
+    if isinstance(value, complex) or not math.isfinite(value):
+        raise RobotFileError(
+            f"'{text}' has no finite real value", value=text, hint="check for a division by zero or an overflow"
+        )
+    return float(value)
+
+
+def _walk(node: ast.expr, text: str, constants: Mapping[str, float]) -> float:
+    match node:
+        case ast.Constant(value=bool()):
+            pass
+        case ast.Constant(value=int() | float() as number):
+            return float(number)
+        case ast.UnaryOp(op=ast.USub() | ast.UAdd() as sign, operand=operand):
+            value = _walk(operand, text, constants)
+            return -value if isinstance(sign, ast.USub) else value
+        case ast.BinOp(left=left, op=operator, right=right):
+            return _binary(operator, _walk(left, text, constants), _walk(right, text, constants), text)
+        case ast.Name(id=name):
+            known = {**NAMES, **constants}
+            if name not in known:
+                raise RobotFileError(
+                    f"'{name}' in '{text}' is not a known name", value=text, hint=did_you_mean(name, known)
+                )
+            return known[name]
+        case ast.Call(func=ast.Name(id=name), args=arguments, keywords=[]) if name in FUNCTIONS:
+            values = [_walk(argument, text, constants) for argument in arguments]
+            try:
+                return FUNCTIONS[name](*values)
+            except TypeError:
+                raise RobotFileError(
+                    f"'{name}' in '{text}' takes another number of arguments", value=text, hint="check the brackets"
+                ) from None
+    raise RobotFileError(
+        f"'{text}' is more than arithmetic ({type(node).__name__})",
+        value=text,
+        hint="allowed are numbers, constants, + - * / ** and " + ", ".join(FUNCTIONS),
+    )
+
+
+def _binary(operator: ast.operator, left: float, right: float, text: str) -> float:
+    match operator:
+        case ast.Add():
+            return left + right
+        case ast.Sub():
+            return left - right
+        case ast.Mult():
+            return left * right
+        case ast.Div():
+            return left / right
+        case ast.Pow():
+            return left**right
+    raise RobotFileError(
+        f"'{text}' uses an operator that is not allowed", value=text, hint="allowed are + - * / **"
+    )

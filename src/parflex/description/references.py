@@ -1,0 +1,156 @@
+"""Names in a robot file must exist, be unique and form a tree; joints must be able to do what is asked of them."""
+
+from __future__ import annotations
+
+from parflex.description import schema
+from parflex.errors import RobotFileError, did_you_mean
+
+AXES = {"fixed": 0, "revolute": 1, "prismatic": 1, "universal": 2, "cylindrical": 2, "spherical": 3, "free": 6}
+PLANAR_JOINTS = ("fixed", "revolute", "prismatic", "free")
+PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-on-line")
+
+
+def check_references(robot: schema.RobotFile) -> None:
+    """Raise at the first name or joint that does not fit the rest of the file."""
+    places = _unique_places(robot)
+    parents = {frame.name: frame.parent for frame in robot.frame} | {point.name: point.frame for point in robot.point}
+    for name, parent in parents.items():
+        if parent not in places:
+            key = f"frame '{name}': parent" if any(f.name == name for f in robot.frame) else f"point '{name}': frame"
+            raise RobotFileError(
+                f"there is no frame '{parent}'", key=key, value=parent, hint=did_you_mean(parent, places)
+            )
+    _no_cycle(parents)
+    for frame in robot.frame:
+        _check_frame(frame, robot.motion)
+    if robot.end_effector is not None and robot.end_effector not in places:
+        raise RobotFileError(
+            f"there is no frame '{robot.end_effector}'",
+            key="end_effector",
+            value=robot.end_effector,
+            hint=did_you_mean(robot.end_effector, places),
+        )
+    _check_closures(robot, places)
+    _check_modes(robot)
+    if not robot.frame and robot.platform is None:
+        raise RobotFileError("the robot has no frame", key="frame", hint="add [[frame]] tables")
+
+
+def _unique_places(robot: schema.RobotFile) -> list[str]:
+    places = ["base"]
+    if robot.platform is not None:
+        places.append(robot.platform.name)
+    places += [frame.name for frame in robot.frame] + [point.name for point in robot.point]
+    seen: set[str] = set()
+    for name in places:
+        if name in seen:
+            mend = "'base' is the ground; choose another name" if name == "base" else "rename one of them"
+            raise RobotFileError(f"the name '{name}' is used twice", key=f"frame '{name}'", value=name, hint=mend)
+        seen.add(name)
+    return places
+
+
+def _no_cycle(parents: dict[str, str]) -> None:
+    safe: set[str] = set()
+    for start in parents:
+        path: list[str] = []
+        name = start
+        while name in parents and name not in safe:
+            if name in path:
+                loop = " -> ".join([*path[path.index(name) :], name])
+                raise RobotFileError(
+                    f"the frames carry each other in a circle: {loop}",
+                    key=f"frame '{name}': parent",
+                    value=parents[name],
+                    hint="mount one of them on 'base' and close the loop with [[closure]]",
+                )
+            path.append(name)
+            name = parents[name]
+        safe.update(path)
+
+
+def _check_frame(frame: schema.Frame, motion: str) -> None:
+    key = f"frame '{frame.name}'"
+    axes = AXES[frame.joint]
+    if motion == "planar":
+        if frame.joint not in PLANAR_JOINTS:
+            raise RobotFileError(
+                f"a {frame.joint} joint leaves the plane",
+                key=f"{key}: joint",
+                value=frame.joint,
+                hint="use " + ", ".join(PLANAR_JOINTS) + ' or motion = "spatial"',
+            )
+        axes = 3 if frame.joint == "free" else axes
+    flags = frame.actuated if isinstance(frame.actuated, tuple) else (frame.actuated,)
+    if any(flags) and axes == 0:
+        raise RobotFileError("a fixed joint cannot be actuated", key=f"{key}: actuated", hint="give it a joint")
+    if isinstance(frame.actuated, tuple) and len(frame.actuated) != axes:
+        raise RobotFileError(
+            f"{len(frame.actuated)} marks for {axes} axes", key=f"{key}: actuated", hint="give one for each axis"
+        )
+    if frame.locked and any(flags):
+        raise RobotFileError("the joint is both actuated and locked", key=f"{key}: locked", hint="keep one of them")
+    allowed = {0: (0,), 6: (0, 3, 6, 7), 3: (0, 3, 4)}.get(axes, (0, 1, axes)) if axes != 1 else (0, 1)
+    if len(frame.start) not in allowed:
+        raise RobotFileError(
+            f"{len(frame.start)} start values for a {frame.joint} joint", key=f"{key}: start", hint=f"give {allowed[-1]}"
+        )
+    terms = frame.motor_inertia or frame.damper or frame.spring or frame.friction != schema.Friction()
+    terms = terms or frame.inertia.IA or frame.inertia.FV or frame.inertia.FS
+    if terms and axes != 1:
+        raise RobotFileError(
+            f"motor, friction, spring and damper need a joint with one axis, not a {frame.joint} one",
+            key=key,
+            hint="write the joint as several revolute or prismatic frames",
+        )
+    if frame.limits and axes != 1:
+        raise RobotFileError(f"limits need a joint with one axis, not a {frame.joint} one", key=f"{key}: limits", hint="drop them")
+
+
+def _check_closures(robot: schema.RobotFile, places: list[str]) -> None:
+    names: set[str] = set()
+    for closure in robot.closure:
+        name = closure.name or "~".join(closure.between)
+        key = f"closure '{name}'"
+        if name in names:
+            raise RobotFileError(f"the closure '{name}' is there twice", key=key, value=name, hint="give it a name")
+        names.add(name)
+        for end in closure.between:
+            if end not in places:
+                raise RobotFileError(
+                    f"there is no frame '{end}'", key=f"{key}: between", value=end, hint=did_you_mean(end, places)
+                )
+        if closure.between[0] == closure.between[1]:
+            raise RobotFileError("a frame cannot be closed on itself", key=f"{key}: between", hint="name two frames")
+        if robot.motion == "planar" and closure.joint not in PLANAR_CLOSURES:
+            raise RobotFileError(
+                f"a {closure.joint} closure leaves the plane",
+                key=f"{key}: joint",
+                value=closure.joint,
+                hint="use " + ", ".join(PLANAR_CLOSURES),
+            )
+
+
+def _check_modes(robot: schema.RobotFile) -> None:
+    axes = {frame.name: AXES[frame.joint] for frame in robot.frame}
+    joints = [name for name, count in axes.items() if count]
+    single = [name for name, count in axes.items() if count == 1]
+    for mode, table in robot.working_modes.items():
+        for part, names in (("start", table.start), ("signs", table.signs)):
+            for name in names:
+                if name not in single:
+                    raise RobotFileError(
+                        f"there is no joint '{name}' with one axis",
+                        key=f"working_modes.{mode}.{part}",
+                        value=name,
+                        hint=did_you_mean(name, single),
+                    )
+    for choice, actuation in robot.actuation.items():
+        for name in (*actuation.actuated, *actuation.locked):
+            if name not in joints:
+                raise RobotFileError(
+                    f"there is no joint '{name}'",
+                    key=f"actuation.{choice}",
+                    value=name,
+                    hint=did_you_mean(name, joints),
+                )

@@ -1,0 +1,91 @@
+"""Errors that a person can act on: what is wrong, where, and what to do next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from typing import Any
+
+
+class ParflexError(Exception):
+    """Root of all errors. Carries the offending file, key and value and a hint for the mend."""
+
+    kind = "error"
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        key: str | None = None,
+        value: Any = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.key = key
+        self.value = value
+        self.hint = hint
+
+    def __str__(self) -> str:
+        where = ": ".join(part for part in (self.file, self.key) if part)
+        text = f"{where}: {self.message}" if where else self.message
+        return f"{text.rstrip('.')}; {self.hint}" if self.hint else text
+
+    def as_dict(self) -> dict[str, Any]:
+        """The `error` object of the command line's JSON."""
+        value = self.value if isinstance(self.value, (str, int, float, bool, type(None))) else repr(self.value)
+        return {
+            "kind": self.kind,
+            "message": self.message,
+            "file": self.file,
+            "key": self.key,
+            "value": value,
+            "hint": self.hint,
+        }
+
+
+class RobotFileError(ParflexError):
+    """The robot file, or a value set on top of it, cannot be used."""
+
+    kind = "robot-file"
+
+
+class InputError(ParflexError):
+    """A pose, motion, effort or option that was asked for makes no sense for this robot."""
+
+    kind = "input"
+
+
+class UnreachableError(ParflexError):
+    """No configuration of the robot closes its loops at the asked pose."""
+
+    kind = "unreachable"
+
+
+class SingularError(ParflexError):
+    """The asked model does not exist at this pose."""
+
+    kind = "singular"
+
+
+class ActuationError(ParflexError):
+    """The actuation does not define the asked model."""
+
+    kind = "actuation"
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """The known word that was probably meant."""
+    matches = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
+    return matches[0] if matches else None
+
+
+def did_you_mean(word: str, words: Iterable[str]) -> str:
+    """A hint for a misspelt word: the nearest one, else all of them."""
+    known = sorted(words)
+    match = nearest(word, known)
+    if match:
+        return f"did you mean '{match}'?"
+    return "known are " + ", ".join(f"'{name}'" for name in known[:40]) if known else "none are defined"

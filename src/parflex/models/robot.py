@@ -1,0 +1,312 @@
+"""A loaded robot: description, tree, closures, actuation, working mode, and how it can move."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.closure import mobility
+from parflex.closure.assembly import Assembler
+from parflex.closure.loops import Closures, build_closures
+from parflex.closure.targets import Target
+from parflex.description import schema
+from parflex.description.loader import load_description
+from parflex.description.references import AXES
+from parflex.errors import InputError, ParflexError, UnreachableError, did_you_mean
+from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.recursion import pose
+from parflex.tree import Tree, build_tree
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """Rank of the closures and what follows from it."""
+
+    rank: int
+    redundant: tuple[int, ...]  # rows that repeat others
+    home_rank: int
+
+    def freedoms(self, columns: int) -> int:
+        """Independent motions when this many rates are free."""
+        return columns - self.rank
+
+
+@dataclass(frozen=True)
+class Robot:
+    """A robot with a chosen actuation and working mode. Made by `load`."""
+
+    description: schema.RobotFile
+    file: str
+    tree: Tree
+    closures: Closures
+    actuated: tuple[int, ...]  # rates that motors move
+    locked: frozenset[int]  # rates that stand still
+    actuation: str
+    working_mode: str
+    warnings: tuple[str, ...] = ()
+    mode: schema.WorkingMode = field(default_factory=schema.WorkingMode, repr=False)
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.description.name
+
+    @property
+    def actuated_names(self) -> list[str]:
+        """Names of the actuated joints, in the order of efforts."""
+        return [self.tree.rate_names[k] for k in self.actuated]
+
+    @cached_property
+    def free(self) -> Array:
+        """Rates that are not locked."""
+        return np.array([k for k in range(self.tree.n) if k not in self.locked], dtype=int)
+
+    @cached_property
+    def assembler(self) -> Assembler:
+        """Finds poses of this robot in its working mode."""
+        return Assembler(self.tree, self.closures, dict(self.mode.signs))
+
+    @cached_property
+    def start(self) -> Array:
+        """Start values of all positions in this working mode."""
+        q = self.tree.start.copy()
+        for name, value in self.mode.start.items():
+            q[self.tree.links[self.tree.number(name)].q] = value
+        return q
+
+    @cached_property
+    def home(self) -> Array:
+        """Positions of the pose `home` (or of the start values, closed)."""
+        given = self.description.poses.get("home", {})
+        target = read_pose(self.tree, given, "poses.home", self.file) if given else Target()
+        return self._assemble(target, self.start, None)
+
+    def assemble(self, given: str | Mapping[str, float] | None = None, near: Array | None = None) -> Array:
+        """Positions of all coordinates at a pose: a name of the file, or coordinates by name."""
+        if given is None or given == "home":
+            return self.home
+        if isinstance(given, str):
+            if given not in self.description.poses:
+                raise InputError(
+                    f"the robot has no pose '{given}'",
+                    key="pose",
+                    value=given,
+                    hint=did_you_mean(given, {*self.description.poses, "home"}),
+                )
+            given = self.description.poses[given]
+        home = self.home if near is None else near
+        return self._assemble(read_pose(self.tree, given, "pose", None), home, self.home)
+
+    def _assemble(self, target: Target, q: Array, reference: Array | None) -> Array:
+        """What the target leaves open keeps its value if the loops allow it, else follows from them."""
+        wider = whole_end_effector(self.tree, self.actuated, target, q)
+        if wider is not None:
+            try:
+                return self.assembler.assemble(wider, q, reference, self.locked)
+            except UnreachableError:
+                pass
+        return self.assembler.assemble(target, q, reference, self.locked)
+
+    # -- how it moves ----------------------------------------------------------------------------------
+
+    @cached_property
+    def mobility(self) -> Mobility:
+        """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
+        return self.mobility_with(self.locked)
+
+    def mobility_with(self, locked: frozenset[int]) -> Mobility:
+        """Mobility with other joints locked."""
+        free = np.array([k for k in range(self.tree.n) if k not in locked], dtype=int)
+        J = mobility.scaled_jacobian(self.closures, self.home)[:, free]
+        home_rank = mobility.rank(J)
+        best, rank = J, home_rank
+        for q in self._random_poses(free, J):
+            other = mobility.scaled_jacobian(self.closures, q)[:, free]
+            if mobility.rank(other) > rank:
+                best, rank = other, mobility.rank(other)
+        return Mobility(rank, tuple(mobility.redundant_rows(best, rank)), home_rank)
+
+    def _random_poses(self, free: Array, J: Array) -> list[Array]:
+        """Two closed poses a little away from home, along motions that the closures allow."""
+        if not self.closures.loops:
+            return []
+        rng = np.random.default_rng(0)
+        _, values, V = np.linalg.svd(J) if J.size else (None, np.zeros(0), np.eye(len(free)))
+        null = V[mobility.rank(J) :]
+        poses = []
+        for size in (0.15, 0.1):
+            if not len(null):
+                break
+            direction = rng.standard_normal(len(null)) @ null
+            step = np.zeros(self.tree.n)
+            step[free] = size * direction / np.abs(direction).max() * self.tree.rate_units[free]
+            q, error = self.assembler.newton(self.tree.moved(self.home, step), free, list(self.closures.loops))
+            if error < 1e-11:
+                poses.append(q)
+        return poses
+
+    @cached_property
+    def preference(self) -> Array:
+        """Which rates had better depend on others: passive joints, then motors, then free bodies."""
+        weights = np.ones(self.tree.n)
+        weights[list(self.actuated)] = 0.1
+        for link in self.tree.links:
+            if link.joint.kind in ("free", "planar"):
+                weights[link.v] = 0.01
+        return weights
+
+    def limit_warnings(self, q: Array) -> list[str]:
+        """A sentence for each joint outside its limits."""
+        warnings = []
+        for link in self.tree.links:
+            if link.limits and not link.limits[0] <= q[link.q.start] <= link.limits[1]:
+                low, high = link.limits
+                warnings.append(f"joint '{link.name}' is at {q[link.q.start]:.4g}, outside its limits [{low:.4g}, {high:.4g}]")
+        return warnings
+
+
+def load(
+    robot: str | Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    payload: Sequence[float] | None = None,
+    actuation: str | None = None,
+    working_mode: str | None = None,
+) -> Robot:
+    """A robot of the catalogue by name, or of a file by path.
+
+    `settings` sets values of the file by dotted path, `payload` is mass, x, y, z of a point mass on the end effector.
+    """
+    description, file = load_description(robot, settings)
+    try:
+        return _build(description, file, payload, actuation, working_mode)
+    except ParflexError as error:
+        error.file = error.file or file
+        raise
+
+
+def _build(
+    description: schema.RobotFile,
+    file: str,
+    payload: Sequence[float] | None,
+    actuation: str | None,
+    working_mode: str | None,
+) -> Robot:
+    tree = build_tree(description)
+    warnings = inertia_warnings(description)
+    if payload is not None:
+        tree = with_payload(tree, payload)
+    closures = build_closures(description, tree)
+    actuated, locked = _actuation(description, tree, actuation)
+    modes = description.working_modes
+    if working_mode is not None and working_mode not in modes and working_mode != "default":
+        raise InputError(
+            f"there is no working mode '{working_mode}'",
+            key="working-mode",
+            value=working_mode,
+            hint=did_you_mean(working_mode, {*modes, "default"}),
+        )
+    chosen = working_mode or "default"
+    robot = Robot(
+        description,
+        file,
+        tree,
+        closures,
+        actuated,
+        locked,
+        actuation or "default",
+        chosen,
+        tuple(warnings),
+        modes.get(chosen, schema.WorkingMode()),
+    )
+    for name, given in description.poses.items():
+        read_pose(tree, given, f"poses.{name}", file)
+    return robot
+
+
+def inertia_warnings(description: schema.RobotFile) -> list[str]:
+    """A sentence for each body that cannot exist."""
+    from parflex.tree.build import read_body
+
+    planar = description.motion == "planar"
+    entries: list[schema.Frame | schema.Platform] = [*description.frame]
+    if description.platform is not None:
+        entries.append(description.platform)
+    warnings = []
+    for entry in entries:
+        reason = read_body(entry.inertia, entry.point_masses).impossible(planar)
+        if reason:
+            warnings.append(
+                f"no real body has the inertia of '{entry.name}': {reason}; fine for base parameters, which group several bodies"
+            )
+    return warnings
+
+
+def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
+    """The tree with a point mass on its end effector."""
+    values = [float(value) for value in payload]
+    if len(values) != 4 or not np.all(np.isfinite(values)) or values[0] < 0:
+        raise InputError(
+            "a payload is a mass and a position", key="payload", value=str(list(payload)), hint="write mass,x,y,z, e.g. 2,0,0,0.1"
+        )
+    place = tree.places[tree.end_effector]
+    if place.link < 0:
+        raise InputError("the end effector does not move", key="payload", hint="name a moving end_effector in the file")
+    body = RigidBody.from_centre(values[0], values[1:], np.zeros((3, 3))).in_parent(place.rotation, place.position)
+    links = list(tree.links)
+    links[place.link] = replace(links[place.link], body=links[place.link].body + body)
+    return replace(tree, links=tuple(links))
+
+
+def _actuation(
+    description: schema.RobotFile, tree: Tree, name: str | None
+) -> tuple[tuple[int, ...], frozenset[int]]:
+    """Rates that are actuated and locked in the named actuation."""
+    rates: dict[str, list[int]] = {}
+    for frame in description.frame:
+        parts = [frame.name] if frame.joint not in ("universal", "cylindrical") else [f"{frame.name}.1", f"{frame.name}.2"]
+        if AXES[frame.joint]:
+            rates[frame.name] = [k for part in parts for k in _rates(tree, part)]
+    if name is None or (name == "default" and name not in description.actuation):
+        actuated, locked = [], []
+        for frame in description.frame:
+            if frame.joint == "fixed":
+                continue
+            own = rates[frame.name]
+            flags = frame.actuated if isinstance(frame.actuated, tuple) else (frame.actuated,) * len(own)
+            actuated += [k for k, flag in zip(own, flags, strict=True) if flag]
+            locked += own if frame.locked else []
+        return tuple(actuated), frozenset(locked)
+    if name not in description.actuation:
+        raise InputError(
+            f"there is no actuation '{name}'",
+            key="actuation",
+            value=name,
+            hint=did_you_mean(name, {*description.actuation, "default"}),
+        )
+    choice = description.actuation[name]
+    chosen = [k for joint in choice.actuated for k in rates[joint]]
+    return tuple(chosen), frozenset(k for joint in choice.locked for k in rates[joint])
+
+
+def _rates(tree: Tree, name: str) -> range:
+    link = tree.links[tree.number(name)]
+    return range(link.v.start, link.v.stop)
+
+
+def frames_at(robot: Robot, q: Array) -> dict[str, tuple[Array, Array]]:
+    """World position and rotation matrix of every frame and point."""
+    at = pose(robot.tree, q)
+    result = {}
+    for name, place in robot.tree.places.items():
+        rotation, position = at.of(place)
+        result[name] = (position, rotation)
+    return result

@@ -1,0 +1,40 @@
+"""The mass matrix of the tree by composite bodies: each link with all it carries is one body."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parflex.recursion.kinematics import Pose
+from parflex.spatial import cross
+from parflex.tree import Tree
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+
+
+def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
+    """M_tot: inertia along all rates of the open tree, motor inertias included."""
+    composite = [link.body for link in tree.links]
+    for j in reversed(range(len(tree.links))):
+        parent = tree.links[j].parent
+        if parent != GROUND:
+            composite[parent] = composite[parent] + composite[j].in_parent(at.local_rotation[j], at.local_position[j])
+    M = np.zeros((tree.n, tree.n), dtype=at.rotation[0].dtype)
+    for j, link in enumerate(tree.links):
+        body, S_v, S_w = composite[j], link.joint.S_v, link.joint.S_w
+        # wrench of the composite body for a unit acceleration along each rate of the link
+        force = body.m * S_v - cross(body.S, S_w)
+        moment = cross(body.S, S_v) + body.I @ S_w
+        M[link.v, link.v] = S_v.T @ force + S_w.T @ moment
+        k = j
+        while tree.links[k].parent != GROUND:
+            R, p = at.local_rotation[k], at.local_position[k]
+            force = R @ force
+            moment = R @ moment + cross(p, force)
+            k = tree.links[k].parent
+            other = tree.links[k]
+            M[other.v, link.v] = other.joint.S_v.T @ force + other.joint.S_w.T @ moment
+            M[link.v, other.v] = M[other.v, link.v].T
+        if link.terms.motor_inertia and "motor-inertia" not in without:
+            M[link.v.start, link.v.start] += link.terms.motor_inertia
+    return M

@@ -1,0 +1,125 @@
+"""Poses, velocities, resolved accelerations and Jacobians of all links, from the base outwards.
+
+Twists are [v; w] at the origin of a link, in its own axes. Accelerations are those of the point, written in the axes
+of the link, not derivatives of components. The ground carries a_0 = -g when dynamics are wanted: then every `a` is the
+acceleration less gravity, free bodies included, and differences across a closure are not changed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.spatial import cross, hat
+from parflex.tree import Place, Tree
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Pose:
+    """Of each link: rotation and position in its parent (`X` is the transpose of the first) and in the world."""
+
+    q: Array
+    local_rotation: list[Array]
+    local_position: list[Array]
+    rotation: list[Array]
+    position: list[Array]
+
+    def of(self, place: Place) -> tuple[Array, Array]:
+        """World rotation and position of a place."""
+        if place.link == GROUND:
+            return place.rotation, place.position
+        R = self.rotation[place.link]
+        return R @ place.rotation, self.position[place.link] + R @ place.position
+
+
+@dataclass(frozen=True)
+class Motion:
+    """Of each link: v, w, a, al in its axes; `base` is the acceleration of the ground."""
+
+    v: list[Array]
+    w: list[Array]
+    a: list[Array]
+    al: list[Array]
+    base: Array
+
+    def of(self, place: Place) -> tuple[Array, Array, Array, Array]:
+        """v, w, a, al of a place, in its own axes."""
+        if place.link == GROUND:
+            zero = np.zeros(3)
+            return zero, zero, place.rotation.T @ self.base, zero
+        X, r, j = place.rotation.T, place.position, place.link
+        w, al = self.w[j], self.al[j]
+        v = self.v[j] + cross(w, r)
+        a = self.a[j] + cross(al, r) + cross(w, cross(w, r))
+        return X @ v, X @ w, X @ a, X @ al
+
+
+def pose(tree: Tree, q: Any) -> Pose:
+    """Where all links are."""
+    result = Pose(q, [], [], [], [])
+    for link in tree.links:
+        R, d = link.joint.transform(q[link.q])
+        R, p = link.rotation @ R, link.position + link.rotation @ d
+        result.local_rotation.append(R)
+        result.local_position.append(p)
+        if link.parent == GROUND:
+            result.rotation.append(R)
+            result.position.append(p)
+        else:
+            parent = result.rotation[link.parent]
+            result.rotation.append(parent @ R)
+            result.position.append(result.position[link.parent] + parent @ p)
+    return result
+
+
+def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -> Motion:
+    """Velocities and accelerations of all links; `base` is the acceleration of the ground in world axes."""
+    base = np.zeros(3) if base is None else base
+    zero = np.zeros(3)
+    result = Motion([], [], [], [], base)
+    for j, link in enumerate(tree.links):
+        S_v, S_w = link.joint.S_v, link.joint.S_w
+        X, p = at.local_rotation[j].T, at.local_position[j]
+        if link.parent == GROUND:
+            v, w, a, al = zero, zero, X @ base, zero
+        else:
+            w_a, al_a = result.w[link.parent], result.al[link.parent]
+            v = X @ (result.v[link.parent] + cross(w_a, p))
+            w = X @ w_a
+            a = X @ (result.a[link.parent] + cross(al_a, p) + cross(w_a, cross(w_a, p)))
+            al = X @ al_a
+        slide, turn = S_v @ qd[link.v], S_w @ qd[link.v]
+        result.v.append(v + slide)
+        result.w.append(w + turn)
+        result.a.append(a + S_v @ qdd[link.v] + 2 * cross(w, slide))
+        result.al.append(al + S_w @ qdd[link.v] + cross(w, turn))
+    return result
+
+
+def jacobians(tree: Tree, at: Pose) -> list[tuple[Array, Array]]:
+    """Of each link J_v and J_w (3 x n): its twist in its own axes is J qd."""
+    result: list[tuple[Array, Array]] = []
+    for j, link in enumerate(tree.links):
+        X, p = at.local_rotation[j].T, at.local_position[j]
+        if link.parent == GROUND:
+            J_v, J_w = np.zeros((3, tree.n), dtype=X.dtype), np.zeros((3, tree.n), dtype=X.dtype)
+        else:
+            parent_v, parent_w = result[link.parent]
+            J_v, J_w = X @ (parent_v - hat(p) @ parent_w), X @ parent_w
+        J_v[:, link.v] += link.joint.S_v
+        J_w[:, link.v] += link.joint.S_w
+        result.append((J_v, J_w))
+    return result
+
+
+def place_jacobian(tree: Tree, links: list[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:
+    """J_v and J_w of a place, in its own axes."""
+    if place.link == GROUND:
+        return np.zeros((3, tree.n)), np.zeros((3, tree.n))
+    J_v, J_w = links[place.link]
+    return place.rotation.T @ (J_v - hat(place.position) @ J_w), place.rotation.T @ J_w

@@ -1,0 +1,66 @@
+"""Newton-Euler from the tips inwards: the wrench in every joint and the forces along the coordinates."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.recursion.kinematics import Motion, Pose
+from parflex.spatial import cross
+from parflex.tree import Tree
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+JOINT_TERMS = ("motor-inertia", "friction", "springs")
+
+
+@dataclass(frozen=True)
+class NewtonEuler:
+    """`forces` along all rates (M qdd + c), and the wrench (f, m) that the parent puts on each link at its origin."""
+
+    forces: Array
+    f: list[Array]
+    m: list[Array]
+
+
+def newton_euler(
+    tree: Tree, at: Pose, moving: Motion, external: Mapping[int, tuple[Array, Array]] | None = None
+) -> NewtonEuler:
+    """Wrenches of the links in this motion. `external` wrenches act on links, at their origins, in their axes."""
+    f: list[Array] = []
+    m: list[Array] = []
+    for j, link in enumerate(tree.links):
+        force, moment = link.body.wrench(moving.w[j], moving.a[j], moving.al[j])
+        if external and j in external:
+            force, moment = force - external[j][0], moment - external[j][1]
+        f.append(force)
+        m.append(moment)
+    rows: list[Any] = [None] * len(tree.links)
+    for j in reversed(range(len(tree.links))):
+        link = tree.links[j]
+        rows[j] = link.joint.S_v.T @ f[j] + link.joint.S_w.T @ m[j]
+        if link.parent != GROUND:
+            R = at.local_rotation[j]
+            carried = R @ f[j]
+            f[link.parent] = f[link.parent] + carried
+            m[link.parent] = m[link.parent] + R @ m[j] + cross(at.local_position[j], carried)
+    return NewtonEuler(np.concatenate(rows) if rows else np.zeros(0), f, m)
+
+
+def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str, ...] = ()) -> Array:
+    """Forces of the joints' own rows: motor inertia, friction, springs and dampers."""
+    forces = np.zeros(tree.n, dtype=np.asarray(qd).dtype)
+    for link in tree.links:
+        if link.joint.kind not in ("revolute", "prismatic"):
+            continue
+        terms, k = link.terms, link.v.start
+        if "motor-inertia" not in without:
+            forces[k] = forces[k] + terms.motor_inertia * qdd[k]
+        if "friction" not in without:
+            forces[k] = forces[k] + terms.viscous * qd[k] + terms.coulomb * np.sign(qd[k])
+        if "springs" not in without:
+            forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest) + terms.damper * qd[k]
+    return forces

@@ -1,0 +1,25 @@
+"""Rotations and transforms over any scalar: floats compute, symbols trace."""
+
+from parflex.spatial.rotations import (
+    cross,
+    hat,
+    mdh_transform,
+    quaternion_matrix,
+    quaternion_product,
+    rotation_about,
+    rotation_from_vector,
+    vector_from_rotation,
+    vector_quaternion,
+)
+
+__all__ = [
+    "cross",
+    "hat",
+    "mdh_transform",
+    "quaternion_matrix",
+    "quaternion_product",
+    "rotation_about",
+    "rotation_from_vector",
+    "vector_from_rotation",
+    "vector_quaternion",
+]

@@ -1,0 +1,109 @@
+"""Rotation matrices, quaternions (scalar first) and Khalil-Kleinfinger rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+def hat(p: Any) -> Array:
+    """hat(p) s = p x s."""
+    zero = p[0] * 0
+    return np.array([[zero, -p[2], p[1]], [p[2], zero, -p[0]], [-p[1], p[0], zero]])
+
+
+def cross(a: Any, b: Any) -> Array:
+    """a x b; `b` may be a matrix of columns. (np.cross costs ten times as much on three numbers.)"""
+    return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def rotation_about(axis: int, angle: Any) -> Array:
+    """Rotation by `angle` about the axis with number 0, 1 or 2."""
+    c, s = np.cos(angle), np.sin(angle)
+    rows = (
+        [[1, 0, 0], [0, c, -s], [0, s, c]],
+        [[c, 0, s], [0, 1, 0], [-s, 0, c]],
+        [[c, -s, 0], [s, c, 0], [0, 0, 1]],
+    )
+    return np.array(rows[axis])
+
+
+def mdh_transform(gamma: float, b: float, alpha: float, d: float, theta: float, r: float) -> tuple[Array, Array]:
+    """Rotation and position of Rot(z,gamma) Trans(z,b) Rot(x,alpha) Trans(x,d) Rot(z,theta) Trans(z,r)."""
+    first = rotation_about(2, gamma) @ rotation_about(0, alpha)
+    rotation = first @ rotation_about(2, theta)
+    position = np.array([0.0, 0.0, b]) + first @ np.array([d, 0.0, 0.0]) + rotation @ np.array([0.0, 0.0, r])
+    return clean(rotation), clean(position)
+
+
+def clean(values: Array) -> Array:
+    """Entries that are 0, 1 or -1 but for the rounding of cos(pi/2), put right."""
+    nearest = np.round(values)
+    return np.where(np.abs(values - nearest) < 1e-15, nearest, values)
+
+
+def quaternion_matrix(quaternion: Any) -> Array:
+    """Rotation matrix of a unit quaternion."""
+    w, x, y, z = quaternion
+    return np.array(
+        [
+            [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+            [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+            [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+        ]
+    )
+
+
+def quaternion_product(a: Any, b: Any) -> Array:
+    """Quaternion of the rotation a b."""
+    vector = a[0] * np.asarray(b[1:]) + b[0] * np.asarray(a[1:]) + cross(a[1:], b[1:])
+    return np.array([a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], *vector])
+
+
+def vector_quaternion(vector: Any) -> Array:
+    """Unit quaternion of a rotation vector."""
+    vector = np.asarray(vector, dtype=float)
+    half = 0.5 * float(np.linalg.norm(vector))
+    return np.array([np.cos(half), *(0.5 * np.sinc(half / np.pi) * vector)])
+
+
+def rotation_from_vector(vector: Any) -> Array:
+    """Rotation matrix of a rotation vector, exp(hat(vector))."""
+    return clean(quaternion_matrix(vector_quaternion(vector)))
+
+
+def matrix_quaternion(rotation: Array) -> Array:
+    """Unit quaternion of a rotation matrix, with positive scalar part."""
+    r = rotation
+    # the largest of the four squares is safe to divide by
+    squares = np.array(
+        [
+            1 + r[0, 0] + r[1, 1] + r[2, 2],
+            1 + r[0, 0] - r[1, 1] - r[2, 2],
+            1 - r[0, 0] + r[1, 1] - r[2, 2],
+            1 - r[0, 0] - r[1, 1] + r[2, 2],
+        ]
+    )
+    k = int(np.argmax(squares))
+    half = 0.5 * np.sqrt(squares[k])
+    s = 0.25 / half
+    rows = (
+        [half, (r[2, 1] - r[1, 2]) * s, (r[0, 2] - r[2, 0]) * s, (r[1, 0] - r[0, 1]) * s],
+        [(r[2, 1] - r[1, 2]) * s, half, (r[0, 1] + r[1, 0]) * s, (r[0, 2] + r[2, 0]) * s],
+        [(r[0, 2] - r[2, 0]) * s, (r[0, 1] + r[1, 0]) * s, half, (r[1, 2] + r[2, 1]) * s],
+        [(r[1, 0] - r[0, 1]) * s, (r[0, 2] + r[2, 0]) * s, (r[1, 2] + r[2, 1]) * s, half],
+    )
+    quaternion = np.array(rows[k])
+    return -quaternion if quaternion[0] < 0 else quaternion
+
+
+def vector_from_rotation(rotation: Array) -> Array:
+    """Rotation vector of a rotation matrix, of length at most pi."""
+    quaternion = matrix_quaternion(rotation)
+    sine = float(np.linalg.norm(quaternion[1:]))
+    if sine < 1e-12:
+        return 2.0 * quaternion[1:]
+    return (2.0 * np.arctan2(sine, quaternion[0]) / sine) * quaternion[1:]

@@ -1,0 +1,192 @@
+"""Build the tree: frames become links or places, fixed bodies join the link that carries them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.description import schema
+from parflex.errors import RobotFileError
+from parflex.spatial import mdh_transform, rotation_from_vector, vector_quaternion
+from parflex.tree import joints
+from parflex.tree.tree import GROUND, JointTerms, Link, Place, Tree
+
+Array = np.ndarray
+AXIS_NAMES = {"universal": (("1", "revolute", 2), ("2", "revolute", 0)), "cylindrical": (("1", "revolute", 2), ("2", "prismatic", 2))}
+
+
+def read_body(inertia: schema.Inertia, point_masses: tuple[schema.PointMass, ...] = ()) -> RigidBody:
+    """The body of a frame with its point masses."""
+    if inertia.mass is not None:
+        body = RigidBody.from_centre(inertia.mass, inertia.centre, schema.central_matrix(inertia.about_centre))
+    else:
+        i = inertia
+        body = RigidBody.from_khalil(i.M, (i.MX, i.MY, i.MZ), i.XX, i.XY, i.XZ, i.YY, i.YZ, i.ZZ)
+    for point in point_masses:
+        body = body + RigidBody.from_centre(point.mass, point.position, schema.central_matrix(point.about_centre))
+    return body
+
+
+def _terms(frame: schema.Frame) -> JointTerms:
+    spring = frame.spring
+    return JointTerms(
+        motor_inertia=frame.motor_inertia + frame.inertia.IA,
+        viscous=frame.friction.viscous + frame.inertia.FV,
+        coulomb=frame.friction.coulomb + frame.inertia.FS,
+        stiffness=spring.stiffness if spring else 0.0,
+        rest=spring.rest if spring else 0.0,
+        damper=frame.damper,
+    )
+
+
+class _Builder:
+    def __init__(self, robot: schema.RobotFile) -> None:
+        self.robot = robot
+        self.planar = robot.motion == "planar"
+        self.links: list[Link] = []
+        self.places: dict[str, Place] = {"base": Place(GROUND, np.eye(3), np.zeros(3))}
+
+    def build(self) -> Tree:
+        robot = self.robot
+        if robot.platform is not None:
+            platform = robot.platform
+            joint = joints.planar() if self.planar else joints.free()
+            start = self._start(joint, platform.start, f"{platform.name}: start")
+            body = read_body(platform.inertia, platform.point_masses)
+            self._add_link(platform.name, self.places["base"], joint, body, start)
+        waiting: list[schema.Frame | schema.Point] = [*robot.frame, *robot.point]
+        while waiting:
+            later = []
+            for entry in waiting:
+                parent = entry.parent if isinstance(entry, schema.Frame) else entry.frame
+                if parent in self.places:
+                    self._add(entry, self.places[parent])
+                else:
+                    later.append(entry)
+            waiting = later
+        moving = [link.name for link in self.links]
+        if robot.platform is not None:
+            default = robot.platform.name
+        else:
+            default = moving[-1] if moving else robot.frame[-1].name
+        if not self.links:
+            raise RobotFileError("no joint of the robot moves", key="frame", hint="give some frame a joint")
+        return Tree(
+            tuple(self.links), self.places, np.array(robot.gravity), self.planar, robot.end_effector or default
+        )
+
+    def _add(self, entry: schema.Frame | schema.Point, parent: Place) -> None:
+        if isinstance(entry, schema.Point):
+            rotation, position = rotation_from_vector(entry.rotation), np.array(entry.position)
+        elif entry.mdh is not None:
+            rotation, position = mdh_transform(**entry.mdh.model_dump())
+        else:
+            place = entry.place or schema.Placement()
+            rotation, position = rotation_from_vector(place.rotation), np.array(place.position)
+        here = Place(parent.link, parent.rotation @ rotation, parent.position + parent.rotation @ position)
+        if isinstance(entry, schema.Point):
+            self.places[entry.name] = here
+            return
+        body = read_body(entry.inertia, entry.point_masses)
+        if entry.joint == "fixed":
+            self.places[entry.name] = here
+            if here.link != GROUND:
+                carrier = self.links[here.link]
+                merged = carrier.body + body.in_parent(here.rotation, here.position)
+                self.links[here.link] = replace(carrier, body=merged)
+            return
+        self._add_joint(entry, here, body)
+
+    def _add_joint(self, frame: schema.Frame, here: Place, body: RigidBody) -> None:
+        if self.planar:
+            self._stay_in_plane(frame, here)
+        key = f"frame '{frame.name}': start"
+        if frame.joint in AXIS_NAMES:
+            parts = AXIS_NAMES[frame.joint]
+            values = frame.start or (0.0,) * len(parts)
+            if len(values) != len(parts):
+                raise RobotFileError(f"one start value for {len(parts)} axes", key=key, hint="give one for each")
+            for number, ((label, kind, axis), value) in enumerate(zip(parts, values, strict=True)):
+                joint = joints.revolute(axis) if kind == "revolute" else joints.prismatic(axis)
+                last = number == len(parts) - 1
+                name = f"{frame.name}.{label}"
+                self._add_link(name, here, joint, body if last else RigidBody(), np.array([value]), leg=frame.name)
+                here = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
+            self.places[frame.name] = here
+            return
+        joint = {
+            "revolute": joints.revolute,
+            "prismatic": joints.prismatic,
+            "spherical": joints.spherical,
+            "free": joints.planar if self.planar else joints.free,
+        }[frame.joint]()
+        start = self._start(joint, frame.start, key)
+        self._add_link(frame.name, here, joint, body, start, _terms(frame), frame.limits, leg=frame.name)
+
+    def _stay_in_plane(self, frame: schema.Frame, here: Place) -> None:
+        """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
+        normal = (self._neutral_rotation(here.link) @ here.rotation)[2, 2]
+        wrong = abs(normal) > 1e-9 if frame.joint == "prismatic" else abs(abs(normal) - 1) > 1e-9
+        if wrong:
+            asked = "lie in" if frame.joint == "prismatic" else "be normal to"
+            raise RobotFileError(
+                f"the z axis of a {frame.joint} joint is to {asked} the plane",
+                key=f"frame '{frame.name}': " + ("mdh" if frame.mdh else "place"),
+                hint='mend the placement, or use motion = "spatial"',
+            )
+
+    def _neutral_rotation(self, link: int) -> Array:
+        """World rotation of a link with all joints at zero; in the plane, poses differ from it by turns about z."""
+        rotation = np.eye(3)
+        while link != GROUND:
+            rotation = self.links[link].rotation @ rotation
+            link = self.links[link].parent
+        return rotation
+
+    def _start(self, joint: joints.Joint, values: tuple[float, ...], key: str) -> Array:
+        """Start coordinates: as many as the joint has, or a rotation vector in place of the quaternion."""
+        start = joint.neutral()
+        if not values:
+            return start
+        if joint.kind in ("free", "spherical"):
+            places = 3 if joint.kind == "free" else 0
+            start[:places] = values[:places]
+            turn = values[places:]
+            if len(turn) == 3:
+                start[places:] = vector_quaternion(turn)
+            elif len(turn) == 4:
+                start[places:] = np.array(turn) / np.linalg.norm(turn)
+            elif turn:
+                raise RobotFileError(f"{len(values)} start values", key=key, hint="give x, y, z, rx, ry, rz")
+            return start
+        if len(values) != len(start):
+            raise RobotFileError(f"{len(values)} start values for {len(start)}", key=key, hint="give one for each")
+        return np.array(values)
+
+    def _add_link(
+        self,
+        name: str,
+        here: Place,
+        joint: joints.Joint,
+        body: RigidBody,
+        start: Array,
+        terms: JointTerms = JointTerms(),
+        limits: tuple[float, float] | None = None,
+        leg: str | None = None,
+    ) -> None:
+        q0 = self.links[-1].q.stop if self.links else 0
+        v0 = self.links[-1].v.stop if self.links else 0
+        q = slice(q0, q0 + len(joint.position_labels))
+        v = slice(v0, v0 + len(joint.rate_labels))
+        group = self.robot.leg_of.get(leg) if leg else None
+        self.links.append(
+            Link(name, here.link, here.rotation, here.position, joint, body, q, v, start, terms, limits, group)
+        )
+        self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
+
+
+def build_tree(robot: schema.RobotFile) -> Tree:
+    """The tree of a checked description."""
+    return _Builder(robot).build()

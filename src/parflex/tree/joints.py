@@ -1,0 +1,96 @@
+"""Joint kinds: how a frame moves from its placed position, and along which directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parflex.spatial import quaternion_matrix, quaternion_product, rotation_about, vector_quaternion
+
+Array = np.ndarray
+E3 = np.eye(3)
+
+
+@dataclass(frozen=True)
+class Joint:
+    """`S_v` and `S_w` (3 x n): velocity and angular velocity per unit rate, in the axes of the moved frame.
+
+    They are constant for every kind, so one recursion serves all: v = X (...) + S_v qd, w = X (...) + S_w qd.
+    """
+
+    kind: str
+    position_labels: tuple[str, ...]
+    rate_labels: tuple[str, ...]
+    S_v: Array = field(repr=False)
+    S_w: Array = field(repr=False)
+    axis: int = 2
+
+    def transform(self, q: Any) -> tuple[Array, Array]:
+        """Rotation and displacement, in the placed axes, that the coordinates `q` give the frame."""
+        match self.kind:
+            case "revolute":
+                return rotation_about(self.axis, q[0]), np.zeros(3)
+            case "prismatic":
+                return np.eye(3), E3[self.axis] * q[0]
+            case "spherical":
+                return quaternion_matrix(q), np.zeros(3)
+            case "free":
+                return quaternion_matrix(q[3:]), np.array(q[:3])
+            case _:  # planar
+                return rotation_about(2, q[2]), np.array([q[0], q[1], q[0] * 0])
+
+    def moved(self, q: Array, step: Array) -> Array:
+        """Coordinates after an increment along the rates (an angle turned in the moved axes, a way gone in them)."""
+        match self.kind:
+            case "revolute" | "prismatic":
+                return q + step
+            case "spherical":
+                return _turned(q, step)
+            case "free":
+                return np.concatenate([q[:3] + quaternion_matrix(q[3:]) @ step[:3], _turned(q[3:], step[3:])])
+            case _:  # planar
+                way = rotation_about(2, q[2])[:2, :2] @ step[:2]
+                return np.array([q[0] + way[0], q[1] + way[1], q[2] + step[2]])
+
+    def neutral(self) -> Array:
+        """Coordinates of the placed frame itself."""
+        return np.array([1.0 if label == "qw" else 0.0 for label in self.position_labels])
+
+
+def _turned(quaternion: Array, step: Array) -> Array:
+    product = quaternion_product(quaternion, vector_quaternion(step))
+    return product / np.linalg.norm(product)
+
+
+QUATERNION = ("qw", "qx", "qy", "qz")
+TURN_RATES = ("wx", "wy", "wz")
+
+
+def revolute(axis: int = 2) -> Joint:
+    """Turn about one of the frame's own axes."""
+    return Joint("revolute", ("",), ("",), np.zeros((3, 1)), E3[:, [axis]], axis)
+
+
+def prismatic(axis: int = 2) -> Joint:
+    """Slide along one of the frame's own axes."""
+    return Joint("prismatic", ("",), ("",), E3[:, [axis]], np.zeros((3, 1)), axis)
+
+
+def spherical() -> Joint:
+    """Turn freely; the rates are the angular velocity in the moved axes."""
+    return Joint("spherical", QUATERNION, TURN_RATES, np.zeros((3, 3)), E3)
+
+
+def free() -> Joint:
+    """Move freely; the rates are the twist in the moved axes."""
+    S = np.hstack([E3, np.zeros((3, 3))])
+    return Joint("free", ("x", "y", "z", *QUATERNION), ("vx", "vy", "vz", *TURN_RATES), S, S[:, [3, 4, 5, 0, 1, 2]])
+
+
+def planar() -> Joint:
+    """Move freely in the plane; the rates are the twist in the moved axes."""
+    S_v = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 0]])
+    S_w = np.array([[0.0, 0, 0], [0, 0, 0], [0, 0, 1.0]])
+    return Joint("planar", ("x", "y", "theta"), ("vx", "vy", "wz"), S_v, S_w)

@@ -1,0 +1,38 @@
+"""Linear algebra of closed loops: motion from some of its rates, efforts from the forces of the tree."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+RANK = 1e-10
+TOLERANCE = 1e-8
+
+
+def determine(
+    jacobian: np.ndarray, right: np.ndarray, names: Sequence[str], given: Mapping[str, float]
+) -> np.ndarray:
+    """The vector x with jacobian x = right that has the given entries; fails if there is none or several."""
+    unit = np.eye(len(names))[[names.index(name) for name in given]].reshape(-1, len(names))
+    matrix = np.vstack([jacobian, unit])
+    target = np.concatenate([right, list(given.values())])
+    solution, _, rank, _ = np.linalg.lstsq(matrix, target, rcond=RANK)
+    assert rank == len(names), f"motion not determined: rank {rank} of {len(names)}"
+    error = np.linalg.norm(matrix @ solution - target)
+    assert error <= TOLERANCE * np.linalg.norm(target), f"motion inconsistent: {error}"
+    return solution
+
+
+def efforts(
+    jacobian: np.ndarray, force: np.ndarray, names: Sequence[str], actuated: Sequence[str]
+) -> dict[str, float]:
+    """The unique efforts with force = jacobian^T reactions + efforts; reactions of least norm."""
+    chosen = [names.index(name) for name in actuated]
+    matrix = np.hstack([jacobian.T, np.eye(len(names))[:, chosen]])
+    left, values, right = np.linalg.svd(matrix)
+    rank = int(np.sum(values > RANK * values[0]))
+    solution = right[:rank].T @ ((left[:, :rank].T @ force) / values[:rank])
+    error = np.linalg.norm(matrix @ solution - force)
+    assert error <= TOLERANCE * np.linalg.norm(force), f"motion needs other motors: {error}"
+    free = np.abs(right[rank:, len(jacobian) :])
+    assert not np.any(free > TOLERANCE), "efforts not unique"
+    return dict(zip(actuated, map(float, solution[len(jacobian) :]), strict=True))

@@ -1,0 +1,278 @@
+"""Reader of robot files for the oracles: valid files only, no messages."""
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .expressions import number, numbers
+from .tables import Table, body, joint_terms, placement, quaternion
+
+AXES = {"x": [1.0, 0.0, 0.0], "y": [0.0, 1.0, 0.0], "z": [0.0, 0.0, 1.0]}
+KINDS = {
+    "revolute": ("rz",),
+    "prismatic": ("pz",),
+    "cylindrical": ("rz", "pz"),
+    "universal": ("rz", "rx"),
+}
+POSE_KEYS = {"x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta"}
+QUATERNION = ("qw", "qx", "qy", "qz")
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A frame placed in its parent, moved by at most one axis, a ball (`spherical`) or `free`/`planar`."""
+
+    name: str
+    parent: str
+    position: np.ndarray
+    rotation: np.ndarray
+    kind: str = "fixed"
+    coordinates: tuple[str, ...] = ()
+    rates: tuple[str, ...] = ()
+    start: tuple[float, ...] = ()
+    mass: float = 0.0
+    first_moment: np.ndarray = field(default_factory=lambda: np.zeros(3))
+    inertia: np.ndarray = field(default_factory=lambda: np.zeros((3, 3)))
+    motor_inertia: float = 0.0
+    viscous: float = 0.0
+    coulomb: float = 0.0
+    stiffness: float = 0.0
+    rest: float = 0.0
+    damper: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Closure:
+    """Two frames and the joint between them; axes are unit vectors."""
+
+    name: str
+    first: str
+    second: str
+    joint: str
+    axis: np.ndarray
+    axis_2: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class RobotData:
+    """A robot as numbers. Points are fixed frames; parents come before their children.
+
+    `actuated` and `locked` are names of rates. Pose keys carry the name of their joint or frame.
+    """
+
+    name: str
+    planar: bool
+    gravity: np.ndarray
+    end_effector: str
+    frames: list[Frame]
+    closures: list[Closure]
+    actuated: list[str]
+    locked: list[str]
+    poses: dict[str, dict[str, float]]
+
+
+def read_robot(path: str | Path) -> RobotData:
+    """Numbers of the robot in a TOML file."""
+    table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    constants: dict[str, float] = {}
+    for key, value in table.get("constants", {}).items():
+        constants[key] = number(value, constants)
+    planar = table.get("motion") == "planar"
+    frames: list[Frame] = []
+    closures: list[tuple[Table, dict[str, float]]] = []
+    actuated: list[str] = []
+    locked: list[str] = []
+    last = "base"
+    for kind, entry, names in _entries(table, constants):
+        if kind == "closure":
+            closures.append((entry, names))
+            continue
+        new = _frames(entry, names, planar) if kind == "frame" else [_point(entry, names)]
+        frames += new
+        if kind == "frame":
+            last = entry["name"]
+            rates = [rate for frame in new for rate in frame.rates]
+            marks = entry.get("actuated", False)
+            marks = marks if isinstance(marks, list) else [marks] * len(rates)
+            actuated += [rate for rate, mark in zip(rates, marks, strict=True) if mark]
+            locked += rates if entry.get("locked", False) else []
+    own_name = table.get("platform", {}).get("name", "platform")
+    frames = _sorted([replace(f, parent=own_name if f.parent == "platform" else f.parent) for f in frames])
+    end_effector = table.get("end_effector", "platform" if "platform" in table else last)
+    end_effector = own_name if end_effector == "platform" else end_effector
+    known = {coordinate for frame in frames for coordinate in frame.coordinates}
+    poses = {
+        name: dict(
+            _pose_item(key, number(value, constants), end_effector, known) for key, value in pose.items()
+        )
+        for name, pose in table.get("poses", {}).items()
+    }
+    gravity = np.array(numbers(table.get("gravity", [0, 0, -9.81]), constants))
+    built = [_closure(entry, names, own_name) for entry, names in closures]
+    return RobotData(table["name"], planar, gravity, end_effector, frames, built, actuated, locked, poses)
+
+
+def _entries(table: Table, constants: dict[str, float]) -> Iterator[tuple[str, Table, dict[str, float]]]:
+    """Frames, points and closures of the whole robot with full names, legs written out."""
+    for kind in ("frame", "point", "closure"):
+        for entry in table.get(kind, []):
+            yield kind, entry, constants
+    legs = table.get("legs", [])
+    for group in legs if isinstance(legs, list) else [legs]:
+        for index, leg in enumerate(group["names"]):
+            yield from _leg(group, index, leg, constants)
+    if "platform" in table:
+        entry = {"name": "platform"} | table["platform"]
+        points = entry.pop("points", {})
+        yield "frame", entry | {"joint": "free"}, constants
+        for name, position in points.items():
+            point = {"name": f"{entry['name']}.{name}", "frame": entry["name"], "position": position}
+            yield "point", point, constants
+
+
+def _leg(
+    group: Table, index: int, leg: str, constants: dict[str, float]
+) -> Iterator[tuple[str, Table, dict[str, float]]]:
+    """Entries of one leg, its own names put in front."""
+    names = dict(constants)
+    for key, values in group.items():
+        if key not in ("names", "frame", "point", "closure"):
+            names[key] = number(values[index], names)
+    own = {entry["name"] for kind in ("frame", "point") for entry in group.get(kind, [])}
+    own = {_with_leg(name, leg) for name in own}
+
+    def full(name: str) -> str:
+        return f"{leg}.{name}" if name in own else name
+
+    for kind in ("frame", "point", "closure"):
+        for template in group.get(kind, []):
+            entry = _with_leg(template, leg)
+            if "name" in entry:
+                entry["name"] = f"{leg}.{entry['name']}"
+            for key in ("parent", "frame"):
+                if key in entry:
+                    entry[key] = full(entry[key])
+            if kind == "closure":
+                entry["between"] = [full(name) for name in entry["between"]]
+            yield kind, entry, names
+
+
+def _with_leg(value: Any, leg: str) -> Any:
+    """A copy with `{leg}` replaced in every string."""
+    if isinstance(value, str):
+        return value.replace("{leg}", leg)
+    if isinstance(value, list):
+        return [_with_leg(item, leg) for item in value]
+    if isinstance(value, dict):
+        return {key: _with_leg(item, leg) for key, item in value.items()}
+    return value
+
+
+def _frames(entry: Table, names: Mapping[str, float], planar: bool) -> list[Frame]:
+    """The frame of an entry; a joint with two axes gives two, the second bears the name and the body."""
+    name, joint = entry["name"], entry.get("joint", "fixed")
+    position, rotation = placement(entry, names)
+    placed = Frame(name, entry.get("parent", "base"), position, rotation)
+    inertial = body(entry, names)
+    start = numbers(entry["start"], names) if "start" in entry else []
+    if joint == "fixed":
+        return [replace(placed, **inertial)]
+    if joint == "spherical":
+        turn = quaternion(start or [0.0] * 3)
+        coordinates, rates = _names(name, QUATERNION), _names(name, ("wx", "wy", "wz"))
+        return [
+            replace(placed, kind="spherical", coordinates=coordinates, rates=rates, start=turn, **inertial)
+        ]
+    if joint == "free":
+        if planar:
+            kind, values = "planar", tuple(start or [0.0] * 3)
+            coordinates, rates = _names(name, ("x", "y", "theta")), _names(name, ("vx", "vy", "wz"))
+        else:
+            start = (start or [0.0] * 3) + ([0.0] * 3 if len(start) < 6 else [])
+            kind, values = "free", (*start[:3], *quaternion(start[3:]))
+            coordinates = _names(name, ("x", "y", "z", *QUATERNION))
+            rates = _names(name, ("vx", "vy", "vz", "wx", "wy", "wz"))
+        return [replace(placed, kind=kind, coordinates=coordinates, rates=rates, start=values, **inertial)]
+    axes = KINDS[joint]
+    if len(axes) == 1:
+        value = tuple(start or [0.0])
+        return [
+            replace(
+                placed,
+                kind=axes[0],
+                coordinates=(name,),
+                rates=(name,),
+                start=value,
+                **inertial,
+                **joint_terms(entry, names, 0),
+            )
+        ]
+    one, two = f"{name}.1", f"{name}.2"
+    start = start * 2 if len(start) == 1 else start or [0.0, 0.0]
+    return [
+        replace(
+            placed,
+            name=one,
+            kind=axes[0],
+            coordinates=(one,),
+            rates=(one,),
+            start=(start[0],),
+            **joint_terms(entry, names, 0),
+        ),
+        Frame(
+            name,
+            one,
+            np.zeros(3),
+            np.eye(3),
+            axes[1],
+            (two,),
+            (two,),
+            (start[1],),
+            **inertial,
+            **joint_terms(entry, names, 1),
+        ),
+    ]
+
+
+def _point(entry: Table, names: Mapping[str, float]) -> Frame:
+    position, rotation = placement({"place": entry}, names)
+    return Frame(entry["name"], entry["frame"], position, rotation)
+
+
+def _closure(entry: Table, names: Mapping[str, float], platform: str) -> Closure:
+    first, second = (platform if name == "platform" else name for name in entry["between"])
+    axis = entry.get("axis", "z")
+    vectors = [
+        np.array(numbers(AXES.get(value, value) if isinstance(value, str) else value, names))
+        for value in (axis, entry.get("axis_2", axis))
+    ]
+    unit = [vector / np.linalg.norm(vector) for vector in vectors]
+    return Closure(entry.get("name", f"{first}~{second}"), first, second, entry["joint"], *unit)
+
+
+def _pose_item(key: str, value: float, end_effector: str, known: set[str]) -> tuple[str, float]:
+    """Key with the name of its frame in front, angle in radians."""
+    if key.endswith("_deg"):
+        key, value = key.removesuffix("_deg"), np.deg2rad(value)
+    if key in POSE_KEYS and key not in known:
+        return f"{end_effector}.{key}", value
+    return (key[1:] if key not in known and key[:1] == "q" and key[1:] in known else key), value
+
+
+def _names(name: str, parts: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{name}.{part}" for part in parts)
+
+
+def _sorted(frames: list[Frame]) -> list[Frame]:
+    """Parents before children, otherwise as written."""
+    done, result, waiting = {"base"}, [], list(frames)
+    while waiting:
+        ready = next(frame for frame in waiting if frame.parent in done)
+        waiting.remove(ready)
+        done.add(ready.name)
+        result.append(ready)
+    return result
