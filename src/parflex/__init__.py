@@ -1,1 +1,58 @@
-"""parflex."""
+"""parflex: dynamic models of parallel robots from one robot file.
+
+    robot = parflex.load("gough-stewart")
+    result = parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0})
+    result.efforts
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from parflex.description.source import catalogue_names
+    from parflex.models.base_parameters import base_parameters
+    from parflex.models.configuration import configure
+    from parflex.models.dynamics import energies, forward_dynamics, inverse_dynamics, mass_matrix
+    from parflex.models.kinematics import frames, geometric_solutions, jacobian
+    from parflex.models.robot import load
+    from parflex.view.draw import draw
+
+__version__ = "0.1.0"
+
+_DOORS = {
+    "base_parameters": "parflex.models.base_parameters",
+    "catalogue_names": "parflex.description.source",
+    "configure": "parflex.models.configuration",
+    "draw": "parflex.view.draw",
+    "energies": "parflex.models.dynamics",
+    "forward_dynamics": "parflex.models.dynamics",
+    "frames": "parflex.models.kinematics",
+    "geometric_solutions": "parflex.models.kinematics",
+    "inverse_dynamics": "parflex.models.dynamics",
+    "jacobian": "parflex.models.kinematics",
+    "load": "parflex.models.robot",
+    "mass_matrix": "parflex.models.dynamics",
+}
+__all__ = [
+    "base_parameters",
+    "catalogue_names",
+    "configure",
+    "draw",
+    "energies",
+    "forward_dynamics",
+    "frames",
+    "geometric_solutions",
+    "inverse_dynamics",
+    "jacobian",
+    "load",
+    "mass_matrix",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Doors are imported when they are first used, so that `parflex --help` starts at once."""
+    if name in _DOORS:
+        return getattr(importlib.import_module(_DOORS[name]), name)
+    raise AttributeError(f"module 'parflex' has no attribute '{name}'")

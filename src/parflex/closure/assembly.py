@@ -86,6 +86,19 @@ class Assembler:
             groups.append(merged)
         return [self._part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
 
+    def sides(self, locked: frozenset[int]) -> list[Part]:
+        """The two sides of each loop: its rows with the joints that carry one end."""
+        tree, sides = self.tree, []
+        for loop in self.closures.loops:
+            moving = set(loop.links(tree))
+            for place, label in ((loop.first, "first"), (loop.second, "second")):
+                links = sorted(moving & set(tree.path(place.link)))
+                columns = {k for j in links for k in range(tree.links[j].v.start, tree.links[j].v.stop)} - locked
+                part = self._part([loop], columns)
+                named = part.name if part.name != loop.name else f"{loop.name} ({label} side)"
+                sides.append(Part(named, part.rows, part.columns))
+        return sides
+
     def _part(self, rows: Sequence[Rows], columns: set[int]) -> Part:
         tree = self.tree
         legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
@@ -105,8 +118,8 @@ class Assembler:
         scale = np.concatenate([self._row_scale(row) for row in rows]) if rows else np.zeros(0)
         for _ in range(steps):
             if error <= CLOSED:
-                polish += 1
-                if polish > 3 or error < 1e-15:
+                polish += 1  # near a singular leg the last digits come slowly
+                if polish > 30 or error < 1e-15:
                     break
             links = jacobians(tree, at)
             J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * units
@@ -184,16 +197,17 @@ class Assembler:
 
     def _side(self, q: Array, part: Part, reference: Array) -> int:
         """Sign of the determinant of the part's own block, on the rows that are best at the reference."""
-        J = self._block(q, part)
+        J = self.block(q, part)
         if J.shape[1] > J.shape[0] or not J.size:
             return 0
-        best = self._block(reference, part)
+        best = self.block(reference, part)
         _, R, order = scipy.linalg.qr(best.T, mode="economic", pivoting=True)
         if abs(R[-1, -1] if R.shape[0] == R.shape[1] else R[J.shape[1] - 1, J.shape[1] - 1]) < 1e-6 * abs(R[0, 0]):
             return 0
         return int(np.sign(np.linalg.det(J[np.sort(order[: J.shape[1]])])))
 
-    def _block(self, q: Array, part: Part) -> Array:
+    def block(self, q: Array, part: Part) -> Array:
+        """Rows of the part, without units, for its own rates."""
         at = pose(self.tree, q)
         links = jacobians(self.tree, at)
         units = self.tree.rate_units[part.columns] / self.tree.length

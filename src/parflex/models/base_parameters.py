@@ -1,0 +1,138 @@
+"""Base inertial parameters: the combinations that the forces along the joints can tell apart.
+
+Rules first [Khalil2007, section 2.2]: what is symmetric about the axis of a revolute joint (YY, MZ, M), and the inertia of a link
+on a prismatic joint, moves in the same way on the link before, so it is handed down. Then rank: columns of the regressor that still depend on
+others are grouped with them, columns that are zero are dropped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from parflex.bodies import RigidBody
+from parflex.models.robot import Robot
+from parflex.recursion import motion, newton_euler, pose
+from parflex.tree import Tree
+
+Array = np.ndarray
+PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+
+
+@dataclass(frozen=True)
+class BaseParameters:
+    """Names and values of the base parameters of the legs and platform, and a robot that has only them."""
+
+    names: list[str]
+    values: Array
+    grouped: dict[str, str]  # parameter that was grouped by rank -> where it went
+    after_rules: int  # parameters that the rules alone leave
+    robot: Robot
+
+
+def body_parameters(body: RigidBody) -> Array:
+    """The ten parameters of a body, in the order of `PARAMETERS`."""
+    i = body.I
+    return np.array([i[0, 0], i[0, 1], i[0, 2], i[1, 1], i[1, 2], i[2, 2], *body.S, body.m], dtype=float)
+
+
+def body_from_parameters(values: Array) -> RigidBody:
+    """The body with these ten parameters."""
+    XX, XY, XZ, YY, YZ, ZZ, MX, MY, MZ, M = values
+    return RigidBody.from_khalil(M, (MX, MY, MZ), XX, XY, XZ, YY, YZ, ZZ)
+
+
+def regressor(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
+    """Forces along all rates per unit of each body parameter (n x 10 links); exact, because they are linear."""
+    at = pose(tree, q)
+    moving = motion(tree, at, qd, qdd, -tree.gravity)
+    columns = []
+    empty = [replace(link, body=RigidBody()) for link in tree.links]
+    for j in range(len(tree.links)):
+        for unit in np.eye(10):
+            links = list(empty)
+            links[j] = replace(links[j], body=body_from_parameters(unit))
+            columns.append(newton_euler(replace(tree, links=tuple(links)), at, moving).forces)
+    return np.array(columns).T
+
+
+def hand_down(tree: Tree) -> Tree:
+    """The tree with everything handed to the link before that moves there in the same way."""
+    bodies = [link.body for link in tree.links]
+    for j in reversed(range(len(tree.links))):
+        link, body = tree.links[j], bodies[j]
+        if link.joint.kind == "revolute":
+            common = _symmetric_part(body, link.joint.axis)
+        elif link.joint.kind == "prismatic":
+            common = RigidBody(0.0, np.zeros(3), body.I)
+        else:
+            continue
+        bodies[j] = RigidBody(body.m - common.m, body.S - common.S, body.I - common.I)
+        if link.parent >= 0:
+            bodies[link.parent] = bodies[link.parent] + common.in_parent(link.rotation, link.position)
+    return replace(tree, links=tuple(replace(link, body=body) for link, body in zip(tree.links, bodies, strict=True)))
+
+
+def _symmetric_part(body: RigidBody, axis: int) -> RigidBody:
+    """The part of a body that a turn about the axis does not change: its kinetic energy is the same before and after."""
+    before, after = (axis + 1) % 3, (axis + 2) % 3
+    inertia = np.zeros((3, 3))
+    inertia[before, before] = inertia[after, after] = body.I[after, after]
+    first = np.zeros(3)
+    first[axis] = body.S[axis]
+    return RigidBody(body.m, first, inertia)
+
+
+def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:
+    """Base parameters of the open tree of legs and platform; the closed robot has the same forces with them."""
+    tree = hand_down(robot.tree)
+    labels = [f"{parameter}[{link.name}]" for link in tree.links for parameter in PARAMETERS]
+    values = np.concatenate([body_parameters(link.body) for link in tree.links])
+    matrix = _stacked_regressor(tree, samples)
+    size = np.abs(matrix).max(axis=0)
+    ruled_out = {k for k, _ in _handed_down_columns(tree)}
+    candidates = [k for k in range(len(labels)) if size[k] > 1e-10 * size.max() and k not in ruled_out]
+    scaled = matrix[:, candidates] / size[candidates]
+    _, R, order = scipy.linalg.qr(scaled, mode="economic", pivoting=True)
+    diagonal = np.abs(np.diag(R))
+    count = int(np.sum(diagonal > 1e-9 * diagonal[0]))
+    kept = sorted(candidates[k] for k in order[:count])
+    grouped: dict[str, str] = {}
+    for k in (candidates[k] for k in order[count:]):
+        weights = np.linalg.lstsq(matrix[:, kept], matrix[:, k], rcond=None)[0]
+        terms = [(weight, kept[i]) for i, weight in enumerate(weights) if abs(weight) * size[kept[i]] > 1e-9 * size[k]]
+        for weight, target in terms:
+            values[target] += weight * values[k]
+        grouped[labels[k]] = " ".join(f"{weight:+.6g} {labels[target]}" for weight, target in terms)
+    used = np.zeros_like(values)
+    used[kept] = values[kept]
+    links = tuple(replace(link, body=body_from_parameters(used[10 * j : 10 * j + 10])) for j, link in enumerate(tree.links))
+    lean = replace(robot, tree=replace(tree, links=links), closures=replace(robot.closures, tree=replace(tree, links=links)))
+    return BaseParameters([labels[k] for k in kept], values[kept], grouped, len(candidates), lean)
+
+
+def _handed_down_columns(tree: Tree) -> list[tuple[int, str]]:
+    """Columns of the parameters that the rules have set to zero."""
+    columns = []
+    for j, link in enumerate(tree.links):
+        if link.joint.kind == "revolute":
+            axis = link.joint.axis
+            square = ("XX", "YY", "ZZ")[(axis + 2) % 3]
+            names = [square, ("MX", "MY", "MZ")[axis], "M"]
+        elif link.joint.kind == "prismatic":
+            names = ["XX", "XY", "XZ", "YY", "YZ", "ZZ"]
+        else:
+            continue
+        columns += [(10 * j + PARAMETERS.index(name), name) for name in names]
+    return columns
+
+
+def _stacked_regressor(tree: Tree, samples: int) -> Array:
+    rng = np.random.default_rng(0)
+    rows = []
+    for _ in range(samples):
+        q = tree.moved(tree.start, rng.uniform(-1, 1, tree.n) * 2)
+        rows.append(regressor(tree, q, rng.uniform(-2, 2, tree.n), rng.uniform(-4, 4, tree.n)))
+    return np.concatenate(rows)

@@ -1,0 +1,348 @@
+"""A robot at a pose: Jacobians, the reduction to independent rates, motions, and how near it is to a singularity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from parflex.closure import mobility
+from parflex.closure.mobility import Reduction
+from parflex.closure.targets import Target
+from parflex.errors import ActuationError, InputError, SingularError
+from parflex.models.pose_input import read_motion
+from parflex.models.robot import Robot
+from parflex.recursion import Motion, Pose, jacobians, motion, pose
+from parflex.recursion.kinematics import place_jacobian
+
+Array = np.ndarray
+SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are gone
+NEAR_SINGULAR = 1e4  # above which a warning is given
+PoseLike = str | Mapping[str, float] | None
+
+
+@dataclass(frozen=True)
+class Condition:
+    """Condition numbers: of each leg, of the platform with motors locked, of the closures."""
+
+    legs: dict[str, float]
+    platform: float
+    closures: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON; infinity becomes None."""
+        finite = {name: value if np.isfinite(value) else None for name, value in self.legs.items()}
+        numbers = (value if np.isfinite(value) else None for value in (self.platform, self.closures))
+        return dict(zip(("legs", "platform", "closures"), (finite, *numbers), strict=True))
+
+    def warnings(self) -> list[str]:
+        """A sentence for each number that is large."""
+        named = {f"leg '{name}'": value for name, value in self.legs.items()}
+        named |= {"the platform with locked motors": self.platform, "the set of closures": self.closures}
+        return [
+            f"{name} is near a singularity (condition number {value:.1e})"
+            for name, value in named.items()
+            if value > NEAR_SINGULAR
+        ]
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A robot with all its positions known."""
+
+    robot: Robot
+    q: Array
+
+    @cached_property
+    def at(self) -> Pose:
+        """Poses of all links."""
+        return pose(self.robot.tree, self.q)
+
+    @cached_property
+    def link_jacobians(self) -> list[tuple[Array, Array]]:
+        """J_v, J_w of all links."""
+        return jacobians(self.robot.tree, self.at)
+
+    @cached_property
+    def closure_error(self) -> float:
+        """Largest opening of a loop, in metres."""
+        residual = self.robot.closures.residual(self.at)
+        return float(np.abs(residual).max()) if len(residual) else 0.0
+
+    @cached_property
+    def closure_jacobian(self) -> Array:
+        """J_tot."""
+        return self.robot.closures.jacobian(self.at, self.link_jacobians)
+
+    @cached_property
+    def scaled_closure_jacobian(self) -> Array:
+        """J_tot without units."""
+        return mobility.scale(self.robot.closures, self.closure_jacobian)
+
+    @cached_property
+    def reduction(self) -> Reduction:
+        """qd_tot = J qd for a well-conditioned choice of independent rates."""
+        robot = self.robot
+        partition = mobility.choose_partition(
+            self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference
+        )
+        return mobility.reduce(robot.closures, self.closure_jacobian, partition)
+
+    @property
+    def J(self) -> Array:
+        """All rates per independent rate."""
+        return self.reduction.J
+
+    @property
+    def J_a(self) -> Array:
+        """Actuated rates per independent rate."""
+        return self.J[list(self.robot.actuated)]
+
+    @property
+    def independent_names(self) -> list[str]:
+        """Names of the independent rates."""
+        return [self.robot.tree.rate_names[k] for k in self.reduction.partition.independent]
+
+    # -- motions ---------------------------------------------------------------------------------------
+
+    def acceleration_bias(self, qd_tot: Array) -> Array:
+        """b: accelerations of all coordinates that the motion itself causes."""
+        robot = self.robot
+        if not robot.closures.loops:
+            return np.zeros(robot.tree.n)
+        moving = motion(robot.tree, self.at, qd_tot, np.zeros(robot.tree.n))
+        return self.reduction.bias(robot.closures.bias(self.at, moving))
+
+    def frame_rows(self, frame: str) -> Array:
+        """World twist of a frame per unit of all rates (6 x n)."""
+        place = self.robot.tree.places[frame]
+        R, _ = self.at.of(place)
+        J_v, J_w = place_jacobian(self.robot.tree, self.link_jacobians, place)
+        return np.concatenate([R @ J_v, R @ J_w])
+
+    def frame_acceleration(self, frame: str, moving: Motion) -> Array:
+        """World acceleration (a, al) of a frame in a motion."""
+        place = self.robot.tree.places[frame]
+        R, _ = self.at.of(place)
+        _, _, a, al = moving.of(place)
+        return np.concatenate([R @ a, R @ al])
+
+    def rates(self, given: Mapping[str, float] | None) -> Array:
+        """All rates from those of some joints or of frames; what is not given rests as far as the loops allow."""
+        joints, frames = read_motion(self.robot.tree, given or {}, "velocity")
+        rows, values, rest = self._rows(joints, frames, {})
+        qd = self._solve(rows @ self.J, values, [block @ self.J for block in rest], "velocity")
+        return self.J @ qd
+
+    def accelerations(self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None) -> Array:
+        """All accelerations from some; where none is given, what `like` names does not accelerate."""
+        tree = self.robot.tree
+        joints, frames = read_motion(tree, given or {}, "acceleration")
+        if not joints and not frames and like:
+            like_joints, like_frames = read_motion(tree, like, "velocity")
+            joints = dict.fromkeys(like_joints, 0.0)
+            frames = {name: dict.fromkeys(parts, 0.0) for name, parts in like_frames.items()}
+        b = self.acceleration_bias(qd_tot)
+        moving = motion(tree, self.at, qd_tot, b)
+        names = {*frames, tree.end_effector}
+        biases = {name: self.frame_acceleration(name, moving) for name in names}
+        rows, values, rest = self._rows(joints, frames, biases, b)
+        qdd = self._solve(
+            rows @ self.J, values, [block @ self.J for block in rest], "acceleration", self._rest_bias(joints, frames, biases, b)
+        )
+        return self.J @ qdd + b
+
+    def _rows(
+        self,
+        joints: dict[int, float],
+        frames: dict[str, dict[int, float]],
+        biases: Mapping[str, Array],
+        b: Array | None = None,
+    ) -> tuple[Array, Array, list[Array]]:
+        """Rows and values that are asked for, and blocks of rows that are to rest, in falling priority."""
+        n = self.robot.tree.n
+        rows, values = [], []
+        for k, value in joints.items():
+            rows.append(np.eye(n)[k])
+            values.append(value - (b[k] if b is not None else 0.0))
+        for frame, parts in frames.items():
+            all_rows = self.frame_rows(frame)
+            for component, value in parts.items():
+                rows.append(all_rows[component])
+                values.append(value - (biases[frame][component] if biases else 0.0))
+        return np.array(rows).reshape(-1, n), np.array(values), self._rest(joints, frames)
+
+    def _rest(self, joints: dict[int, float], frames: dict[str, dict[int, float]]) -> list[Array]:
+        n = self.robot.tree.n
+        motors = np.eye(n)[list(self.robot.actuated)]
+        if joints and not frames:
+            return [motors, np.eye(n)]
+        frame = next(iter(frames), self.robot.tree.end_effector)
+        rows = self.frame_rows(frame)
+        return [rows[:3], rows[3:] * self.robot.tree.length, motors, np.eye(n)]
+
+    def _rest_bias(
+        self, joints: dict[int, float], frames: dict[str, dict[int, float]], biases: Mapping[str, Array], b: Array
+    ) -> list[Array]:
+        motors = b[list(self.robot.actuated)]
+        if joints and not frames:
+            return [motors, b]
+        bias = biases[next(iter(frames), self.robot.tree.end_effector)]
+        return [bias[:3], bias[3:] * self.robot.tree.length, motors, b]
+
+    def _solve(self, rows: Array, values: Array, rest: list[Array], key: str, bias: list[Array] | None = None) -> Array:
+        """Exact in what is given, then as little as possible in each block of `rest` in turn."""
+        count = self.J.shape[1]
+        units = self.robot.tree.rate_units[self.reduction.partition.independent]
+        solution, null = np.zeros(count), np.diag(units)
+        blocks = [(rows, values)] + [
+            (block, -(bias[i] if bias is not None else np.zeros(len(block)))) for i, block in enumerate(rest)
+        ]
+        for index, (block, value) in enumerate(blocks):
+            if not len(value) or not null.shape[1]:
+                continue
+            matrix = block @ null
+            size = max(float(np.abs(matrix).max(initial=0.0)), 1e-300)
+            U, s, Vt = np.linalg.svd(matrix, full_matrices=True)
+            kept = int(np.sum(s > 1e-9 * max(s[0] if len(s) else 0.0, size))) if len(s) else 0
+            if kept:
+                step = Vt[:kept].T @ ((U[:, :kept].T @ (value - block @ solution)) / s[:kept])
+                solution = solution + null @ step
+            if index == 0:
+                self._check_possible(block @ solution - value, value, key)
+            null = null @ Vt[kept:].T
+        return solution
+
+    def _check_possible(self, missed: Array, value: Array, key: str) -> None:
+        largest = float(np.abs(missed).max(initial=0.0))
+        if largest <= 1e-8 * max(1.0, float(np.abs(value).max(initial=0.0))):
+            return
+        self.refuse_singular_legs()
+        raise InputError(
+            f"the closures do not let the robot move so: the {key} is missed by {largest:.3g}",
+            key=key,
+            value=largest,
+            hint="give only as many components as the robot has freedoms",
+        )
+
+    # -- singularities ---------------------------------------------------------------------------------
+
+    @cached_property
+    def condition(self) -> Condition:
+        """How near the pose is to a singularity, by kind."""
+        robot = self.robot
+        ranks = {name: mobility.rank(block) for name, block in self._leg_blocks(robot.home).items()}
+        legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
+        J = self.scaled_closure_jacobian[:, robot.free]
+        rank = robot.mobility.rank
+        return Condition(legs, self._actuation_condition(), mobility.condition(J, rank) if rank else 1.0)
+
+    def _leg_blocks(self, q: Array) -> dict[str, Array]:
+        """What each leg's own joints do at its end, without units.
+
+        With a platform, a leg is what closes when the platform stands still; without, it is one side of a loop.
+        """
+        robot, tree = self.robot, self.robot.tree
+        free_bodies = frozenset(
+            k for link in tree.links if link.joint.kind in ("free", "planar") for k in range(link.v.start, link.v.stop)
+        )
+        if free_bodies:
+            parts = robot.assembler.parts(Target(fixed=free_bodies), robot.locked)
+        else:
+            parts = robot.assembler.sides(robot.locked)
+        return {part.name: robot.assembler.block(q, part) for part in parts if len(part.columns)}
+
+    @cached_property
+    def null_space(self) -> Array:
+        """Orthonormal basis, in scaled free rates, of the motions that the closures allow."""
+        J = self.scaled_closure_jacobian[:, self.robot.free]
+        if not J.size:
+            return np.eye(len(self.robot.free))
+        _, _, Vt = np.linalg.svd(J, full_matrices=True)
+        return Vt[self.robot.mobility.rank :].T
+
+    def _actuation_map(self) -> Array:
+        """Scaled actuated rates per allowed motion."""
+        position = {int(k): i for i, k in enumerate(self.robot.free)}
+        rows = [self.null_space[position[k]] for k in self.robot.actuated if k in position]
+        return np.array(rows).reshape(-1, self.null_space.shape[1])
+
+    def _actuation_condition(self) -> float:
+        A = self._actuation_map()
+        freedoms = A.shape[1]
+        if not freedoms:
+            return 1.0
+        return mobility.condition(A, freedoms) if A.shape[0] >= freedoms else float("inf")
+
+    def refuse_singular_legs(self) -> None:
+        """Raise if a leg cannot say its rates from the motion of the platform."""
+        for name, value in self.condition.legs.items():
+            if value > SINGULAR:
+                raise SingularError(
+                    f"'{name}' is at a singularity of the leg: it cannot follow every motion of the platform (condition number {value:.1e})",
+                    key="pose",
+                    value=name,
+                    hint="move away from this pose",
+                )
+
+    def refuse_undefined_actuation(self) -> None:
+        """Raise if the motors leave a motion free, here (singular) or anywhere (too few motors)."""
+        A = self._actuation_map()
+        freedoms = A.shape[1]
+        if not freedoms or (A.shape[0] >= freedoms and mobility.condition(A, freedoms) <= SINGULAR):
+            return
+        _, _, Vt = np.linalg.svd(A, full_matrices=True) if A.size else (None, None, np.eye(freedoms))
+        moving = self._name_motion(self.null_space @ Vt[-1])
+        home = Configuration(self.robot, self.robot.home)
+        if A.shape[0] < freedoms or (self is not home and home.robot_is_underactuated()):
+            raise ActuationError(
+                f"actuation '{self.robot.actuation}' has {A.shape[0]} motors for {freedoms} freedoms; free is the motion of {moving}",
+                key="actuation",
+                value=self.robot.actuation,
+                hint="mark another joint as actuated, or choose another --actuation",
+            )
+        raise SingularError(
+            f"singular pose of the platform: with the motors locked, {moving} can still move (condition number {mobility.condition(A, freedoms):.1e})",
+            key="pose",
+            value=moving,
+            hint="move away from this pose",
+        )
+
+    def robot_is_underactuated(self) -> bool:
+        """Whether the motors cannot hold the robot even at this (regular) pose."""
+        A = self._actuation_map()
+        return mobility.rank(A) < A.shape[1]
+
+    def _name_motion(self, direction: Array) -> str:
+        size = np.abs(direction)
+        order = np.argsort(-size)
+        names = [self.robot.tree.rate_names[self.robot.free[k]] for k in order if size[k] > 0.2 * size.max()]
+        return ", ".join(f"'{name}'" for name in names[:4])
+
+    def platform_freedom(self, frame: str | None = None) -> tuple[Array, list[str]]:
+        """S with V = S V_r: the world twist of a frame from as many of its components as it has freedoms.
+
+        [Khalil2007, eq. (9)]; found by rank, never written by hand.
+        """
+        frame = frame or self.robot.tree.end_effector
+        twist = self.frame_rows(frame)[:, self.robot.free] * self.robot.tree.rate_units[self.robot.free]
+        motions = twist @ self.null_space
+        motions[3:] *= self.robot.tree.length
+        freedoms = mobility.rank(motions)
+        _, _, order = scipy.linalg.qr(motions.T, mode="economic", pivoting=True)
+        chosen = np.sort(order[:freedoms])
+        basis = np.linalg.lstsq(motions[chosen].T, motions.T, rcond=None)[0].T
+        scale = np.r_[np.ones(3), np.full(3, self.robot.tree.length)]
+        S = basis * scale[chosen][None, :] / scale[:, None]
+        return S, [("vx", "vy", "vz", "wx", "wy", "wz")[k] for k in chosen]
+
+
+def configure(robot: Robot, at: PoseLike | Configuration = None) -> Configuration:
+    """The robot at a pose: a name of the file, coordinates by name, or a configuration as it is."""
+    if isinstance(at, Configuration):
+        return at
+    return Configuration(robot, robot.assemble(at))

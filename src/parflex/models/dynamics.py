@@ -1,0 +1,338 @@
+"""Inverse and direct dynamic models of closed robots, and the reactions in their joints.
+
+The principle of virtual powers: with qd_tot = J qd and qd_a = J_a qd, the forces f = M_tot qdd_tot + c_tot of the open tree
+give J^T f = J_a^T tau. [Khalil2007, eq. (20)] is this; its eq. (22) takes the rows of the motors as they are and projects only
+the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+
+from parflex.closure.mobility import rank
+from parflex.errors import InputError, SingularError, did_you_mean
+from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.robot import Robot
+from parflex.recursion import joint_forces, mass_matrix as tree_mass_matrix, motion, newton_euler
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.spatial import cross
+
+Array = np.ndarray
+Wrenches = Mapping[str, Sequence[float]]
+Without = Sequence[str]
+TERMS = (*JOINT_TERMS, "gravity")
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of a dynamic model."""
+
+    robot: Robot
+    configuration: Configuration
+    rates: Array  # all rates
+    accelerations: Array  # all accelerations
+    efforts: dict[str, float]
+    redundant_actuation: bool = False
+    reactions: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    def acceleration_of(self, frame: str | None = None) -> Array:
+        """World acceleration (a, al) of a frame, by default the end effector."""
+        moving = motion(self.robot.tree, self.configuration.at, self.rates, self.accelerations)
+        return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
+
+
+def tree_forces(
+    configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrenches | None = None, without: Without = ()
+) -> Array:
+    """f = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included."""
+    return _newton_euler(configuration, qd, qdd, wrenches, without).forces + joint_forces(
+        configuration.robot.tree, configuration.q, qd, qdd, tuple(without)
+    )
+
+
+def _newton_euler(
+    configuration: Configuration,
+    qd: Array,
+    qdd: Array,
+    wrenches: Wrenches | None,
+    without: Without,
+    more: Mapping[int, tuple[Array, Array]] | None = None,
+) -> Any:
+    tree = configuration.robot.tree
+    base = np.zeros(3) if "gravity" in without else -tree.gravity
+    external = _on_links(configuration, wrenches or {})
+    for link, (force, moment) in (more or {}).items():
+        old = external.get(link, (np.zeros(3), np.zeros(3)))
+        external[link] = (old[0] + force, old[1] + moment)
+    return newton_euler(tree, configuration.at, motion(tree, configuration.at, qd, qdd, base), external)
+
+
+def _on_links(configuration: Configuration, wrenches: Wrenches) -> dict[int, tuple[Array, Array]]:
+    """World wrenches at frames as wrenches on links, at their origins and in their axes."""
+    tree = configuration.robot.tree
+    result: dict[int, tuple[Array, Array]] = {}
+    for frame, values in wrenches.items():
+        if frame not in tree.places:
+            raise InputError(
+                f"there is no frame '{frame}'", key="wrench", value=frame, hint=did_you_mean(frame, tree.places)
+            )
+        wrench = np.array([*values, *[0.0] * (6 - len(values))], dtype=float)
+        if len(wrench) != 6 or not np.all(np.isfinite(wrench)):
+            raise InputError(
+                "a wrench is a force and a moment", key="wrench", value=str(list(values)), hint="give fx,fy,fz,mx,my,mz"
+            )
+        place = tree.places[frame]
+        if place.link < 0:
+            continue
+        R = configuration.at.rotation[place.link]
+        force, moment = R.T @ wrench[:3], R.T @ wrench[3:]
+        moment = moment + cross(place.position, force)
+        old = result.get(place.link, (np.zeros(3), np.zeros(3)))
+        result[place.link] = (old[0] + force, old[1] + moment)
+    return result
+
+
+def _check_terms(without: Without) -> None:
+    for name in without:
+        if name not in TERMS:
+            raise InputError(f"'{name}' cannot be left out", key="without", value=name, hint=did_you_mean(name, TERMS))
+
+
+def _is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
+    """Whether a motion is given by joints alone."""
+    words = [word for table in given if table for word in table]
+    names = {link.name for link in robot.tree.links}
+    return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)
+
+
+def inverse_dynamics(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    velocity: Mapping[str, float] | None = None,
+    acceleration: Mapping[str, float] | None = None,
+    *,
+    wrenches: Wrenches | None = None,
+    without: Without = (),
+    form: Literal["projected", "split"] = "split",
+    reactions: bool = False,
+) -> Result:
+    """Efforts of the motors in a motion, given by the end effector (world axes) or by joints.
+
+    `form` "projected" is [Khalil2007, eq. (20)], "split" the cheaper (22). With more motors than freedoms the efforts are those of
+    least norm.
+    """
+    _check_terms(without)
+    configuration = configure(robot, at)
+    if not _is_joint_motion(robot, velocity, acceleration):
+        configuration.refuse_singular_legs()
+    configuration.refuse_undefined_actuation()
+    qd = configuration.rates(velocity)
+    qdd = configuration.accelerations(acceleration, qd, velocity)
+    f = tree_forces(configuration, qd, qdd, wrenches, without)
+    tau, redundant = _efforts(configuration, f, form)
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    if redundant:
+        warnings.append("there are more motors than freedoms: the efforts are those of least norm")
+    found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
+    return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
+
+
+def _efforts(configuration: Configuration, f: Array, form: str) -> tuple[Array, bool]:
+    J, J_a, actuated = configuration.J, configuration.J_a, list(configuration.robot.actuated)
+    if J_a.shape[0] > J_a.shape[1]:
+        return np.linalg.lstsq(J_a.T, J.T @ f, rcond=None)[0], True
+    if not actuated:
+        return np.zeros(0), False
+    if form == "projected":
+        return np.linalg.solve(J_a.T, J.T @ f), False
+    others = [k for k in range(len(f)) if k not in set(actuated)]
+    return f[actuated] + np.linalg.solve(J_a.T, J[others].T @ f[others]), False
+
+
+def forward_dynamics(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    velocity: Mapping[str, float] | None = None,
+    effort: Mapping[str, float] | None = None,
+    *,
+    wrenches: Wrenches | None = None,
+    without: Without = (),
+    reactions: bool = False,
+) -> Result:
+    """Accelerations under efforts of the motors; a motor that is not named has none."""
+    _check_terms(without)
+    configuration = configure(robot, at)
+    tau = read_efforts(robot, effort)
+    qd = configuration.rates(velocity)
+    M, c, b = reduced_equations(configuration, qd, wrenches, without)
+    qdd = configuration.J @ _solve_mass(configuration, M, configuration.J_a.T @ tau - c) + b
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    found = None
+    if reactions:
+        f = tree_forces(configuration, qd, qdd, wrenches, without)
+        found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings)
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings)
+
+
+def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
+    """Efforts in the order of the motors."""
+    names = robot.actuated_names
+    tau = np.zeros(len(names))
+    for word, value in (effort or {}).items():
+        name = word if word in names else word.removeprefix("q")
+        if name not in names:
+            raise InputError(
+                f"'{word}' is not an actuated joint", key="effort", value=word, hint=did_you_mean(word, names)
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+            raise InputError(f"the effort of '{word}' is not a finite number", key="effort", value=value, hint="mend it")
+        tau[names.index(name)] = value
+    return tau
+
+
+def reduced_equations(
+    configuration: Configuration, qd: Array, wrenches: Wrenches | None = None, without: Without = ()
+) -> tuple[Array, Array, Array]:
+    """M, c of M qdd + c = J_a^T tau in the independent rates, and the bias b of all accelerations."""
+    J = configuration.J
+    b = configuration.acceleration_bias(qd)
+    M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at, tuple(without)) @ J
+    return M, J.T @ tree_forces(configuration, qd, b, wrenches, without), b
+
+
+def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
+    """M^-1 right, after scaling; a motion without inertia is named."""
+    if not len(right):
+        return right
+    units = configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
+    scaled = M * np.outer(units, units)
+    try:
+        factor = scipy.linalg.cho_factor(scaled)
+        if np.min(np.abs(np.diag(factor[0]))) < 1e-9 * np.max(np.abs(np.diag(factor[0]))):
+            raise np.linalg.LinAlgError
+        return units * scipy.linalg.cho_solve(factor, units * right)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(scaled)
+        names = configuration.independent_names
+        weak = names[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise SingularError(
+            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its acceleration is not defined",
+            key="inertia",
+            value=weak,
+            hint="give the bodies that move so a mass and an inertia",
+        ) from None
+
+
+def mass_matrix(
+    robot: Robot, at: PoseLike | Configuration = None, coordinates: Literal["independent", "actuated"] = "independent"
+) -> tuple[Array, list[str]]:
+    """Mass matrix of the closed robot and the names of the rates that it belongs to."""
+    configuration = configure(robot, at)
+    J, names = configuration.J, configuration.independent_names
+    if coordinates == "actuated":
+        configuration.refuse_undefined_actuation()
+        J = J @ np.linalg.pinv(configuration.J_a)
+        names = robot.actuated_names
+    return J.T @ tree_mass_matrix(robot.tree, configuration.at) @ J, names
+
+
+def energies(configuration: Configuration, qd: Array) -> tuple[float, float]:
+    """Kinetic and potential energy; motors and springs included, gravity counted from the world's origin."""
+    tree, at = configuration.robot.tree, configuration.at
+    moving = motion(tree, at, qd, np.zeros(tree.n))
+    kinetic = potential = 0.0
+    for j, link in enumerate(tree.links):
+        kinetic += float(link.body.kinetic_energy(moving.v[j], moving.w[j]))
+        first_moment = link.body.m * at.position[j] + at.rotation[j] @ link.body.S
+        potential -= float(tree.gravity @ first_moment)
+        if link.joint.kind in ("revolute", "prismatic"):
+            kinetic += 0.5 * link.terms.motor_inertia * float(qd[link.v.start]) ** 2
+            potential += 0.5 * link.terms.stiffness * float(configuration.q[link.q.start] - link.terms.rest) ** 2
+    return kinetic, potential
+
+
+def _reactions(
+    configuration: Configuration,
+    qd: Array,
+    qdd: Array,
+    f: Array,
+    tau: Array,
+    wrenches: Wrenches | None,
+    without: Without,
+    warnings: list[str],
+) -> dict[str, Any]:
+    """Wrenches in all joints and closures: multipliers of least norm, then Newton-Euler with them acting."""
+    robot = configuration.robot
+    missing = f.copy()
+    missing[list(robot.actuated)] -= tau
+    rows = configuration.closure_jacobian[:, robot.free]
+    lam = np.linalg.lstsq(rows.T, missing[robot.free], rcond=1e-9)[0] if len(rows) else np.zeros(0)
+    undetermined = _undetermined(configuration)
+    closures, acting = _closure_wrenches(configuration, lam)
+    result = _newton_euler(configuration, qd, qdd, wrenches, without, acting)
+    loose = _loose_joints(configuration, undetermined)
+    if len(undetermined):
+        warnings.append("the robot is over-constrained: reactions marked undetermined are those of least norm")
+    joints = {
+        link.name: {"force": result.f[j].tolist(), "moment": result.m[j].tolist(), "undetermined": link.name in loose}
+        for j, link in enumerate(robot.tree.links)
+        if link.joint.kind not in ("free", "planar")
+    }
+    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
+        closures[loop.name]["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
+    return {"joints": joints, "closures": closures}
+
+
+def _undetermined(configuration: Configuration) -> Array:
+    """Rows: combinations of multipliers that act on nothing."""
+    rows = configuration.scaled_closure_jacobian[:, configuration.robot.free]
+    if not len(rows):
+        return np.zeros((0, 0))
+    U, _, _ = np.linalg.svd(rows)
+    return (U[:, rank(rows) :] * configuration.robot.closures.row_units()[:, None]).T
+
+
+def _closure_wrenches(
+    configuration: Configuration, lam: Array
+) -> tuple[dict[str, Any], dict[int, tuple[Array, Array]]]:
+    """Wrenches of the closures for people, and what they put on the links."""
+    robot, at = configuration.robot, configuration.at
+    shown: dict[str, Any] = {}
+    acting: dict[int, tuple[Array, Array]] = {}
+    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
+        force, moment = loop.wrench(at, lam[part])
+        shown[loop.name] = {"force": force.tolist(), "moment": moment.tolist()}
+        R1, _ = at.of(loop.first)
+        _, P2 = at.of(loop.second)
+        for link, sign in ((loop.second.link, 1.0), (loop.first.link, -1.0)):
+            if link < 0:
+                continue
+            R, P = at.rotation[link], at.position[link]
+            local = sign * R.T @ R1 @ force
+            turn = sign * R.T @ R1 @ moment + cross(R.T @ (P2 - P), local)
+            old = acting.get(link, (np.zeros(3), np.zeros(3)))
+            acting[link] = (old[0] + local, old[1] + turn)
+    return shown, acting
+
+
+def _loose_joints(configuration: Configuration, undetermined: Array) -> set[str]:
+    """Joints whose reaction changes with the multipliers that act on nothing."""
+    robot = configuration.robot
+    loose: set[str] = set()
+    still = np.zeros(robot.tree.n)
+    quiet = ("gravity",)
+    for combination in undetermined:
+        _, acting = _closure_wrenches(configuration, combination)
+        result = _newton_euler(configuration, still, still, None, quiet, acting)
+        for j, link in enumerate(robot.tree.links):
+            if max(np.abs(result.f[j]).max(), np.abs(result.m[j]).max()) > 1e-9:
+                loose.add(link.name)
+    return loose

@@ -1,0 +1,96 @@
+"""Geometry and velocities for people: frames, Jacobians, all assemblies of the legs, counts of coordinates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.targets import Target
+from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.robot import Robot, frames_at
+
+Array = np.ndarray
+
+
+def frames(robot: Robot, at: PoseLike | Configuration = None) -> dict[str, tuple[Array, Array]]:
+    """World position and rotation matrix of every frame and point."""
+    return frames_at(robot, configure(robot, at).q)
+
+
+def jacobian(robot: Robot, at: PoseLike | Configuration = None, frame: str | None = None) -> Array:
+    """World twist (6) of a frame per rate of each motor; by default the end effector's: J_p of [Khalil2007, eq. (8)]."""
+    configuration = configure(robot, at)
+    configuration.refuse_undefined_actuation()
+    rows = configuration.frame_rows(frame or robot.tree.end_effector)
+    return rows @ configuration.J @ np.linalg.pinv(configuration.J_a)
+
+
+def geometric_solutions(robot: Robot, at: PoseLike | Configuration = None) -> dict[str, list[dict[str, float]]]:
+    """All ways in which each leg can reach the platform where it stands, as values of its joints.
+
+    Legs with at most three joints are searched from starts spread over all turns, which finds every solution of the closed
+    forms (two for a leg of two bars, four for a U-P-S leg, half of them with a negative stroke).
+    """
+    configuration = configure(robot, at)
+    tree = robot.tree
+    held = frozenset(
+        k for link in tree.links if link.joint.kind in ("free", "planar") for k in range(link.v.start, link.v.stop)
+    )
+    result: dict[str, list[dict[str, float]]] = {}
+    for part in robot.assembler.parts(Target(fixed=held), robot.locked) if held else []:
+        if not 0 < len(part.columns) <= 3:
+            continue
+        indices = [tree.links[tree.link_of_rate[k]].q.start for k in part.columns]
+        found = robot.assembler.solutions(configuration.q, part)
+        result[part.name] = [{tree.position_names[i]: float(q[i]) for i in indices} for q in found]
+    return result
+
+
+def counts(robot: Robot) -> dict[str, Any]:
+    """Numbers of bodies, joints, coordinates and closure rows, with motors free and with motors locked."""
+    tree = robot.tree
+    jointed = [frame for frame in robot.description.frame if frame.joint not in ("fixed", "free")]
+    moving = set(robot.actuated)
+    active = [
+        frame.name
+        for frame in jointed
+        if any(tree.links[tree.link_of_rate[k]].name in (frame.name, f"{frame.name}.1", f"{frame.name}.2") for k in moving)
+    ]
+    rank = robot.mobility.rank
+    free = len(robot.free)
+    names = robot.closures.row_names
+    held = robot.locked | moving
+    locked = robot.mobility_with(held)
+    remaining = tree.n - len(held)
+    return {
+        "bodies": sum(1 for link in tree.links if link.body.m or np.any(link.body.I)),
+        "joints": len(jointed),
+        "active": len(active),
+        "passive": len(jointed) - len(active),
+        "elastic": 0,
+        "total_coordinates": free,
+        "closure_rows": robot.closures.size,
+        "redundant_closures": len(robot.mobility.redundant),
+        "independent_coordinates": free - rank,
+        "degrees_of_freedom": free - rank,
+        "locked": {
+            "total_coordinates": remaining,
+            "redundant_closures": len(locked.redundant),
+            "independent_coordinates": remaining - locked.rank,
+        },
+        "names": {
+            "actuated": robot.actuated_names,
+            "joints": [frame.name for frame in jointed],
+            "coordinates": list(tree.position_names),
+            "rates": list(tree.rate_names),
+            "independent": configure(robot).independent_names,
+            "frames": list(tree.places),
+            "closures": [loop.name for loop in robot.closures.loops],
+            "redundant_closures": [names[k] for k in robot.mobility.redundant],
+            "end_effector": tree.end_effector,
+            "poses": sorted({"home", *robot.description.poses}),
+            "working_modes": sorted({"default", *robot.description.working_modes}),
+            "actuations": sorted({"default", *robot.description.actuation}),
+        },
+    }
