@@ -61,19 +61,20 @@ class RigidBody:
         """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
         return 0.5 * self.m * (v @ v) + v @ cross(w, self.S) + 0.5 * w @ (self.I @ w)
 
-    def impossible(self, planar: bool) -> str | None:
-        """Why no real body has this inertia, or None. Base parameters often have none that could."""
+    def impossible(self, normal: Array | None = None) -> str | None:
+        """Why no real body has this inertia, or None. In the plane only what turns about its `normal` is judged."""
         m, S, I = float(self.m), np.asarray(self.S, float), np.asarray(self.I, float)  # noqa: E741
         scale = max(np.abs(I).max(), np.abs(S).max(), m, 1e-300)
-        used = [0, 1] if planar else [0, 1, 2]
         if m <= 1e-12 * scale:
-            if np.abs(S[used]).max() > 1e-9 * scale:
+            moved = S if normal is None else cross(normal, S)
+            if np.abs(moved).max() > 1e-9 * scale:
                 return "it has a first moment but no mass"
             centred = I
         else:
             centred = I - m * hat(S / m).T @ hat(S / m)
-        if planar:
-            return None if centred[2, 2] >= -1e-9 * scale else f"its inertia about its centre is {centred[2, 2]:.4g}"
+        if normal is not None:
+            turning = float(normal @ centred @ normal)
+            return None if turning >= -1e-9 * scale else f"its inertia about its centre is {turning:.4g} kg m2"
         moments = np.linalg.eigvalsh(centred)
         if moments[0] < -1e-9 * scale:
             return f"its smallest inertia about its centre is {moments[0]:.4g} kg m2"

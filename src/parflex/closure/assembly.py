@@ -13,7 +13,7 @@ import scipy.optimize
 
 from parflex.closure.loops import Closures, Loop
 from parflex.closure.targets import FrameTarget, Target
-from parflex.errors import UnreachableError
+from parflex.errors import SingularError, UnreachableError
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import Pose
 from parflex.tree import Tree
@@ -75,7 +75,7 @@ class Assembler:
         rows: list[Rows] = [*self.closures.loops, *target.frames]
         sets = []
         for row in rows:
-            sets.append({k for j in row.links(tree) for k in range(tree.links[j].v.start, tree.links[j].v.stop)} - held)
+            sets.append({k for j in row.links(tree) for k in self._rates(j)} - held)
         groups: list[tuple[list[int], set[int]]] = []
         for index, columns in enumerate(sets):
             touching = [group for group in groups if group[1] & columns]
@@ -93,7 +93,7 @@ class Assembler:
             moving = set(loop.links(tree))
             for place, label in ((loop.first, "first"), (loop.second, "second")):
                 links = sorted(moving & set(tree.path(place.link)))
-                columns = {k for j in links for k in range(tree.links[j].v.start, tree.links[j].v.stop)} - locked
+                columns = {k for j in links for k in self._rates(j)} - locked
                 part = self._part([loop], columns)
                 named = part.name if part.name != loop.name else f"{loop.name} ({label} side)"
                 sides.append(Part(named, part.rows, part.columns))
@@ -103,7 +103,7 @@ class Assembler:
         tree = self.tree
         legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
         leg = legs.pop() if len(legs) == 1 else None
-        name = leg or ", ".join(row.name for row in rows if isinstance(row, Loop)) or "the robot"
+        name = leg or ", ".join(row.name for row in rows if isinstance(row, Loop)) or rows[0].name
         return Part(name, tuple(rows), np.array(sorted(columns), dtype=int))
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
@@ -266,13 +266,40 @@ class Assembler:
                 value=part.name,
                 hint="name that mode with --working-mode, or choose another pose",
             )
-        gap = self._gap(start, part)
+        name, gap = self._culprit(start, part)
+        if gap < 1e-8 * self.tree.length:
+            raise SingularError(
+                f"'{name}' is at a singularity of the leg: it reaches this pose only at the end of its motion",
+                key="pose",
+                value=name,
+                hint="move away from this pose",
+            )
         raise UnreachableError(
-            f"the pose cannot be reached: {part.name} misses it by {gap:.4g} m",
+            f"the pose cannot be reached: {name} misses it by {gap:.4g} m",
             key="pose",
-            value=part.name,
+            value=name,
             hint="choose a pose inside the workspace or another working mode",
         )
+
+    def _culprit(self, q: Array, part: Part) -> tuple[str, float]:
+        """Which leg is too short, and by how much: first those that carry the placed frame, then the others to them."""
+        columns = {int(k) for k in part.columns}
+        for row in part.rows:
+            if not isinstance(row, FrameTarget):
+                continue
+            carrying = {k for j in row.links(self.tree) for k in self._rates(j)} & columns
+            own = self._part([row], carrying)
+            placed, error = self.newton(q, own.columns, own.rows)
+            if error > CLOSED:
+                return own.name, self._gap(q, own)
+            for other in self.parts(Target(fixed=frozenset(carrying)), frozenset(range(self.tree.n)) - columns):
+                gap = self._gap(placed, other)
+                if gap > CLOSED * self.tree.length:
+                    return other.name, gap
+        return part.name, self._gap(q, part)
+
+    def _rates(self, link: int) -> range:
+        return range(self.tree.links[link].v.start, self.tree.links[link].v.stop)
 
     def _gap(self, q: Array, part: Part) -> float:
         """Smallest distance by which the part stays open."""

@@ -318,9 +318,11 @@ class Configuration:
         return mobility.rank(A) < A.shape[1]
 
     def _name_motion(self, direction: Array) -> str:
-        size = np.abs(direction)
-        order = np.argsort(-size)
-        names = [self.robot.tree.rate_names[self.robot.free[k]] for k in order if size[k] > 0.2 * size.max()]
+        """The rates that take part most, those of free bodies first."""
+        tree, size = self.robot.tree, np.abs(direction)
+        bodies = [tree.links[tree.link_of_rate[k]].joint.kind in ("free", "planar") for k in self.robot.free]
+        order = sorted(range(len(size)), key=lambda k: (not bodies[k], -size[k]))
+        names = [tree.rate_names[self.robot.free[k]] for k in order if size[k] > 0.2 * size.max()]
         return ", ".join(f"'{name}'" for name in names[:4])
 
     def platform_freedom(self, frame: str | None = None) -> tuple[Array, list[str]]:

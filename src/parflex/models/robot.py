@@ -13,7 +13,7 @@ import numpy as np
 from parflex.bodies import RigidBody
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
-from parflex.closure.loops import Closures, build_closures
+from parflex.closure.loops import Closures, build_closures, neutral_rotation
 from parflex.closure.targets import Target
 from parflex.description import schema
 from parflex.description.loader import load_description
@@ -22,6 +22,7 @@ from parflex.errors import InputError, ParflexError, UnreachableError, did_you_m
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.recursion import pose
 from parflex.tree import Tree, build_tree
+from parflex.tree.build import read_body
 
 Array = np.ndarray
 
@@ -106,14 +107,20 @@ class Robot:
         return self._assemble(read_pose(self.tree, given, "pose", None), home, self.home)
 
     def _assemble(self, target: Target, q: Array, reference: Array | None) -> Array:
-        """What the target leaves open keeps its value if the loops allow it, else follows from them."""
+        """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms."""
         wider = whole_end_effector(self.tree, self.actuated, target, q)
-        if wider is not None:
-            try:
-                return self.assembler.assemble(wider, q, reference, self.locked)
-            except UnreachableError:
-                pass
-        return self.assembler.assemble(target, q, reference, self.locked)
+        try:
+            if wider is not None:
+                try:
+                    return self.assembler.assemble(wider, q, reference, self.locked)
+                except UnreachableError:
+                    asked = len(wider.fixed) + sum(frame.size for frame in wider.frames)
+                    if reference is not None and asked <= self.mobility.freedoms(len(self.free)):
+                        raise
+            return self.assembler.assemble(target, q, reference, self.locked)
+        except ParflexError as error:
+            error.file = error.file or self.file
+            raise
 
     # -- how it moves ----------------------------------------------------------------------------------
 
@@ -201,7 +208,7 @@ def _build(
     working_mode: str | None,
 ) -> Robot:
     tree = build_tree(description)
-    warnings = inertia_warnings(description)
+    warnings = inertia_warnings(description, tree)
     if payload is not None:
         tree = with_payload(tree, payload)
     closures = build_closures(description, tree)
@@ -232,22 +239,21 @@ def _build(
     return robot
 
 
-def inertia_warnings(description: schema.RobotFile) -> list[str]:
+def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
     """A sentence for each body that cannot exist."""
-    from parflex.tree.build import read_body
-
-    planar = description.motion == "planar"
     entries: list[schema.Frame | schema.Platform] = [*description.frame]
     if description.platform is not None:
         entries.append(description.platform)
-    warnings = []
+    reasons: dict[str, list[str]] = {}
     for entry in entries:
-        reason = read_body(entry.inertia, entry.point_masses).impossible(planar)
+        normal = neutral_rotation(tree, tree.places[entry.name])[2] if tree.planar else None
+        reason = read_body(entry.inertia, entry.point_masses).impossible(normal)
         if reason:
-            warnings.append(
-                f"no real body has the inertia of '{entry.name}': {reason}; fine for base parameters, which group several bodies"
-            )
-    return warnings
+            reasons.setdefault(reason, []).append(f"'{entry.name}'")
+    return [
+        f"no real body has the inertia of {', '.join(names)}: {reason}; fine for base parameters, which group several bodies"
+        for reason, names in reasons.items()
+    ]
 
 
 def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:

@@ -1,0 +1,5 @@
+"""`python -m parflex`."""
+
+from parflex.cli.main import main
+
+main()

@@ -1,0 +1,69 @@
+"""What the command line prints: tables for people, one JSON object for programs, one sentence for errors."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import click
+
+
+def plain(value: Any) -> Any:
+    """The value with only what JSON has: no NaN, no arrays."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if hasattr(value, "tolist"):
+        return plain(value.tolist())
+    if isinstance(value, (list, tuple)):
+        return [plain(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def show(answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], Iterable[Iterable[Any]]]) -> None:
+    """The answer as JSON, or as tables; warnings go to stderr."""
+    answer.setdefault("warnings", [])
+    warn(answer["warnings"])
+    if as_json:
+        click.echo(json.dumps(plain(answer), allow_nan=False))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for title, columns, rows in tables:
+        table = Table(title=title, title_justify="left", box=None, pad_edge=False)
+        cells = [tuple(row) for row in rows]
+        for index, column in enumerate(columns):
+            numeric = all(isinstance(row[index], (int, float)) for row in cells)
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+        for row in cells:
+            table.add_row(*(_cell(cell) for cell in row))
+        console.print(table)
+        console.print()
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(_cell(entry) for entry in value)
+    return str(value)
+
+
+def warn(warnings: Iterable[str]) -> None:
+    """Warnings, once each, on stderr."""
+    for warning in dict.fromkeys(warnings):
+        click.echo(f"warning: {warning}", err=True)
+
+
+def fail(error: dict[str, Any], text: str, as_json: bool) -> None:
+    """One sentence on stderr, and the error object on stdout for programs."""
+    click.echo(f"error: {text}", err=True)
+    if as_json:
+        click.echo(json.dumps({"error": plain(error)}, allow_nan=False))
+    sys.stdout.flush()
