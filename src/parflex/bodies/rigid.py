@@ -14,43 +14,63 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class RigidBody:
-    """Mass `m`, first moment `S` and inertia `I` about the origin of its frame, in the axes of the frame."""
+    """Mass `m`, first moments `S` = int r and second moments `Sigma` = int r r^T over mass, in the axes of the frame."""
 
     m: Any = 0.0
     S: Array = field(default_factory=lambda: np.zeros(3))
-    I: Array = field(default_factory=lambda: np.zeros((3, 3)))  # noqa: E741 - the symbol of the papers
+    Sigma: Array = field(default_factory=lambda: np.zeros((3, 3)))
 
     @classmethod
     def from_khalil(cls, M: Any, MS: Any, XX: Any, XY: Any, XZ: Any, YY: Any, YZ: Any, ZZ: Any) -> RigidBody:
         """From the ten Khalil parameters; XY = -int x y dm is the off-diagonal entry itself."""
-        return cls(M, np.array(MS), np.array([[XX, XY, XZ], [XY, YY, YZ], [XZ, YZ, ZZ]]))
+        Sigma = np.array(
+            [[(YY + ZZ - XX) / 2, -XY, -XZ], [-XY, (XX + ZZ - YY) / 2, -YZ], [-XZ, -YZ, (XX + YY - ZZ) / 2]]
+        )
+        return cls(M, np.array(MS), Sigma)
 
     @classmethod
     def from_centre(cls, mass: float, centre: Any, about_centre: Array) -> RigidBody:
         """From mass, centre of mass and inertia about it."""
-        return cls(0.0, np.zeros(3), np.array(about_centre)) + cls(
-            mass, mass * np.array(centre), mass * hat(centre).T @ hat(centre)
+        c, central = np.array(centre), np.array(about_centre)
+        return cls(mass, mass * c, np.trace(central) / 2 * np.eye(3) - central + mass * np.outer(c, c))
+
+    @property
+    def I(self) -> Array:  # noqa: E743 - the symbol of the papers
+        """Inertia about the origin of the frame."""
+        Sigma = self.Sigma
+        xx, yy, zz = Sigma[0, 0], Sigma[1, 1], Sigma[2, 2]
+        return np.array(
+            [
+                [yy + zz, -Sigma[0, 1], -Sigma[0, 2]],
+                [-Sigma[0, 1], xx + zz, -Sigma[1, 2]],
+                [-Sigma[0, 2], -Sigma[1, 2], xx + yy],
+            ]
         )
 
     def __add__(self, other: RigidBody) -> RigidBody:
         """Both bodies as one; both are described in the same frame."""
-        return RigidBody(self.m + other.m, self.S + other.S, self.I + other.I)
+        return RigidBody(self.m + other.m, self.S + other.S, self.Sigma + other.Sigma)
+
+    def __sub__(self, other: RigidBody) -> RigidBody:
+        """This body without the other."""
+        return RigidBody(self.m - other.m, self.S - other.S, self.Sigma - other.Sigma)
 
     def in_parent(self, rotation: Array, position: Array) -> RigidBody:
         """The same body described in a frame in which this one stands at `position`, turned by `rotation`."""
         S, p = rotation @ self.S, position
-        mixed = hat(p).T @ hat(S)
-        I = rotation @ self.I @ rotation.T + mixed + mixed.T + self.m * hat(p).T @ hat(p)  # noqa: E741
-        return RigidBody(self.m, S + self.m * p, I)
+        mixed = np.outer(S, p)
+        Sigma = rotation @ self.Sigma @ rotation.T + mixed + mixed.T + self.m * np.outer(p, p)
+        return RigidBody(self.m, S + self.m * p, Sigma)
 
-    def wrench(self, w: Array, a: Array, al: Array) -> tuple[Array, Array]:
+    def wrench(self, U: Array, a: Array) -> tuple[Array, Array]:
         """Force and moment that move the body so, at its origin; `a` is the acceleration less gravity.
 
-        [Khalil2007, eq. (12)], in the axes of the body.
+        [Khalil2007, eq. (12)] in the axes of the body, written with U = hat(al) + hat(w) hat(w), which the motion of the
+        links needs anyway: int r x (U r) dm is the axial part of U Sigma.
         """
-        f = self.m * a + cross(al, self.S) + cross(w, cross(w, self.S))
-        moment = cross(self.S, a) + self.I @ al + cross(w, self.I @ w)
-        return f, moment
+        turned = U @ self.Sigma
+        axial = np.array([turned[2, 1] - turned[1, 2], turned[0, 2] - turned[2, 0], turned[1, 0] - turned[0, 1]])
+        return self.m * a + U @ self.S, cross(self.S, a) + axial
 
     def inertia_matrix(self) -> Array:
         """The 6 x 6 matrix that takes (a, al) to (f, m)."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -25,7 +26,13 @@ def robot_options(command: Command) -> Command:
         click.option("--working-mode", metavar="NAME", help="Working (assembly) mode of the file."),
         click.option("--actuation", metavar="NAME", help="Actuation of the file."),
         click.option("--payload", metavar="MASS,X,Y,Z", help="Point mass on the end effector, in its axes."),
-        click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, help="Set a value of the file, e.g. constants.arm=0.3."),
+        click.option(
+            "--set",
+            "settings",
+            metavar="KEY=VALUE",
+            multiple=True,
+            help="Set a value of the file, e.g. constants.arm=0.3.",
+        ),
         click.argument("robot", metavar="ROBOT"),
     ):
         command = option(command)
@@ -35,11 +42,19 @@ def robot_options(command: Command) -> Command:
 def state_options(command: Command) -> Command:
     """Pose and motion."""
     for option in (
-        click.option("--state", "state_file", metavar="FILE.json", help="Pose and motion from a file with the same words."),
-        click.option("--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="External wrench on a frame, world axes."),
-        click.option("--without", metavar="LIST", default="", help="Leave out: friction, motor-inertia, springs, gravity."),
+        click.option(
+            "--state", "state_file", metavar="FILE.json", help="Pose and motion from a file with the same words."
+        ),
+        click.option(
+            "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="External wrench on a frame, world axes."
+        ),
+        click.option(
+            "--without", metavar="LIST", default="", help="Leave out: friction, motor-inertia, springs, gravity."
+        ),
         click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities in the same words; frames in world axes."),
-        click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates: x=0.1,z=0.9,rz=0.2."),
+        click.option(
+            "--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates: x=0.1,z=0.9,rz=0.2."
+        ),
     ):
         command = option(command)
     return command
@@ -66,14 +81,20 @@ def numbers(text: str, key: str) -> list[float]:
     return [_number(part, text, key) for part in text.split(",")]
 
 
-def _number(text: str, whole: str, key: str) -> float:
+def _number(text: str, whole: str, key: str, file: str | None = None) -> float:
     from parflex.description.expressions import evaluate
+    from parflex.description.values import LARGEST
     from parflex.errors import RobotFileError
 
     try:
-        return evaluate(text, {})
+        number = evaluate(text, {})
     except RobotFileError as error:
-        raise InputError(f"'{text}' in '{whole}' is not a number", key=key, value=whole, hint=error.hint) from None
+        raise InputError(
+            f"'{text}' in '{whole}' is not a number", key=key, value=whole, file=file, hint=error.hint
+        ) from None
+    if abs(number) > LARGEST:
+        raise InputError(f"'{text}' in '{whole}' is too large", key=key, value=whole, file=file, hint="check the unit")
+    return number
 
 
 def assignments(text: str, key: str) -> dict[str, float]:
@@ -98,20 +119,33 @@ def read_wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
     """`FRAME=FX,FY,FZ` as a table."""
     table: dict[str, list[float]] = {}
     for text in texts:
-        frame, equals, values = text.partition("=")
-        if not equals:
-            raise InputError(f"'{text}' is not FRAME=FX,FY,FZ", key="wrench", value=text, hint="write platform=0,0,-100")
-        table[frame.strip()] = numbers(values, "wrench")
-        if len(table[frame.strip()]) not in (3, 6):
-            raise InputError(f"'{text}' has not three or six numbers", key="wrench", value=text, hint="give fx,fy,fz,mx,my,mz")
+        name, equals, values = text.partition("=")
+        frame = name.strip()
+        if not equals or not frame:
+            raise InputError(
+                f"'{text}' is not FRAME=FX,FY,FZ", key="wrench", value=text, hint="write platform=0,0,-100"
+            )
+        if frame in table:
+            raise InputError(f"the wrench on '{frame}' is given twice", key="wrench", value=text, hint="add them up")
+        table[frame] = _six(numbers(values, "wrench"), text)
     return table
 
 
-def read_state(
-    state_file: str | None, wrench: tuple[str, ...], without: str, **texts: str | None
-) -> dict[str, Any]:
+def _six(values: list[float], text: str, file: str | None = None) -> list[float]:
+    if len(values) not in (3, 6):
+        raise InputError(
+            f"'{text}' has not three or six numbers",
+            key="wrench",
+            value=text,
+            file=file,
+            hint="give fx,fy,fz or fx,fy,fz,mx,my,mz",
+        )
+    return values
+
+
+def read_state(state_file: str | None, wrench: tuple[str, ...], without: str, **texts: str | None) -> dict[str, Any]:
     """Pose, motion, efforts and wrenches from the options, on top of those of the state file."""
-    state = _state_file(state_file) if state_file else {}
+    state = {} if state_file is None else _state_file(state_file)
     for word, text in texts.items():
         if text is not None:
             state[word] = read_pose_option(text) if word == "pose" else assignments(text, word)
@@ -120,18 +154,102 @@ def read_state(
     return state
 
 
-def _state_file(path: str) -> dict[str, Any]:
+@contextmanager
+def blaming(state_file: str | None, **options: Any) -> Iterator[None]:
+    """Errors about a word that only the state file gave name that file."""
     try:
-        state = json.loads(Path(path).read_text(encoding="utf-8"))
+        yield
+    except InputError as error:
+        if error.file is None and error.key in STATE_WORDS and not options.get(error.key):
+            error.file = state_file
+        raise
+
+
+def _state_file(path: str) -> dict[str, Any]:
+    from parflex.description.source import read_bounded
+
+    form = 'write {"pose": {"x": 0.1}, ...}'
+    try:
+        state = json.loads(read_bounded(Path(path)).decode("utf-8-sig"), object_pairs_hook=_no_doubles)
     except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", file=path, key="state", hint="check the path") from None
+        raise InputError(
+            f"cannot be read ({error.strerror})", file=path, key="state", value=path, hint="check the path"
+        ) from None
+    except _DoubleKeyError as error:
+        raise InputError(
+            f"'{error}' is there twice", file=path, key="state", value=str(error), hint="keep one of them"
+        ) from None
     except (ValueError, RecursionError):
-        raise InputError("is not JSON", file=path, key="state", hint='write {"pose": {"x": 0.1}, ...}') from None
+        raise InputError("is not JSON", file=path, key="state", value=path, hint=form) from None
     if not isinstance(state, dict):
-        raise InputError("is not a JSON object", file=path, key="state", hint='write {"pose": {"x": 0.1}, ...}')
-    for word, value in state.items():
-        if word not in STATE_WORDS:
-            raise InputError(f"unknown key '{word}'", file=path, key=word, hint=did_you_mean(word, STATE_WORDS))
-        if not isinstance(value, dict) and not (word == "pose" and isinstance(value, str)):
-            raise InputError(f"'{word}' is to be a table", file=path, key=word, value=value, hint="write names and values")
-    return state
+        raise InputError("is not a JSON object", file=path, key="state", value=path, hint=form)
+    return {word: _state_entry(word, value, path) for word, value in state.items()}
+
+
+class _DoubleKeyError(Exception):
+    """A key that a JSON object has twice."""
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in table:
+            raise _DoubleKeyError(key[:80])
+        table[key] = value
+    return table
+
+
+def _state_entry(word: str, value: Any, path: str) -> Any:
+    """One word of a state file: a table of numbers, the name of a pose, or wrenches by frame."""
+    from parflex.description.values import as_value, shown
+
+    if word not in STATE_WORDS:
+        raise InputError(
+            f"unknown key '{word[:80]}'",
+            file=path,
+            key=word[:80],
+            value=as_value(value),
+            hint=did_you_mean(word, STATE_WORDS),
+        )
+    if word == "pose" and isinstance(value, str):
+        return value
+    if not isinstance(value, dict):
+        raise InputError(
+            f"'{word}' is to be a table, not {shown(value)}",
+            file=path,
+            key=word,
+            value=as_value(value),
+            hint="write names and values",
+        )
+    if word != "wrench":
+        return {name: _state_number(entry, word, name, path) for name, entry in value.items()}
+    for frame, entries in value.items():
+        if not isinstance(entries, list):
+            raise InputError(
+                f"the wrench on '{frame}' is to be a list, not {shown(entries)}",
+                file=path,
+                key=word,
+                value=as_value(entries),
+                hint="write [fx, fy, fz] or [fx, fy, fz, mx, my, mz]",
+            )
+    return {
+        frame: _six([_state_number(entry, word, frame, path) for entry in entries], f"{frame}: {shown(entries)}", path)
+        for frame, entries in value.items()
+    }
+
+
+def _state_number(value: Any, word: str, name: str, path: str) -> float:
+    """A number of a state file; as on the command line, it may be an expression."""
+    from parflex.description.values import LARGEST, as_value, shown
+
+    if isinstance(value, str):
+        return _number(value, f"{name}: {value}", word, path)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise InputError(
+            f"'{name}' needs a finite number, not {shown(value)}",
+            file=path,
+            key=word,
+            value=as_value(value),
+            hint="write e.g. 0.1",
+        )
+    return float(value)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
+from pathlib import Path
 from typing import Any
 
 import click
 
 from parflex import __version__
 from parflex.cli import output
-from parflex.cli.input import open_robot, read_pose_option, read_state, robot_options, state_options
+from parflex.cli.input import blaming, open_robot, read_pose_option, read_state, robot_options, state_options
 from parflex.errors import InputError, ParflexError, RobotFileError
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -77,17 +79,20 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
         raise RobotFileError(
             loaded.warnings[0], file=loaded.file, key="inertia", hint="mend the inertia, or check without --strict"
         )
-    warnings = list(loaded.warnings)
+    notes = list(loaded.warnings)
     for name in ["home", *loaded.description.poses]:
         configuration = configure(loaded, name)
-        warnings += [f"pose {name}: {text}" for text in (*loaded.limit_warnings(configuration.q), *configuration.condition.warnings())]
+        notes += [
+            f"pose {name}: {text}"
+            for text in (*loaded.limit_warnings(configuration.q), *configuration.condition.warnings())
+        ]
     if loaded.mobility.home_rank < loaded.mobility.rank:
-        warnings.append("home is a singular pose of the closures: the robot has more freedoms there than elsewhere")
+        notes.append("home is a singular pose of the closures: the robot has more freedoms there than elsewhere")
     numbers = counts(loaded)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])
-        warnings.append(f"over-constrained: {numbers['redundant_closures']} closure rows repeat others ({names})")
-    answer = {"ok": True, "file": loaded.file, "warnings": list(dict.fromkeys(warnings))}
+        notes.append(f"over-constrained: {numbers['redundant_closures']} closure rows repeat others ({names})")
+    answer = {"ok": True, "file": loaded.file, "warnings": list(dict.fromkeys(notes))}
     freedoms = numbers["degrees_of_freedom"]
     rows = [("file", loaded.file), ("degrees of freedom", freedoms), ("motors", len(loaded.actuated)), ("ok", "yes")]
     output.show(answer, as_json, ("", ["", ""], rows))
@@ -102,43 +107,47 @@ def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) 
     from parflex.view.draw import draw as draw_robot
 
     loaded = open_robot(robot, **choice)
-    warnings = draw_robot(loaded, read_pose_option(pose), path)
-    output.show({"file": path, "warnings": warnings}, as_json, ("", ["written", ""], [(path, "")]))
+    notes = draw_robot(loaded, read_pose_option(pose), path)
+    output.show({"file": path, "warnings": notes}, as_json, ("", ["written", ""], [(path, "")]))
 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
 @click.argument("name")
 @click.option("-o", "--output", "path", metavar="FILE", help="File to write; default: print it.")
-def new(name: str, path: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def new(name: str, path: str | None, as_json: bool) -> None:
     """A commented template of a robot file: a five-bar robot that works as it stands."""
-    from parflex.description.schema import read_name
     from parflex.description.template import template
 
-    try:
-        text = template(read_name(name))
-    except Exception as error:
-        raise InputError(str(error), key="NAME", value=name, hint="use letters, digits and '-'") from None
-    if path is None:
+    text = template(name)
+    if path is not None:
+        try:
+            with Path(path).open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise InputError(
+                "the file is there already", file=path, key="output", value=path, hint="choose another name"
+            ) from None
+        except OSError as error:
+            raise InputError(
+                f"cannot be written ({error.strerror})", file=path, key="output", value=path, hint="check the path"
+            ) from None
+        click.echo(f"written: {path}", err=True)
+    if as_json:
+        output.show({"name": name, "file": path, "text": text}, as_json)
+    elif path is None:
         click.echo(text, nl=False)
-        return
-    try:
-        with open(path, "x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise InputError("the file is there already", file=path, key="output", hint="choose another name") from None
-    except OSError as error:
-        raise InputError(f"cannot be written ({error.strerror})", file=path, key="output", hint="check the path") from None
-    click.echo(f"written: {path}", err=True)
 
 
 @cli.command()
-def schema() -> None:
+@click.option("--json", "as_json", is_flag=True, help="The same: a schema is JSON.")
+def schema(as_json: bool) -> None:
     """JSON schema of the robot file, for editors."""
     import json
 
     from parflex.description.schema import json_schema
 
-    click.echo(json.dumps(json_schema(), indent=2))
+    click.echo(json.dumps(json_schema(), indent=None if as_json else 2))
 
 
 @cli.command(epilog="\b\nExample:\n  parflex pose gough-stewart --pose x=0.3,y=0.4,z=1.1,rx=0.1 --json")
@@ -152,7 +161,9 @@ def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
     loaded = open_robot(robot, **choice)
     configuration = configure(loaded, read_pose_option(pose))
     values = dict(zip(loaded.tree.position_names, configuration.q.tolist(), strict=True))
-    places = {name: {"position": p.tolist(), "rotation": R.tolist()} for name, (p, R) in frames(loaded, configuration).items()}
+    places = {
+        name: {"position": p.tolist(), "rotation": R.tolist()} for name, (p, R) in frames(loaded, configuration).items()
+    }
     answer = {
         "q": values,
         "frames": places,
@@ -162,7 +173,11 @@ def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
         "warnings": [*loaded.warnings, *loaded.limit_warnings(configuration.q), *configuration.condition.warnings()],
     }
     condition = configuration.condition
-    conditions = [*condition.legs.items(), ("platform, motors locked", condition.platform), ("closures", condition.closures)]
+    conditions = [
+        *condition.legs.items(),
+        ("platform, motors locked", condition.platform),
+        ("closures", condition.closures),
+    ]
     output.show(
         answer,
         as_json,
@@ -172,27 +187,38 @@ def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
     )
 
 
-@cli.command(epilog="\b\nExample:\n  parflex inverse delta --pose z=-0.45 --velocity x=1 --acceleration z=5 --payload 0.2,0,0,0")
+@cli.command(
+    epilog="\b\nExample:\n  parflex inverse delta --pose z=-0.45 --velocity x=1 --acceleration z=5 --payload 0.2,0,0,0"
+)
 @robot_options
 @state_options
 @click.option("--acceleration", metavar="KEY=VALUE,...", help="Accelerations in the same words; frames in world axes.")
 @click.option("--reactions", is_flag=True, help="Also the wrench in every joint and closure.")
-def inverse(robot: str, as_json: bool, state_file: str | None, wrench: tuple[str, ...], without: str, reactions: bool, **rest: Any) -> None:
+def inverse(
+    robot: str,
+    as_json: bool,
+    state_file: str | None,
+    wrench: tuple[str, ...],
+    without: str,
+    reactions: bool,
+    **rest: Any,
+) -> None:
     """Efforts of the motors in a motion of the end effector or of joints."""
     from parflex.models.dynamics import inverse_dynamics
 
     texts = {word: rest.pop(word) for word in ("pose", "velocity", "acceleration")}
     state = read_state(state_file, wrench, without, **texts)
     loaded = open_robot(robot, **rest)
-    result = inverse_dynamics(
-        loaded,
-        state.get("pose"),
-        state.get("velocity"),
-        state.get("acceleration"),
-        wrenches=state["wrench"],
-        without=state["without"],
-        reactions=reactions,
-    )
+    with blaming(state_file, wrench=wrench, **texts):
+        result = inverse_dynamics(
+            loaded,
+            state.get("pose"),
+            state.get("velocity"),
+            state.get("acceleration"),
+            wrenches=state["wrench"],
+            without=state["without"],
+            reactions=reactions,
+        )
     answer: dict[str, Any] = {
         "efforts": result.efforts,
         "elastic_accelerations": {},
@@ -206,27 +232,38 @@ def inverse(robot: str, as_json: bool, state_file: str | None, wrench: tuple[str
     output.show(answer, as_json, *tables)
 
 
-@cli.command(epilog="\b\nExample:\n  parflex direct gough-stewart --effort leg1.3=800,leg2.3=700 --wrench platform=0,0,-100")
+@cli.command(
+    epilog="\b\nExample:\n  parflex direct gough-stewart --effort leg1.3=800,leg2.3=700 --wrench platform=0,0,-100"
+)
 @robot_options
 @state_options
 @click.option("--effort", metavar="KEY=VALUE,...", help="Efforts of the motors; those not named are zero.")
 @click.option("--reactions", is_flag=True, help="Also the wrench in every joint and closure.")
-def direct(robot: str, as_json: bool, state_file: str | None, wrench: tuple[str, ...], without: str, reactions: bool, **rest: Any) -> None:
+def direct(
+    robot: str,
+    as_json: bool,
+    state_file: str | None,
+    wrench: tuple[str, ...],
+    without: str,
+    reactions: bool,
+    **rest: Any,
+) -> None:
     """Accelerations under efforts of the motors."""
     from parflex.models.dynamics import forward_dynamics
 
     texts = {word: rest.pop(word) for word in ("pose", "velocity", "effort")}
     state = read_state(state_file, wrench, without, **texts)
     loaded = open_robot(robot, **rest)
-    result = forward_dynamics(
-        loaded,
-        state.get("pose"),
-        state.get("velocity"),
-        state.get("effort"),
-        wrenches=state["wrench"],
-        without=state["without"],
-        reactions=reactions,
-    )
+    with blaming(state_file, wrench=wrench, **texts):
+        result = forward_dynamics(
+            loaded,
+            state.get("pose"),
+            state.get("velocity"),
+            state.get("effort"),
+            wrenches=state["wrench"],
+            without=state["without"],
+            reactions=reactions,
+        )
     answer: dict[str, Any] = {"accelerations": _accelerations(result), "warnings": result.warnings}
     tables: list[Any] = [("accelerations", ["", "m/s2 or rad/s2"], answer["accelerations"].items())]
     if reactions:
@@ -255,7 +292,10 @@ def _reaction_tables(reactions: Any) -> list[Any]:
     columns = ["", "fx", "fy", "fz", "mx", "my", "mz", "undetermined"]
     tables = []
     for kind in ("joints", "closures"):
-        rows = [(name, *one["force"], *one["moment"], "yes" if one["undetermined"] else "") for name, one in reactions[kind].items()]
+        rows = [
+            (name, *one["force"], *one["moment"], "yes" if one["undetermined"] else "")
+            for name, one in reactions[kind].items()
+        ]
         if rows:
             tables.append((f"reactions in {kind}", columns, rows))
     return tables
@@ -266,7 +306,9 @@ def main(arguments: list[str] | None = None) -> None:
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
     try:
-        sys.exit(cli.main(arguments, prog_name="parflex", standalone_mode=False) or 0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # people get our own warnings, not those of the arithmetic
+            sys.exit(cli.main(arguments or ["--help"], prog_name="parflex", standalone_mode=False) or 0)
     except ParflexError as error:
         output.fail(error.as_dict(), str(error), as_json)
         sys.exit(2)
@@ -274,7 +316,9 @@ def main(arguments: list[str] | None = None) -> None:
         sys.exit(stop.exit_code)
     except click.ClickException as error:
         usage = {"kind": "usage", "message": error.format_message(), "file": None, "key": None, "value": None}
-        output.fail({**usage, "hint": "see 'parflex --help'"}, f"{error.format_message()} See 'parflex --help'.", as_json)
+        output.fail(
+            {**usage, "hint": "see 'parflex --help'"}, f"{error.format_message()} See 'parflex --help'.", as_json
+        )
         sys.exit(2)
     except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
@@ -285,7 +329,9 @@ def main(arguments: list[str] | None = None) -> None:
         if os.environ.get("PARFLEX_DEBUG"):
             raise
         text = f"parflex failed in a way it should not ({type(error).__name__}: {error}); please report it"
-        output.fail({"kind": "internal", "message": text, "file": None, "key": None, "value": None, "hint": None}, text, as_json)
+        output.fail(
+            {"kind": "internal", "message": text, "file": None, "key": None, "value": None, "hint": None}, text, as_json
+        )
         sys.exit(1)
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+MAX_LINE = 2000
+
 
 def plain(value: Any) -> Any:
     """The value with only what JSON has: no NaN, no arrays."""
@@ -55,15 +57,21 @@ def _cell(value: Any) -> str:
     return str(value)
 
 
+def one_line(text: str) -> str:
+    """The text on one line of bounded length; what a terminal would obey is written out."""
+    shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text[:MAX_LINE])
+    return shown + ("..." if len(text) > MAX_LINE else "")
+
+
 def warn(warnings: Iterable[str]) -> None:
     """Warnings, once each, on stderr."""
     for warning in dict.fromkeys(warnings):
-        click.echo(f"warning: {warning}", err=True)
+        click.echo(f"warning: {one_line(warning)}", err=True)
 
 
 def fail(error: dict[str, Any], text: str, as_json: bool) -> None:
     """One sentence on stderr, and the error object on stdout for programs."""
-    click.echo(f"error: {text}", err=True)
+    click.echo(f"error: {one_line(text)}", err=True)
     if as_json:
         click.echo(json.dumps({"error": plain(error)}, allow_nan=False))
     sys.stdout.flush()

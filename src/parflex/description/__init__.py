@@ -1,0 +1,1 @@
+"""The robot file: from text to a checked description."""

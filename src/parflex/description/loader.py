@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,17 +12,20 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from parflex.description import schema
 from parflex.description.expressions import FUNCTIONS, NAMES
 from parflex.description.references import check_references
-from parflex.description.source import apply_settings, read_source
-from parflex.errors import RobotFileError, did_you_mean
+from parflex.description.source import apply_settings, read_source, refuse_deep
+from parflex.description.values import Name, Number, as_value, shown
+from parflex.errors import RobotFileError, did_you_mean, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
-LEG_LISTS = {"frame": schema.Frame, "point": schema.Point, "closure": schema.Closure}
+LEG_LISTS: dict[str, type[Any]] = {"frame": schema.Frame, "point": schema.Point, "closure": schema.Closure}
 
 
 def load_description(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[schema.RobotFile, str]:
     """The checked description of a catalogue robot or file, and the file's name for messages."""
     raw, file = read_source(robot)
-    return describe(apply_settings(raw, settings or {}, file), file), file
+    complete = apply_settings(raw, settings or {}, file)
+    refuse_deep(complete, file)
+    return describe(complete, file), file
 
 
 def describe(raw: dict[str, Any], file: str) -> schema.RobotFile:
@@ -38,31 +42,27 @@ def _describe(raw: dict[str, Any]) -> schema.RobotFile:
     constants = _constants(raw.get("constants", {}))
     top["constants"] = constants
     if "format" in top and (isinstance(top["format"], bool) or top["format"] != 1):
+        form = top["format"]
         raise RobotFileError(
-            f"format {top['format']!r} is not known", key="format", value=top["format"], hint="write format = 1"
+            f"format {shown(form)} is not known", key="format", value=as_value(form), hint="write format = 1"
         )
-    if "leg_of" in raw:
-        raise RobotFileError("unknown key 'leg_of'", key="leg_of", hint=did_you_mean("leg_of", _top_keys()))
     robot = _validate(schema.RobotFile, top, constants, "")
     lists: dict[str, list[Any]] = {kind: [] for kind in LEG_LISTS}
     for kind, model in LEG_LISTS.items():
         for index, table in enumerate(_list_of_tables(raw.get(kind, []), kind)):
             lists[kind].append(_validate(model, table, constants, _key(kind, index, table)))
     leg_of: dict[str, str] = {}
+    leg_names: list[str] = []
     legs = raw.get("legs", [])
     for family in legs if isinstance(legs, list) else [legs]:
-        _expand_legs(family, constants, lists, leg_of)
+        _expand_legs(family, constants, lists, leg_of, leg_names)
     if robot.platform is not None:
         for name, position in robot.platform.points.items():
-            point = schema.Point(name=f"{robot.platform.name}.{name}", frame=robot.platform.name, position=position)
-            lists["point"].append(point)
+            point = {"name": f"{robot.platform.name}.{name}", "frame": robot.platform.name, "position": position}
+            lists["point"].append(_validate(schema.Point, point, constants, "platform: points"))
     complete = robot.model_copy(update={**{kind: tuple(rows) for kind, rows in lists.items()}, "leg_of": leg_of})
     check_references(complete)
     return complete
-
-
-def _top_keys() -> list[str]:
-    return [key for key in schema.RobotFile.model_fields if key != "leg_of"]
 
 
 def _key(kind: str, index: int, table: Any, leg: str = "") -> str:
@@ -74,7 +74,10 @@ def _key(kind: str, index: int, table: Any, leg: str = "") -> str:
 def _list_of_tables(value: Any, kind: str) -> list[Any]:
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise RobotFileError(
-            f"'{kind}' is to be a list of tables", key=kind, value=value, hint=f"write [[{kind}]], with two brackets"
+            f"'{kind}' is to be a list of tables, not {shown(value)}",
+            key=kind,
+            value=as_value(value),
+            hint=f"write [[{kind}]], with two brackets",
         )
     return value
 
@@ -82,23 +85,34 @@ def _list_of_tables(value: Any, kind: str) -> list[Any]:
 def _constants(raw: Any) -> dict[str, float]:
     """Constants in the order of the file: each may use those before it."""
     if not isinstance(raw, dict):
-        raise RobotFileError("'constants' is to be a table", key="constants", hint="write [constants]")
+        raise RobotFileError(
+            f"'constants' is to be a table, not {shown(raw)}",
+            key="constants",
+            value=as_value(raw),
+            hint="write [constants]",
+        )
     constants: dict[str, float] = {}
     for name, value in raw.items():
-        if name in FUNCTIONS or name in NAMES or not name.isidentifier():
-            raise RobotFileError(
-                f"'{name}' cannot name a constant",
-                key=f"constants.{name}",
-                value=name,
-                hint="use letters, digits and '_', and no name that expressions already know",
-            )
-        constants[name] = _number(value, constants, f"constants.{name}")
+        _check_value_name(name, "constants")
+        constants[name] = _read(Number, value, constants, f"constants.{name}")
     return constants
 
 
-def _number(value: Any, constants: Mapping[str, float], key: str) -> float:
+def _check_value_name(name: str, table: str) -> None:
+    """Names of constants and of values per leg must be such that an expression can use them."""
+    if name in FUNCTIONS or name in NAMES or keyword.iskeyword(name) or not name.isidentifier():
+        raise RobotFileError(
+            f"{shown(name)} cannot name a number",
+            key=f"{table}.{name[:80]}",
+            value=as_value(name),
+            hint="use letters, digits and '_', and no word that expressions already know",
+        )
+
+
+def _read(kind: Any, value: Any, constants: Mapping[str, float], key: str) -> Any:
+    """One number or name."""
     try:
-        return TypeAdapter(schema.Number).validate_python(value, context={"constants": constants})
+        return TypeAdapter(kind).validate_python(value, context={"constants": constants})
     except ValidationError as error:
         raise _translate(error, key) from None
 
@@ -113,20 +127,26 @@ def _validate(model: type[Model], data: Any, constants: Mapping[str, float], key
 def _translate(error: ValidationError, key: str) -> RobotFileError:
     """The first complaint of the validation library as one of ours."""
     first = min(error.errors(), key=lambda entry: entry["type"] != "parflex")
-    inner = ".".join(str(part) for part in first["loc"] if not _is_type_name(part))
-    where = ": ".join(part for part in (key, inner) if part) or None
-    hint = first.get("ctx", {}).get("hint")
-    message = first["msg"]
-    if first["type"] == "missing":
-        return RobotFileError(f"key '{first['loc'][-1]}' is missing", key=where, hint=f"add {first['loc'][-1]} = ...")
-    if first["type"] == "literal_error":
-        allowed = first["ctx"]["expected"].replace(" or ", ", ").replace("'", "").split(", ")
-        message = f"'{first['input']}' is not known here"
-        hint = did_you_mean(str(first["input"]), allowed)
-    elif first["type"] != "parflex":
-        message = f"{message[0].lower()}{message[1:]}"
-        hint = "see docs/robot-file.md for what is expected here"
-    return RobotFileError(message, key=where, value=first["input"], hint=hint)
+    given, context = first["input"], first.get("ctx", {})
+    parts = [
+        str(part)[:80] for part in (*first["loc"], context.get("key", "")) if part != "" and not _is_type_name(part)
+    ]
+    where = ": ".join(part for part in (key, ".".join(parts)) if part) or None
+    match first["type"]:
+        case "parflex":
+            message, hint = context["message"], context["hint"]
+            given = context["value"] if context["key"] or context["value"] is not None else given
+        case "missing":
+            return RobotFileError(f"key '{parts[-1]}' is missing", key=where, hint=f"add {parts[-1]} = ...")
+        case "literal_error":
+            allowed = context["expected"].replace(" or ", ", ").replace("'", "").split(", ")
+            message, hint = f"{shown(given)} is not known here", did_you_mean(str(given)[:80], allowed)
+        case "dict_type":
+            message, hint = f"a table is expected here, not {shown(given)}", "write { key = value, ... }"
+        case _:
+            message = f"{first['msg'][0].lower()}{first['msg'][1:]}, not {shown(given)}"
+            hint = "see docs/robot-file.md for what is expected here"
+    return RobotFileError(message, key=where, value=None if given is None else as_value(given), hint=hint)
 
 
 def _is_type_name(part: Any) -> bool:
@@ -134,49 +154,84 @@ def _is_type_name(part: Any) -> bool:
     return isinstance(part, str) and any(mark in part for mark in "[(")
 
 
-def _expand_legs(
-    family: Any, constants: Mapping[str, float], lists: dict[str, list[Any]], leg_of: dict[str, str]
-) -> None:
-    """Instantiate one family of legs: each frame, point and closure once per leg, with that leg's values."""
+def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
+    """Names of the legs of one family, valid and not used before."""
     if not isinstance(family, dict):
-        raise RobotFileError("'legs' is to be a table", key="legs", hint="write [legs] with names = [...]")
-    names = family.get("names")
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) and name for name in names):
         raise RobotFileError(
-            "'names' is to list the legs", key="legs: names", value=names, hint='write names = ["leg1", "leg2"]'
+            f"'legs' is to be a table, not {shown(family)}",
+            key="legs",
+            value=as_value(family),
+            hint="write [legs] with names = [...]",
         )
+    names = family.get("names")
+    if "names" not in family:
+        meant = nearest("names", [key for key in family if key not in LEG_LISTS])
+        hint = f"did you mean it by '{meant}'?" if meant else 'write names = ["leg1", "leg2"]'
+        raise RobotFileError("key 'names' is missing", key="legs: names", hint=hint)
+    if not isinstance(names, list) or not names:
+        raise RobotFileError(
+            f"'names' is to list the legs, not {shown(names)}",
+            key="legs: names",
+            value=as_value(names),
+            hint='write names = ["leg1", "leg2"]',
+        )
+    for index, name in enumerate(names):
+        _read(Name, name, {}, "legs: names")
+        if name in names[:index] or name in taken:
+            raise RobotFileError(
+                f"the leg '{name}' is there twice", key="legs: names", value=name, hint="rename one of them"
+            )
+    return names
+
+
+def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str, float]) -> dict[str, list[Any]]:
+    """Lists beside `names`: one value for each leg."""
     values: dict[str, list[Any]] = {}
     for key, column in family.items():
         if key in LEG_LISTS or key == "names":
             continue
-        if not isinstance(column, list) or isinstance(column, str) or not key.isidentifier():
-            hint = did_you_mean(key, ["names", *LEG_LISTS])
+        where = f"legs: {key[:80]}"
+        if not isinstance(column, list) or any(isinstance(entry, dict) for entry in column):
             raise RobotFileError(
-                f"'{key}' is neither a part of the legs nor a list of values per leg", key=f"legs: {key}", hint=hint
+                f"'{key[:80]}' is neither a part of the legs nor a list of values per leg",
+                key=where,
+                value=as_value(column),
+                hint=did_you_mean(key[:80], ["names", *LEG_LISTS]),
             )
+        _check_value_name(key, "legs")
         if len(column) != len(names):
             raise RobotFileError(
                 f"'{key}' has {len(column)} values for {len(names)} legs",
-                key=f"legs: {key}",
-                value=len(column),
+                key=where,
+                value=as_value(column),
                 hint="give one value for each name in names",
             )
-        if key in NAMES or key in FUNCTIONS or key in constants:
-            raise RobotFileError(f"'{key}' already means something else", key=f"legs: {key}", hint="rename it")
+        if key in constants:
+            raise RobotFileError(f"'{key}' is a constant already", key=where, value=key, hint="rename one of them")
         values[key] = column
+    return values
+
+
+def _expand_legs(
+    family: Any, constants: Mapping[str, float], lists: dict[str, list[Any]], leg_of: dict[str, str], taken: list[str]
+) -> None:
+    """Instantiate one family of legs: each frame, point and closure once per leg, with that leg's values."""
+    names = _leg_names(family, taken)
+    taken += names
+    values = _leg_values(family, names, constants)
     templates = {kind: _list_of_tables(family.get(kind, []), f"legs.{kind}") for kind in LEG_LISTS}
     own = {str(table.get("name")) for kind in ("frame", "point") for table in templates[kind]}
     for index, leg in enumerate(names):
         local = dict(constants)
         for key, column in values.items():
-            local[key] = _number(column[index], local, f"legs: {key}: {leg}")
+            local[key] = _read(Number, column[index], local, f"legs: {key}: {leg}")
         for kind, model in LEG_LISTS.items():
             for number, table in enumerate(templates[kind]):
                 placed = _in_leg(table, leg, own)
                 entry = _validate(model, placed, local, _key(kind, number, table, f"legs: {leg}"))
                 lists[kind].append(entry)
                 if kind != "closure":
-                    leg_of[entry.name] = leg  # type: ignore[attr-defined]
+                    leg_of[entry.name] = leg
 
 
 def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str]) -> dict[str, Any]:
@@ -195,7 +250,7 @@ def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str]) -> dict[str, An
         return f"{leg}.{name}" if isinstance(name, str) and name in own else name
 
     placed = fill(table)
-    if isinstance(placed.get("name"), str):
+    if isinstance(placed.get("name"), str) and placed["name"]:
         placed["name"] = f"{leg}.{placed['name']}"
     for key in ("parent", "frame"):
         if key in placed:

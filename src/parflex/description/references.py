@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import math
+
 from parflex.description import schema
+from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
 
 AXES = {"fixed": 0, "revolute": 1, "prismatic": 1, "universal": 2, "cylindrical": 2, "spherical": 3, "free": 6}
+# how many start values a joint may have
+STARTS = {
+    "fixed": (0,),
+    "revolute": (0, 1),
+    "prismatic": (0, 1),
+    "universal": (0, 2),
+    "cylindrical": (0, 2),
+    "spherical": (0, 3, 4),
+    "free": (0, 3, 6, 7),
+}
+PLANAR_STARTS = (0, 3)
 PLANAR_JOINTS = ("fixed", "revolute", "prismatic", "free")
 PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-on-line")
 
@@ -13,14 +27,17 @@ PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-o
 def check_references(robot: schema.RobotFile) -> None:
     """Raise at the first name or joint that does not fit the rest of the file."""
     places = _unique_places(robot)
+    known = set(places)
     parents = {frame.name: frame.parent for frame in robot.frame} | {point.name: point.frame for point in robot.point}
     for name, parent in parents.items():
-        if parent not in places:
+        if parent not in known:
             key = f"frame '{name}': parent" if any(f.name == name for f in robot.frame) else f"point '{name}': frame"
             raise RobotFileError(
                 f"there is no frame '{parent}'", key=key, value=parent, hint=did_you_mean(parent, places)
             )
     _no_cycle(parents)
+    if robot.platform is not None:
+        _check_start(robot.platform.start, "free", robot.motion, "platform: start")
     for frame in robot.frame:
         _check_frame(frame, robot.motion)
     if robot.end_effector is not None and robot.end_effector not in places:
@@ -37,17 +54,21 @@ def check_references(robot: schema.RobotFile) -> None:
 
 
 def _unique_places(robot: schema.RobotFile) -> list[str]:
-    places = ["base"]
+    """Names of all places; a joint of two axes takes the names of its axes too."""
+    places = [("base", "frame 'base'")]
     if robot.platform is not None:
-        places.append(robot.platform.name)
-    places += [frame.name for frame in robot.frame] + [point.name for point in robot.point]
-    seen: set[str] = set()
-    for name in places:
-        if name in seen:
+        places.append((robot.platform.name, "platform: name"))
+    for frame in robot.frame:
+        axes = ("", ".1", ".2") if frame.joint in ("universal", "cylindrical") else ("",)
+        places += [(frame.name + axis, f"frame '{frame.name}'") for axis in axes]
+    places += [(point.name, f"point '{point.name}'") for point in robot.point]
+    owners: dict[str, str] = {}
+    for name, owner in places:
+        if name in owners:
             mend = "'base' is the ground; choose another name" if name == "base" else "rename one of them"
-            raise RobotFileError(f"the name '{name}' is used twice", key=f"frame '{name}'", value=name, hint=mend)
-        seen.add(name)
-    return places
+            raise RobotFileError(f"the name '{name}' is used twice", key=owner, value=name, hint=mend)
+        owners[name] = owner
+    return list(owners)
 
 
 def _no_cycle(parents: dict[str, str]) -> None:
@@ -83,28 +104,52 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
         axes = 3 if frame.joint == "free" else axes
     flags = frame.actuated if isinstance(frame.actuated, tuple) else (frame.actuated,)
     if any(flags) and axes == 0:
-        raise RobotFileError("a fixed joint cannot be actuated", key=f"{key}: actuated", hint="give it a joint")
+        raise RobotFileError(
+            "a fixed joint cannot be actuated", key=f"{key}: actuated", value=True, hint="give it a joint"
+        )
     if isinstance(frame.actuated, tuple) and len(frame.actuated) != axes:
         raise RobotFileError(
-            f"{len(frame.actuated)} marks for {axes} axes", key=f"{key}: actuated", hint="give one for each axis"
+            f"{len(frame.actuated)} marks for {axes} axes",
+            key=f"{key}: actuated",
+            value=shown(frame.actuated),
+            hint="give one for each axis",
         )
     if frame.locked and any(flags):
-        raise RobotFileError("the joint is both actuated and locked", key=f"{key}: locked", hint="keep one of them")
-    allowed = {0: (0,), 6: (0, 3, 6, 7), 3: (0, 3, 4)}.get(axes, (0, 1, axes)) if axes != 1 else (0, 1)
-    if len(frame.start) not in allowed:
         raise RobotFileError(
-            f"{len(frame.start)} start values for a {frame.joint} joint", key=f"{key}: start", hint=f"give {allowed[-1]}"
+            "the joint is both actuated and locked", key=f"{key}: locked", value=True, hint="keep one of them"
         )
+    _check_start(frame.start, frame.joint, motion, f"{key}: start")
     terms = frame.motor_inertia or frame.damper or frame.spring or frame.friction != schema.Friction()
     terms = terms or frame.inertia.IA or frame.inertia.FV or frame.inertia.FS
     if terms and axes != 1:
         raise RobotFileError(
             f"motor, friction, spring and damper need a joint with one axis, not a {frame.joint} one",
             key=key,
+            value=frame.joint,
             hint="write the joint as several revolute or prismatic frames",
         )
     if frame.limits and axes != 1:
-        raise RobotFileError(f"limits need a joint with one axis, not a {frame.joint} one", key=f"{key}: limits", hint="drop them")
+        raise RobotFileError(
+            f"limits need a joint with one axis, not a {frame.joint} one",
+            key=f"{key}: limits",
+            value=shown(frame.limits),
+            hint="drop them",
+        )
+
+
+def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) -> None:
+    allowed = PLANAR_STARTS if joint == "free" and motion == "planar" else STARTS[joint]
+    if len(start) not in allowed:
+        counts = " or ".join(str(count) for count in allowed[1:]) or "none"
+        body = "body in the plane" if allowed is PLANAR_STARTS else "joint"
+        raise RobotFileError(
+            f"{len(start)} start values for a {joint} {body}", key=key, value=shown(start), hint=f"give {counts}"
+        )
+    quaternion = start[-4:] if len(start) in (4, 7) else ()
+    if quaternion and abs(math.hypot(*quaternion) - 1) > 1e-3:
+        raise RobotFileError(
+            f"the quaternion has length {math.hypot(*quaternion):.4g}", key=key, value=shown(start), hint="make it 1"
+        )
 
 
 def _check_closures(robot: schema.RobotFile, places: list[str]) -> None:
@@ -121,7 +166,12 @@ def _check_closures(robot: schema.RobotFile, places: list[str]) -> None:
                     f"there is no frame '{end}'", key=f"{key}: between", value=end, hint=did_you_mean(end, places)
                 )
         if closure.between[0] == closure.between[1]:
-            raise RobotFileError("a frame cannot be closed on itself", key=f"{key}: between", hint="name two frames")
+            raise RobotFileError(
+                "a frame cannot be closed on itself",
+                key=f"{key}: between",
+                value=closure.between[0],
+                hint="name two frames",
+            )
         if robot.motion == "planar" and closure.joint not in PLANAR_CLOSURES:
             raise RobotFileError(
                 f"a {closure.joint} closure leaves the plane",
@@ -146,6 +196,7 @@ def _check_modes(robot: schema.RobotFile) -> None:
                         hint=did_you_mean(name, single),
                     )
     for choice, actuation in robot.actuation.items():
+        named: set[str] = set()
         for name in (*actuation.actuated, *actuation.locked):
             if name not in joints:
                 raise RobotFileError(
@@ -154,3 +205,11 @@ def _check_modes(robot: schema.RobotFile) -> None:
                     value=name,
                     hint=did_you_mean(name, joints),
                 )
+            if name in named:
+                raise RobotFileError(
+                    f"the joint '{name}' is named twice",
+                    key=f"actuation.{choice}",
+                    value=name,
+                    hint="name it once, in 'actuated' or in 'locked'",
+                )
+            named.add(name)

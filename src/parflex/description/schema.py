@@ -3,54 +3,33 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, WithJsonSchema, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from parflex.description.expressions import evaluate
-from parflex.errors import RobotFileError, did_you_mean
+from parflex.description.values import (
+    Axis,
+    Coordinates,
+    Ends,
+    Flag,
+    Flags,
+    Name,
+    Names,
+    Number,
+    Pair,
+    Start,
+    Text,
+    Texts,
+    Vector,
+    complain,
+    list_of,
+    plain_list,
+    read_coordinates,
+    shown,
+)
+from parflex.errors import did_you_mean
 
-
-def complain(message: str, hint: str) -> PydanticCustomError:
-    """An error of one value; the loader adds file and key. Braces are doubled: the text is a format string."""
-    return PydanticCustomError("parflex", message.replace("{", "{{").replace("}", "}}"), {"hint": hint})  # type: ignore[arg-type]
-
-
-def read_number(value: Any, info: ValidationInfo) -> float:
-    """A finite number, or an expression that has one as its value."""
-    if isinstance(value, str):
-        try:
-            return evaluate(value, (info.context or {}).get("constants", {}))
-        except RobotFileError as error:
-            raise complain(error.message, error.hint or "") from None
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise complain(f"a number is expected here, not {_describe(value)}", 'write a number or "an expression"')
-    if not math.isfinite(value):
-        raise complain(f"{value} is not a finite number", "write a finite number")
-    return float(value)
-
-
-def read_name(value: Any) -> str:
-    """A name of a frame, point, closure, pose or mode."""
-    if not isinstance(value, str):
-        raise complain(f"a name is expected here, not {_describe(value)}", "put it in quotes")
-    if not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip():
-        raise complain(f"'{value[:40]}' is no name", "use letters, digits, '_', '-' and '.', at most 80 of them")
-    return value
-
-
-def _describe(value: Any) -> str:
-    kinds = {bool: "true or false", str: "text", list: "a list", dict: "a table", float: "a number", int: "a number"}
-    return kinds.get(type(value), type(value).__name__)
-
-
-NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "description": "arithmetic expression"}]}
-Number = Annotated[float, BeforeValidator(read_number), WithJsonSchema(NUMBER_SCHEMA)]
-Name = Annotated[str, BeforeValidator(read_name)]
-Vector = tuple[Number, Number, Number]
 Sign = Literal["+", "-"]
 JointKind = Literal["fixed", "revolute", "prismatic", "universal", "spherical", "cylindrical", "free"]
 ClosureKind = Literal[
@@ -71,16 +50,23 @@ class Table(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
+    @classmethod
+    def keys(cls) -> list[str]:
+        """Keys that the file may use."""
+        return [key for key, field in cls.model_fields.items() if not field.exclude]
+
     @model_validator(mode="before")
     @classmethod
     def _known_keys_only(cls, data: Any) -> Any:
         if isinstance(data, Table):
             return data
         if not isinstance(data, dict):
-            raise complain(f"a table is expected here, not {_describe(data)}", "write { key = value, ... }")
-        for key in data:
-            if key not in cls.model_fields:
-                raise complain(f"unknown key '{key}'", did_you_mean(str(key), cls.model_fields))
+            raise complain(f"a table is expected here, not {shown(data)}", "write { key = value, ... }")
+        known = cls.keys()
+        for key, value in data.items():
+            if key not in known:
+                word = str(key)[:80]
+                raise complain(f"unknown key '{word}'", did_you_mean(word, known), word, value)
         return data
 
 
@@ -102,7 +88,19 @@ class Placement(Table):
     rotation: Vector = (0.0, 0.0, 0.0)
 
 
-CentralInertia = Vector | tuple[Vector, Vector, Vector]
+def _inertia_form(value: Any) -> str:
+    """A list with lists in it is a tensor by rows; anything else is read as a diagonal."""
+    entries = plain_list(value)
+    rows = isinstance(entries, list | tuple) and any(isinstance(entry, list | tuple) for entry in entries)
+    return "(rows)" if rows else "(diagonal)"
+
+
+InertiaRows = Annotated[
+    tuple[Vector, Vector, Vector], BeforeValidator(list_of("three rows are", "[[Ixx, Ixy, Ixz], [...], [...]]", 3))
+]
+CentralInertia = Annotated[
+    Annotated[Vector, Tag("(diagonal)")] | Annotated[InertiaRows, Tag("(rows)")], Discriminator(_inertia_form)
+]
 
 
 def central_matrix(about_centre: Any) -> np.ndarray:
@@ -114,7 +112,14 @@ def central_matrix(about_centre: Any) -> np.ndarray:
 def _check_tensor(about_centre: Any) -> None:
     matrix = central_matrix(about_centre)
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-15):
-        raise complain("the inertia tensor is not symmetric", "repeat each off-diagonal entry on the other side")
+        hint = "repeat each off-diagonal entry on the other side"
+        raise complain("the inertia tensor is not symmetric", hint, "about_centre", about_centre)
+
+
+def _not_negative(key: str, value: float | None) -> None:
+    if value is not None and value < 0:
+        what = "the mass" if key in ("M", "mass") else f"{key} ="
+        raise complain(f"{what} {value} is negative", "give zero or more", key, value)
 
 
 class Inertia(Table):
@@ -145,14 +150,13 @@ class Inertia(Table):
             raise complain(
                 f"'{min(words)}' and '{min(symbols)}' describe the same body in two ways",
                 "use either mass, centre, about_centre or M, MX, ..., ZZ",
+                min(symbols),
             )
         if words and self.mass is None:
-            raise complain("'mass' is missing", "give the mass beside centre and about_centre")
+            raise complain("'mass' is missing", "give the mass beside centre and about_centre", "mass")
         _check_tensor(self.about_centre)
-        for key in ("M", "mass"):
-            value = getattr(self, key)
-            if value is not None and value < 0:
-                raise complain(f"the mass {value} is negative", "give a mass of zero or more")
+        for key in ("M", "mass", "IA", "FV", "FS"):
+            _not_negative(key, getattr(self, key))
         return self
 
 
@@ -165,15 +169,14 @@ class PointMass(Table):
 
     @model_validator(mode="after")
     def _possible(self) -> PointMass:
-        if self.mass < 0:
-            raise complain(f"the mass {self.mass} is negative", "give a mass of zero or more")
+        _not_negative("mass", self.mass)
         _check_tensor(self.about_centre)
         return self
 
 
-def _not_negative(name: str, value: float) -> None:
-    if value < 0:
-        raise complain(f"{name} = {value} is negative", "give zero or more")
+PointMasses = Annotated[
+    tuple[PointMass, ...], BeforeValidator(list_of("a list of tables is", "[{ mass = ..., position = ... }]"))
+]
 
 
 class Friction(Table):
@@ -196,19 +199,6 @@ class Spring(Table):
     rest: Number = 0.0
 
 
-def read_per_axis(value: Any) -> Any:
-    """`true` or `[true, false]`, and nothing that merely looks like it."""
-    flags = value if isinstance(value, list) else [value]
-    if not flags or not all(isinstance(flag, bool) for flag in flags):
-        raise complain("true or false is expected here", "write actuated = true, or [true, false] for two axes")
-    return tuple(flags) if isinstance(value, list) else value
-
-
-def read_start(value: Any) -> Any:
-    """One start value as a list of one."""
-    return value if isinstance(value, list) else [value]
-
-
 class Frame(Table):
     """A frame, the joint that carries it and the body fixed to it."""
 
@@ -217,12 +207,12 @@ class Frame(Table):
     joint: JointKind = "fixed"
     mdh: MdhRow | None = None
     place: Placement | None = None
-    actuated: Annotated[bool | tuple[bool, ...], BeforeValidator(read_per_axis)] = False
-    locked: bool = False
-    start: Annotated[tuple[Number, ...], BeforeValidator(read_start)] = ()
-    limits: tuple[Number, Number] | None = None
+    actuated: Flags = False
+    locked: Flag = False
+    start: Start = ()
+    limits: Pair | None = None
     inertia: Inertia = Inertia()
-    point_masses: tuple[PointMass, ...] = ()
+    point_masses: PointMasses = ()
     motor_inertia: Number = 0.0
     friction: Friction = Friction()
     spring: Spring | None = None
@@ -231,18 +221,22 @@ class Frame(Table):
     @model_validator(mode="after")
     def _consistent(self) -> Frame:
         if self.mdh is not None and self.place is not None:
-            raise complain("'mdh' and 'place' both place the frame", "keep one of them")
+            raise complain("'mdh' and 'place' both place the frame", "keep one of them", "place")
         _not_negative("motor_inertia", self.motor_inertia)
         _not_negative("damper", self.damper)
         if self.limits and self.limits[0] >= self.limits[1]:
-            raise complain(f"limits {list(self.limits)} are the wrong way round", "write [low, high]")
+            raise complain(
+                f"limits {list(self.limits)} are the wrong way round", "write [low, high]", "limits", self.limits
+            )
         doubled = [
             pair
             for pair in (("IA", self.motor_inertia), ("FV", self.friction.viscous), ("FS", self.friction.coulomb))
             if pair[1] and getattr(self.inertia, pair[0])
         ]
         if doubled:
-            raise complain(f"'{doubled[0][0]}' is given twice", "keep it in 'inertia' or in its own key")
+            raise complain(
+                f"'{doubled[0][0]}' is given twice", "keep it in 'inertia' or in its own key", "inertia", doubled[0][1]
+            )
         return self
 
 
@@ -250,9 +244,9 @@ class Platform(Table):
     """The platform: one more body, free on the base."""
 
     name: Name = "platform"
-    start: Annotated[tuple[Number, ...], BeforeValidator(read_start)] = ()
+    start: Start = ()
     inertia: Inertia = Inertia()
-    point_masses: tuple[PointMass, ...] = ()
+    point_masses: PointMasses = ()
     points: dict[str, Vector] = {}
 
 
@@ -265,60 +259,47 @@ class Point(Table):
     rotation: Vector = (0.0, 0.0, 0.0)
 
 
-def read_axis(value: Any) -> Any:
-    """`"x"`, `"y"`, `"z"` as a vector."""
-    letters = {"x": [1.0, 0.0, 0.0], "y": [0.0, 1.0, 0.0], "z": [0.0, 0.0, 1.0]}
-    if isinstance(value, str):
-        if value not in letters:
-            raise complain(f"'{value}' is no axis", 'write "x", "y", "z" or a vector [1, 0, 0]')
-        return letters[value]
-    return value
-
-
-Axis = Annotated[Vector, BeforeValidator(read_axis)]
-
-
 class Closure(Table):
     """Two frames that coincide but for what the joint lets go."""
 
     name: Name | None = None
-    between: tuple[Name, Name]
+    between: Ends
     joint: ClosureKind
     axis: Axis = (0.0, 0.0, 1.0)
     axis_2: Axis | None = None
 
     @model_validator(mode="after")
     def _axes(self) -> Closure:
-        for axis in (self.axis, self.axis_2):
+        for key, axis in (("axis", self.axis), ("axis_2", self.axis_2)):
             if axis is not None and math.hypot(*axis) < 1e-9:
-                raise complain("the axis has no length", 'write "x", "y", "z" or a vector that is not zero')
+                raise complain("the axis has no length", 'write "x", "y", "z" or a vector that is not zero', key, axis)
         if self.joint == "universal" and ("axis" not in self.model_fields_set or self.axis_2 is None):
-            raise complain("a universal closure needs both arms of its cross", "give axis and axis_2")
+            raise complain("a universal closure needs both arms of its cross", "give axis and axis_2", "axis_2")
         return self
 
 
 class Reference(Table):
     """Where the data come from."""
 
-    source: str = ""
-    inferred: tuple[str, ...] = ()
-    fitted: tuple[str, ...] = ()
-    errata: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    source: Text = ""
+    inferred: Texts = ()
+    fitted: Texts = ()
+    errata: Texts = ()
+    notes: Texts = ()
 
 
 class WorkingMode(Table):
     """Which assembly is meant: start values and signs of joints."""
 
-    start: dict[str, Number] = {}
-    signs: dict[str, Sign] = {}
+    start: Coordinates = {}
+    signs: Annotated[dict[str, Sign], BeforeValidator(read_coordinates)] = {}
 
 
 class Actuation(Table):
     """Another choice of motors and of joints that stand still."""
 
-    actuated: tuple[Name, ...] = ()
-    locked: tuple[Name, ...] = ()
+    actuated: Names = ()
+    locked: Names = ()
 
 
 class Legs(BaseModel):
@@ -336,7 +317,7 @@ class RobotFile(Table):
 
     format: Literal[1]
     name: Name
-    title: str = ""
+    title: Text = ""
     motion: Literal["spatial", "planar"] = "spatial"
     gravity: Vector = (0.0, 0.0, -9.81)
     end_effector: Name | None = None
@@ -347,9 +328,9 @@ class RobotFile(Table):
     point: tuple[Point, ...] = ()
     closure: tuple[Closure, ...] = ()
     legs: Legs | list[Legs] | None = None
-    poses: dict[str, dict[str, Number]] = {}
-    working_modes: dict[str, WorkingMode] = {}
-    actuation: dict[str, Actuation] = {}
+    poses: dict[Name, Coordinates] = {}
+    working_modes: dict[Name, WorkingMode] = {}
+    actuation: dict[Name, Actuation] = {}
     # which leg each expanded frame belongs to; filled by the loader, not a key of the file
     leg_of: dict[str, str] = Field(default={}, exclude=True, repr=False)
 

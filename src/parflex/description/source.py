@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from parflex.description.values import as_value
 from parflex.errors import RobotFileError, did_you_mean
 
 MAX_BYTES = 2_000_000
+MAX_DEPTH = 8
+MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
 
 
 def catalogue_names() -> list[str]:
@@ -27,7 +31,9 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
     path = Path(robot)
     try:
         if path.is_dir():
-            raise RobotFileError("is a folder, not a robot file", file=str(path), hint="name the file in it")
+            raise RobotFileError(
+                "is a folder, not a robot file", file=str(path), value=str(path), hint="name the file in it"
+            )
         if not path.exists():
             raise RobotFileError(
                 "there is no such robot or file",
@@ -35,19 +41,25 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
                 value=str(robot),
                 hint=did_you_mean(str(robot), catalogue_names()) + " ('parflex list' shows the catalogue)",
             )
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise RobotFileError(
-                f"has {size / 1e6:.0f} MB, a robot file has at most {MAX_BYTES / 1e6:.0f} MB",
-                file=str(path),
-                value=size,
-                hint="check that this is the right file",
-            )
-        return parse_toml(path.read_bytes(), str(path)), str(path)
+        return parse_toml(read_bounded(path), str(path)), str(path)
     except OSError as error:
         raise RobotFileError(
-            f"cannot be read ({error.strerror})", file=str(robot), hint="check path and rights"
+            f"cannot be read ({error.strerror})", file=str(robot), value=str(robot), hint="check path and rights"
         ) from None
+
+
+def read_bounded(path: Path) -> bytes:
+    """The bytes of a file, and never more than a robot or a state can have: devices and wrong files have no end."""
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    if len(content) > MAX_BYTES:
+        raise RobotFileError(
+            f"has more than {MAX_BYTES / 1e6:.0f} MB",
+            file=str(path),
+            value=path.stat().st_size,
+            hint="check that this is the right file",
+        )
+    return content
 
 
 def parse_toml(content: bytes, file: str) -> dict[str, Any]:
@@ -62,14 +74,33 @@ def parse_toml(content: bytes, file: str) -> dict[str, Any]:
         ) from None
     if not text.strip():
         raise RobotFileError("is empty", file=file, hint="start from 'parflex new NAME'")
+    if any(piece.count(".") > MAX_KEY_PARTS for piece in re.split(r"[,=#\[\]{}\n]", text)):
+        raise RobotFileError("is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most")
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise RobotFileError(
-            f"is not valid TOML: {error}", file=file, hint="mend that line ('parflex new NAME' shows the form)"
-        ) from None
     except RecursionError:
-        raise RobotFileError("is nested too deeply", file=file, hint="a robot file needs four levels") from None
+        raise RobotFileError(
+            "is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most"
+        ) from None
+    except ValueError as error:
+        reason = "a number has too many digits" if "digits" in str(error) else str(error)
+        raise RobotFileError(
+            f"is not valid TOML: {reason}", file=file, hint="mend that line ('parflex new NAME' shows the form)"
+        ) from None
+
+
+def refuse_deep(table: Any, file: str) -> None:
+    """Nothing in a robot file is nested deeply; what is would only break what reads it."""
+    level = [table]
+    for _ in range(MAX_DEPTH):
+        level = [
+            entry
+            for value in level
+            for entry in (value.values() if isinstance(value, dict) else value)
+            if isinstance(entry, dict | list)
+        ]
+    if level:
+        raise RobotFileError("is nested too deeply", file=file, hint=f"a robot file needs {MAX_DEPTH} levels at most")
 
 
 def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) -> dict[str, Any]:
@@ -80,50 +111,62 @@ def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) 
 
 
 def _set(table: Any, path: str, rest: str, value: Any, file: str) -> None:
+    parent = ""
     while True:
         if isinstance(table, list):
             step, rest = _list_step(table, rest)
         elif isinstance(table, dict):
-            step, rest = _dict_step(table, rest)
+            step, rest = _dict_step(table, rest, parent)
         else:
             step = None
         if step is None:
             words = _children(table)
+            hint = (
+                did_you_mean(rest.split(".")[0], words)
+                if words
+                else f"set '{path.removesuffix(rest).rstrip('.')}' as a whole"
+            )
             raise RobotFileError(
-                f"there is nothing to set at '{path}'", file=file, key=path, hint=did_you_mean(rest.split(".")[0], words)
+                f"there is nothing to set at '{path}'", file=file, key=path, value=as_value(value), hint=hint
             )
         if not rest:
             table[step] = value
             return
-        table = table[step]
+        table, parent = table[step], str(step)
 
 
 def _children(table: Any) -> list[str]:
     if isinstance(table, dict):
         return list(table)
     if isinstance(table, list):
-        return [str(entry.get("name", index)) for index, entry in enumerate(table) if isinstance(entry, dict)]
+        return [str(entry["name"]) if _named(entry) else str(index) for index, entry in enumerate(table)]
     return []
+
+
+def _named(entry: Any) -> bool:
+    return isinstance(entry, dict) and isinstance(entry.get("name"), str)
 
 
 def _list_step(table: list[Any], rest: str) -> tuple[Any, str]:
     """Longest entry name that the path starts with, else a number."""
-    names = {entry["name"]: index for index, entry in enumerate(table) if isinstance(entry, dict) and "name" in entry}
+    names = {entry["name"]: index for index, entry in enumerate(table) if _named(entry)}
     for name in sorted(names, key=len, reverse=True):
         if rest == name or rest.startswith(name + "."):
             return names[name], rest[len(name) + 1 :]
     head, _, tail = rest.partition(".")
-    if head.isdigit() and int(head) < len(table):
+    if head.isdecimal() and len(head) < 10 and int(head) < len(table):
         return int(head), tail
     return None, rest
 
 
-def _dict_step(table: dict[str, Any], rest: str) -> tuple[Any, str]:
-    """Longest existing key that the path starts with; a last key may be new."""
+def _dict_step(table: dict[str, Any], rest: str, parent: str) -> tuple[Any, str]:
+    """Longest existing key that the path starts with; a last key may be new, but a new constant would serve nobody."""
     for name in sorted(table, key=len, reverse=True):
         if rest == name or rest.startswith(name + "."):
             return name, rest[len(name) + 1 :]
     head, _, tail = rest.partition(".")
+    if parent == "constants" or not head:
+        return None, rest
     if tail:
         table[head] = {}
     return head, tail
@@ -135,6 +178,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     if not equals or not key.strip():
         raise RobotFileError(f"'{text}' sets nothing", key="--set", value=text, hint="write --set KEY=VALUE")
     try:
-        return key.strip(), tomllib.loads("value = " + value)["value"]
-    except tomllib.TOMLDecodeError:
-        return key.strip(), value.strip()
+        table = tomllib.loads("value = " + value)
+    except (ValueError, RecursionError):
+        table = {}
+    return key.strip(), table["value"] if list(table) == ["value"] else value.strip()

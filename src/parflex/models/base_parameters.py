@@ -8,6 +8,7 @@ others are grouped with them, columns that are zero are dropped.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
@@ -58,31 +59,33 @@ def regressor(tree: Tree, q: Array, qd: Array, qdd: Array) -> Array:
     return np.array(columns).T
 
 
-def hand_down(tree: Tree) -> Tree:
-    """The tree with everything handed to the link before that moves there in the same way."""
+def hand_down(tree: Tree, empty: Literal["inertia", "second moment"] = "inertia") -> Tree:
+    """The tree with everything handed to the link before that moves there in the same way.
+
+    Of the inertia one number can go: Khalil's rules empty YY; emptying Sigma_zz instead saves operators in `wrench`.
+    """
     bodies = [link.body for link in tree.links]
     for j in reversed(range(len(tree.links))):
         link, body = tree.links[j], bodies[j]
         if link.joint.kind == "revolute":
-            common = _symmetric_part(body, link.joint.axis)
+            common = _symmetric_part(body, link.joint.axis, empty)
         elif link.joint.kind == "prismatic":
-            common = RigidBody(0.0, np.zeros(3), body.I)
+            common = RigidBody(0.0, np.zeros(3), body.Sigma)
         else:
             continue
-        bodies[j] = RigidBody(body.m - common.m, body.S - common.S, body.I - common.I)
+        bodies[j] = body - common
         if link.parent >= 0:
             bodies[link.parent] = bodies[link.parent] + common.in_parent(link.rotation, link.position)
     return replace(tree, links=tuple(replace(link, body=body) for link, body in zip(tree.links, bodies, strict=True)))
 
 
-def _symmetric_part(body: RigidBody, axis: int) -> RigidBody:
+def _symmetric_part(body: RigidBody, axis: int, empty: str) -> RigidBody:
     """The part of a body that a turn about the axis does not change: its kinetic energy is the same before and after."""
-    before, after = (axis + 1) % 3, (axis + 2) % 3
-    inertia = np.zeros((3, 3))
-    inertia[before, before] = inertia[after, after] = body.I[after, after]
-    first = np.zeros(3)
-    first[axis] = body.S[axis]
-    return RigidBody(body.m, first, inertia)
+    after = (axis + 2) % 3
+    along = np.outer(np.eye(3)[axis], np.eye(3)[axis])
+    return RigidBody(
+        body.m, np.eye(3)[axis] * body.S[axis], along * (body.I[after, after] if empty == "inertia" else body.Sigma[axis, axis])
+    )
 
 
 def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.targets import FrameTarget, Target
-from parflex.errors import InputError, did_you_mean
+from parflex.description.values import shown
+from parflex.errors import InputError, did_you_mean, nearest
 from parflex.recursion import pose
-from parflex.spatial import quaternion_matrix, rotation_about, rotation_from_vector, vector_from_rotation, vector_quaternion
+from parflex.spatial import quaternion_matrix, rotation_about, vector_quaternion
 from parflex.tree import Link, Tree
 
 Array = np.ndarray
@@ -19,6 +20,9 @@ QUATERNION = ("qw", "qx", "qy", "qz")
 VECTOR = ("rx", "ry", "rz")
 COMPONENTS = (*POSITION, *QUATERNION, *VECTOR, "theta")
 ANGLES = (*VECTOR, "theta")
+TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
+TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
+LARGEST = 1e9  # no pose or motion comes near; powers of such numbers still fit
 
 
 def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None) -> Target:
@@ -26,23 +30,29 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
     values: dict[int, float] = {}
     fixed: set[int] = set()
     frames: dict[str, dict[str, float]] = {}
+    seen: dict[Any, str] = {}
     for word, value in given.items():
-        name, number = _degrees(word, value, key, file)
+        number = _finite(word, value, key, file)
+        name = _without_degrees(tree, word)
         joint = joint_named(tree, name)
-        if joint is not None:
-            values[joint.q.start] = number
-            fixed.add(joint.v.start)
-            continue
-        frame, component = split_frame(tree, name)
-        if frame is None:
+        frame, component = (None, "") if joint else split_frame(tree, name)
+        if joint is None and frame is None:
             raise InputError(
                 f"'{word}' is neither a joint nor a coordinate of a frame",
                 key=key,
                 file=file,
                 value=word,
-                hint=did_you_mean(name, pose_words(tree)),
+                hint=_hint(tree, name, pose_words(tree)),
             )
-        frames.setdefault(frame, {})[component] = number
+        if name != word:
+            turning = joint.joint.kind == "revolute" if joint else component in ANGLES
+            number = _in_radians(word, number, turning, key, file)
+        _refuse_twice(seen, (frame, component) if joint is None else joint.name, word, key, file)
+        if joint is not None:
+            values[joint.q.start] = number
+            fixed.add(joint.v.start)
+        elif frame is not None:
+            frames.setdefault(frame, {})[component] = number
     targets = []
     for frame, parts in frames.items():
         targets += _place_frame(tree, frame, parts, key, file, values, fixed)
@@ -53,6 +63,16 @@ def pose_words(tree: Tree) -> list[str]:
     """Words that a pose may use."""
     ends = ["x", "y", "theta"] if tree.planar else [*POSITION, *QUATERNION, *VECTOR]
     return [link.name for link in tree.links if link.joint.kind in ("revolute", "prismatic")] + ends
+
+
+def _hint(tree: Tree, name: str, words: list[str]) -> str:
+    """The nearest word; of `tipp.x` the nearest frame."""
+    frame, dot, component = name.rpartition(".")
+    if dot and component in words:
+        meant = nearest(frame, tree.places)
+        if meant:
+            return f"did you mean '{meant}.{component}'?"
+    return did_you_mean(name, words)
 
 
 def joint_named(tree: Tree, name: str) -> Link | None:
@@ -74,12 +94,43 @@ def split_frame(tree: Tree, name: str) -> tuple[str | None, str]:
     return None, ""
 
 
-def _degrees(word: str, value: Any, key: str, file: str | None) -> tuple[str, float]:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-        raise InputError(f"'{word}' needs a finite number", key=key, file=file, value=value, hint="write e.g. x=0.1")
-    if word.endswith("_deg"):
-        return word.removesuffix("_deg"), float(np.radians(value))
-    return word, float(value)
+def _finite(word: str, value: Any, key: str, file: str | None) -> float:
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not number or not abs(value) <= LARGEST:
+        raise InputError(
+            f"'{word}' needs a number up to {LARGEST:g}, not {shown(value)}",
+            key=key,
+            file=file,
+            value=shown(value),
+            hint="write e.g. x=0.1",
+        )
+    return float(value)
+
+
+def _without_degrees(tree: Tree, word: str) -> str:
+    """The word without `_deg`, unless a joint is called so."""
+    return word if joint_named(tree, word) else word.removesuffix("_deg")
+
+
+def _in_radians(word: str, number: float, turning: bool, key: str, file: str | None) -> float:
+    if not turning:
+        raise InputError(
+            f"'{word}' is a length, not an angle", key=key, file=file, value=word, hint="drop '_deg' and write metres"
+        )
+    return float(np.radians(number))
+
+
+def _refuse_twice(seen: dict[Any, str], what: Any, word: str, key: str, file: str | None) -> None:
+    """One coordinate has several names (`x`, `platform.x`; `theta`, `theta_deg`): only one of them may be used."""
+    if what in seen:
+        raise InputError(
+            f"'{seen[what]}' and '{word}' are the same coordinate",
+            key=key,
+            file=file,
+            value=word,
+            hint="keep one of them",
+        )
+    seen[what] = word
 
 
 def _place_frame(
@@ -96,17 +147,18 @@ def _place_frame(
     rotation = _rotation(tree, frame, parts, key, file)
     position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
     if tree.planar and 2 in position:
-        raise InputError("a planar robot has no z", key=key, file=file, value="z", hint="give x, y and theta")
+        raise InputError("a planar robot has no 'z'", key=key, file=file, value="z", hint="give x, y and theta")
     link = tree.links[place.link] if place.link >= 0 else None
     if link is None:
-        raise InputError(f"'{frame}' is fixed to the base", key=key, file=file, value=frame, hint="place a moving frame")
+        raise InputError(
+            f"'{frame}' is fixed to the base", key=key, file=file, value=frame, hint="place a moving frame"
+        )
     own = link.name == frame
     if own and link.joint.kind == "spherical" and rotation is not None and not position:
         values.update(zip(range(link.q.start, link.q.stop), _quaternion(parts), strict=True))
         fixed.update(range(link.v.start, link.v.stop))
         return []
-    outright = own and link.parent < 0 and np.array_equal(link.rotation, np.eye(3)) and not link.position.any()
-    if outright and link.joint.kind in ("free", "planar"):
+    if _coordinates_are_pose(link, frame):
         axes = 2 if tree.planar else 3
         if len(position) == axes:
             values.update({link.q.start + axis: value for axis, value in position.items()})
@@ -120,6 +172,12 @@ def _place_frame(
     if not position and rotation is None:
         return []
     return [FrameTarget(frame, place, position, rotation)]
+
+
+def _coordinates_are_pose(link: Link, frame: str) -> bool:
+    """Whether the coordinates of a free body are its pose in the world: it is mounted on the ground without offset."""
+    mounted = link.parent < 0 and np.array_equal(link.rotation, np.eye(3)) and not link.position.any()
+    return mounted and link.name == frame and link.joint.kind in ("free", "planar")
 
 
 def _quaternion(parts: dict[str, float]) -> Array:
@@ -140,14 +198,20 @@ def _rotation(tree: Tree, frame: str, parts: dict[str, float], key: str, file: s
         )
     if (forms[0] == ("theta",)) != tree.planar:
         mend = "give theta" if tree.planar else "give qw, qx, qy, qz or rx, ry, rz"
-        raise InputError("this rotation does not fit the robot", key=key, file=file, value=frame, hint=mend)
+        word = next(word for word in forms[0] if word in parts)
+        kind = "planar" if tree.planar else "spatial"
+        raise InputError(f"a {kind} robot has no '{word}'", key=key, file=file, value=word, hint=mend)
     if tree.planar:
         return rotation_about(2, parts["theta"])
     if forms[0] == QUATERNION:
         length = np.linalg.norm([parts.get(word, 0.0) for word in QUATERNION])
         if abs(length - 1) > 1e-3:
             raise InputError(
-                f"the quaternion of '{frame}' has length {length:.4g}", key=key, file=file, value=frame, hint="make it 1"
+                f"the quaternion of '{frame}' has length {length:.4g}",
+                key=key,
+                file=file,
+                value=float(length),
+                hint="make its length 1",
             )
     return quaternion_matrix(_quaternion(parts))
 
@@ -159,23 +223,22 @@ def whole_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q:
     """
     values, fixed, frames = dict(target.values), set(target.fixed), []
     given_links = {tree.link_of_rate[k] for k in target.fixed} | {frame.place.link for frame in target.frames}
-    for link in given_links:
-        joint = tree.links[link].joint
-        if joint.kind in ("free", "planar"):
-            start, stop = tree.links[link].v.start, tree.links[link].v.stop
-            fixed.update(range(start, stop))
-    at = pose(tree, q)
+    for j in given_links:
+        if tree.links[j].joint.kind in ("free", "planar"):
+            fixed.update(range(tree.links[j].v.start, tree.links[j].v.stop))
+    at, placed = pose(tree, q), pose(tree, target.applied(q))
     for frame in target.frames:
-        rotation, position = at.of(frame.place)
+        link = tree.links[frame.place.link]
+        free = link.joint.kind in ("free", "planar")
+        rotation, position = (placed if free else at).of(frame.place)
         axes = (0, 1) if tree.planar else (0, 1, 2)
         whole = {axis: frame.position.get(axis, float(position[axis])) for axis in axes}
-        link = tree.links[frame.place.link]
-        if link.name == frame.name and link.joint.kind in ("free", "planar") and link.parent < 0:
-            # positions of a free body in the world are its coordinates if it is mounted without offset
+        if _coordinates_are_pose(link, frame.name):
             values.update({link.q.start + axis: value for axis, value in whole.items()})
-        elif link.joint.kind in ("free", "planar"):
+        elif free:
             fixed -= set(range(link.v.start, link.v.stop))
-            frames.append(FrameTarget(frame.name, frame.place, whole, frame.rotation if frame.rotation is not None else rotation))
+            asked = rotation if frame.rotation is None else frame.rotation
+            frames.append(FrameTarget(frame.name, frame.place, whole, asked))
         else:
             frames.append(FrameTarget(frame.name, frame.place, whole, frame.rotation))
     if not target.frames and not any(tree.links[j].joint.kind in ("free", "planar") for j in given_links):
@@ -185,40 +248,35 @@ def whole_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q:
     return Target(values, frozenset(fixed), tuple(frames))
 
 
-def read_motion(tree: Tree, given: Mapping[str, float], key: str) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
+def read_motion(
+    tree: Tree, given: Mapping[str, float], key: str
+) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
     """Rates of joints by number, and of frames: world components 0..2 of velocity and 3..5 of angular velocity."""
     joints: dict[int, float] = {}
     frames: dict[str, dict[int, float]] = {}
-    twist = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
-    twist |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
+    seen: dict[Any, str] = {}
     for word, value in given.items():
-        name, number = _degrees(word, value, key, None)
+        number = _finite(word, value, key, None)
+        name = _without_degrees(tree, word)
         joint = joint_named(tree, name)
-        if joint is not None:
-            joints[joint.v.start] = number
-            continue
         frame, _, component = name.rpartition(".")
         frame = frame or tree.end_effector
-        if component not in twist or frame not in tree.places:
+        if joint is None and (component not in TWIST or frame not in tree.places):
+            words = [word for word in pose_words(tree) if word not in QUATERNION]
             raise InputError(
                 f"'{word}' is neither a joint nor a component of a frame's motion",
                 key=key,
                 value=word,
-                hint=did_you_mean(name, [*pose_words(tree)]),
+                hint=_hint(tree, name, words),
             )
-        if tree.planar and twist[component] in (2, 3, 4):
+        if joint is None and tree.planar and TWIST[component] in (2, 3, 4):
             raise InputError(f"a planar robot cannot move along '{word}'", key=key, value=word, hint="use x, y, theta")
-        frames.setdefault(frame, {})[twist[component]] = number
+        if name != word:
+            turning = joint.joint.kind == "revolute" if joint else TWIST[component] > 2
+            number = _in_radians(word, number, turning, key, None)
+        _refuse_twice(seen, joint.name if joint else (frame, TWIST[component]), word, key, None)
+        if joint is not None:
+            joints[joint.v.start] = number
+        else:
+            frames.setdefault(frame, {})[TWIST[component]] = number
     return joints, frames
-
-
-def pose_components(tree: Tree, rotation: Array, position: Array) -> dict[str, float]:
-    """A frame's pose in the words of the file."""
-    if tree.planar:
-        theta = float(np.arctan2(rotation[1, 0], rotation[0, 0]))
-        return {"x": float(position[0]), "y": float(position[1]), "theta": theta}
-    vector = vector_from_rotation(rotation)
-    return dict(zip((*POSITION, *VECTOR), (float(v) for v in (*position, *vector)), strict=True))
-
-
-__all__ = ["pose_components", "read_motion", "read_pose", "rotation_from_vector", "whole_end_effector"]

@@ -21,13 +21,22 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Pose:
-    """Of each link: rotation and position in its parent (`X` is the transpose of the first) and in the world."""
+    """Of each link: rotation and position in its parent and in the world; `turned` is the joint's part of the rotation."""
 
-    q: Array
+    q: Any
+    turned: list[Array]
     local_rotation: list[Array]
     local_position: list[Array]
     rotation: list[Array]
     position: list[Array]
+
+    def from_parent(self, tree: Tree, link: int, vector: Array) -> Array:
+        """A vector of the parent's axes in the axes of the link: first the constant rotation, then the joint's."""
+        return self.turned[link].T @ (tree.links[link].rotation.T @ vector)
+
+    def to_parent(self, tree: Tree, link: int, vector: Array) -> Array:
+        """A vector of the link's axes in those of its parent."""
+        return tree.links[link].rotation @ (self.turned[link] @ vector)
 
     def of(self, place: Place) -> tuple[Array, Array]:
         """World rotation and position of a place."""
@@ -39,12 +48,13 @@ class Pose:
 
 @dataclass(frozen=True)
 class Motion:
-    """Of each link: v, w, a, al in its axes; `base` is the acceleration of the ground."""
+    """Of each link: v, w, a, al in its axes and U = hat(al) + hat(w) hat(w); `base` is the acceleration of the ground."""
 
     v: list[Array]
     w: list[Array]
     a: list[Array]
     al: list[Array]
+    U: list[Array]
     base: Array
 
     def of(self, place: Place) -> tuple[Array, Array, Array, Array]:
@@ -53,18 +63,17 @@ class Motion:
             zero = np.zeros(3)
             return zero, zero, place.rotation.T @ self.base, zero
         X, r, j = place.rotation.T, place.position, place.link
-        w, al = self.w[j], self.al[j]
-        v = self.v[j] + cross(w, r)
-        a = self.a[j] + cross(al, r) + cross(w, cross(w, r))
-        return X @ v, X @ w, X @ a, X @ al
+        v, a = self.v[j] + cross(self.w[j], r), self.a[j] + self.U[j] @ r
+        return X @ v, X @ self.w[j], X @ a, X @ self.al[j]
 
 
 def pose(tree: Tree, q: Any) -> Pose:
     """Where all links are."""
-    result = Pose(q, [], [], [], [])
+    result = Pose(q, [], [], [], [], [])
     for link in tree.links:
-        R, d = link.joint.transform(q[link.q])
-        R, p = link.rotation @ R, link.position + link.rotation @ d
+        turned, d = link.joint.transform(q[link.q])
+        R, p = link.rotation @ turned, link.position + link.rotation @ d
+        result.turned.append(turned)
         result.local_rotation.append(R)
         result.local_position.append(p)
         if link.parent == GROUND:
@@ -81,24 +90,37 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
     """Velocities and accelerations of all links; `base` is the acceleration of the ground in world axes."""
     base = np.zeros(3) if base is None else base
     zero = np.zeros(3)
-    result = Motion([], [], [], [], base)
+    result = Motion([], [], [], [], [], base)
     for j, link in enumerate(tree.links):
         S_v, S_w = link.joint.S_v, link.joint.S_w
-        X, p = at.local_rotation[j].T, at.local_position[j]
         if link.parent == GROUND:
-            v, w, a, al = zero, zero, X @ base, zero
+            v, w, a, al = zero, zero, at.from_parent(tree, j, base), zero
         else:
-            w_a, al_a = result.w[link.parent], result.al[link.parent]
-            v = X @ (result.v[link.parent] + cross(w_a, p))
-            w = X @ w_a
-            a = X @ (result.a[link.parent] + cross(al_a, p) + cross(w_a, cross(w_a, p)))
-            al = X @ al_a
+            k, p = link.parent, at.local_position[j]
+            v = at.from_parent(tree, j, result.v[k] + cross(result.w[k], p))
+            w = at.from_parent(tree, j, result.w[k])
+            a = at.from_parent(tree, j, result.a[k] + result.U[k] @ p)
+            al = at.from_parent(tree, j, result.al[k])
         slide, turn = S_v @ qd[link.v], S_w @ qd[link.v]
         result.v.append(v + slide)
         result.w.append(w + turn)
         result.a.append(a + S_v @ qdd[link.v] + 2 * cross(w, slide))
         result.al.append(al + S_w @ qdd[link.v] + cross(w, turn))
+        result.U.append(turning(result.w[j], result.al[j]))
     return result
+
+
+def turning(w: Array, al: Array) -> Array:
+    """U = hat(al) + hat(w) hat(w): U r is the acceleration of a point fixed at r, less that of the origin."""
+    xx, yy, zz = w[0] * w[0], w[1] * w[1], w[2] * w[2]
+    xy, xz, yz = w[0] * w[1], w[0] * w[2], w[1] * w[2]
+    return np.array(
+        [
+            [-(yy + zz), xy - al[2], xz + al[1]],
+            [xy + al[2], -(xx + zz), yz - al[0]],
+            [xz - al[1], yz + al[0], -(xx + yy)],
+        ]
+    )
 
 
 def jacobians(tree: Tree, at: Pose) -> list[tuple[Array, Array]]:

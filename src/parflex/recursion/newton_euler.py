@@ -33,7 +33,7 @@ def newton_euler(
     f: list[Array] = []
     m: list[Array] = []
     for j, link in enumerate(tree.links):
-        force, moment = link.body.wrench(moving.w[j], moving.a[j], moving.al[j])
+        force, moment = link.body.wrench(moving.U[j], moving.a[j])
         if external and j in external:
             force, moment = force - external[j][0], moment - external[j][1]
         f.append(force)
@@ -43,10 +43,9 @@ def newton_euler(
         link = tree.links[j]
         rows[j] = link.joint.S_v.T @ f[j] + link.joint.S_w.T @ m[j]
         if link.parent != GROUND:
-            R = at.local_rotation[j]
-            carried = R @ f[j]
+            carried = at.to_parent(tree, j, f[j])
             f[link.parent] = f[link.parent] + carried
-            m[link.parent] = m[link.parent] + R @ m[j] + cross(at.local_position[j], carried)
+            m[link.parent] = m[link.parent] + at.to_parent(tree, j, m[j]) + cross(at.local_position[j], carried)
     return NewtonEuler(np.concatenate(rows) if rows else np.zeros(0), f, m)
 
 
@@ -57,10 +56,14 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
         if link.joint.kind not in ("revolute", "prismatic"):
             continue
         terms, k = link.terms, link.v.start
-        if "motor-inertia" not in without:
+        if terms.motor_inertia and "motor-inertia" not in without:
             forces[k] = forces[k] + terms.motor_inertia * qdd[k]
-        if "friction" not in without:
-            forces[k] = forces[k] + terms.viscous * qd[k] + terms.coulomb * np.sign(qd[k])
-        if "springs" not in without:
-            forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest) + terms.damper * qd[k]
+        if terms.viscous and "friction" not in without:
+            forces[k] = forces[k] + terms.viscous * qd[k]
+        if terms.coulomb and "friction" not in without:
+            forces[k] = forces[k] + terms.coulomb * np.sign(qd[k])
+        if terms.stiffness and "springs" not in without:
+            forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest)
+        if terms.damper and "springs" not in without:
+            forces[k] = forces[k] + terms.damper * qd[k]
     return forces

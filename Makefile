@@ -1,0 +1,45 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: install demo test check verify bench docs clean
+
+# One stamp for everything: the wheel is rebuilt when sources or the project file change, as tests run what users install.
+SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' 2>/dev/null)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(STAMP): $(VENV)/bin/python $(SOURCES)
+	$(BIN)/python -m pip install --quiet --upgrade ".[test,check,docs]"
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps .
+	@rm -rf build
+	@touch $(STAMP)
+
+install: $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/python examples/gough_stewart.py --output out
+
+test: $(STAMP)
+	$(BIN)/python -m pytest -n auto
+
+check: $(STAMP)
+	$(BIN)/ruff format --check src tests examples benchmarks
+	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/mypy
+	PYTHONPATH=tests $(BIN)/lint-imports
+
+verify: $(STAMP)
+	$(BIN)/python tests/verify.py --output out/verify.md
+
+bench: $(STAMP)
+	$(BIN)/python benchmarks/run.py --output out/bench.json
+
+docs: $(STAMP)
+	$(BIN)/mkdocs build --strict --quiet --site-dir site
+
+clean:
+	rm -rf $(VENV) build dist out site src/*.egg-info

@@ -1,0 +1,231 @@
+"""Sums and products of many terms: the form in which operators are saved.
+
+Nodes are leaves (inputs, constants, results of functions), products (sorted factors) and sums (children with whole
+coefficients). Equal nodes are one node, and a sum and its negative are one node with a sign. Passes rewrite sums and products;
+`lower` brings the result back to binary operations.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from parflex.graph.expression import ADD, CONST, MUL, SOLVE, Graph
+
+Signed = tuple[int, int]  # node, sign
+
+
+class Nary:
+    """A program as sums and products. Node numbers are stable; passes replace the content of a node."""
+
+    def __init__(self, graph: Graph, outputs: Iterable[int]) -> None:
+        self.source = graph
+        self.kind: list[str] = []  # leaf | function | sum | product
+        self.content: list = []  # leaf, function: node of the graph; sum: dict child -> coefficient; product: tuple of factors
+        self.arguments: dict[int, list[Signed]] = {}  # of functions
+        self._sums: dict[tuple, int] = {}
+        self._products: dict[tuple[int, ...], int] = {}
+        self._leaves: dict[int, int] = {}
+        self._memo: dict[int, Signed] = {}
+        self.outputs: list[Signed] = [self._import(edge) for edge in outputs]
+
+    # -- construction ----------------------------------------------------------------------------------
+
+    def _import(self, edge: int) -> Signed:
+        """The node of an edge of the graph; arguments first, without recursion."""
+        stack = [edge >> 1]
+        while stack:
+            node = stack[-1]
+            if node in self._memo:
+                stack.pop()
+                continue
+            missing = [e >> 1 for e in self.source.arguments(node) if e >> 1 not in self._memo]
+            if missing:
+                stack += missing
+                continue
+            self._memo[node] = self._import_node(node)
+            stack.pop()
+        found, sign = self._memo[edge >> 1]
+        return found, -sign if edge & 1 else sign
+
+    def _import_node(self, node: int) -> Signed:
+        op = self.source.op[node]
+        parts = [self._signed(edge) for edge in self.source.arguments(node)]
+        if op == ADD:
+            terms: dict[int, int] = {}
+            for child, sign in parts:
+                terms[child] = terms.get(child, 0) + sign
+            return self.sum(terms)
+        if op == MUL:
+            return self.product([child for child, _ in parts]), parts[0][1] * parts[1][1]
+        leaf = self._leaf(node)
+        if parts:
+            self.kind[leaf] = "function"
+            self.arguments[leaf] = parts
+        return leaf, 1
+
+    def _signed(self, edge: int) -> Signed:
+        found, sign = self._memo[edge >> 1]
+        return found, -sign if edge & 1 else sign
+
+    def _leaf(self, node: int) -> int:
+        if node not in self._leaves:
+            self._leaves[node] = self._new("leaf", node)
+        return self._leaves[node]
+
+    def _new(self, kind: str, content: object) -> int:
+        self.kind.append(kind)
+        self.content.append(content)
+        return len(self.kind) - 1
+
+    def constant(self, value: float) -> int:
+        """The leaf of a positive constant."""
+        return self._leaf(self.source.edge(value) >> 1)
+
+    def product(self, factors: Iterable[int]) -> int:
+        """The product of the factors; constants in it are one."""
+        flat = sorted(factors)
+        value, rest = 1.0, []
+        for factor in flat:
+            number = self.value(factor)
+            if number is None:
+                rest.append(factor)
+            else:
+                value *= number
+        if value != 1.0:
+            rest = sorted([*rest, self.constant(value)])
+        if not rest:
+            return self.constant(1.0)
+        if len(rest) == 1:
+            return rest[0]
+        key = tuple(rest)
+        if key not in self._products:
+            self._products[key] = self._new("product", key)
+        return self._products[key]
+
+    def sum(self, terms: dict[int, int]) -> Signed:
+        """The sum of the terms, and a sign: the first child of a stored sum has a positive coefficient."""
+        terms = {child: count for child, count in terms.items() if count}
+        if not terms:
+            return self.constant(0.0), 1
+        if len(terms) == 1:
+            ((child, count),) = terms.items()
+            return (child if abs(count) == 1 else self.product([child, self.constant(float(abs(count)))])), (1 if count > 0 else -1)
+        sign = 1 if terms[min(terms)] > 0 else -1
+        if sign < 0:
+            terms = {child: -count for child, count in terms.items()}
+        key = tuple(sorted(terms.items()))
+        if key not in self._sums:
+            self._sums[key] = self._new("sum", terms)
+        return self._sums[key], sign
+
+    def value(self, node: int) -> float | None:
+        """The number of a constant leaf."""
+        if self.kind[node] == "leaf" and self.source.op[self.content[node]] == CONST:
+            return self.source.constants[self.source.a[self.content[node]]]
+        return None
+
+    # -- looking ---------------------------------------------------------------------------------------
+
+    def children(self, node: int) -> list[int]:
+        """Nodes that this one uses, each as often as it does."""
+        kind = self.kind[node]
+        if kind == "sum":
+            return list(self.content[node])
+        if kind == "product":
+            return list(self.content[node])
+        if kind == "function":
+            return [child for child, _ in self.arguments[node]]
+        return []
+
+    def order(self) -> list[int]:
+        """Live nodes, arguments first."""
+        done: set[int] = set()
+        result: list[int] = []
+        for root, _ in self.outputs:
+            stack: list[tuple[int, bool]] = [(root, False)]
+            while stack:
+                node, ready = stack.pop()
+                if ready:
+                    result.append(node)
+                elif node not in done:
+                    done.add(node)
+                    stack.append((node, True))
+                    stack += [(child, False) for child in self.children(node) if child not in done]
+        return result
+
+    def uses(self, order: list[int]) -> Counter:
+        """How often each node is used."""
+        uses: Counter = Counter(node for node, _ in self.outputs)
+        for node in order:
+            uses.update(self.children(node))
+        return uses
+
+    def cost(self) -> int:
+        """Additions and multiplications of the live nodes."""
+        total = 0
+        for node in self.order():
+            if self.kind[node] == "sum":
+                total += len(self.content[node]) - 1 + sum(abs(count) != 1 for count in self.content[node].values())
+            elif self.kind[node] == "product":
+                total += len(self.content[node]) - 1
+        return total
+
+    # -- rewriting -------------------------------------------------------------------------------------
+
+    def rebuild(self, change: dict[int, Signed]) -> None:
+        """Replace nodes by others everywhere; what is built on them is built anew."""
+        memo: dict[int, Signed] = {}
+        for node in self._order_with(change):
+            memo[node] = self._rebuilt(node, change, memo)
+        self.outputs = [(memo[node][0], sign * memo[node][1]) for node, sign in self.outputs]
+
+    def _order_with(self, change: dict[int, Signed]) -> list[int]:
+        done: set[int] = set()
+        result: list[int] = []
+        for root, _ in self.outputs:
+            stack: list[tuple[int, bool]] = [(root, False)]
+            while stack:
+                node, ready = stack.pop()
+                if ready:
+                    result.append(node)
+                elif node not in done:
+                    done.add(node)
+                    stack.append((node, True))
+                    below = [change[node][0]] if node in change else self.children(node)
+                    stack += [(child, False) for child in below if child not in done]
+        return result
+
+    def _rebuilt(self, node: int, change: dict[int, Signed], memo: dict[int, Signed]) -> Signed:
+        if node in change:
+            other, sign = change[node]
+            return memo[other][0], sign * memo[other][1]
+        kind = self.kind[node]
+        if kind == "sum":
+            terms: dict[int, int] = {}
+            for child, count in self.content[node].items():
+                new, sign = memo[child]
+                terms[new] = terms.get(new, 0) + sign * count
+            return self.sum(terms)
+        if kind == "product":
+            sign = 1
+            factors = []
+            for child in self.content[node]:
+                new, child_sign = memo[child]
+                sign *= child_sign
+                factors.append(new)
+            return self.product(factors), sign
+        if kind == "function":
+            return self._rebuilt_function(node, memo), 1
+        return node, 1
+
+    def _rebuilt_function(self, node: int, memo: dict[int, Signed]) -> int:
+        arguments = [(memo[child][0], sign * memo[child][1]) for child, sign in self.arguments[node]]
+        if arguments == self.arguments[node]:
+            return node
+        if self.source.op[self.content[node]] == SOLVE:
+            self.arguments[node] = arguments  # a system is used by its picks: it keeps its number
+            return node
+        copy = self._new("function", self.content[node])
+        self.arguments[copy] = arguments
+        return copy

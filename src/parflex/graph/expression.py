@@ -1,0 +1,305 @@
+"""Signed hash-consed scalars.
+
+A node is an operation on earlier nodes; an edge is a node with a sign, so negation costs nothing and `a - b` and `b - a` are one
+node. Edges are integers: twice the number of the node, plus one if negative. Constants are plain floats until they meet a symbol,
+so constant arithmetic folds by itself. Every rule applied here is exact; nothing is expanded.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numpy import ndarray
+
+INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD = range(12)
+OP_NAMES = ("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold")
+Scalar = Any  # a float or an Expression
+
+
+class Graph:
+    """Nodes in the order in which they were made: arguments come before what uses them."""
+
+    def __init__(self) -> None:
+        self.op: list[int] = []
+        self.a: list[int] = []  # edge, or index of a constant, a name or a linear system
+        self.b: list[int] = []
+        self.constants: list[float] = []
+        self.names: list[str] = []
+        self.systems: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # edges of a square matrix, by rows, and of a vector
+        self.unit_pairs: dict[int, int] = {}  # square of a cosine -> square of its sine, and back
+        self._table: dict[tuple[int, int, int], int] = {}
+        self._inputs: dict[str, int] = {}
+        self._constant_nodes: dict[float, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.op)
+
+    def symbol(self, name: str) -> Expression:
+        """The input of this name."""
+        if name not in self._inputs:
+            self._inputs[name] = self._new(INPUT, len(self.names), 0)
+            self.names.append(name)
+        return Expression(self, self._inputs[name] << 1)
+
+    def edge(self, value: Scalar) -> int:
+        """The edge of an expression or of a number."""
+        if isinstance(value, Expression):
+            return value.edge
+        number = float(value)
+        size = abs(number)
+        node = self._constant_nodes.get(size)
+        if node is None:
+            # numbers that differ by rounding alone, like 0.5 and cos(pi/3), are one
+            rounded = float(f"{size:.15g}")
+            node = self._constant_nodes.get(rounded)
+            if node is None:
+                node = self._constant_nodes[rounded] = self._new(CONST, len(self.constants), 0)
+                self.constants.append(rounded)
+            self._constant_nodes[size] = node
+        return node << 1 | (math.copysign(1.0, number) < 0)
+
+    def wrap(self, edge: int) -> Scalar:
+        """The expression of an edge; a float if it is a constant."""
+        if self.op[edge >> 1] == CONST:
+            value = self.constants[self.a[edge >> 1]]
+            return -value if edge & 1 else value
+        return Expression(self, edge)
+
+    def _new(self, op: int, a: int, b: int) -> int:
+        self.op.append(op)
+        self.a.append(a)
+        self.b.append(b)
+        return len(self.op) - 1
+
+    def node(self, op: int, a: int, b: int = 0) -> int:
+        """The node of an operation, made if it is new."""
+        key = (op, a, b)
+        found = self._table.get(key)
+        if found is None:
+            found = self._table[key] = self._new(op, a, b)
+        return found
+
+    # -- operations on edges ---------------------------------------------------------------------------
+
+    def add(self, x: int, y: int) -> int:
+        """Edge of the sum: the older node stands first and positive; the sign of the whole moves outside."""
+        m, n = x >> 1, y >> 1
+        if m == n:
+            return self.edge(0.0) if (x ^ y) & 1 else self.mul(self.edge(2.0), x)
+        if m > n:
+            x, y, m, n = y, x, n, m
+        merged = self._merge(x, y)
+        if merged is not None:
+            return merged
+        sign = x & 1
+        return self.node(ADD, x ^ sign, y ^ sign) << 1 | sign
+
+    def _merge(self, x: int, y: int) -> int | None:
+        """c x + d x = (c + d) x for constants, and cos^2 + sin^2 = 1."""
+        op, a, b = self.op, self.a, self.b
+        m, n = x >> 1, y >> 1
+        if op[m] == MUL and op[n] == MUL:
+            if self.unit_pairs.get(m) == n and not (x ^ y) & 1:
+                return self.edge(-1.0 if x & 1 else 1.0)
+            if op[a[m] >> 1] == CONST and op[a[n] >> 1] == CONST and b[m] == b[n]:
+                c, d = self._coefficient(x), self._coefficient(y)
+                return self.mul(self.edge(c + d), b[m])
+        elif op[m] == MUL and op[a[m] >> 1] == CONST and b[m] >> 1 == n:
+            return self.mul(self.edge(self._coefficient(x) + (-1.0 if y & 1 else 1.0)), b[m])
+        elif op[n] == MUL and op[a[n] >> 1] == CONST and b[n] >> 1 == m:
+            return self.mul(self.edge(self._coefficient(y) + (-1.0 if x & 1 else 1.0)), b[n])
+        return None
+
+    def _coefficient(self, x: int) -> float:
+        value = self.constants[self.a[self.a[x >> 1] >> 1]]
+        return -value if x & 1 else value
+
+    def mul(self, x: int, y: int) -> int:
+        """Edge of the product: both factors positive, constants first, the sign outside."""
+        sign = (x ^ y) & 1
+        m, n = x >> 1, y >> 1
+        op = self.op
+        if op[n] == CONST:
+            m, n = n, m
+        if op[m] == CONST:
+            value = self.constants[self.a[m]]
+            if value == 0.0:
+                return self.edge(0.0)
+            if value == 1.0:
+                return n << 1 | sign
+            if op[n] == CONST:
+                return self.edge(value * self.constants[self.a[n]]) ^ sign
+            if op[n] == MUL and op[self.a[n] >> 1] == CONST:  # c (d x) = (c d) x
+                return self.mul(self.edge(value * self._coefficient(n << 1)), self.b[n]) ^ sign
+        elif m > n:
+            m, n = n, m
+        return self.node(MUL, m << 1, n << 1) << 1 | sign
+
+    def div(self, x: int, y: int) -> int:
+        """Edge of the quotient; division by a constant is a product."""
+        sign = (x ^ y) & 1
+        m, n = x >> 1, y >> 1
+        if self.op[n] == CONST:
+            return self.mul(self.edge(1.0 / self.constants[self.a[n]]), m << 1) ^ sign
+        if self.op[m] == CONST and self.constants[self.a[m]] == 0.0:
+            return self.edge(0.0)
+        if m == n:
+            return self.edge(1.0) ^ sign
+        return self.node(DIV, m << 1, n << 1) << 1 | sign
+
+    def solve(self, matrix: list[list[int]], right: list[int]) -> list[int]:
+        """Edges of the solution of a square system, by the pivoted primitive."""
+        self.systems.append((tuple(edge for row in matrix for edge in row), tuple(right)))
+        system = self._new(SOLVE, len(self.systems) - 1, 0)
+        return [self.node(PICK, system << 1, k) << 1 for k in range(len(right))]
+
+    def arguments(self, node: int) -> list[int]:
+        """Edges that a node uses."""
+        op = self.op[node]
+        if op in (ADD, MUL, DIV):
+            return [self.a[node], self.b[node]]
+        if op in (SQRT, SIN, COS, SIGN, PICK, HOLD):
+            return [self.a[node]]
+        if op == SOLVE:
+            matrix, right = self.systems[self.a[node]]
+            return [*matrix, *right]
+        return []
+
+
+class Expression:
+    """A symbolic scalar: NumPy's object arrays call its operators and its `sin`, `cos`, `sqrt`, `sign`."""
+
+    __slots__ = ("edge", "graph")
+
+    def __init__(self, graph: Graph, edge: int) -> None:
+        self.graph = graph
+        self.edge = edge
+
+    def __add__(self, other: Scalar) -> Scalar:
+        g = self.graph
+        if other.__class__ is not Expression:
+            if other.__class__ is ndarray:
+                return NotImplemented  # NumPy does it entry by entry
+            if other == 0:
+                return self
+            return g.wrap(g.add(self.edge, g.edge(other)))
+        edge = g.add(self.edge, other.edge)
+        return g.wrap(edge)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Scalar) -> Scalar:
+        g = self.graph
+        if other.__class__ is not Expression:
+            if other.__class__ is ndarray:
+                return NotImplemented
+            if other == 0:
+                return self
+            return g.wrap(g.add(self.edge, g.edge(-other)))
+        return g.wrap(g.add(self.edge, other.edge ^ 1))
+
+    def __rsub__(self, other: Scalar) -> Scalar:
+        return (-self).__add__(other)
+
+    def __mul__(self, other: Scalar) -> Scalar:
+        g = self.graph
+        if other.__class__ is not Expression:
+            if other.__class__ is ndarray:
+                return NotImplemented
+            if other == 0:
+                return 0.0
+            return g.wrap(g.mul(g.edge(other), self.edge))
+        return g.wrap(g.mul(self.edge, other.edge))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Scalar) -> Scalar:
+        g = self.graph
+        return g.wrap(g.div(self.edge, g.edge(other)))
+
+    def __rtruediv__(self, other: Scalar) -> Scalar:
+        g = self.graph
+        return g.wrap(g.div(g.edge(other), self.edge))
+
+    def __pow__(self, power: Scalar) -> Scalar:
+        if power == 2:
+            return self * self
+        if power == 0.5:
+            return self.sqrt()
+        raise TypeError(f"a symbol cannot be raised to the power {power!r}")
+
+    def __neg__(self) -> Expression:
+        return Expression(self.graph, self.edge ^ 1)
+
+    def __pos__(self) -> Expression:
+        return self
+
+    def sqrt(self) -> Expression:
+        """Square root."""
+        return Expression(self.graph, self.graph.node(SQRT, self.edge) << 1)
+
+    def sin(self) -> Expression:
+        """Sine; the sign of the angle moves outside."""
+        return self._angle()[1]
+
+    def cos(self) -> Expression:
+        """Cosine."""
+        return self._angle()[0]
+
+    def _angle(self) -> tuple[Expression, Expression]:
+        g, sign = self.graph, self.edge & 1
+        c, s = g.node(COS, self.edge ^ sign), g.node(SIN, self.edge ^ sign)
+        mark_unit_pair(Expression(g, c << 1), Expression(g, s << 1))
+        return Expression(g, c << 1), Expression(g, s << 1 | sign)
+
+    def solve_system(self, matrix: Any, right: Any) -> list[Scalar]:
+        """Solution of a square system by the pivoted primitive."""
+        g = self.graph
+        edges = g.solve([[g.edge(entry) for entry in row] for row in matrix], [g.edge(entry) for entry in right])
+        return [g.wrap(edge) for edge in edges]
+
+    def hold(self) -> Expression:
+        """The same value as a name of its own: passes do not look into it. For what is set up once from parameters."""
+        return Expression(self.graph, self.graph.node(HOLD, self.edge) << 1)
+
+    def sign(self) -> Expression:
+        """-1, 0 or 1."""
+        g, sign = self.graph, self.edge & 1
+        return Expression(g, g.node(SIGN, self.edge ^ sign) << 1 | sign)
+
+    def __repr__(self) -> str:
+        node = self.edge >> 1
+        return f"{'-' if self.edge & 1 else ''}{OP_NAMES[self.graph.op[node]]}{node}"
+
+
+def mark_unit_pair(c: Expression, s: Expression) -> None:
+    """Tell the graph that c^2 + s^2 = 1."""
+    g = c.graph
+    first, second = g.mul(c.edge, c.edge) >> 1, g.mul(s.edge, s.edge) >> 1
+    g.unit_pairs[first] = second
+    g.unit_pairs[second] = first
+
+
+class KnownAngle:
+    """An angle of which cosine and sine are known, so that no trigonometry is needed."""
+
+    __slots__ = ("_cos", "_sin")
+
+    def __init__(self, cos: Scalar, sin: Scalar) -> None:
+        self._cos, self._sin = cos, sin
+
+    def cos(self) -> Scalar:
+        """Cosine."""
+        return self._cos
+
+    def sin(self) -> Scalar:
+        """Sine."""
+        return self._sin
+
+
+def known_angle(cos: Scalar, sin: Scalar) -> KnownAngle:
+    """The angle with this cosine and sine."""
+    if isinstance(cos, Expression) and isinstance(sin, Expression):
+        mark_unit_pair(cos, sin)
+    return KnownAngle(cos, sin)

@@ -1,0 +1,93 @@
+"""Robots written as text, states near home, and the comparison of one state with an oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import parflex
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from states import CONDITION_LIMIT, State, random_motion
+
+
+def written(text: str, folder: Path, name: str = "robot") -> Path:
+    """The file that holds this text."""
+    path = folder / f"{name}.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def positions(configuration: Configuration) -> dict[str, float]:
+    """All positions by name, as the oracles take them."""
+    return dict(zip(configuration.robot.tree.position_names, configuration.q, strict=True))
+
+
+def order_of(robot: Robot, oracle) -> list[int]:
+    """Where each of our rates stands among those of the oracle."""
+    return [oracle.coordinates.index(name) for name in robot.tree.rate_names]
+
+
+def chosen(configuration: Configuration, values: np.ndarray) -> dict[str, float]:
+    """The entries of the independent rates by name."""
+    names = configuration.robot.tree.rate_names
+    return {name: float(values[names.index(name)]) for name in configuration.independent_names}
+
+
+def largest(values) -> float:
+    return float(np.abs(values).max(initial=0.0))
+
+
+def error_against(oracle, state: State, load: dict | None = None) -> float:
+    """Largest relative error of efforts, rates and accelerations of one state against an oracle."""
+    configuration, robot = state.configuration, state.configuration.robot
+    result = parflex.inverse_dynamics(robot, configuration, state.velocity, state.acceleration, wrenches=load)
+    q, order = positions(configuration), order_of(robot, oracle)
+    rates, accelerations = chosen(configuration, result.rates), chosen(configuration, result.accelerations)
+    qd, qdd = oracle.motion(q, rates, accelerations)
+    expected = oracle.inverse(q, rates, accelerations, robot.actuated_names, wrenches=load)
+    tau = np.array([expected[name] for name in robot.actuated_names])
+    ours = np.array([result.efforts[name] for name in robot.actuated_names])
+    return max(
+        largest(tau - ours) / largest(tau),
+        largest(qd[order] - result.rates) / largest(result.rates),
+        largest(qdd[order] - result.accelerations) / largest(result.accelerations),
+    )
+
+
+def nearby_states(robot: Robot, count: int, seed: int, size: float = 0.3) -> Iterator[State]:
+    """States about home along motions that the closures allow: for any mechanism, whatever drives it."""
+    rng = np.random.default_rng(seed)
+    home, tree, found = Configuration(robot, robot.home), robot.tree, 0
+    for _ in range(60 * count):
+        direction = home.null_space @ rng.standard_normal(home.null_space.shape[1])
+        step = np.zeros(tree.n)
+        step[robot.free] = size * rng.uniform(0.2, 1) * direction / largest(direction) * tree.rate_units[robot.free]
+        q, error = robot.assembler.newton(tree.moved(home.q, step), robot.free, robot.closures.loops)
+        configuration = Configuration(robot, q)
+        condition = configuration.condition
+        if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values(), 1) > CONDITION_LIMIT:
+            continue
+        yield State(configuration, *random_motion(configuration, rng))
+        found += 1
+        if found == count:
+            return
+    raise AssertionError(f"too few states of {robot.name}")
+
+
+def body_rate_derivatives(configuration: Configuration, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+    """Derivatives of the components of the rates: v_dot = a - w x v where a frame is free."""
+    result = np.array(qdd, dtype=float)
+    for link in configuration.robot.tree.links:
+        if link.joint.kind in ("free", "planar"):
+            v, w = link.joint.S_v @ qd[link.v], link.joint.S_w @ qd[link.v]
+            result[link.v] -= link.joint.S_v.T @ np.cross(w, v)
+    return result
+
+
+def after(configuration: Configuration, qd: np.ndarray, qdd: np.ndarray, time: float):
+    """Configuration and rates a short time later, exact to second order in positions and to first in rates."""
+    tree = configuration.robot.tree
+    q = tree.moved(configuration.q, time * qd + time**2 / 2 * qdd)
+    return Configuration(configuration.robot, q), qd + time * body_rate_derivatives(configuration, qd, qdd)

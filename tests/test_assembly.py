@@ -1,0 +1,167 @@
+"""Assembling poses: working modes, all solutions of the legs, direct and inverse geometry, poses out of reach, singular ones."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import parflex
+import pytest
+from comparison import largest, positions
+from parflex.errors import ActuationError, SingularError, UnreachableError
+from parflex.models.configuration import Configuration
+from states import Draws, random_states
+
+WITH_PLATFORM = ["3-prrr", "3rrr", "c5", "delta", "gough-stewart", "space"]
+
+
+def wrapped(robot, q, other):
+    """Differences of positions; angles of revolute joints count between -pi and pi."""
+    difference = np.array(q) - other
+    for link in robot.tree.links:
+        if link.joint.kind == "revolute":
+            difference[link.q] = np.arctan2(np.sin(difference[link.q]), np.cos(difference[link.q]))
+    return difference
+
+
+@pytest.mark.parametrize("mode", ["".join(signs) for signs in itertools.product("+-", repeat=3)])
+def test_a_working_mode_of_the_3rrr_keeps_its_signs(mode):
+    robot = parflex.load("3rrr", working_mode=mode)
+    for pose in ("home", {"x": 0.1, "y": -0.05, "theta": 0.3}, {"x": -0.12, "y": 0.1, "theta": -0.4}):
+        configuration = parflex.configure(robot, pose)
+        found = "".join("+" if np.sin(positions(configuration)[f"leg{k}.2"]) > 0 else "-" for k in (1, 2, 3))
+        assert found == mode
+        assert configuration.closure_error < 1e-12  # Newton ends at rounding: 1e-16 of a metre
+
+
+def test_without_signs_a_leg_stays_on_the_side_it_has_at_home():
+    robot = parflex.load("5r")
+    at_home = np.sign(np.sin([positions(parflex.configure(robot))[name] for name in ("left.2", "right.2")]))
+    for x, y in ((0.15, 0.5), (-0.2, 0.45), (0.0, 0.62), (0.3, 0.35)):
+        there = positions(parflex.configure(robot, {"x": x, "y": y}))
+        assert np.array_equal(np.sign(np.sin([there["left.2"], there["right.2"]])), at_home)
+
+
+def leg_closes(robot, configuration, solution):
+    """Largest opening of the loops of a leg with these joint values, the platform where it stands."""
+    q = configuration.q.copy()
+    for name, value in solution.items():
+        q[robot.tree.position_names.index(name)] = value
+    leg = next(iter(solution)).split(".")[0]
+    at = Configuration(robot, q).at
+    return max(largest(loop.residual(at, 1.0)) for loop in robot.closures.loops if leg in loop.name)
+
+
+@pytest.mark.parametrize("pose", [{}, {"x": 0.1, "y": 0.05, "theta": 0.4}, {"x": -0.15, "theta": -0.5}])
+def test_a_leg_of_two_bars_has_two_solutions(pose):
+    robot = parflex.load("3rrr")
+    configuration = parflex.configure(robot, pose or "home")
+    for solutions in parflex.geometric_solutions(robot, configuration).values():
+        assert len(solutions) == 2
+        elbows = [np.sin(value) for solution in solutions for name, value in solution.items() if name.endswith(".2")]
+        assert abs(sum(elbows)) < 1e-9  # mirror images about the line from foot to attachment; closed to 1e-10
+        assert max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9  # asked: 1e-10 of a length
+
+
+@pytest.mark.parametrize("name", ["gough-stewart", "space"])
+def test_solutions_of_a_leg_with_a_stroke_close_and_differ(name):
+    robot = parflex.load(name)
+    configuration = parflex.configure(robot)
+    for leg, solutions in parflex.geometric_solutions(robot, configuration).items():
+        strokes = [solution[f"{leg}.3"] for solution in solutions]
+        assert len(solutions) <= 4
+        assert max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9  # asked: 1e-10 of a length
+        assert largest(np.abs(strokes) - abs(positions(configuration)[f"{leg}.3"])) < 1e-9  # one length, two signs
+        for one, other in itertools.combinations(solutions, 2):
+            turns = [np.sin((one[key] - other[key]) / 2) for key in one if not key.endswith(".3")]
+            assert max(largest(turns), abs(one[f"{leg}.3"] - other[f"{leg}.3"])) > 1e-3
+
+
+@pytest.mark.parametrize("name", WITH_PLATFORM)
+def test_direct_geometry_undoes_inverse_geometry(name, figure):
+    robot, worst = parflex.load(name), 0.0
+    for state in random_states(robot, 5, 31, Draws(), spread=0.05 * robot.tree.length):
+        first = state.configuration
+        if first.condition.platform > 100 or largest(wrapped(robot, first.q, robot.home)) > 0.5:
+            continue  # farther away the strokes alone may belong to another assembly
+        by_motors = {motor: float(positions(first)[motor]) for motor in robot.actuated_names}
+        second = Configuration(robot, robot.assemble(by_motors))
+        worst = max(worst, largest(wrapped(robot, second.q, first.q)))
+    figure(f"{name}: direct o inverse geometry, largest difference", worst, 1e-9)
+    assert worst < 1e-9  # loops closed to 1e-15, times conditions up to 100 of motors and of legs
+
+
+@pytest.mark.parametrize(
+    ("name", "pose"),
+    [
+        ("3rrr", {"x": 0.2, "y": 0.1, "theta": 0.6}),
+        ("3rrr", {"x": -0.2, "y": -0.2, "theta": -0.5}),
+        ("5r", {"x": -0.35, "y": 0.3}),
+        ("delta", {"x": 0.25, "y": -0.2, "z": -0.5}),
+        ("gough-stewart", {"x": 1.2, "y": -0.5, "z": 2.0, "rx": 0.5, "ry": 0.3, "rz": -0.6}),
+        ("space", {"x": 0.7, "y": 0.4, "z": 1.3, "rx": 0.2, "ry": -0.3, "rz": 1.0}),
+        ("c5", {"x": 0.2, "y": -0.2, "z": 0.2, "rx": 0.3, "ry": 0.2, "rz": -0.3}),
+        ("3-prrr", {"x": 0.2, "y": 0.15, "z": -0.2}),
+    ],
+)
+def test_a_jump_to_a_far_pose_ends_where_small_steps_end(name, pose):
+    robot = parflex.load(name)
+    straight = Configuration(robot, robot.assemble(pose))
+    home, q = {key: 0.0 for key in pose} | robot.description.poses["home"], robot.home
+    home = {key.removeprefix("tip."): value for key, value in home.items()}
+    for share in np.linspace(0, 1, 41)[1:]:
+        q = robot.assemble({key: home[key] + share * (value - home[key]) for key, value in pose.items()}, near=q)
+    assert straight.closure_error < 1e-10  # asked: 1e-10 of a length
+    assert largest(wrapped(robot, straight.q, q)) < 1e-8  # closed to 1e-10, times conditions of the legs
+
+
+def missed(name, pose):
+    """Which leg misses the pose, and by how much."""
+    with pytest.raises(UnreachableError) as caught:
+        parflex.configure(parflex.load(name), pose)
+    found = re.search(r"cannot be reached: (\S+) misses it by (\S+) m", caught.value.message)
+    assert found, caught.value.message
+    return found[1], float(found[2])
+
+
+@pytest.mark.parametrize("tip", [(0.0, 0.9), (0.3, 0.75), (-0.12, 0.05), (0.5, -0.6)])
+def test_a_pose_that_the_5r_misses_is_missed_by_the_distance_to_its_ring(tip):
+    leg, gap = missed("5r", {"x": tip[0], "y": tip[1]})
+    distance = np.hypot(tip[0] - {"left": -0.12, "right": 0.12}[leg], tip[1])
+    assert abs(gap - max(distance - 0.7, 0.1 - distance)) < 1e-4  # printed with four digits
+
+
+@pytest.mark.parametrize("pose", [(0.6, 0.0, 0.0), (0.0, 0.0, 2.8), (-0.3, 0.6, 0.5)])
+def test_a_pose_that_the_3rrr_misses_is_missed_by_the_distance_to_the_ring_of_a_leg(pose):
+    x, y, theta = pose
+    leg, gap = missed("3rrr", {"x": x, "y": y, "theta": theta})
+    k = int(leg[-1]) - 1
+    angle = theta + np.radians([30, 150, 270])[k]
+    foot = np.array([(-0.15, -0.84), (0.69, -0.17), (-0.66, 0.21)][k])
+    distance = np.linalg.norm([x, y] - 0.1732 * np.array([np.cos(angle), np.sin(angle)]) - foot)
+    assert abs(gap - max(distance - 0.9, 0.1 - distance)) < 1e-4  # printed with four digits
+
+
+def test_a_singular_leg_is_told_from_a_singular_platform():
+    robot = parflex.load("5r")
+    stretched = {"x": -0.12 + 0.7 * np.cos(1.2), "y": 0.7 * np.sin(1.2)}  # left leg straight
+    condition = parflex.configure(robot, stretched).condition
+    assert condition.legs["left"] > 1e7 > 1e3 > max(condition.legs["right"], condition.platform)
+    with pytest.raises(SingularError, match="'left' is at a singularity of the leg"):
+        parflex.inverse_dynamics(robot, stretched, {"x": 0.1, "y": 0.2})
+    assert parflex.inverse_dynamics(robot, stretched, {"left.1": 0.1, "right.1": 0.2}).efforts  # joints can still say it
+    aligned = {"x": 0.0, "y": 0.3 * np.sqrt(1 - (0.28 / 0.3) ** 2)}  # both rods on one line
+    condition = parflex.configure(robot, aligned).condition
+    assert condition.platform > 1e7 > 1e3 > max(condition.legs.values())
+    with pytest.raises(SingularError, match="singular pose of the platform"):
+        parflex.inverse_dynamics(robot, aligned, {"x": 0.1, "y": 0.2})
+    assert np.all(np.isfinite(parflex.forward_dynamics(robot, aligned).accelerations))  # it falls, but it falls
+
+
+def test_too_few_motors_are_told_from_a_singular_pose():
+    settings = {"actuation.few": {"actuated": ["leg1.3", "leg2.3"]}}
+    robot = parflex.load("gough-stewart", settings=settings, actuation="few")
+    with pytest.raises(ActuationError, match="2 motors for 6 freedoms"):
+        parflex.inverse_dynamics(robot)
+    assert parflex.configure(robot).closure_error < 1e-12  # geometry does not need motors; Newton ends at rounding

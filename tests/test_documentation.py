@@ -1,0 +1,260 @@
+"""What the documentation shows is run; its tables, links and citations are checked."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from parflex.cli.main import main
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *DOCS]
+TEXT_SUFFIXES = {".md", ".py", ".toml", ".cff", ".yml", ".yaml", ".json", ".svg", ".txt", ".cfg", ".sh", ""}
+NOT_OURS = {"build", "dist", "out", "site", "LICENSE"}
+NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?")
+TOKEN = re.compile(r"\.\.\.|[-+]?\d+\.?\d*(?:[eE][-+]?\d+)?|\w+|[^\w\s]")
+
+
+def pages(*names: str) -> list[object]:
+    return [pytest.param(ROOT / name, id=name) for name in names]
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Language and text of the fenced blocks of a page."""
+    return re.findall(r"^```(\w*)[^\n]*\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+def same_token(shown: str, real: str) -> bool:
+    """Words are equal; numbers agree to the digits that are shown."""
+    if not (NUMBER.fullmatch(shown) and NUMBER.fullmatch(real)):
+        return shown == real
+    digits = shown.partition("e")[0].partition(".")[2]
+    step = 10.0 ** -len(digits) * (10.0 ** int(shown.partition("e")[2] or 0))
+    return abs(float(shown) - float(real)) <= 0.51 * step + 1e-5 * abs(float(shown))
+
+
+def shows(shown: str, real: str) -> bool:
+    """Whether a text shows another one; `...` stands for anything."""
+    actual = TOKEN.findall(real)
+    parts: list[list[str]] = [[]]
+    for token in TOKEN.findall(shown):
+        if token == "...":
+            parts.append([])
+        else:
+            parts[-1].append(token)
+
+    def fits(part: list[str], at: int) -> bool:
+        here = actual[at : at + len(part)]
+        return len(here) == len(part) and all(map(same_token, part, here))
+
+    position = 0
+    for index, part in enumerate(parts):
+        last = len(actual) - len(part)
+        starts = [0] if index == 0 else range(position, last + 1)
+        if index == len(parts) - 1:
+            starts = [start for start in starts if start == last] or ([last] if index and last >= position else [])
+        found = next((start for start in starts if fits(part, start)), None)
+        if found is None:
+            return False
+        position = found + len(part)
+    return True
+
+
+def run_parflex(arguments: list[str]) -> tuple[int, str]:
+    """Exit code and what was printed on stdout."""
+    output = io.StringIO()
+    with (
+        contextlib.redirect_stdout(output),
+        contextlib.redirect_stderr(io.StringIO()),
+        pytest.raises(SystemExit) as stop,
+    ):
+        main(arguments)
+    return int(stop.value.code or 0), output.getvalue()
+
+
+def commands(page: Path) -> list[tuple[str, int, str]]:
+    """Command, exit code and shown output of every `$ parflex ...` line of a page."""
+    found = []
+    for language, text in blocks(page):
+        if language != "console":
+            continue
+        for entry in re.split(r"^\$ ", text, flags=re.M)[1:]:
+            line, _, shown = entry.partition("\n")
+            line, _, remark = line.partition(" # ")
+            code = re.search(r"exit code (\d)", remark)
+            found.append((line.strip(), int(code[1]) if code else 0, shown))
+    return found
+
+
+def test_shown_text_is_compared_as_people_read_it() -> None:
+    assert shows("a 1.5 b", "a  1.5000001\nb\n")
+    assert shows("a ... c\n...", "a 1 2 c 3 4")
+    assert shows('{"x": 1.2346, ...}', '{"x": 1.23456789, "y": 2}')
+    assert not shows("a 1.5 b", "a 1.6 b")
+    assert not shows("a b", "a b c")
+    assert not shows("a ... d", "a b c")
+    assert not shows("... c", "a c b")
+
+
+@pytest.mark.parametrize("page", pages("README.md", "docs/command-line.md"))
+def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = commands(page)
+    assert shown
+    for line, code, text in shown:
+        program, *arguments = shlex.split(line)
+        assert program == "parflex", line
+        real_code, output = run_parflex(arguments)
+        assert real_code == code, f"{line}\n{output}"
+        assert not text.strip() or shows(text, output), f"{page.name}: {line}\nshown:\n{text}\nreal:\n{output}"
+
+
+def test_every_verb_has_its_section_and_its_example() -> None:
+    from parflex.cli.main import cli
+
+    page = ROOT / "docs" / "command-line.md"
+    assert set(re.findall(r"^## `(\w+)`", page.read_text(encoding="utf-8"), flags=re.M)) == set(cli.commands)
+    assert {line.split()[1] for line, _, _ in commands(page)} >= set(cli.commands)
+
+
+@pytest.mark.parametrize("page", pages("README.md", "docs/index.md"))
+def test_python_examples_print_what_the_page_shows(page: Path) -> None:
+    found = blocks(page)
+    examples = [index for index, (language, _) in enumerate(found) if language == "python"]
+    assert examples
+    for index in examples:
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output):
+            exec(compile(found[index][1], str(page), "exec"), {"__name__": "example"})
+        language, shown = found[index + 1]
+        assert language == "text", "an example is followed by what it prints"
+        assert shows(shown, output.getvalue()), f"shown:\n{shown}\nreal:\n{output.getvalue()}"
+
+
+def test_make_targets_of_the_readme_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    named = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text(encoding="utf-8"), flags=re.M)
+    assert {"demo", "test"} <= set(named)
+    for target in named:
+        assert re.search(rf"^{target}:", makefile, flags=re.M), target
+
+
+def test_the_demo_writes_its_figure_and_table(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "gough_stewart.py"), "--output", str(tmp_path), "--samples", "9"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    rows = (tmp_path / "gough-stewart.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 10
+    assert rows[0].startswith("t,platform.x,") and rows[0].endswith("effort.leg6.3")
+    assert (tmp_path / "gough-stewart.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
+    assert "gough-stewart.svg" in done.stdout and "largest" in done.stdout
+    work, change = re.search(r"Work of the motors (\S+) J, change of energy (\S+) J", done.stdout).groups()
+    assert float(work) == pytest.approx(float(change), rel=2e-3)  # eight trapezoids miss 0.03 %
+
+
+def test_the_whole_robot_of_the_robot_file_page_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    whole = [text for language, text in blocks(ROOT / "docs" / "robot-file.md") if text.startswith("format = 1")]
+    assert whole
+    for text in whole:
+        (tmp_path / "robot.toml").write_text(text, encoding="utf-8")
+        code, output = run_parflex(["check", "robot.toml", "--strict", "--json"])
+        assert code == 0, output
+
+
+def test_every_function_of_the_package_is_on_the_start_page() -> None:
+    import parflex
+
+    listed = set(re.findall(r"^\| `(\w+)\(", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), flags=re.M))
+    assert listed == set(parflex.__all__)
+
+
+# -- citations, symbols, links -------------------------------------------------------------------------
+
+
+def citation_keys() -> set[str]:
+    """Keys that the page of references defines."""
+    text = (ROOT / "docs" / "references.md").read_text(encoding="utf-8")
+    return set(re.findall(r"^\| (\w+\d{4}) \|", text, flags=re.M))
+
+
+def test_every_cited_paper_is_in_the_references() -> None:
+    known = citation_keys()
+    assert known == {"Khalil2007", "Zubizarreta2010", "Briot2014", "Long2014", "Germain2015"}
+    sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".toml")]
+    for path in [*sources, *PAGES]:
+        cited = set(re.findall(r"\b([A-Z][a-z]+(?:19|20)\d\d)\b", path.read_text(encoding="utf-8")))
+        assert cited <= known, f"{path.relative_to(ROOT)}: {sorted(cited - known)}"
+
+
+def symbol_rows() -> list[list[str]]:
+    """Cells of all rows of the symbol tables, heads and rules left out."""
+    lines = (ROOT / "docs" / "notation.md").read_text(encoding="utf-8").splitlines()
+    rows = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines if line.startswith("|")]
+    return [row for row in rows if row[0] != "symbol" and not set(row[0]) <= set("- ")]
+
+
+def test_symbol_rows_have_five_columns_and_names_of_the_code() -> None:
+    source = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    rows = symbol_rows()
+    assert len(rows) > 40
+    for row in rows:
+        assert len(row) == 5 and all(row), row
+        names = re.findall(r"`(\w+)`", row[1])
+        assert names, f"no name of the code: {row}"
+        for name in names:
+            assert re.search(rf"\b{name}\b", source), f"'{name}' is not in the code: {row}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Anchors of the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), flags=re.M)
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"\w+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name}: {link}"
+        assert not anchor or anchor in anchors(target), f"{page.name}: {link}"
+
+
+def test_the_pages_of_the_site_exist() -> None:
+    listed = re.findall(r"^  - [^:]+: (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.M)
+    assert listed
+    for name in listed:
+        assert (ROOT / "docs" / name).exists(), name
+
+
+def own_files() -> list[Path]:
+    """Text files of the repository, without what is built or installed."""
+    top = [path for path in ROOT.iterdir() if path.name not in NOT_OURS and (path.name[0] != "." or path.name == ".ci")]
+    files = [file for path in top for file in ([path] if path.is_file() else path.rglob("*")) if file.is_file()]
+    return [
+        file
+        for file in files
+        if file.suffix in TEXT_SUFFIXES and not any(part.endswith((".egg-info", "__pycache__")) for part in file.parts)
+    ]
+
+
+def test_no_file_names_a_path_of_some_machine() -> None:
+    somewhere = re.compile(r"(?<![\w.$}])/(?:work|home|root|Users|tmp)/\w")
+    files = own_files()
+    assert len(files) > 40
+    for file in files:
+        found = somewhere.search(file.read_text(encoding="utf-8", errors="replace"))
+        assert found is None, f"{file.relative_to(ROOT)}: {found and found[0]}"

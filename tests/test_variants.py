@@ -1,0 +1,84 @@
+"""Robots that nobody wrote the code for: the catalogue changed in three ways, and mechanisms made up here."""
+
+from __future__ import annotations
+
+import numpy as np
+import parflex
+import pytest
+from comparison import error_against, nearby_states, written
+from conftest import CATALOGUE
+from mechanisms import INVENTED
+from oracles.energy import EnergyModel
+from oracles.pinocchio_tree import PinocchioTree
+from oracles.reader import read_robot
+from parflex.models.kinematics import counts
+from states import Draws, random_states
+from variants import base_moved, changed, read_table, renamed, toml_text
+
+# both sides solve systems of condition up to 1e4 in double precision (1e-16): 1e-12 is what rounding may leave, 1e-10 is asked
+TOLERANCE = 1e-10
+STATES = 10
+ORACLES = (EnergyModel, PinocchioTree)
+COUNTED = ("bodies", "joints", "active", "total_coordinates", "closure_rows", "redundant_closures", "degrees_of_freedom")
+
+
+def moved(table):
+    if table.get("motion") == "planar":
+        return base_moved(table, (0, 0, 2.1), (0.3, -0.7, 0))
+    return base_moved(table, (1.1, -0.6, 0.8), (0.3, -0.7, 0.5))
+
+
+CHANGES = {"moved": moved, "renamed": renamed, "changed": lambda table: changed(table, 3, 1)}
+
+
+def worst_error(path, states, planar):
+    """Largest relative error of efforts and motion over states, against both oracles, with a wrench on the end effector."""
+    oracles = [oracle(read_robot(path)) for oracle in ORACLES]
+    rng, worst = np.random.default_rng(9), 0.0
+    for state in states:
+        wrench = rng.uniform(-50, 50, 6) * ([1, 1, 0, 0, 0, 1] if planar else [1] * 6)
+        load = {state.configuration.robot.tree.end_effector: wrench}
+        worst = max(worst, *(error_against(oracle, state, load) for oracle in oracles))
+    return worst
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("name", parflex.catalogue_names())
+def test_a_changed_robot_of_the_catalogue_agrees_with_both_oracles(name, change, figure, tmp_path):
+    original = parflex.load(name)
+    path = written(toml_text(CHANGES[change](read_table(CATALOGUE / f"{name}.toml"))), tmp_path)
+    robot = parflex.load(path)
+    assert {key: counts(robot)[key] for key in COUNTED} == {key: counts(original)[key] for key in COUNTED}
+    states = random_states(robot, STATES, 21, Draws(), spread=0.12 * robot.tree.length)
+    worst = worst_error(path, states, robot.tree.planar)
+    figure(f"{name}, {change}: inverse model against Lagrange and Pinocchio, largest relative error", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+@pytest.mark.parametrize("name", INVENTED)
+def test_an_invented_robot_agrees_with_both_oracles(name, figure, tmp_path):
+    text, freedoms, redundant = INVENTED[name]
+    path = written(text, tmp_path)
+    robot = parflex.load(path)
+    assert counts(robot)["degrees_of_freedom"] == freedoms == len(robot.actuated)
+    assert counts(robot)["redundant_closures"] == redundant
+    worst = worst_error(path, nearby_states(robot, STATES, 4), robot.tree.planar)
+    figure(f"{name}: inverse model against Lagrange and Pinocchio, largest relative error", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+def test_names_and_order_change_no_effort(tmp_path):
+    for name, motion in (("gough-stewart", {"z": 1.5, "rx": 0.7}), ("5r", {"x": 0.4, "y": -0.9})):
+        path = written(toml_text(renamed(read_table(CATALOGUE / f"{name}.toml"))), tmp_path)
+        efforts = [parflex.inverse_dynamics(parflex.load(robot), "home", motion, motion).efforts for robot in (name, path)]
+        first, second = (np.sort(list(effort.values())) for effort in efforts)
+        assert list(efforts[0]) != list(efforts[1])
+        assert np.abs(first - second).max() < 1e-11 * np.abs(first).max()  # the same equations in another order
+
+
+def test_only_numbers_with_a_point_are_changed():
+    table = {"a": 1, "b": 2.0, "c": "2*pi", "d": [2.0, {"e": -2.0}]}
+    other = changed(table, 3, 1)
+    assert (other["a"], other["c"]) == (1, "2*pi")
+    assert other["b"] != 2.0
+    assert other["d"] == [other["b"], {"e": -other["b"]}]

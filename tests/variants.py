@@ -1,0 +1,167 @@
+"""The same robot written anew: base moved, names and order changed, numbers changed."""
+
+from __future__ import annotations
+
+import copy
+import random
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from oracles.expressions import number, numbers
+from scipy.spatial.transform import Rotation
+
+Table = dict[str, Any]
+QUATERNION = ("qw", "qx", "qy", "qz")
+
+
+def read_table(path: Path) -> Table:
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def toml_text(table: Table) -> str:
+    """A table as TOML, one line for each key, everything below it inline."""
+    return "".join(f"{_value(key)} = {_value(value)}\n" for key, value in table.items())
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_value(key)} = {_value(entry)}" for key, entry in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(entry) for entry in value) + "]"
+    return repr(value)
+
+
+def leg_families(table: Table) -> list[Table]:
+    legs = table.get("legs", [])
+    return legs if isinstance(legs, list) else [legs]
+
+
+def _entries(table: Table, kind: str) -> list[Table]:
+    """All frames, points or closures of the file, those of legs too."""
+    return [entry for part in (table, *leg_families(table)) for entry in part.get(kind, [])]
+
+
+# -- the base moved ------------------------------------------------------------------------------------
+
+
+def base_moved(table: Table, turn: tuple[float, float, float], shift: tuple[float, float, float]) -> Table:
+    """All that stood on the base on a frame that is turned and shifted; gravity, platform and poses go with it."""
+    table = copy.deepcopy(table)
+    rotation, shift = Rotation.from_rotvec(turn), np.array(shift)
+    for frame in _entries(table, "frame"):
+        if frame.get("parent", "base") == "base":
+            frame["parent"] = "ground"
+    for point in _entries(table, "point"):
+        point["frame"] = "ground" if point["frame"] == "base" else point["frame"]
+    for closure in _entries(table, "closure"):
+        closure["between"] = ["ground" if name == "base" else name for name in closure["between"]]
+    ground = {"name": "ground", "place": {"position": shift.tolist(), "rotation": list(turn)}}
+    table["frame"] = [ground, *table.get("frame", [])]
+    constants: dict[str, float] = {}
+    for key, value in table.get("constants", {}).items():
+        constants[key] = number(value, constants)
+    gravity = numbers(table.get("gravity", [0, 0, -9.81]), constants)
+    table["gravity"] = rotation.apply(gravity).tolist()
+    planar = table.get("motion") == "planar"
+    if "platform" in table:
+        start = numbers(table["platform"].get("start", [0, 0, 0]), constants)
+        table["platform"]["start"] = _moved_start(start, rotation, shift, planar)
+    for pose in table.get("poses", {}).values():
+        for key, value in pose.items():
+            pose[key] = number(value, constants)
+        for prefix in {match[1] for key in pose if (match := re.fullmatch(r"(.*?)[xyz]", key)) and match[1][-1:] != "r"}:
+            _move_pose(pose, prefix, rotation, shift, planar)
+    return table
+
+
+def _moved_start(start: list[float], rotation: Rotation, shift: np.ndarray, planar: bool) -> list[float]:
+    if planar:
+        place = rotation.apply([*start[:2], 0.0]) + shift
+        return [*place[:2].tolist(), start[2] + float(rotation.as_rotvec()[2])]
+    turn = rotation * Rotation.from_rotvec(start[3:] or [0.0] * 3)
+    return [*(rotation.apply(start[:3]) + shift).tolist(), *turn.as_rotvec().tolist()]
+
+
+def _move_pose(pose: Table, prefix: str, rotation: Rotation, shift: np.ndarray, planar: bool) -> None:
+    """Position and, if given, rotation of a frame of a pose, turned and shifted."""
+    if f"{prefix}x" not in pose or f"{prefix}y" not in pose:
+        return
+    place = rotation.apply([pose[f"{prefix}x"], pose[f"{prefix}y"], pose.get(f"{prefix}z", 0.0)]) + shift
+    pose |= dict(zip([f"{prefix}{axis}" for axis in ("xy" if planar else "xyz")], place.tolist(), strict=False))
+    if f"{prefix}theta" in pose:
+        pose[f"{prefix}theta"] += float(rotation.as_rotvec()[2])
+    vector = [f"{prefix}r{axis}" for axis in "xyz"]
+    if vector[0] in pose:
+        turned = rotation * Rotation.from_rotvec([pose[key] for key in vector])
+        pose |= dict(zip(vector, turned.as_rotvec().tolist(), strict=True))
+
+
+# -- names and order -----------------------------------------------------------------------------------
+
+
+def renamed(table: Table) -> Table:
+    """Legs, frames, points and the platform under other names and written in another order."""
+    table = copy.deepcopy(table)
+    new_name = {"base": "base"}
+    if "platform" in table:
+        new_name["platform"] = table["platform"]["name"] = "hand"
+    own = {entry["name"] for kind in ("frame", "point") for entry in table.get(kind, [])}
+    new_name |= {name: f"of-{name}" for name in own}
+    full = dict(new_name)
+    for family in leg_families(table):
+        inner = {entry["name"] for kind in ("frame", "point") for entry in family.get(kind, [])}
+        limbs = {leg: f"limb_{index}" for index, leg in enumerate(reversed(family["names"]))}
+        full |= {f"{leg}.{name}": f"{limb}.in-{name}" for leg, limb in limbs.items() for name in inner}
+        _rename_entries(family, new_name | {name: f"in-{name}" for name in inner})
+        for key, values in family.items():
+            if key not in ("names", "frame", "point", "closure"):
+                family[key] = values[::-1]
+        family["names"] = [limbs[leg] for leg in reversed(family["names"])]
+    _rename_entries(table, full)
+    if "end_effector" in table:
+        table["end_effector"] = full[table["end_effector"]]
+    table["poses"] = {pose: {_key(key, full): value for key, value in v.items()} for pose, v in table["poses"].items()}
+    for mode in table.get("working_modes", {}).values():
+        for part in mode.values():
+            part |= {full[key]: part.pop(key) for key in list(part)}
+    return table
+
+
+def _rename_entries(table: Table, new_name: dict[str, str]) -> None:
+    for kind in ("frame", "point", "closure"):
+        if kind not in table:
+            continue
+        table[kind] = table[kind][::-1]
+        for entry in table[kind]:
+            for key in ("name", "parent", "frame") if kind != "closure" else ():
+                if key in entry:
+                    entry[key] = new_name[entry[key]]
+            if kind == "closure":
+                entry["between"] = [new_name[name] for name in entry["between"]]
+
+
+def _key(key: str, new_name: dict[str, str]) -> str:
+    """A key of a pose: a joint, a coordinate of the end effector, or one of a frame."""
+    frame, _, part = key.rpartition(".")
+    return new_name.get(key) or (f"{new_name[frame]}.{part}" if frame else key)
+
+
+# -- numbers -------------------------------------------------------------------------------------------
+
+
+def changed(value: Any, percent: float, seed: int) -> Any:
+    """Every float changed by some percent, equal ones alike; integers and expressions hold the structure and stay."""
+    if isinstance(value, dict):
+        return {key: changed(entry, percent, seed) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [changed(entry, percent, seed) for entry in value]
+    if isinstance(value, float):
+        return value * (1 + percent / 100 * random.Random(f"{seed} {abs(value)!r}").uniform(-1, 1))
+    return value
