@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from states import CONDITION_LIMIT, MAX_RATE, State
+
 import parflex
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from states import CONDITION_LIMIT, State, random_motion
 
 
 def written(text: str, folder: Path, name: str = "robot") -> Path:
@@ -43,6 +44,7 @@ def error_against(oracle, state: State, load: dict | None = None) -> float:
     """Largest relative error of efforts, rates and accelerations of one state against an oracle."""
     configuration, robot = state.configuration, state.configuration.robot
     result = parflex.inverse_dynamics(robot, configuration, state.velocity, state.acceleration, wrenches=load)
+    assert largest(result.rates / robot.tree.rate_units) < 10 * MAX_RATE  # a motion that was asked for
     q, order = positions(configuration), order_of(robot, oracle)
     rates, accelerations = chosen(configuration, result.rates), chosen(configuration, result.accelerations)
     qd, qdd = oracle.motion(q, rates, accelerations)
@@ -69,11 +71,22 @@ def nearby_states(robot: Robot, count: int, seed: int, size: float = 0.3) -> Ite
         condition = configuration.condition
         if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values(), 1) > CONDITION_LIMIT:
             continue
-        yield State(configuration, *random_motion(configuration, rng))
+        yield State(configuration, *_motor_motion(configuration, rng))
         found += 1
         if found == count:
             return
     raise AssertionError(f"too few states of {robot.name}")
+
+
+def _motor_motion(configuration: Configuration, rng: np.random.Generator) -> tuple[dict, dict]:
+    """Velocities and accelerations of the motors, at most 10 rad/s and 100 rad/s2 in the fastest joint."""
+    robot, motions = configuration.robot, []
+    for size in (MAX_RATE, 10 * MAX_RATE):
+        rates = configuration.null_space @ rng.standard_normal(configuration.null_space.shape[1])
+        full = np.zeros(robot.tree.n)
+        full[robot.free] = rates * rng.uniform(0.2, 1) * size / largest(rates) * robot.tree.rate_units[robot.free]
+        motions.append({name: full[k] for name, k in zip(robot.actuated_names, robot.actuated, strict=True)})
+    return motions[0], motions[1]
 
 
 def body_rate_derivatives(configuration: Configuration, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:

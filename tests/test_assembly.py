@@ -1,4 +1,4 @@
-"""Assembling poses: working modes, all solutions of the legs, direct and inverse geometry, poses out of reach, singular ones."""
+"""Assembling poses: working modes, solutions of the legs, direct and inverse geometry, poses that cannot be."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import itertools
 import re
 
 import numpy as np
-import parflex
 import pytest
-from comparison import largest, positions
+from comparison import largest, nearby_states, positions
+
+import parflex
 from parflex.errors import ActuationError, SingularError, UnreachableError
 from parflex.models.configuration import Configuration
-from states import Draws, random_states
 
 WITH_PLATFORM = ["3-prrr", "3rrr", "c5", "delta", "gough-stewart", "space"]
 
@@ -28,7 +28,7 @@ def wrapped(robot, q, other):
 @pytest.mark.parametrize("mode", ["".join(signs) for signs in itertools.product("+-", repeat=3)])
 def test_a_working_mode_of_the_3rrr_keeps_its_signs(mode):
     robot = parflex.load("3rrr", working_mode=mode)
-    for pose in ("home", {"x": 0.1, "y": -0.05, "theta": 0.3}, {"x": -0.12, "y": 0.1, "theta": -0.4}):
+    for pose in ("home", {"x": 0.1, "y": -0.05, "theta": 0.3}, {"x": -0.1, "y": 0.02, "theta": -0.2}):
         configuration = parflex.configure(robot, pose)
         found = "".join("+" if np.sin(positions(configuration)[f"leg{k}.2"]) > 0 else "-" for k in (1, 2, 3))
         assert found == mode
@@ -61,7 +61,9 @@ def test_a_leg_of_two_bars_has_two_solutions(pose):
         assert len(solutions) == 2
         elbows = [np.sin(value) for solution in solutions for name, value in solution.items() if name.endswith(".2")]
         assert abs(sum(elbows)) < 1e-9  # mirror images about the line from foot to attachment; closed to 1e-10
-        assert max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9  # asked: 1e-10 of a length
+        assert (
+            max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9
+        )  # asked: 1e-10 of a length
 
 
 @pytest.mark.parametrize("name", ["gough-stewart", "space"])
@@ -71,7 +73,9 @@ def test_solutions_of_a_leg_with_a_stroke_close_and_differ(name):
     for leg, solutions in parflex.geometric_solutions(robot, configuration).items():
         strokes = [solution[f"{leg}.3"] for solution in solutions]
         assert len(solutions) <= 4
-        assert max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9  # asked: 1e-10 of a length
+        assert (
+            max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9
+        )  # asked: 1e-10 of a length
         assert largest(np.abs(strokes) - abs(positions(configuration)[f"{leg}.3"])) < 1e-9  # one length, two signs
         for one, other in itertools.combinations(solutions, 2):
             turns = [np.sin((one[key] - other[key]) / 2) for key in one if not key.endswith(".3")]
@@ -81,15 +85,13 @@ def test_solutions_of_a_leg_with_a_stroke_close_and_differ(name):
 @pytest.mark.parametrize("name", WITH_PLATFORM)
 def test_direct_geometry_undoes_inverse_geometry(name, figure):
     robot, worst = parflex.load(name), 0.0
-    for state in random_states(robot, 5, 31, Draws(), spread=0.05 * robot.tree.length):
+    for state in nearby_states(robot, 8, 31, size=0.1):  # farther away the same motors may mean another assembly
         first = state.configuration
-        if first.condition.platform > 100 or largest(wrapped(robot, first.q, robot.home)) > 0.5:
-            continue  # farther away the strokes alone may belong to another assembly
         by_motors = {motor: float(positions(first)[motor]) for motor in robot.actuated_names}
         second = Configuration(robot, robot.assemble(by_motors))
         worst = max(worst, largest(wrapped(robot, second.q, first.q)))
     figure(f"{name}: direct o inverse geometry, largest difference", worst, 1e-9)
-    assert worst < 1e-9  # loops closed to 1e-15, times conditions up to 100 of motors and of legs
+    assert worst < 1e-9  # loops closed to 1e-15, times the condition of the motors, some hundreds
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_direct_geometry_undoes_inverse_geometry(name, figure):
 def test_a_jump_to_a_far_pose_ends_where_small_steps_end(name, pose):
     robot = parflex.load(name)
     straight = Configuration(robot, robot.assemble(pose))
-    home, q = {key: 0.0 for key in pose} | robot.description.poses["home"], robot.home
+    home, q = dict.fromkeys(pose, 0.0) | robot.description.poses["home"], robot.home
     home = {key.removeprefix("tip."): value for key, value in home.items()}
     for share in np.linspace(0, 1, 41)[1:]:
         q = robot.assemble({key: home[key] + share * (value - home[key]) for key, value in pose.items()}, near=q)
@@ -150,7 +152,9 @@ def test_a_singular_leg_is_told_from_a_singular_platform():
     assert condition.legs["left"] > 1e7 > 1e3 > max(condition.legs["right"], condition.platform)
     with pytest.raises(SingularError, match="'left' is at a singularity of the leg"):
         parflex.inverse_dynamics(robot, stretched, {"x": 0.1, "y": 0.2})
-    assert parflex.inverse_dynamics(robot, stretched, {"left.1": 0.1, "right.1": 0.2}).efforts  # joints can still say it
+    assert parflex.inverse_dynamics(
+        robot, stretched, {"left.1": 0.1, "right.1": 0.2}
+    ).efforts  # joints can still say it
     aligned = {"x": 0.0, "y": 0.3 * np.sqrt(1 - (0.28 / 0.3) ** 2)}  # both rods on one line
     condition = parflex.configure(robot, aligned).condition
     assert condition.platform > 1e7 > 1e3 > max(condition.legs.values())

@@ -7,16 +7,17 @@ import re
 from pathlib import Path
 
 import numpy as np
-import parflex
 import pytest
 from comparison import largest
 from conftest import CATALOGUE
-from parflex.models.kinematics import counts
-from parflex.models.robot import frames_at
-from parflex.recursion import motion
 from scipy.spatial.transform import Rotation
 from states import Draws, random_states
 from variants import read_table
+
+import parflex
+from parflex.models.kinematics import counts
+from parflex.models.robot import frames_at
+from parflex.recursion import motion
 
 # bodies, joints, motors, coordinates, closure rows, redundant rows, freedoms: counted by hand from the structure
 COUNTS = {
@@ -101,7 +102,9 @@ def test_the_c5_row_is_the_corrected_one_and_not_the_printed_one(figure):
         p, R = parflex.frames(robot, configuration)["platform"]
         v, w, vd, wd = (R @ part for part in (qd[:3], qd[3:6], qdd[:3], qdd[3:6]))
         printed = []
-        for k, (n, axis) in enumerate(zip(np.repeat(np.eye(3), 2, axis=0), np.repeat(np.eye(3), 2, axis=0), strict=True)):
+        for k, (n, axis) in enumerate(
+            zip(np.repeat(np.eye(3), 2, axis=0), np.repeat(np.eye(3), 2, axis=0), strict=True)
+        ):
             stroke = tree.rate_names.index(f"leg{k + 1}.rod")
             foot = parflex.frames(robot, configuration)[f"leg{k + 1}.rod"][0] - p
             r, slide, push = R @ n, axis * qd[stroke], axis * qdd[stroke]
@@ -142,7 +145,9 @@ def test_the_rod_of_the_5r_turns_as_its_tip_asks():
 def _texts(tree: ast.AST):
     """Strings of a module but its docstrings, and its names."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
-    docs = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)}
+    docs = {
+        id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, documented) and ast.get_docstring(node)
+    }
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
             yield node.value

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-import parflex
 import pytest
 from comparison import largest, order_of, positions, written
+from mechanisms import invented
 from oracles.energy import EnergyModel
 from oracles.reader import read_robot
+
+import parflex
 from parflex.models.configuration import Configuration
 from parflex.recursion import motion
 
@@ -24,88 +26,6 @@ SPATIAL = {  # rows of each kind: translations, rotations
 }
 PLANAR = {"revolute": (2, 0), "prismatic": (1, 1), "point-on-plane": (1, 0), "point-on-line": (1, 0), "welded": (2, 1)}
 
-SPACE_TEXT = """
-format = 1
-name = "made-up"
-[[frame]]
-name = "one"
-joint = "revolute"
-start = 0.4
-inertia = { mass = 1 }
-[[frame]]
-name = "two"
-parent = "one"
-joint = "revolute"
-mdh = { alpha = 1.1, d = 0.3, r = 0.1 }
-start = -0.7
-inertia = { mass = 1 }
-[[frame]]
-name = "three"
-parent = "two"
-joint = "prismatic"
-mdh = { alpha = -0.8, d = 0.2 }
-start = 0.2
-inertia = { mass = 1 }
-[[frame]]
-name = "body"
-joint = "free"
-start = [0.4, 0.2, 0.3, 0.5, -0.3, 0.2]
-inertia = { mass = 1 }
-[[point]]
-name = "on-arm"
-frame = "three"
-position = [0.05, -0.1, 0.2]
-rotation = [0.3, 0.4, -0.5]
-[[point]]
-name = "on-body"
-frame = "body"
-position = [-0.1, 0.15, 0.05]
-rotation = [-0.6, 0.2, 0.4]
-[[point]]
-name = "on-base"
-frame = "base"
-position = [0.3, 0.1, 0.2]
-rotation = [0.1, 0.7, 0.2]
-"""
-
-PLANE_TEXT = """
-format = 1
-name = "made-up"
-motion = "planar"
-[[frame]]
-name = "one"
-joint = "revolute"
-start = 0.4
-inertia = { mass = 1 }
-[[frame]]
-name = "two"
-parent = "one"
-joint = "prismatic"
-place = { position = [0.3, 0, 0], rotation = [0, "pi/2", 0] }
-start = 0.2
-inertia = { mass = 1 }
-[[frame]]
-name = "body"
-joint = "free"
-start = [0.4, 0.2, 0.6]
-inertia = { mass = 1 }
-[[point]]
-name = "on-arm"
-frame = "two"
-position = [0, -0.1, 0.05]
-rotation = [0, "-pi/2", 0]
-[[point]]
-name = "on-body"
-frame = "body"
-position = [-0.1, 0.15, 0]
-rotation = [0, 0, 0.4]
-[[point]]
-name = "on-base"
-frame = "base"
-position = [0.3, 0.1, 0]
-rotation = [0, 0, 0.2]
-"""
-
 PLACES = [("on-arm", "on-body"), ("on-body", "on-arm"), ("on-base", "on-body"), ("on-body", "on-base")]
 CASES = [("spatial", kind, ends) for kind in SPATIAL for ends in PLACES]
 CASES += [("planar", kind, ends) for kind in PLANAR for ends in PLACES]
@@ -116,7 +36,9 @@ def made_up(motion, kind, ends, folder):
     """The file of a mechanism with one closure of this kind, its axes askew."""
     axes = "axis = [0.6, -0.3, 0]" if motion == "planar" else "axis = [0.6, -0.3, 0.5]\naxis_2 = [0.1, 0.4, 0.8]"
     closure = f'[[closure]]\nbetween = {list(ends)}\njoint = "{kind}"\n{axes}\n'
-    return written((PLANE_TEXT if motion == "planar" else SPACE_TEXT) + closure, folder)
+    return written(
+        invented(f"made-up-{'plane' if motion == 'planar' else 'space'}").read_text(encoding="utf-8") + closure, folder
+    )
 
 
 def closed_configurations(robot, count=4):

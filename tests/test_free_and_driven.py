@@ -3,64 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import parflex
 import pytest
-from comparison import after, largest, order_of, positions, written
+from comparison import after, largest, order_of, positions
 from conftest import CATALOGUE
+from mechanisms import invented
 from oracles.energy import EnergyModel
 from oracles.reader import read_robot
+from states import Draws, random_states
+
+import parflex
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics import tree_forces
 from parflex.recursion import motion
-from states import Draws, random_states
-
-SATELLITE = """
-format = 1
-name = "satellite"
-gravity = [0, 0, 0]
-end_effector = "hand"
-[[frame]]
-name = "hull"
-joint = "free"
-start = [0.2, -0.1, 0.4, 0.3, -0.5, 0.2]
-inertia = { mass = 12, centre = [0.02, 0.03, -0.01], about_centre = [0.5, 0.6, 0.7] }
-[legs]
-names = ["left", "right"]
-side = [-1, 1]
-[[legs.frame]]
-name = "shoulder"
-parent = "hull"
-joint = "revolute"
-actuated = true
-place = { position = ["0.2*side", 0.1, 0.3], rotation = [0.2, 0.1, 0] }
-start = "pi/2 - 0.5*side"
-inertia = { mass = 1.4, centre = [0.2, 0.01, 0.02], about_centre = [0.002, 0.02, 0.02] }
-motor_inertia = 0.05
-[[legs.frame]]
-name = "elbow"
-parent = "shoulder"
-joint = "revolute"
-place = { position = [0.4, 0, 0] }
-start = "1.2*side"
-inertia = { mass = 1.1, centre = [0.2, 0, -0.02], about_centre = [0.002, 0.015, 0.015] }
-[[frame]]
-name = "hand"
-parent = "left.elbow"
-joint = "spherical"
-place = { position = [0.42, 0, 0] }
-inertia = { mass = 0.7, centre = [0.05, 0.02, 0.01], about_centre = [0.002, 0.003, 0.002] }
-[[point]]
-name = "left-end"
-frame = "left.elbow"
-position = [0.42, 0, 0]
-[[point]]
-name = "right-end"
-frame = "right.elbow"
-position = [0.42, 0, 0]
-[[closure]]
-between = ["left-end", "right-end"]
-joint = "point-on-line"
-"""
 
 
 def momentum(configuration, qd):
@@ -82,8 +36,8 @@ def satellite_motion(robot, rng):
     return dict(zip(words, rng.uniform(-2, 2, len(words)), strict=True))
 
 
-def test_a_free_robot_keeps_linear_and_angular_momentum(figure, tmp_path):
-    robot = parflex.load(written(SATELLITE.replace("motor_inertia = 0.05", ""), tmp_path))
+def test_a_free_robot_keeps_linear_and_angular_momentum(figure):
+    robot = parflex.load(invented("satellite"), settings={"legs.frame.shoulder.motor_inertia": 0})
     configuration, rng, worst, h = parflex.configure(robot), np.random.default_rng(2), 0.0, 1e-5
     for torque in (0.0, 8.0):  # motors act between bodies of the robot: they change no momentum either
         for _ in range(5):
@@ -97,8 +51,8 @@ def test_a_free_robot_keeps_linear_and_angular_momentum(figure, tmp_path):
     assert largest(still) == 0
 
 
-def test_a_free_robot_with_rotors_keeps_energy_without_effort(tmp_path):
-    robot = parflex.load(written(SATELLITE, tmp_path))
+def test_a_free_robot_with_rotors_keeps_energy_without_effort():
+    robot = parflex.load(invented("satellite"))
     configuration, rng, h = parflex.configure(robot), np.random.default_rng(3), 1e-5
     for _ in range(5):
         result = parflex.forward_dynamics(robot, configuration, satellite_motion(robot, rng), {})
@@ -118,7 +72,9 @@ def test_more_motors_than_freedoms_share_the_efforts_with_least_norm(figure):
     worst = 0.0
     for state in random_states(usual, 6, 8, Draws(), spread=0.1):
         first = parflex.inverse_dynamics(usual, state.configuration, state.velocity, state.acceleration)
-        configuration = parflex.configure(redundant, dict(zip(("x", "y", "theta"), state.configuration.q[:3], strict=True)))
+        configuration = parflex.configure(
+            redundant, dict(zip(("x", "y", "theta"), state.configuration.q[:3], strict=True))
+        )
         second = parflex.inverse_dynamics(redundant, configuration, state.velocity, state.acceleration)
         assert second.redundant_actuation
         assert any("least norm" in warning for warning in second.warnings)
@@ -156,7 +112,9 @@ def test_a_locked_joint_stands_still_and_leaves_the_other_efforts_as_they_are():
         first = parflex.inverse_dynamics(locked, configuration, velocity, acceleration)
         assert first.rates[stroke] == first.accelerations[stroke] == 0
         held = {"leg1.3": 0.0}
-        second = parflex.inverse_dynamics(usual, Configuration(usual, configuration.q), velocity | held, acceleration | held)
+        second = parflex.inverse_dynamics(
+            usual, Configuration(usual, configuration.q), velocity | held, acceleration | held
+        )
         expected = np.array([second.efforts[name] for name in first.efforts])
         # rounding times the conditions of J_a and M
         assert largest(np.array(list(first.efforts.values())) - expected) < 1e-10 * largest(expected)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from functools import cache
 
 import numpy as np
-import parflex
 import pytest
 from comparison import after, largest
 from conftest import CATALOGUE
-from parflex.closure import mobility
-from parflex.models.configuration import Configuration
-from parflex.recursion import motion
 from scipy.spatial.transform import Rotation
 from states import Draws, random_states
 from variants import base_moved, read_table, toml_text
+
+import parflex
+from parflex.closure import mobility
+from parflex.models.configuration import Configuration
+from parflex.recursion import motion
 
 ROBOTS = parflex.catalogue_names()
 CLOSED = [name for name in ROBOTS if name not in ("puma560", "rx90")]
@@ -108,7 +109,7 @@ def test_energy_grows_by_the_power_of_the_motors_less_the_losses(name, figure):
         size = largest(powers) + sum(losses) + abs(growth)
         worst = max(worst, abs(growth - expected) / size)
     figure(f"{name}: power balance, largest relative error", worst, 1e-7)
-    # central differences: (10 rad/s * 1e-6 s)^2 = 1e-10 of truncation, 1e-16/1e-6 = 1e-10 of rounding, times ratios of terms
+    # central differences: truncation (10 rad/s * 1e-6 s)^2 = 1e-10, rounding 1e-16/1e-6 = 1e-10, times ratios of terms
     assert worst < 1e-7
 
 
@@ -160,7 +161,11 @@ def test_closure_rows_are_derivatives_of_the_openings(name, figure):
         bend = (opening(qd, qdd, h) - 2 * opening(qd, qdd, 0) + opening(qd, qdd, -h)) / h**2
         moving = motion(tree, at, qd, qdd)
         worst[1] = max(worst[1], largest(bend - units * robot.closures.bias(at, moving)) / tree.length)
-    figure(f"{name}: closure velocities, accelerations against differences", f"{worst[0]:.2g}, {worst[1]:.2g}", "1e-8, 1e-5")
+    figure(
+        f"{name}: closure velocities, accelerations against differences",
+        f"{worst[0]:.2g}, {worst[1]:.2g}",
+        "1e-8, 1e-5",
+    )
     assert worst[0] < 1e-8  # rates of 1: truncation 1e-10, rounding 1e-16/1e-5 = 1e-11
     assert worst[1] < 1e-5  # rates of 1: truncation 1e-7, rounding 1e-16/1e-7 = 1e-9, some dozen terms
 

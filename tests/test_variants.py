@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import numpy as np
-import parflex
 import pytest
 from comparison import error_against, nearby_states, written
 from conftest import CATALOGUE
-from mechanisms import INVENTED
+from mechanisms import INVENTED, invented
 from oracles.energy import EnergyModel
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
-from parflex.models.kinematics import counts
 from states import Draws, random_states
 from variants import base_moved, changed, read_table, renamed, toml_text
 
-# both sides solve systems of condition up to 1e4 in double precision (1e-16): 1e-12 is what rounding may leave, 1e-10 is asked
+import parflex
+from parflex.models.kinematics import counts
+
+# both sides solve systems of condition up to 1e4 in double precision: rounding may leave 1e-12
 TOLERANCE = 1e-10
 STATES = 10
 ORACLES = (EnergyModel, PinocchioTree)
-COUNTED = ("bodies", "joints", "active", "total_coordinates", "closure_rows", "redundant_closures", "degrees_of_freedom")
+COUNTED = (
+    "bodies",
+    "joints",
+    "active",
+    "total_coordinates",
+    "closure_rows",
+    "redundant_closures",
+    "degrees_of_freedom",
+)
 
 
 def moved(table):
@@ -32,7 +41,7 @@ CHANGES = {"moved": moved, "renamed": renamed, "changed": lambda table: changed(
 
 
 def worst_error(path, states, planar):
-    """Largest relative error of efforts and motion over states, against both oracles, with a wrench on the end effector."""
+    """Largest relative error of efforts and motion over states against both oracles, a wrench on the end effector."""
     oracles = [oracle(read_robot(path)) for oracle in ORACLES]
     rng, worst = np.random.default_rng(9), 0.0
     for state in states:
@@ -56,13 +65,11 @@ def test_a_changed_robot_of_the_catalogue_agrees_with_both_oracles(name, change,
 
 
 @pytest.mark.parametrize("name", INVENTED)
-def test_an_invented_robot_agrees_with_both_oracles(name, figure, tmp_path):
-    text, freedoms, redundant = INVENTED[name]
-    path = written(text, tmp_path)
-    robot = parflex.load(path)
-    assert counts(robot)["degrees_of_freedom"] == freedoms == len(robot.actuated)
-    assert counts(robot)["redundant_closures"] == redundant
-    worst = worst_error(path, nearby_states(robot, STATES, 4), robot.tree.planar)
+def test_an_invented_robot_agrees_with_both_oracles(name, figure):
+    robot = parflex.load(invented(name))
+    assert counts(robot)["degrees_of_freedom"] == INVENTED[name] == len(robot.actuated)
+    assert counts(robot)["redundant_closures"] == 0
+    worst = worst_error(invented(name), nearby_states(robot, STATES, 4), robot.tree.planar)
     figure(f"{name}: inverse model against Lagrange and Pinocchio, largest relative error", worst, TOLERANCE)
     assert worst < TOLERANCE
 
@@ -70,7 +77,9 @@ def test_an_invented_robot_agrees_with_both_oracles(name, figure, tmp_path):
 def test_names_and_order_change_no_effort(tmp_path):
     for name, motion in (("gough-stewart", {"z": 1.5, "rx": 0.7}), ("5r", {"x": 0.4, "y": -0.9})):
         path = written(toml_text(renamed(read_table(CATALOGUE / f"{name}.toml"))), tmp_path)
-        efforts = [parflex.inverse_dynamics(parflex.load(robot), "home", motion, motion).efforts for robot in (name, path)]
+        efforts = [
+            parflex.inverse_dynamics(parflex.load(robot), "home", motion, motion).efforts for robot in (name, path)
+        ]
         first, second = (np.sort(list(effort.values())) for effort in efforts)
         assert list(efforts[0]) != list(efforts[1])
         assert np.abs(first - second).max() < 1e-11 * np.abs(first).max()  # the same equations in another order

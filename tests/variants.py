@@ -76,7 +76,9 @@ def base_moved(table: Table, turn: tuple[float, float, float], shift: tuple[floa
     for pose in table.get("poses", {}).values():
         for key, value in pose.items():
             pose[key] = number(value, constants)
-        for prefix in {match[1] for key in pose if (match := re.fullmatch(r"(.*?)[xyz]", key)) and match[1][-1:] != "r"}:
+        for prefix in {
+            match[1] for key in pose if (match := re.fullmatch(r"(.*?)[xyz]", key)) and match[1][-1:] != "r"
+        }:
             _move_pose(pose, prefix, rotation, shift, planar)
     return table
 

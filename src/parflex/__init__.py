@@ -11,6 +11,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from parflex.codegen.model import model
     from parflex.description.source import catalogue_names
     from parflex.models.base_parameters import base_parameters
     from parflex.models.configuration import configure
@@ -34,6 +35,7 @@ _DOORS = {
     "jacobian": "parflex.models.kinematics",
     "load": "parflex.models.robot",
     "mass_matrix": "parflex.models.dynamics",
+    "model": "parflex.codegen.model",
 }
 __all__ = [
     "base_parameters",
@@ -48,6 +50,7 @@ __all__ = [
     "jacobian",
     "load",
     "mass_matrix",
+    "model",
 ]
 
 

@@ -64,6 +64,20 @@ class Loop:
             parts.append(np.array([length * self.u1 @ (turn @ self.u2)]))
         return np.concatenate(parts)
 
+    def linear_residual(self, at: Pose) -> Array:
+        """The opening of a loop that is nearly closed, over any scalar: angles by their sines."""
+        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
+        turn = R1.T @ R2
+        parts = [self.translations @ (R1.T @ (P2 - P1))]
+        if self.turning == "about-axis":
+            parts.append(self.rotations @ cross(self.u1, turn @ self.u2))
+        elif self.turning == "none":
+            axial = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
+            parts.append(self.rotations @ axial)
+        elif self.turning == "universal":
+            parts.append(np.array([self.u1 @ (turn @ self.u2)]))
+        return np.concatenate(parts)
+
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Rows J with J qd = 0."""
         (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
@@ -209,6 +223,11 @@ class Closures:
     def residual(self, at: Pose) -> Array:
         """How far the loops are from closed, in metres."""
         parts = [loop.residual(at, self.tree.length) for loop in self.loops]
+        return np.concatenate(parts) if parts else np.zeros(0)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """How far nearly closed loops are from closed, over any scalar."""
+        parts = [loop.linear_residual(at) for loop in self.loops]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def jacobian(self, at: Pose, links: list[tuple[Array, Array]]) -> Array:

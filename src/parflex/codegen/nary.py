@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from parflex.graph.expression import ADD, CONST, MUL, SOLVE, Graph
+from parflex.graph.expression import ADD, CONST, DIV, MUL, SOLVE, Graph
 
 Signed = tuple[int, int]  # node, sign
+RECIPROCAL = -1  # content of the function 1 / x
 
 
 class Nary:
@@ -27,6 +28,7 @@ class Nary:
         self._products: dict[tuple[int, ...], int] = {}
         self._leaves: dict[int, int] = {}
         self._memo: dict[int, Signed] = {}
+        self._inverse: dict[int, int] = {}  # node -> its reciprocal, and back
         self.outputs: list[Signed] = [self._import(edge) for edge in outputs]
 
     # -- construction ----------------------------------------------------------------------------------
@@ -58,6 +60,9 @@ class Nary:
             return self.sum(terms)
         if op == MUL:
             return self.product([child for child, _ in parts]), parts[0][1] * parts[1][1]
+        if op == DIV:
+            (above, sign), (below, other) = parts
+            return self.product([above, self.reciprocal(below)]), sign * other
         leaf = self._leaf(node)
         if parts:
             self.kind[leaf] = "function"
@@ -82,16 +87,32 @@ class Nary:
         """The leaf of a positive constant."""
         return self._leaf(self.source.edge(value) >> 1)
 
+    def reciprocal(self, node: int) -> int:
+        """1 / node, as a factor; that of a product is the product of those of its factors."""
+        number = self.value(node)
+        if number is not None:
+            return self.constant(1.0 / number)
+        if self.kind[node] == "product":
+            return self.product([self.reciprocal(factor) for factor in self.content[node]])
+        if node not in self._inverse:
+            inverse = self._new("function", RECIPROCAL)
+            self.arguments[inverse] = [(node, 1)]
+            self._inverse[node] = inverse
+            self._inverse[inverse] = node
+        return self._inverse[node]
+
     def product(self, factors: Iterable[int]) -> int:
-        """The product of the factors; constants in it are one."""
+        """The product of the factors; constants in it are one, a factor and its reciprocal cancel."""
         flat = sorted(factors)
         value, rest = 1.0, []
         for factor in flat:
             number = self.value(factor)
-            if number is None:
-                rest.append(factor)
-            else:
+            if number is not None:
                 value *= number
+            elif self._inverse.get(factor) in rest:
+                rest.remove(self._inverse[factor])
+            else:
+                rest.append(factor)
         if value != 1.0:
             rest = sorted([*rest, self.constant(value)])
         if not rest:
@@ -215,6 +236,9 @@ class Nary:
                 sign *= child_sign
                 factors.append(new)
             return self.product(factors), sign
+        if kind == "function" and self.content[node] == RECIPROCAL:
+            child, sign = memo[self.arguments[node][0][0]]
+            return self.reciprocal(child), sign
         if kind == "function":
             return self._rebuilt_function(node, memo), 1
         return node, 1

@@ -77,6 +77,26 @@ def cancel(program: Nary) -> None:
         program.rebuild(change)
 
 
+def cancel_products(program: Nary) -> None:
+    """Write out shared products in a product that gets no longer by it, because factors meet their reciprocals."""
+    change: dict[int, Signed] = {}
+    for node in program.order():
+        if program.kind[node] != "product":
+            continue
+        factors = list(program.content[node])
+        for child in program.content[node]:
+            if program.kind[child] == "product":
+                merged = list(factors)
+                merged.remove(child)
+                shorter = program.product([*merged, *program.content[child]])
+                if program.kind[shorter] != "product" or len(program.content[shorter]) <= len(factors):
+                    factors = list(program.content[shorter]) if program.kind[shorter] == "product" else [shorter]
+                    change[node] = (shorter, 1)
+                    break
+    if change:
+        program.rebuild(change)
+
+
 def factor(program: Nary) -> None:
     """Take common factors out of sums until none saves a product."""
     while True:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numpy import ndarray
+from numpy import array, ndarray
 
-INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD = range(12)
-OP_NAMES = ("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold")
+INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD, ATAN2 = range(13)
+OP_NAMES = ("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold", "atan2")
 Scalar = Any  # a float or an Expression
 
 
@@ -26,7 +26,7 @@ class Graph:
         self.b: list[int] = []
         self.constants: list[float] = []
         self.names: list[str] = []
-        self.systems: list[tuple[tuple[int, ...], tuple[int, ...]]] = []  # edges of a square matrix, by rows, and of a vector
+        self.systems: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []  # size, edges of matrix and right sides, by rows
         self.unit_pairs: dict[int, int] = {}  # square of a cosine -> square of its sine, and back
         self._table: dict[tuple[int, int, int], int] = {}
         self._inputs: dict[str, int] = {}
@@ -148,21 +148,21 @@ class Graph:
             return self.edge(1.0) ^ sign
         return self.node(DIV, m << 1, n << 1) << 1 | sign
 
-    def solve(self, matrix: list[list[int]], right: list[int]) -> list[int]:
-        """Edges of the solution of a square system, by the pivoted primitive."""
-        self.systems.append((tuple(edge for row in matrix for edge in row), tuple(right)))
+    def solve(self, size: int, matrix: list[int], right: list[int]) -> list[int]:
+        """Edges of the solutions of a square system with one or more right sides (by rows), by the pivoted primitive."""
+        self.systems.append((size, tuple(matrix), tuple(right)))
         system = self._new(SOLVE, len(self.systems) - 1, 0)
         return [self.node(PICK, system << 1, k) << 1 for k in range(len(right))]
 
     def arguments(self, node: int) -> list[int]:
         """Edges that a node uses."""
         op = self.op[node]
-        if op in (ADD, MUL, DIV):
+        if op in (ADD, MUL, DIV, ATAN2):
             return [self.a[node], self.b[node]]
         if op in (SQRT, SIN, COS, SIGN, PICK, HOLD):
             return [self.a[node]]
         if op == SOLVE:
-            matrix, right = self.systems[self.a[node]]
+            _, matrix, right = self.systems[self.a[node]]
             return [*matrix, *right]
         return []
 
@@ -253,15 +253,20 @@ class Expression:
         mark_unit_pair(Expression(g, c << 1), Expression(g, s << 1))
         return Expression(g, c << 1), Expression(g, s << 1 | sign)
 
-    def solve_system(self, matrix: Any, right: Any) -> list[Scalar]:
-        """Solution of a square system by the pivoted primitive."""
+    def solve_system(self, matrix: ndarray, right: ndarray) -> ndarray:
+        """Solution of a square system by the pivoted primitive; `right` is a vector or a matrix of columns."""
         g = self.graph
-        edges = g.solve([[g.edge(entry) for entry in row] for row in matrix], [g.edge(entry) for entry in right])
-        return [g.wrap(edge) for edge in edges]
+        edges = g.solve(len(matrix), [g.edge(entry) for entry in matrix.flat], [g.edge(entry) for entry in right.flat])
+        return array([g.wrap(edge) for edge in edges], dtype=object).reshape(right.shape)
 
     def hold(self) -> Expression:
         """The same value as a name of its own: passes do not look into it. For what is set up once from parameters."""
         return Expression(self.graph, self.graph.node(HOLD, self.edge) << 1)
+
+    def arctan2(self, other: Scalar) -> Expression:
+        """Angle of the point (other, self)."""
+        g = self.graph
+        return Expression(g, g.node(ATAN2, self.edge, g.edge(other)) << 1)
 
     def sign(self) -> Expression:
         """-1, 0 or 1."""

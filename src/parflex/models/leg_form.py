@@ -148,8 +148,6 @@ def end_masses_on_platform(form: LegForm) -> LegForm:
         links = (*leg.tree.links[:-1], replace(last, body=last.body - point))
         legs.append(replace(leg, tree=replace(leg.tree, links=links)))
         body = body + RigidBody.from_centre(last.body.m, leg.attachment, np.zeros((3, 3)))
-    small = 1e-12 * body.m
-    body = RigidBody(body.m, np.where(np.abs(body.S) < small, 0, body.S), np.where(np.abs(body.Sigma) < small, 0, body.Sigma))
     return replace(form, body=body, legs=tuple(legs))
 
 

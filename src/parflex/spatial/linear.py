@@ -16,6 +16,11 @@ def is_symbolic(*arrays: Any) -> bool:
     return any(np.asarray(array).dtype == object for array in arrays)
 
 
+def scalar_type(*arrays: Any) -> type:
+    """The entries of an array that is to hold results of these: object for symbols, else float."""
+    return object if is_symbolic(*arrays) else float
+
+
 def solve(A: Array, b: Array) -> Array:
     """x with A x = b for a square, regular A; `b` is a vector or a matrix of columns.
 
@@ -24,9 +29,7 @@ def solve(A: Array, b: Array) -> Array:
     """
     if not is_symbolic(A, b):
         return np.linalg.solve(A, b)
-    if b.ndim == 2:
-        return np.array([solve(A, column) for column in b.T], dtype=object).T
-    x = np.zeros(len(b), dtype=object)
+    x = np.zeros(b.shape, dtype=object)
     for rows, columns in triangular_blocks(A):
         known = [k for k in range(len(b)) if k not in set(columns)]
         right = b[rows] - A[np.ix_(rows, known)] @ x[known] if known else b[rows]
@@ -36,11 +39,11 @@ def solve(A: Array, b: Array) -> Array:
 
 def _solve_block(A: Array, b: Array) -> Array:
     if len(b) == 1:
-        return np.array([b[0] / A[0, 0]], dtype=object)
-    symbol = next((entry for entry in (*A.flat, *b) if hasattr(entry, "solve_system")), None)
+        return b / A[0, 0]
+    symbol = next((entry for entry in (*A.flat, *b.flat) if hasattr(entry, "solve_system")), None)
     if symbol is None:
         return np.linalg.solve(A.astype(float), b.astype(float)).astype(object)
-    return np.array(symbol.solve_system(A, b), dtype=object)
+    return symbol.solve_system(A, b)
 
 
 def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:

@@ -60,6 +60,9 @@ class Joint:
 
 
 def _turned(quaternion: Array, step: Array) -> Array:
+    if np.asarray(step).dtype == object:  # symbols: a small turn to first order; Newton steps need no more
+        product = quaternion_product(quaternion, np.array([1.0, *(step / 2)], dtype=object))
+        return product / np.sqrt(product @ product)
     product = quaternion_product(quaternion, vector_quaternion(step))
     return product / np.linalg.norm(product)
 

@@ -1,0 +1,1 @@
+"""From traced expressions to small straight-line programs, and from those to compiled functions and source code."""

@@ -1,0 +1,86 @@
+"""Machine code for a program by LLVM, without a compiler on the machine."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from functools import lru_cache
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from parflex.codegen import cache
+from parflex.codegen.emit_llvm import build_module
+from parflex.codegen.program import Program
+
+EMITTER = 1  # goes into the key of the cache: raise it when the emitted code changes
+Array = np.ndarray
+
+
+@lru_cache(maxsize=1)
+def _host() -> tuple[str, str, str, int]:
+    """Triple, processor and features of this machine, and the SIMD lanes of a double."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    features = llvm.get_host_cpu_features()
+    lanes = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    return llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), lanes
+
+
+def _new_machine() -> Any:
+    """A target machine; each engine takes one of its own and ends it."""
+    triple, cpu, features, _ = _host()
+    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
+
+
+class Kernel:
+    """A compiled program: `one` input, or `many` side by side."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        *target, self.lanes = _host()
+        key = hashlib.sha256(f"{program.digest()} {target} {llvmlite.__version__} {EMITTER}".encode()).hexdigest()
+        self._engine = _engine(key, program, self.lanes)
+        pointer = ctypes.c_void_p
+        one = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64)
+        self._one = one(self._engine.get_function_address("one"))
+        self._many = one(self._engine.get_function_address("many"))
+
+    def address(self, name: str) -> int:
+        """Address of `one(x, y, 1)` or `many(x, y, count)` for other compiled code."""
+        return self._engine.get_function_address(name)
+
+    def one(self, x: Array) -> Array:
+        """Outputs for one vector of inputs."""
+        x = np.ascontiguousarray(x, dtype=float)
+        y = np.empty(len(self.program.outputs))
+        self._one(x.ctypes.data, y.ctypes.data, 1)
+        return y
+
+    def many(self, x: Array) -> Array:
+        """Outputs (count x outputs) for rows of inputs (count x inputs), several lanes at a time."""
+        count = len(x)
+        padded = -(-count // self.lanes) * self.lanes
+        columns = np.empty((x.shape[1], padded))
+        columns[:, :count] = x.T
+        columns[:, count:] = columns[:, count - 1 : count] if count else 0.0
+        result = np.empty((len(self.program.outputs), padded))
+        self._many(columns.ctypes.data, result.ctypes.data, padded)
+        return result[:, :count].T.copy()
+
+
+def _engine(key: str, program: Program, lanes: int) -> Any:
+    """An execution engine with the object code of the program, from the cache if it is there."""
+    data = cache.read(key)
+    if data is None:
+        machine = _new_machine()
+        module = llvm.parse_assembly(str(build_module(program, lanes)))
+        module.triple, module.data_layout = machine.triple, str(machine.target_data)
+        data = machine.emit_object(module)
+        cache.write(key, data)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(data))
+    engine.finalize_object()
+    return engine

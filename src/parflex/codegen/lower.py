@@ -1,0 +1,198 @@
+"""From sums and products back to binary instructions: order, signs, reciprocals and pivoted solves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from parflex.codegen.nary import RECIPROCAL, Nary, Signed
+from parflex.codegen.program import OPERATIONS, Instruction, Program
+from parflex.graph.expression import ATAN2, COS, HOLD, INPUT, PICK, SIGN, SIN, SOLVE, SQRT
+
+FUNCTIONS = {SQRT: "sqrt", SIN: "sin", COS: "cos", SIGN: "sign", ATAN2: "atan2"}
+
+
+class _Lowering:
+    """Emits instructions; a value is a signed number, so that negation is free until an output or a function needs it."""
+
+    def __init__(self, program: Nary, inputs: Sequence[str]) -> None:
+        self.program = program
+        self.number = {name: k for k, name in enumerate(inputs)}
+        self.instructions: list[Instruction] = []
+        self.base = len(inputs)
+        self.depth = [0] * len(inputs)
+        self.values: dict[int, Signed] = {}
+        self.picks: dict[int, list[Signed]] = {}
+        self.numbers: dict[int, float] = {}  # values that are constants
+        self._emitted: dict[Instruction, int] = {}
+        order = program.order()
+        self.uses = program.uses(order)
+        for node in order:
+            self.lower(node)
+
+    def emit(self, operation: str, *arguments: Any) -> int:
+        """The number of the value of an instruction; equal instructions are one, constants are worked out."""
+        if operation != "const" and all(k in self.numbers for k in arguments):
+            return self.constant(float(OPERATIONS[operation](*(self.numbers[k] for k in arguments))))
+        key = (operation, *arguments)
+        if key not in self._emitted:
+            self.instructions.append(key)
+            self.depth.append(0 if operation == "const" else 1 + max(self.depth[k] for k in arguments))
+            self._emitted[key] = self.base + len(self.instructions) - 1
+            if operation == "const":
+                self.numbers[self._emitted[key]] = arguments[0]
+        return self._emitted[key]
+
+    def constant(self, value: float) -> int:
+        return self.emit("const", value)
+
+    def lower(self, node: int) -> None:
+        program, kind = self.program, self.program.kind[node]
+        if kind == "leaf":
+            self.values[node] = self._leaf(node)
+        elif kind == "sum":
+            self.values[node] = self._sum(node)
+        elif kind == "product":
+            self.values[node] = self._product(node)
+        elif program.content[node] == RECIPROCAL:
+            if not self._is_divided_by(node):
+                value, sign = self.values[program.arguments[node][0][0]]
+                self.values[node] = self.emit("div", self.constant(1.0), value), sign
+        else:
+            self._function(node)
+
+    def _leaf(self, node: int) -> Signed:
+        graph, source = self.program.source, self.program.content[node]
+        if graph.op[source] == INPUT:
+            return self.number[graph.names[graph.a[source]]], 1
+        return self.constant(graph.constants[graph.a[source]]), 1
+
+    def _is_divided_by(self, node: int) -> bool:
+        """A reciprocal that is used once is a division in its product."""
+        return self.uses[node] == 1 and node not in {root for root, _ in self.program.outputs}
+
+    def _product(self, node: int) -> Signed:
+        below = [f for f in self.program.content[node] if self.program.content[f] == RECIPROCAL and self._is_divided_by(f) and self.program.kind[f] == "function"]
+        above = [f for f in self.program.content[node] if f not in below]
+        sign = 1
+        factors = []
+        for child in above:
+            value, child_sign = self.values[child]
+            sign *= child_sign
+            factors.append(value)
+        value = self._shallow_first("mul", factors) if factors else self.constant(1.0)
+        for reciprocal in below:
+            divisor, child_sign = self.values[self.program.arguments[reciprocal][0][0]]
+            sign *= child_sign
+            value = self.emit("div", value, divisor)
+        return value, sign
+
+    def _shallow_first(self, operation: str, values: list[int]) -> int:
+        """Combine the two shallowest values again and again: the chain stays short."""
+        values = sorted(values, key=lambda k: self.depth[k])
+        while len(values) > 1:
+            first, second, *rest = values
+            values = sorted([*rest, self.emit(operation, *sorted((first, second)))], key=lambda k: self.depth[k])
+        return values[0]
+
+    def _sum(self, node: int) -> Signed:
+        terms: list[tuple[int, int]] = []  # sign, value
+        for child, count in self.program.content[node].items():
+            value, sign = self.values[child]
+            if abs(count) != 1:
+                value = self.emit("mul", *sorted((self.constant(float(abs(count))), value)))
+            terms.append((sign if count > 0 else -sign, value))
+        while len(terms) > 1:
+            terms.sort(key=lambda term: self.depth[term[1]])
+            (s, x), (t, y), *rest = terms
+            if s == t:
+                terms = [*rest, (s, self.emit("add", *sorted((x, y))))]
+            else:
+                # a - b and b - a are one value: the sign goes with it
+                a, b, sign = (x, y, 1) if s > 0 else (y, x, 1)
+                if ("sub", b, a) in self._emitted:
+                    a, b, sign = b, a, -1
+                terms = [*rest, (sign, self.emit("sub", a, b))]
+        return terms[0][1], terms[0][0]
+
+    def plain(self, signed: Signed) -> int:
+        """The value with its sign worked in."""
+        value, sign = self.values[signed[0]]
+        return value if sign * signed[1] > 0 else self.emit("neg", value)
+
+    def _function(self, node: int) -> None:
+        op = self.program.source.op[self.program.content[node]]
+        arguments = self.program.arguments[node]
+        if op == SOLVE:
+            self._solve(node, arguments)
+        elif op == PICK:
+            index = self.program.source.b[self.program.content[node]]
+            self.values[node] = self.picks[arguments[0][0]][index]
+        elif op == HOLD:
+            value, sign = self.values[arguments[0][0]]
+            self.values[node] = value, sign * arguments[0][1]
+        else:
+            self.values[node] = self.emit(FUNCTIONS[op], *(self.plain(argument) for argument in arguments)), 1
+
+    def _solve(self, node: int, arguments: list[Signed]) -> None:
+        """Gauss with partial pivoting, rows swapped by selects: the same steps whatever the numbers."""
+        n = self.program.source.systems[self.program.source.a[self.program.content[node]]][0]
+        plain = [self.plain(argument) for argument in arguments]
+        columns = (len(plain) - n * n) // n
+        rows = [plain[n * i : n * i + n] + plain[n * n + columns * i : n * n + columns * (i + 1)] for i in range(n)]
+        inverse = []
+        for k in range(n):
+            for i in range(k + 1, n):
+                larger = self.emit("greater", self.emit("abs", rows[i][k]), self.emit("abs", rows[k][k]))
+                for j in range(k, n + columns):
+                    top, other = rows[k][j], rows[i][j]
+                    rows[k][j] = self.emit("select", larger, other, top) if top != other else top
+                    rows[i][j] = self.emit("select", larger, top, other) if top != other else other
+            inverse.append(self.emit("div", self.constant(1.0), rows[k][k]))
+            for i in range(k + 1, n):
+                scale = self.emit("mul", rows[i][k], inverse[k])
+                for j in range(k + 1, n + columns):
+                    rows[i][j] = self.emit("sub", rows[i][j], self.emit("mul", scale, rows[k][j]))
+        for i in reversed(range(n)):
+            for column in range(n, n + columns):
+                value = rows[i][column]
+                for j in range(i + 1, n):
+                    value = self.emit("sub", value, self.emit("mul", rows[i][j], rows[j][column]))
+                rows[i][column] = self.emit("mul", value, inverse[i])
+        self.picks[node] = [(rows[i][n + c], 1) for i in range(n) for c in range(columns)]
+
+
+def lower(program: Nary, name: str, variables: Sequence[str], parameters: Sequence[str], outputs: Iterable[str]) -> Program:
+    """The program of sums and products as instructions, with arithmetic on parameters alone in front."""
+    inputs = (*variables, *parameters)
+    lowering = _Lowering(program, inputs)
+    results = [(label, lowering.plain(signed)) for label, signed in zip(outputs, program.outputs, strict=True)]
+    return _hoisted(name, tuple(variables), tuple(parameters), lowering.instructions, results)
+
+
+def _hoisted(
+    name: str,
+    variables: tuple[str, ...],
+    parameters: tuple[str, ...],
+    instructions: list[Instruction],
+    outputs: list[tuple[str, int]],
+) -> Program:
+    """Drop what no output needs and move what depends on parameters and constants alone to the front."""
+    base = len(variables) + len(parameters)
+    needed = {k for _, k in outputs}
+    for index in reversed(range(len(instructions))):
+        operation, *arguments = instructions[index]
+        if base + index in needed and operation != "const":
+            needed.update(arguments)
+    early = [False] * len(variables) + [True] * len(parameters)
+    for operation, *arguments in instructions:
+        early.append(operation == "const" or all(early[k] for k in arguments))
+    live = [k for k in range(len(instructions)) if base + k in needed]
+    order = [k for k in live if early[base + k]] + [k for k in live if not early[base + k]]
+    renumber = {k: k for k in range(base)} | {base + k: base + place for place, k in enumerate(order)}
+    moved = []
+    for k in order:
+        operation, *arguments = instructions[k]
+        moved.append((operation, *arguments) if operation == "const" else (operation, *(renumber[a] for a in arguments)))
+    setup = sum(early[base + k] for k in live)
+    return Program(name, variables, parameters, tuple(moved), setup, tuple((label, renumber[k]) for label, k in outputs))

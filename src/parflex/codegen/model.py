@@ -1,0 +1,226 @@
+"""A model of a robot as a program with named arrays: made, counted, compiled, written to files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.emit_c import emit_c, identifier
+from parflex.codegen.emit_c_example import emit_c_example
+from parflex.codegen.emit_python import DIALECTS, emit_python, functions_of, run
+from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.program import Program
+from parflex.codegen.trace import Options, sample_inputs, trace, variants
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+TARGETS = ("c", "llvm", *DIALECTS)
+SCRIPT_LIMIT = 20_000  # operators beyond which JAX, CasADi and SymPy take minutes
+
+
+@dataclass(frozen=True)
+class Model:
+    """A program with the shapes of its groups of inputs and outputs, and values of its symbolic parameters."""
+
+    name: str
+    program: Program
+    inputs: dict[str, tuple[int, ...]]
+    outputs: dict[str, tuple[int, ...]]
+    parameters: dict[str, float] = field(default_factory=dict)
+    labels: dict[str, list[str]] = field(default_factory=dict)
+    sample: dict[str, Array] = field(default_factory=dict, repr=False)  # inputs at home, for examples
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Operators of one call."""
+        return self.program.counts()
+
+    @cached_property
+    def _compiled(self) -> tuple[Any, Array]:
+        """Kernel of the main part and the constants that the setup makes from the parameters."""
+        from parflex.codegen.compile import Kernel
+
+        if not self.program.parameters:
+            return Kernel(self.program), np.zeros(0)
+        setup, main = self.program.split()
+        numbers = setup.evaluate({name: self.parameters[name] for name in self.program.parameters})
+        return Kernel(main), np.array(list(numbers.values()))
+
+    def with_parameters(self, values: Mapping[str, float]) -> Model:
+        """The same model with other values of its symbolic parameters."""
+        for name in values:
+            if name not in self.parameters:
+                raise InputError(
+                    f"the model has no parameter '{name}'", key="parameters", value=name, hint=did_you_mean(name, self.parameters)
+                )
+        return replace(self, parameters={**self.parameters, **{name: float(value) for name, value in values.items()}})
+
+    def __call__(self, **arrays: Any) -> dict[str, Array]:
+        """Outputs by name for inputs by name, compiled by LLVM; arrays may all have one more axis in front, the batch."""
+        kernel, constants = self._compiled
+        flat, batch = self._flat(arrays)
+        if batch is None:
+            return self._shaped(kernel.one(np.concatenate([flat[0], constants])), None)
+        rows = np.concatenate([flat, np.broadcast_to(constants, (batch, len(constants)))], axis=1)
+        return self._shaped(kernel.many(rows), batch)
+
+    def evaluate(self, target: str = "numpy", **arrays: Any) -> dict[str, Array]:
+        """The same by another library: "numpy" on floats or batches, "jax" under its transformations."""
+        flat, batch = self._flat(arrays)
+        numbers = [float(self.parameters[name]) for name in self.program.parameters]
+        columns = list(flat[0]) if batch is None else list(flat.T)
+        results = run(self.program, [*columns, *numbers], functions_of(target))
+        if batch is None:
+            return self._shaped(np.array([float(value) for value in results]), None)
+        return self._shaped(np.array([np.broadcast_to(np.asarray(value), (batch,)) for value in results]).T, batch)
+
+    def function(self, target: str) -> Callable[[Sequence[Any]], list[Any]]:
+        """A function of the flat list of inputs, on whatever scalars the target computes with."""
+        numbers = [float(self.parameters[name]) for name in self.program.parameters]
+        functions = functions_of(target)
+        return lambda flat: run(self.program, [*flat, *numbers], functions)
+
+    def casadi_function(self) -> Any:
+        """The model as a CasADi Function, one argument and one result for each group (matrices by rows)."""
+        import casadi as ca
+
+        if len(self.program.instructions) > SCRIPT_LIMIT:
+            raise _too_long("casadi", self.program)
+        groups = {name: ca.SX.sym(name, int(np.prod(shape))) for name, shape in self.inputs.items()}
+        flat = [group[k] for group in groups.values() for k in range(group.numel())]
+        results = iter(self.function("casadi")(flat))
+        outputs = [ca.vertcat(*(next(results) for _ in range(int(np.prod(shape))))) for shape in self.outputs.values()]
+        return ca.Function(identifier(self.name), list(groups.values()), outputs, list(groups), list(self.outputs))
+
+    def _flat(self, arrays: Mapping[str, Any]) -> tuple[Array, int | None]:
+        """Rows of inputs, and the size of the batch or None; wrong names and shapes are refused by name."""
+        for name in arrays:
+            if name not in self.inputs:
+                raise InputError(f"the model has no input '{name}'", key=name, hint=did_you_mean(name, self.inputs))
+        batch: int | None = None
+        parts = []
+        for position, (name, shape) in enumerate(self.inputs.items()):
+            if name not in arrays:
+                raise InputError(f"the input '{name}' is missing", key=name, hint=f"give an array of shape {shape}")
+            try:
+                value = np.asarray(arrays[name], dtype=float)
+            except (TypeError, ValueError):
+                raise InputError(f"the input '{name}' is not an array of numbers", key=name, hint=f"shape {shape}") from None
+            single = value.shape == shape
+            size = None if single else value.shape[0] if value.ndim else -1
+            if not single and value.shape[1:] != shape:
+                raise InputError(
+                    f"the input '{name}' has the shape {value.shape}, not {shape}",
+                    key=name,
+                    value=str(value.shape),
+                    hint=f"give {shape}, or (batch, ...) in front of it for all inputs",
+                )
+            if position and size != batch:
+                raise InputError(
+                    f"the input '{name}' has another batch than the inputs before it", key=name, hint="give all inputs alike"
+                )
+            batch = size
+            parts.append(value.reshape(1 if single else value.shape[0], -1))
+        return np.concatenate(parts, axis=1) if parts else np.zeros((1, 0)), batch
+
+    def _shaped(self, values: Array, batch: int | None) -> dict[str, Array]:
+        result, start = {}, 0
+        for name, shape in self.outputs.items():
+            size = int(np.prod(shape))
+            part = values[..., start : start + size]
+            result[name] = part.reshape(shape if batch is None else (batch, *shape))
+            start += size
+        return result
+
+    def files(self, target: str, float32: bool = False) -> dict[str, str]:
+        """File name -> text for a target."""
+        if target not in TARGETS:
+            raise InputError(f"there is no target '{target}'", key="target", value=target, hint=did_you_mean(target, TARGETS))
+        if target == "c":
+            flat, _ = self._flat(self.sample)
+            parameters = [self.parameters[name] for name in self.program.parameters]
+            return emit_c(self.program, float32) | emit_c_example(self.program, flat[0].tolist(), parameters, float32)
+        if float32:
+            raise InputError("--float32 is for C", key="float32", hint="use --target c")
+        if target == "llvm":
+            from parflex.codegen.emit_llvm import build_module
+
+            program = self.program.split()[1] if self.program.parameters else self.program
+            return {f"{identifier(self.name)}.ll": str(build_module(program, 2))}
+        if target != "numpy" and len(self.program.instructions) > SCRIPT_LIMIT:
+            raise _too_long(target, self.program)
+        return emit_python(self.program, target)
+
+
+def _too_long(target: str, program: Program) -> InputError:
+    return InputError(
+        f"the program has {len(program.instructions)} instructions, too many for {target}",
+        key="target",
+        value=target,
+        hint=f"{target} takes up to {SCRIPT_LIMIT}; use c, llvm or numpy",
+    )
+
+
+def model(
+    robot: Robot,
+    name: str,
+    *,
+    parameters: str | Sequence[str] = "numbers",
+    include: Sequence[str] = (),
+    limit: int = OPERATOR_LIMIT,
+) -> Model:
+    """The model of a robot with the fewest operators that the known ways of writing it give.
+
+    `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `include`: joint terms that act,
+    of "motor-inertia", "friction", "springs".
+    """
+    options = Options(parameters=parameters, include=tuple(include))
+    best: Model | None = None
+    for choice in variants(robot, options):
+        traced = trace(robot, name, choice)
+        program = make_program(
+            traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit
+        )
+        found = Model(
+            program.name,
+            program,
+            {group: symbols.shape for group, symbols in traced.inputs.items()},
+            {group: values.shape for group, values in traced.outputs.items()},
+            traced.parameters,
+            traced.labels,
+            sample_inputs(robot, traced.inputs),
+        )
+        if best is None or found.counts["total"] < best.counts["total"]:
+            best = found
+    assert best is not None
+    return best
+
+
+def write_files(folder: str | Path, files: Mapping[str, str]) -> list[Path]:
+    """Write all files or none: each goes to a name of its own first."""
+    folder = Path(folder)
+    partial: list[tuple[Path, Path]] = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in files.items():
+            part = folder / f".{name}.part"
+            part.write_text(text, encoding="utf-8")
+            partial.append((part, folder / name))
+        for part, final in partial:
+            part.replace(final)
+    except OSError as error:
+        for part, _ in partial:
+            part.unlink(missing_ok=True)
+        raise InputError(
+            f"cannot be written ({error.strerror})", file=str(folder), key="output", hint="check path and rights"
+        ) from None
+    return [final for _, final in partial]
+
+
+__all__ = ["TARGETS", "Model", "model", "write_files"]

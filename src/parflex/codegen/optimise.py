@@ -1,0 +1,69 @@
+"""From outputs of a trace to a program: passes in order, then instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen import passes
+from parflex.codegen.lower import lower
+from parflex.codegen.nary import Nary
+from parflex.codegen.program import Program
+from parflex.errors import InputError
+from parflex.graph.expression import Expression, Graph
+
+ROUNDS = 3
+OPERATOR_LIMIT = 200_000  # nodes of a trace beyond which a program is refused
+PASS_LIMIT = 60_000  # nodes beyond which only the cheap passes run
+
+
+def make_program(
+    graph: Graph,
+    name: str,
+    outputs: Mapping[str, Any],
+    parameters: Sequence[str] = (),
+    limit: int = OPERATOR_LIMIT,
+) -> Program:
+    """The optimised program of named outputs; a value may be an array, whose entries get numbers behind the name."""
+    if len(graph) > limit:
+        raise InputError(
+            f"the program has {len(graph)} operators, more than the limit of {limit}",
+            key="operator-limit",
+            value=len(graph),
+            hint="raise the limit or ask for a smaller model",
+        )
+    flat = flatten_names(outputs)
+    edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
+    program = Nary(graph, edges)
+    optimise(program, thorough=len(graph) <= PASS_LIMIT)
+    variables = [word for word in graph.names if word not in set(parameters)]
+    return lower(program, name, variables, [word for word in parameters if word in set(graph.names)], list(flat))
+
+
+def optimise(program: Nary, thorough: bool = True) -> None:
+    """Run the passes until they save nothing more."""
+    best = program.cost()
+    for _ in range(ROUNDS if thorough else 1):
+        passes.flatten(program)
+        passes.cancel(program)
+        passes.cancel_products(program)
+        passes.factor(program)
+        cost = program.cost()
+        if cost >= best:
+            break
+        best = cost
+    passes.share(program)
+
+
+def flatten_names(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """`name`, `name[i]`, `name[i,j]` for scalars, vectors and matrices."""
+    flat: dict[str, Any] = {}
+    for name, value in outputs.items():
+        if isinstance(value, np.ndarray):
+            for index in np.ndindex(value.shape):
+                flat[f"{name}[{','.join(map(str, index))}]"] = value[index]
+        else:
+            flat[name] = value
+    return flat

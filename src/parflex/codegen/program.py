@@ -1,0 +1,123 @@
+"""Straight-line programs: named inputs, instructions on numbered values, named outputs, and what they cost."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+
+# Values are numbered: first the inputs, then one for each instruction. An instruction is (operation, arguments...);
+# arguments are numbers of values, but that of "const", which is the constant itself.
+Instruction = tuple
+ARITHMETIC = {"add": "add", "sub": "add", "mul": "mul", "div": "div"}
+APART = {"sqrt": "sqrt", "sin": "trig", "cos": "trig", "atan2": "trig", "neg": "neg", "abs": "compare", "greater": "compare", "select": "compare", "sign": "compare"}
+COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function of `inputs` (variables first, then parameters) with scalar `outputs`.
+
+    Instructions before `setup` depend on parameters alone: they are run once, and again only when a parameter changes.
+    """
+
+    name: str
+    variables: tuple[str, ...]
+    parameters: tuple[str, ...]
+    instructions: tuple[Instruction, ...]
+    setup: int
+    outputs: tuple[tuple[str, int], ...]  # name and number of a value
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the first values."""
+        return self.variables + self.parameters
+
+    def counts(self) -> dict[str, int]:
+        """Operators of one call; `total` is additions, subtractions, multiplications and divisions.
+
+        `variables` are values that cost arithmetic; `setup` is the arithmetic on parameters alone.
+        """
+        counts = Counter(dict.fromkeys(COUNTED, 0))
+        for index, (operation, *_) in enumerate(self.instructions):
+            if operation == "const":
+                continue
+            if index < self.setup:
+                counts["setup"] += operation in ARITHMETIC
+                continue
+            counts[ARITHMETIC.get(operation) or APART[operation]] += 1
+            counts["variables"] += operation not in ("neg", "greater")
+        counts["total"] = counts["add"] + counts["mul"] + counts["div"]
+        return dict(counts)
+
+    def split(self) -> tuple[Program, Program]:
+        """The setup, from parameters to what the main part uses of them, and the main part, which has that as parameters."""
+        first, base = len(self.variables), len(self.inputs)
+        early = set(range(first, base)) | {base + k for k in range(self.setup) if self.instructions[k][0] != "const"}
+        used = {k for op, *arguments in self.instructions[self.setup :] if op != "const" for k in arguments}
+        used |= {k for _, k in self.outputs}
+        handed = sorted(used & early)
+        names = tuple(f"s[{place}]" for place in range(len(handed)))
+        shift = {k: k - first for k in range(first, base + self.setup)}
+        before = tuple(_renumbered(instruction, shift) for instruction in self.instructions[: self.setup])
+        outputs = tuple((name, shift[k]) for name, k in zip(names, handed, strict=True))
+        setup = Program(f"{self.name}_setup", self.parameters, (), before, 0, outputs)
+        # constants of the setup that the main part needs stand in front of it again
+        constants = [base + k for k in range(self.setup) if self.instructions[k][0] == "const" and base + k in used]
+        number = {k: k for k in range(first)} | {k: first + place for place, k in enumerate(handed)}
+        start = first + len(handed)
+        number |= {k: start + place for place, k in enumerate(constants)}
+        rest = range(self.setup, len(self.instructions))
+        number |= {base + k: start + len(constants) + place for place, k in enumerate(rest)}
+        after = [self.instructions[k - base] for k in constants]
+        after += [_renumbered(self.instructions[k], number) for k in rest]
+        results = tuple((name, number[k]) for name, k in self.outputs)
+        return setup, Program(self.name, self.variables, names, tuple(after), 0, results)
+
+    def depth(self) -> int:
+        """Longest chain of operations from an input to an output."""
+        depths = [0] * len(self.inputs)
+        for operation, *arguments in self.instructions:
+            depths.append(0 if operation == "const" else 1 + max(depths[k] for k in arguments))
+        return max((depths[k] for _, k in self.outputs), default=0)
+
+    def digest(self) -> str:
+        """A hash of what the program does: equal programs have equal hashes, on any machine."""
+        text = repr((self.variables, self.parameters, self.instructions, self.setup, self.outputs))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def evaluate(self, values: dict[str, float]) -> dict[str, float]:
+        """Run it in Python, value by value."""
+        numbers = [float(values[name]) for name in self.inputs]
+        for operation, *arguments in self.instructions:
+            numbers.append(float(OPERATIONS[operation](*(arguments if operation == "const" else (numbers[k] for k in arguments)))))
+        return {name: numbers[k] for name, k in self.outputs}
+
+
+def _renumbered(instruction: Instruction, number: dict[int, int]) -> Instruction:
+    operation, *arguments = instruction
+    return instruction if operation == "const" else (operation, *(number[k] for k in arguments))
+
+
+def _operations() -> dict:
+    import math
+
+    return {
+        "const": lambda value: value,
+        "add": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": lambda a, b: a / b,
+        "neg": lambda a: -a,
+        "sqrt": math.sqrt,
+        "sin": math.sin,
+        "cos": math.cos,
+        "abs": abs,
+        "sign": lambda a: (a > 0) - (a < 0),
+        "greater": lambda a, b: a > b,
+        "select": lambda condition, a, b: a if condition else b,
+        "atan2": math.atan2,
+    }
+
+
+OPERATIONS = _operations()

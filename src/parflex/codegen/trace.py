@@ -1,0 +1,318 @@
+"""Models as traces: named symbols in, the physics over them, named expressions out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.parameters import cleaned_body, grouped_robot
+from parflex.errors import InputError, did_you_mean
+from parflex.graph.derivative import jacobian
+from parflex.graph.expression import Graph, known_angle
+from parflex.models import general_form, leg_form
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, mass_matrix, pose
+from parflex.recursion.articulated import articulated_accelerations
+from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.spatial.linear import solve, solve_positive
+
+Array = np.ndarray
+NEWTON_STEPS = 3
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Expressions of a model: groups of inputs and outputs by name, values of symbolic parameters."""
+
+    model: str
+    graph: Graph
+    inputs: dict[str, Array]
+    outputs: dict[str, Array]
+    parameters: dict[str, float] = field(default_factory=dict)
+    labels: dict[str, list[str]] = field(default_factory=dict)  # what the entries of a group are
+
+
+class _Tracer:
+    """Makes symbols and remembers the groups of inputs."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.inputs: dict[str, Array] = {}
+
+    def group(self, name: str, *shape: int) -> Array:
+        entries = np.empty(shape, dtype=object)
+        for index in np.ndindex(*shape):
+            entries[index] = self.graph.symbol(f"{name}[{','.join(map(str, index))}]")
+        self.inputs[name] = entries
+        return entries
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a model keeps: symbolic parameters, joint terms, and how the leg form is written."""
+
+    parameters: str | Sequence[str] = "numbers"
+    include: tuple[str, ...] = ()  # of JOINT_TERMS
+    by_columns: bool = False
+    end_masses: bool = False
+
+    @property
+    def without(self) -> tuple[str, ...]:
+        """Joint terms that are left out."""
+        return tuple(term for term in JOINT_TERMS if term not in self.include)
+
+
+def variants(robot: Robot, options: Options) -> list[Options]:
+    """Ways to write the same model; the one with the fewest operators is kept."""
+    if leg_form.leg_form(robot) is None or options.parameters != "numbers":
+        return [options]
+    return [replace(options, by_columns=c, end_masses=e) for c in (True, False) for e in (True, False)]
+
+
+def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
+    """The trace of a model of a robot."""
+    if model not in MODELS:
+        raise InputError(f"there is no model '{model}'", key="MODEL", value=model, hint=did_you_mean(model, MODELS))
+    for term in options.include:
+        if term not in JOINT_TERMS:
+            raise InputError(f"'{term}' cannot be included", key="with", value=term, hint=did_you_mean(term, JOINT_TERMS))
+    tracer = _Tracer()
+    grouped, values = grouped_robot(robot, tracer.graph, options.parameters)
+    outputs, labels = MODELS[model](tracer, robot, grouped, options)
+    return Trace(model, tracer.graph, tracer.inputs, outputs, values, labels)
+
+
+Outputs = tuple[dict[str, Array], dict[str, list[str]]]
+
+
+def _pose_symbols(tracer: _Tracer, planar: bool) -> tuple[Array, Array]:
+    """Position and rotation matrix of the platform; in the plane two coordinates and a 2 x 2 matrix."""
+    if not planar:
+        return tracer.group("position", 3), tracer.group("rotation", 3, 3)
+    position, turn = tracer.group("position", 2), tracer.group("rotation", 2, 2)
+    R = np.array([[turn[0, 0], turn[0, 1], 0.0], [turn[1, 0], turn[1, 1], 0.0], [0.0, 0.0, 1.0]], dtype=object)
+    return np.array([*position, 0.0], dtype=object), R
+
+
+def _platform_symbols(tracer: _Tracer, form: leg_form.LegForm, accelerating: bool) -> leg_form.PlatformMotion:
+    """Pose, twist and acceleration of the platform in world axes; in the plane only what moves."""
+    gravity = form.robot.tree.gravity
+    p, R = _pose_symbols(tracer, form.planar)
+    if form.planar:
+        v = np.array([*tracer.group("velocity", 2), 0.0], dtype=object)
+        w = np.array([0.0, 0.0, *tracer.group("angular_velocity", 1)], dtype=object)
+        a = np.array([*tracer.group("acceleration", 2), 0.0], dtype=object) if accelerating else np.zeros(3)
+        al = np.array([0.0, 0.0, *tracer.group("angular_acceleration", 1)], dtype=object) if accelerating else np.zeros(3)
+    else:
+        v, w = tracer.group("velocity", 3), tracer.group("angular_velocity", 3)
+        a = tracer.group("acceleration", 3) if accelerating else np.zeros(3)
+        al = tracer.group("angular_acceleration", 3) if accelerating else np.zeros(3)
+    return leg_form.PlatformMotion(R, p, v, w, a - gravity, al)
+
+
+def _form(grouped: Robot, options: Options) -> leg_form.LegForm | None:
+    form = leg_form.leg_form(grouped)
+    if form is None or not form.closed_form:
+        return None
+    if options.end_masses:
+        form = leg_form.end_masses_on_platform(form)
+        form = replace(form, body=cleaned_body(form.body, float(form.body.m)))
+    return replace(form, by_columns=options.by_columns)
+
+
+def _values(form: leg_form.LegForm, platform: leg_form.PlatformMotion) -> list[Array]:
+    return [np.array(leg_form.leg_values(leg, platform.R, platform.p, known_angle), dtype=object) for leg in form.legs]
+
+
+def _inverse(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    Configuration(robot, robot.home).refuse_undefined_actuation()
+    labels = {"effort": robot.actuated_names}
+    form = _form(grouped, options)
+    if form is not None:
+        platform = _platform_symbols(tracer, form, True)
+        return {"effort": leg_form.inverse(form, _values(form, platform), platform, options.without)}, labels
+    general = _general(robot, grouped)
+    n = len(general.partition.independent)
+    q, qd, qdd = tracer.group("q", robot.tree.nq), tracer.group("qd", n), tracer.group("qdd", n)
+    labels |= {"q": list(robot.tree.position_names), "qd": general.independent_names, "qdd": general.independent_names}
+    return {"effort": general_form.inverse(general, q, qd, qdd, options.without)}, labels
+
+
+def _general(robot: Robot, grouped: Robot) -> general_form.GeneralForm:
+    if len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
+        raise InputError(
+            "a program for more motors than freedoms is not made", key="actuation", hint="choose an --actuation without spare motors"
+        )
+    return general_form.GeneralForm(grouped, general_form.general_form(robot).partition)
+
+
+def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    form = _form(grouped, options)
+    motors = len(robot.actuated)
+    if form is not None:
+        platform = _platform_symbols(tracer, form, False)
+        A, h, B = leg_form.equations(form, _values(form, platform), platform, options.without)
+        freedom = solve_positive(A, B @ tracer.group("effort", motors) - h)
+        split = 2 if form.planar else 3
+        return {"acceleration": freedom[:split], "angular_acceleration": freedom[split:]}, {"effort": robot.actuated_names}
+    general = _general(robot, grouped)
+    n = len(general.partition.independent)
+    q, qd, tau = tracer.group("q", robot.tree.nq), tracer.group("qd", n), tracer.group("effort", motors)
+    labels = {"q": list(robot.tree.position_names), "qd": general.independent_names, "qdd": general.independent_names}
+    labels["effort"] = robot.actuated_names
+    if not robot.closures.loops and not robot.locked:
+        push = np.zeros(robot.tree.n, dtype=object)
+        push[list(robot.actuated)] = tau
+        at = pose(grouped.tree, q)
+        return {"qdd": articulated_accelerations(grouped.tree, at, q, qd, push, options.without)}, labels
+    return {"qdd": general_form.direct(general, q, qd, tau, options.without)}, labels
+
+
+def _mass_matrix(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    general = _general(robot, grouped)
+    q = tracer.group("q", robot.tree.nq)
+    labels = {"q": list(robot.tree.position_names), "mass_matrix": general.independent_names}
+    if not robot.closures.loops and not robot.locked:
+        return {"mass_matrix": mass_matrix(grouped.tree, pose(grouped.tree, q), options.without)}, labels
+    state = general_form.general_state(general, q, np.zeros(len(general.partition.independent)))
+    return {"mass_matrix": general_form.independent_mass_matrix(state, options.without)}, labels
+
+
+def _kinematics(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    """Pose and twist of the end effector in world axes, and all rates."""
+    general = _general(robot, grouped)
+    tree = robot.tree
+    q, qd = tracer.group("q", tree.nq), tracer.group("qd", len(general.partition.independent))
+    state = general_form.general_state(general, q, qd)
+    place = tree.places[tree.end_effector]
+    R, p = state.at.of(place)
+    J_v, J_w = place_jacobian(tree, jacobians(tree, state.at), place)
+    outputs = {"position": p, "rotation": R, "velocity": R @ (J_v @ state.qd), "angular_velocity": R @ (J_w @ state.qd)}
+    labels = {"q": list(tree.position_names), "qd": general.independent_names, "rates": list(tree.rate_names)}
+    return outputs | {"rates": state.qd}, labels
+
+
+def _jacobian_of_inverse(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    """Derivatives of the efforts by every group of inputs."""
+    outputs, labels = _inverse(tracer, robot, grouped, options)
+    effort = list(outputs["effort"])
+    result = {"effort": outputs["effort"]}
+    for name, symbols in list(tracer.inputs.items()):
+        rows = jacobian(effort, list(symbols.flat))
+        result[f"by_{name}"] = np.array(rows, dtype=object).reshape(len(effort), *symbols.shape)
+    return result, labels
+
+
+def _geometry(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    """From the pose of the platform to the joints: closed form where all legs have one, else Newton from a guess."""
+    if not robot.closures.loops:
+        raise InputError(
+            "an open robot has no closures to solve", key="MODEL", value="geometry", hint="'kinematics' gives the pose from the joints"
+        )
+    form = _form(grouped, options)
+    if form is None:
+        bodies = [k for link in robot.tree.links if link.joint.kind in ("free", "planar") for k in range(link.v.start, link.v.stop)]
+        return _newton(tracer, robot, bodies or list(robot.actuated))
+    p, R = _pose_symbols(tracer, form.planar)
+    names, values = [], []
+    for leg in form.legs:
+        for link, value in zip(leg.tree.links, leg_form.leg_values(leg, R, p, known_angle), strict=True):
+            names.append(link.name)
+            values.append(np.arctan2(value.sin(), value.cos()) if link.joint.kind == "revolute" else value)
+    return {"joints": np.array(values, dtype=object)}, {"joints": names}
+
+
+def _newton(tracer: _Tracer, robot: Robot, given: list[int]) -> Outputs:
+    """A fixed number of Newton steps from a guess of all positions, with some coordinates held as they are in it."""
+    q = tracer.group("guess", robot.tree.nq)
+    result = newton_steps(robot, q, given)
+    return {"q": result}, {"guess": list(robot.tree.position_names), "q": list(robot.tree.position_names)}
+
+
+def newton_steps(robot: Robot, q: Any, given: Sequence[int], steps: int = NEWTON_STEPS) -> Any:
+    """Positions after Newton steps on the closures, over any scalar; the rates in `given` do not move."""
+    from parflex.closure import mobility
+
+    tree = robot.tree
+    free = np.array([k for k in robot.free if k not in set(given)], dtype=int)
+    J = mobility.scaled_jacobian(robot.closures, robot.home)
+    part = mobility.choose_partition(J, free, mobility.rank(J[:, free]), np.ones(tree.n))
+    for _ in range(steps):
+        at = pose(tree, q)
+        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]
+        step = np.zeros(tree.n, dtype=object)
+        step[part.dependent] = solve(block, -robot.closures.linear_residual(at)[part.rows])
+        q = tree.moved(q, step)
+    return q
+
+
+def _geometry_direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    """From the motors to all positions: Newton from a guess that already holds the motors' values."""
+    if not robot.closures.loops:
+        raise InputError(
+            "an open robot has no closures to solve", key="MODEL", value="geometry-direct", hint="use 'kinematics'"
+        )
+    return _newton(tracer, robot, list(robot.actuated))
+
+
+def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    """What a controller calls: positions and rates of the motors as sensed, wanted accelerations, last positions; efforts out."""
+    general = _general(robot, grouped)
+    tree, motors = robot.tree, list(robot.actuated)
+    sensed, rates = tracer.group("motor_position", len(motors)), tracer.group("motor_rate", len(motors))
+    wanted = tracer.group("motor_acceleration", len(motors))
+    labels = {name: robot.actuated_names for name in ("motor_position", "motor_rate", "motor_acceleration", "effort")}
+    if not robot.closures.loops:
+        order = np.argsort(motors)
+        return {"effort": general_form.inverse(general, sensed[order], rates[order], wanted[order], options.without)}, labels
+    last = tracer.group("last", tree.nq)
+    q = last.copy()
+    for symbol, k in zip(sensed, motors, strict=True):
+        q[tree.links[tree.link_of_rate[k]].q.start] = symbol
+    q = newton_steps(robot, q, motors)
+    state = general_form.general_state(general, q, np.zeros(len(general.partition.independent)))
+    J_a = general_form.all_rates(state)[motors]
+    qd = solve(J_a, rates)
+    moving = general_form.general_state(general, q, qd)
+    drift = general_form.all_accelerations(moving, np.zeros(len(qd)))[motors]
+    effort = general_form.inverse(general, q, qd, solve(J_a, wanted - drift), options.without)
+    labels |= {"last": list(tree.position_names), "q": list(tree.position_names)}
+    return {"effort": effort, "q": q}, labels
+
+
+def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
+    """Numbers for the inputs of a trace: home, with small rates and accelerations; for examples."""
+    home, tree = robot.home, robot.tree
+    at = pose(tree, home)
+    body = next((j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")), None)
+    positions = {"q": home, "guess": home, "last": home}
+    positions["motor_position"] = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in robot.actuated])
+    sample = {}
+    for name, symbols in inputs.items():
+        if name in positions:
+            value = positions[name]
+        elif name == "position" and body is not None:
+            value = at.position[body][: symbols.shape[0]]
+        elif name == "rotation" and body is not None:
+            value = at.rotation[body][: symbols.shape[0], : symbols.shape[1]]
+        else:
+            value = 0.1 * (1 + np.arange(symbols.size)).reshape(symbols.shape)
+        sample[name] = np.asarray(value, dtype=float)
+    return sample
+
+
+MODELS: dict[str, Callable[[_Tracer, Robot, Robot, Options], Outputs]] = {
+    "inverse": _inverse,
+    "direct": _direct,
+    "mass-matrix": _mass_matrix,
+    "kinematics": _kinematics,
+    "jacobian-of-inverse": _jacobian_of_inverse,
+    "geometry": _geometry,
+    "geometry-direct": _geometry_direct,
+    "step": _step,
+}

@@ -1,0 +1,116 @@
+"""Exact derivatives: the graph of a Jacobian from the graph of a function, entry by entry, zeros left out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from parflex.graph.expression import ADD, COS, DIV, HOLD, INPUT, MUL, PICK, SIN, SOLVE, SQRT, Expression, Graph, Scalar
+
+Row = dict[int, Scalar]  # derivative by each input node that matters
+
+
+def jacobian(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[list[Scalar]]:
+    """Derivatives of the outputs by the inputs, forward through the graph; what does not depend is 0.0."""
+    if not inputs:
+        return [[] for _ in outputs]
+    graph = inputs[0].graph
+    columns = {x.edge >> 1: k for k, x in enumerate(inputs)}
+    rows = _forward(graph, columns, [y.edge >> 1 for y in outputs if isinstance(y, Expression)])
+    result = []
+    for y in outputs:
+        line: list[Scalar] = [0.0] * len(inputs)
+        if isinstance(y, Expression):
+            for node, value in rows[y.edge >> 1].items():
+                line[columns[node]] = -value if y.edge & 1 else value
+        result.append(line)
+    return result
+
+
+def _forward(graph: Graph, inputs: dict[int, int], roots: list[int]) -> dict[int, Row]:
+    live = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if node not in live:
+            live.add(node)
+            stack += [edge >> 1 for edge in graph.arguments(node)]
+    rows: dict[int, Row] = {}
+    solutions: dict[int, dict[int, list[Scalar]]] = {}
+    for node in sorted(live):
+        rows[node] = _row(graph, node, inputs, rows, solutions)
+    return rows
+
+
+def _row(graph: Graph, node: int, inputs: dict[int, int], rows: dict[int, Row], solutions: dict) -> Row:
+    op = graph.op[node]
+    if op == INPUT:
+        return {node: 1.0} if node in inputs else {}
+    if op == SOLVE:
+        solutions[node] = _solve_rows(graph, node, rows)
+        return {}
+    if op == PICK:
+        system, index = graph.a[node] >> 1, graph.b[node]
+        return {x: values[index] for x, values in solutions[system].items()}
+    edges = graph.arguments(node)
+    if not edges or not any(rows[edge >> 1] for edge in edges):
+        return {}
+    value = [graph.wrap(edge) for edge in edges]
+    slopes: list[Scalar]
+    here = graph.wrap(node << 1)
+    if op == ADD:
+        slopes = [1.0, 1.0]
+    elif op == MUL:
+        slopes = [value[1], value[0]]
+    elif op == DIV:
+        slopes = [1.0 / value[1], -here / value[1]]
+    elif op == SQRT:
+        slopes = [0.5 / here]
+    elif op == SIN:
+        slopes = [value[0].cos()]
+    elif op == COS:
+        slopes = [-value[0].sin()]
+    elif op == HOLD:
+        slopes = [1.0]
+    else:  # a sign is flat
+        return {}
+    return _combined(edges, slopes, rows)
+
+
+def _combined(edges: list[int], slopes: list[Scalar], rows: dict[int, Row]) -> Row:
+    """Sum of slope times inner derivative, the sign of each edge included."""
+    result: Row = {}
+    for edge, slope in zip(edges, slopes, strict=True):
+        for x, inner in rows[edge >> 1].items():
+            term = slope * inner
+            term = -term if edge & 1 else term
+            result[x] = result[x] + term if x in result else term
+    return {x: value for x, value in result.items() if not (isinstance(value, float) and value == 0.0)}
+
+
+def _solve_rows(graph: Graph, node: int, rows: dict[int, Row]) -> dict[int, list[Scalar]]:
+    """d(A^-1 B) = A^-1 (dB - dA X), all inputs as right sides of one system."""
+    n, matrix, right = graph.systems[graph.a[node]]
+    columns = len(right) // n
+    moving = sorted({x for edge in (*matrix, *right) for x in rows[edge >> 1]})
+    if not moving:
+        return {}
+
+    def slope(edge: int, x: int) -> Scalar:
+        value = rows[edge >> 1].get(x, 0.0)
+        return -value if edge & 1 else value
+
+    solution = [graph.wrap(graph.node(PICK, node << 1, k) << 1) for k in range(len(right))]
+    sides: list[Scalar] = []
+    for i in range(n):
+        for x in moving:
+            for c in range(columns):
+                value = slope(right[columns * i + c], x)
+                for j in range(n):
+                    value = value - slope(matrix[n * i + j], x) * solution[columns * j + c]
+                sides.append(value)
+    edges = graph.solve(n, list(matrix), [graph.edge(value) for value in sides])
+    width = len(moving) * columns
+    return {
+        x: [graph.wrap(edges[i * width + m * columns + c]) for i in range(n) for c in range(columns)]
+        for m, x in enumerate(moving)
+    }

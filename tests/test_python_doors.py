@@ -1,0 +1,240 @@
+"""What people ask of a robot, by Python and by the command line, and what cannot be asked of it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_command_line import answered, refused
+from test_robot_files import changed
+
+import parflex
+from parflex.errors import ActuationError, InputError, ParflexError, RobotFileError, SingularError, UnreachableError
+from parflex.models.configuration import configure
+
+HEXAPOD = "gough-stewart"
+
+
+@pytest.fixture
+def five_bar(tmp_path):
+    """The robot of the documentation, changed if asked, as a file."""
+
+    def write(old: str = "", new: str = "", more: str = ""):
+        file = tmp_path / f"five-bar-{len(list(tmp_path.iterdir()))}.toml"
+        file.write_text(changed(old, new) + more)
+        return file
+
+    return write
+
+
+def efforts(robot, at=None, **options) -> np.ndarray:
+    return np.array(list(parflex.inverse_dynamics(robot, at, **options).efforts.values()))
+
+
+# -- poses ---------------------------------------------------------------------------------------------------------
+
+
+def test_quaternion_and_rotation_vector_are_the_same_pose(capsys):
+    turn = np.array([0.1, -0.2, 0.3])
+    angle = np.linalg.norm(turn)
+    quaternion = [np.cos(angle / 2), *(np.sin(angle / 2) * turn / angle)]
+    words = ",".join(
+        f"{name}={value!r}" for name, value in zip(("qw", "qx", "qy", "qz"), map(float, quaternion), strict=True)
+    )
+    by_vector = answered(capsys, "pose", HEXAPOD, "--pose", "z=1.1,rx=0.1,ry=-0.2,rz=0.3")["q"]
+    by_quaternion = answered(capsys, "pose", HEXAPOD, "--pose", f"z=1.1,{words}")["q"]
+    assert list(by_vector.values()) == pytest.approx(list(by_quaternion.values()), abs=1e-12)
+
+
+def test_degrees_are_degrees(capsys):
+    pose = answered(capsys, "pose", "3rrr", "--pose", "x=0.02,theta_deg=12")["q"]
+    assert pose["platform.theta"] == pytest.approx(np.radians(12), rel=1e-15)
+    assert pose == answered(capsys, "pose", "3rrr", "--pose", "x=1/50,theta=12*deg")["q"]
+    joint = answered(capsys, "pose", "puma560", "--pose", "2_deg=30")["q"]
+    assert joint["2"] == pytest.approx(np.pi / 6, rel=1e-15)
+
+
+def test_a_joint_may_be_named_with_q_in_front(capsys):
+    assert answered(capsys, "pose", "puma560", "--pose", "q2=0.3") == answered(
+        capsys, "pose", "puma560", "--pose", "2=0.3"
+    )
+
+
+def test_what_a_pose_leaves_open_stays_as_it_is_at_home():
+    robot = parflex.load(HEXAPOD)
+    home = dict(zip(robot.tree.position_names, robot.home, strict=True))
+    moved = dict(zip(robot.tree.position_names, robot.assemble({"z": 1.2}), strict=True))
+    assert moved["platform.z"] == pytest.approx(1.2)
+    for name in ("platform.x", "platform.y", "platform.qw", "platform.qx"):
+        assert moved[name] == pytest.approx(home[name], abs=1e-12)
+
+
+def test_a_free_body_that_is_mounted_with_an_offset_goes_where_the_pose_says(tmp_path):
+    file = tmp_path / "body.toml"
+    body = (
+        'place = { position = [1, 0, 0], rotation = [0, 0, "pi/2"] }\ninertia = { mass = 1, about_centre = [1, 1, 1] }'
+    )
+    file.write_text(f'format = 1\nname = "body"\n[[frame]]\nname = "b"\njoint = "free"\n{body}\n')
+    robot = parflex.load(file)
+    for pose in ({"x": 2}, {"x": 2, "y": 3, "z": 4}, {"x": 2, "rz": 0.3}):
+        position, rotation = parflex.frames(robot, configure(robot, pose))["b"]
+        assert position == pytest.approx([2, pose.get("y", 0), pose.get("z", 0)], abs=1e-9)
+        assert np.arctan2(rotation[1, 0], rotation[0, 0]) == pytest.approx(pose.get("rz", np.pi / 2), abs=1e-9)
+
+
+def test_a_turn_of_the_platform_and_a_place_of_its_point_go_together():
+    robot = parflex.load(HEXAPOD)
+    configuration = configure(robot, {"rz": 0.1, "leg1.attachment.x": 0.1})
+    places = parflex.frames(robot, configuration)
+    assert places["leg1.attachment"][0][0] == pytest.approx(0.1, abs=1e-9)
+    assert places["platform"][1][1, 0] == pytest.approx(np.sin(0.1), abs=1e-9)
+
+
+def test_numbers_of_numpy_are_numbers():
+    robot = parflex.load("3rrr", settings={"constants.arm": np.float64(0.1732), "gravity": np.array([0, -9.81, 0])})
+    assert efforts(robot, {"x": np.float64(0.01), "y": np.int64(0)}) == pytest.approx(efforts(robot, {"x": 0.01}))
+    with pytest.raises(InputError, match="'x' needs a number"):
+        robot.assemble({"x": "0.1"})
+
+
+# -- settings, payload, wrench, terms --------------------------------------------------------------------------------
+
+
+def test_settings_change_the_file_at_every_level():
+    def loaded(key, value):
+        return parflex.load("3rrr", settings={key: value}).description
+
+    assert loaded("constants.arm", 0.2).point[1].position[0] == pytest.approx(-0.2 * np.cos(np.pi / 6))
+    assert loaded("platform.inertia.mass", "2*3").platform.inertia.mass == 6
+    assert loaded("legs.frame.2.inertia.mass", 7).frame[1].inertia.mass == 7
+    assert loaded("legs.base_x.1", 0.7).frame[2].place.position[0] == 0.7
+    assert loaded("gravity.1", -1).gravity == (0, -1, 0)
+    assert loaded("poses.other.x", 0.1).poses["other"] == {"x": 0.1}
+    assert loaded("legs.frame.1.damper", 3).frame[0].damper == 3
+    assert parflex.load(HEXAPOD, settings={"frame.b1.place.position": [1, 2, 3]}).description.frame[
+        0
+    ].place.position == (1, 2, 3)
+
+
+def test_settings_on_the_command_line_mean_the_same(capsys):
+    options = ["--set", "platform.inertia.mass=2", "--set", "constants.proximal=1/2", "--set", "gravity=[0, -5, 0]"]
+    settings = {"platform.inertia.mass": 2, "constants.proximal": 0.5, "gravity": [0, -5, 0]}
+    robot = parflex.load("3rrr", settings=settings)
+    assert list(answered(capsys, "inverse", "3rrr", *options)["efforts"].values()) == pytest.approx(efforts(robot))
+
+
+def test_a_setting_that_would_do_nothing_is_refused():
+    with pytest.raises(RobotFileError, match="did you mean 'arm'"):
+        parflex.load("3rrr", settings={"constants.amr": 0.2})
+
+
+def test_a_payload_is_a_point_mass_of_the_file(capsys):
+    state = {"velocity": {"x": 0.3, "rz": 0.5}, "acceleration": {"z": 2, "ry": 1}}
+    written = parflex.load(HEXAPOD, settings={"platform.point_masses": [{"mass": 20, "position": [0.1, 0.2, 0.3]}]})
+    carried = parflex.load(HEXAPOD, payload=[20, 0.1, 0.2, 0.3])
+    pose = {"z": 1.1, "rx": 0.1}
+    assert efforts(carried, pose, **state) == pytest.approx(efforts(written, pose, **state), rel=1e-12)
+    assert np.abs(efforts(carried, pose, **state) - efforts(parflex.load(HEXAPOD), pose, **state)).max() > 1
+    shown = answered(capsys, "inverse", HEXAPOD, "--payload", "20,0.1,0.2,0.3")["efforts"]
+    assert list(shown.values()) == pytest.approx(efforts(carried))
+
+
+def test_a_force_that_carries_the_platform_takes_load_off_the_motors():
+    robot = parflex.load("delta")
+    configuration = configure(robot, {"z": -0.42})
+    still = efforts(robot, configuration)
+    lifted = efforts(robot, configuration, wrenches={"platform": [0, 0, 3]})
+    assert np.all(np.abs(lifted) < np.abs(still))
+    # virtual power: tau = tau_0 - J^T f, with the Jacobian of the platform by the motors
+    force = np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])
+    jacobian = configuration.frame_rows("platform") @ configuration.J @ np.linalg.inv(configuration.J_a)
+    loaded = efforts(robot, configuration, wrenches={"platform": force})
+    assert loaded == pytest.approx(still - jacobian.T @ force, rel=1e-10, abs=1e-10)
+
+
+def test_a_wrench_on_the_command_line_has_the_same_sign(capsys):
+    still = answered(capsys, "inverse", "c5")["efforts"]
+    lifted = answered(capsys, "inverse", "c5", "--wrench", "platform=0,0,20,3,-3,0")["efforts"]
+    assert lifted["leg5.rod"] + lifted["leg6.rod"] == pytest.approx(still["leg5.rod"] + still["leg6.rod"] - 20)
+
+
+def test_left_out_terms_do_not_act(capsys):
+    motion = ["--velocity", "x=0.5", "--acceleration", "z=1"]
+    whole = answered(capsys, "inverse", "delta", *motion)["efforts"]
+    bare = answered(capsys, "inverse", "delta", *motion, "--without", "friction,motor-inertia,gravity")["efforts"]
+    assert all(abs(whole[name] - bare[name]) > 0.1 for name in whole)
+    without = {"gravity": [0, 0, 0], "legs.frame.arm.friction": {}, "legs.frame.arm.motor_inertia": 0}
+    robot = parflex.load("delta", settings=without)
+    state = {"velocity": {"x": 0.5}, "acceleration": {"z": 1}}
+    assert list(bare.values()) == pytest.approx(efforts(robot, **state), rel=1e-10)
+
+
+def test_limits_warn_and_never_clip(capsys, five_bar):
+    file = five_bar("actuated = true", 'actuated = true\nlimits = ["pi/2", 3]')
+    pose = answered(capsys, "pose", file, "--pose", "x=0.2,y=0.4")
+    assert pose["frames"]["tip"]["position"][:2] == pytest.approx([0.2, 0.4], abs=1e-9)
+    outside = [name for name in ("left.shoulder", "right.shoulder") if not np.pi / 2 <= pose["q"][name] <= 3]
+    assert len(pose["warnings"]) == len(outside) > 0
+    for name, warning in zip(outside, pose["warnings"], strict=True):
+        assert warning == f"joint '{name}' is at {pose['q'][name]:.4g}, outside its limits [1.571, 3]"
+    free = five_bar()
+    shown = [answered(capsys, "inverse", robot, "--pose", "x=0.2,y=0.4") for robot in (file, free)]
+    assert shown[0]["efforts"] == shown[1]["efforts"]
+    assert shown[0]["warnings"] == pose["warnings"]
+    assert shown[1]["warnings"] == []
+
+
+# -- poses and models that cannot be -----------------------------------------------------------------------------------
+
+
+def test_an_unreachable_pose_names_the_leg_and_the_distance(capsys, five_bar):
+    error = refused(capsys, "pose", five_bar(), "--pose", "x=0,y=0.9")
+    assert error["kind"] == "unreachable"
+    missing = np.hypot(0.1, 0.9) - 0.66
+    assert f"left misses it by {missing:.4g} m" in error["message"]
+    with pytest.raises(UnreachableError, match=r"leg1 misses it by 4\.\d+ m"):
+        configure(parflex.load("3rrr"), {"x": 5})
+
+
+def test_a_singular_pose_of_the_platform_says_what_can_still_move(capsys):
+    error = refused(capsys, "inverse", HEXAPOD, "--pose", "z=0")
+    assert error["kind"] == "singular"
+    assert "platform.w" in error["message"]
+    assert "motors locked" in error["message"]
+
+
+def test_a_singular_leg_is_named(capsys, five_bar):
+    outstretched = repr(float(np.sqrt(0.66**2 - 0.1**2)))
+    error = refused(capsys, "inverse", five_bar(), "--pose", f"x=0,y={outstretched}")
+    assert error["kind"] == "singular"
+    assert "'left' is at a singularity of the leg" in error["message"]
+
+
+def test_an_actuation_that_leaves_a_motion_free_names_it(capsys, five_bar):
+    file = five_bar(more='\n[actuation.one]\nactuated = ["left.shoulder"]\n')
+    error = refused(capsys, "inverse", file, "--actuation", "one")
+    assert error["kind"] == "actuation"
+    assert "1 motors for 2 freedoms" in error["message"]
+    assert any(f"'{name}'" in error["message"] for name in ("right.shoulder", "left.elbow", "right.elbow"))
+    assert error["value"] == "one"
+    for verb in ("info", "pose", "direct"):
+        answered(capsys, verb, file, "--actuation", "one")
+
+
+def test_errors_of_python_are_those_of_the_command_line(capsys):
+    calls = {
+        RobotFileError: (lambda: parflex.load("3rr"), ["info", "3rr"]),
+        InputError: (lambda: configure(parflex.load("3rrr"), {"z": 1}), ["pose", "3rrr", "--pose", "z=1"]),
+        SingularError: (
+            lambda: parflex.inverse_dynamics(parflex.load(HEXAPOD), {"z": 0}),
+            ["inverse", HEXAPOD, "--pose", "z=0"],
+        ),
+        ActuationError: (
+            lambda: parflex.inverse_dynamics(parflex.load("5r", settings={"legs.frame.0.actuated": False})),
+            ["inverse", "5r", "--set", "legs.frame.0.actuated=false"],
+        ),
+    }
+    for kind, (call, arguments) in calls.items():
+        with pytest.raises(ParflexError) as refusal:
+            call()
+        assert type(refusal.value) is kind
+        assert refused(capsys, *arguments) == refusal.value.as_dict()

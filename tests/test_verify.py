@@ -1,0 +1,47 @@
+"""The list of mutations stays true to the source, and the report tells what happened."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+from verify import SOURCE, TESTS, Mutation, Outcome, quick_choice, read_mutations, report
+
+MUTATIONS, PHYSICS = read_mutations()
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what)
+def test_a_mutation_stands_once_in_the_source_and_names_a_test(mutation, tmp_path):
+    package = shutil.copytree(SOURCE / "parflex", tmp_path / "parflex")
+    before = (package / mutation.file).read_text(encoding="utf-8")
+    mutation.apply(package)
+    after = (package / mutation.file).read_text(encoding="utf-8")
+    assert after != before
+    compile(after, mutation.file, "exec")
+    name = re.fullmatch(r"test_\w+\.py(::(test_\w+)(\[.*\])?)?", mutation.test)
+    assert name
+    text = (TESTS / mutation.test_file).read_text(encoding="utf-8")
+    assert f"def {name[2]}(" in text
+
+
+def test_every_file_of_physics_has_a_mutation():
+    assert {mutation.test_file for mutation in MUTATIONS} >= set(PHYSICS)
+    assert {mutation.test_file for mutation in quick_choice(MUTATIONS)} == {
+        mutation.test_file for mutation in MUTATIONS
+    }
+
+
+def test_a_mutation_that_survives_or_was_not_tried_is_not_ok():
+    one, other = MUTATIONS[:2]
+    fine = Outcome(suite="passed", mutations={one: "noticed", other: "noticed"})
+    assert fine.ok
+    assert "# Verification: ok" in report(fine, [one, other], [])
+    for verdict in ("survived", "not tried: pytest ended with 4"):
+        outcome = Outcome(suite="passed", mutations={one: "noticed", other: verdict})
+        assert not outcome.ok
+        assert verdict in report(outcome, [one, other], [])
+    assert "NOT OK" in report(fine, [one, other], ["test_laws.py"])
+    assert "not run" in report(Outcome(interrupted=True), [one], [])
+    with pytest.raises(ValueError, match="0 times"):
+        Mutation("", "errors.py", "no such text", "", "").apply(SOURCE / "parflex")
