@@ -51,7 +51,10 @@ def compare(path, oracle_type, count, seed, wrench=True):
 def test_efforts_equal_those_of_pinocchio(name, figure):
     worst, draws, fastest = compare(CATALOGUE / f"{name}.toml", PinocchioTree, 50, 1)
     figure(f"{name}: inverse model against Pinocchio, largest relative error", worst, TOLERANCE)
-    figure(f"{name}: rejected near singularities (share), out of reach (draws)", f"{draws.rejected_share:.1%}, {draws.unreachable}")
+    figure(
+        f"{name}: rejected near singularities (share), out of reach (draws)",
+        f"{draws.rejected_share:.1%}, {draws.unreachable}",
+    )
     assert worst < TOLERANCE
     assert fastest > 5  # the states are not all slow
 
@@ -60,7 +63,10 @@ def test_efforts_equal_those_of_pinocchio(name, figure):
 def test_efforts_equal_those_of_lagrange(name, figure):
     worst, draws, _ = compare(CATALOGUE / f"{name}.toml", EnergyModel, 50, 2)
     figure(f"{name}: inverse model against Lagrange, largest relative error", worst, TOLERANCE)
-    figure(f"{name}: rejected near singularities (share), out of reach (draws)", f"{draws.rejected_share:.1%}, {draws.unreachable}")
+    figure(
+        f"{name}: rejected near singularities (share), out of reach (draws)",
+        f"{draws.rejected_share:.1%}, {draws.unreachable}",
+    )
     assert worst < TOLERANCE
 
 

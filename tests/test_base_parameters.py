@@ -9,6 +9,7 @@ import pinocchio as pin
 import pytest
 from comparison import largest
 from conftest import CATALOGUE
+from mechanisms import invented
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
 from states import Draws, random_states
@@ -40,9 +41,9 @@ def rank(matrix):
     return count
 
 
-def pinocchio_regressor(name, samples=40):
+def pinocchio_regressor(path, samples=40):
     """Torques per unit of each inertial parameter at random motions, and the accelerations of the joints."""
-    tree = PinocchioTree(read_robot(CATALOGUE / f"{name}.toml"))
+    tree = PinocchioTree(read_robot(path))
     pin.seed(1)
     rng, data, rows, accelerations = np.random.default_rng(1), tree.model.createData(), [], []
     for _ in range(samples):
@@ -56,7 +57,7 @@ def pinocchio_regressor(name, samples=40):
 @pytest.mark.parametrize("name", SERIAL)
 def test_a_six_axis_arm_has_36_base_parameters(name, figure):
     _, base = based(name)
-    matrix, rotors = pinocchio_regressor(name)
+    matrix, rotors = pinocchio_regressor(CATALOGUE / f"{name}.toml")
     figure(
         f"{name}: base parameters of the bodies, rank of Pinocchio's regressor", f"{len(base.names)}, {rank(matrix)}"
     )
@@ -69,7 +70,7 @@ def test_a_six_axis_arm_has_36_base_parameters(name, figure):
 @pytest.mark.parametrize("name", parflex.catalogue_names())
 def test_base_parameters_are_as_many_as_the_regressor_has_rank(name):
     _, base = based(name)
-    assert rank(pinocchio_regressor(name)[0]) == len(base.names)
+    assert rank(pinocchio_regressor(CATALOGUE / f"{name}.toml")[0]) == len(base.names)
     assert len(base.names) <= base.after_rules
 
 
@@ -99,3 +100,18 @@ def test_the_regressor_times_the_parameters_is_the_force():
     assert largest(regressor(robot.tree, configuration.q, qd, qdd) @ values - force) < 1e-12 * largest(
         force
     )  # same sums
+
+
+def test_what_the_rules_leave_is_grouped_by_rank():
+    robot = parflex.load(invented("scara"))
+    base, rng = parflex.base_parameters(robot), np.random.default_rng(4)
+    assert len(base.names) == rank(pinocchio_regressor(invented("scara"))[0]) < base.after_rules
+    assert set(base.grouped) == {"MX[quill]", "MY[forearm]"}
+    for _ in range(5):
+        q, motors = rng.uniform(-2, 2, 3), robot.actuated_names
+        velocity, acceleration = (dict(zip(motors, rng.uniform(-3, 3, 3), strict=True)) for _ in range(2))
+        one, other = (
+            np.array(list(parflex.inverse_dynamics(r, Configuration(r, q), velocity, acceleration).efforts.values()))
+            for r in (robot, base.robot)
+        )
+        assert largest(one - other) < 1e-11 * largest(one)  # as for the catalogue

@@ -15,7 +15,7 @@ from conftest import CATALOGUE
 
 from parflex.cli.main import cli, main
 
-VERBS = ["list", "info", "check", "draw", "new", "schema", "pose", "inverse", "direct"]
+VERBS = sorted(cli.commands)
 ERROR_KEYS = {"kind", "message", "file", "key", "value", "hint"}
 COUNTS = ["bodies", "joints", "active", "passive", "elastic", "total_coordinates", "closure_rows"]
 COUNTS += ["redundant_closures", "independent_coordinates", "degrees_of_freedom"]
@@ -160,10 +160,6 @@ def test_help_of_each_verb_explains_itself(capsys, verb):
     assert answer.code == 0
     assert "Usage: parflex " + verb in answer.out
     assert cli.commands[verb].help.split(".")[0] in " ".join(answer.out.split())
-
-
-def test_no_verb_is_without_a_test_of_its_help():
-    assert sorted(cli.commands) == sorted(VERBS)
 
 
 def test_without_a_verb_the_help_is_shown(capsys):

@@ -1,8 +1,8 @@
 """parflex: dynamic models of parallel robots from one robot file.
 
-    robot = parflex.load("gough-stewart")
-    result = parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0})
-    result.efforts
+robot = parflex.load("gough-stewart")
+result = parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0})
+result.efforts
 """
 
 from __future__ import annotations

@@ -25,14 +25,10 @@ def assemble(
     def slope(position: Mapping[str, float]) -> np.ndarray:
         h, count = 1e-6, len(model.coordinates)
         steps = h * np.eye(count)
-        ahead, behind = (
-            [gaps(chart.retract(model.data, position, s * sign)) for s in steps] for sign in (1, -1)
-        )
+        ahead, behind = ([gaps(chart.retract(model.data, position, s * sign)) for s in steps] for sign in (1, -1))
         return (np.array(ahead) - np.array(behind)).T / (2 * h)
 
-    found = least_squares(
-        lambda step: gaps(chart.retract(model.data, q, step)), np.zeros(len(model.coordinates))
-    )
+    found = least_squares(lambda step: gaps(chart.retract(model.data, q, step)), np.zeros(len(model.coordinates)))
     q = chart.retract(model.data, q, found.x)
     for _ in range(5):
         q = chart.retract(model.data, q, -np.linalg.lstsq(slope(q), gaps(q), rcond=1e-6)[0])
@@ -45,9 +41,7 @@ def _pose_gaps(model: EnergyModel, q: Mapping[str, float], pose: Mapping[str, fl
     """Differences from the wanted joint values and frame coordinates."""
     rows: list[float] = []
     turns: dict[str, dict[str, float]] = {}
-    joints = {
-        name for frame in model.data.frames if frame.kind not in chart.POSED for name in frame.coordinates
-    }
+    joints = {name for frame in model.data.frames if frame.kind not in chart.POSED for name in frame.coordinates}
     for key, value in pose.items():
         if key in joints:
             rows.append(q[key] - value)

@@ -20,11 +20,7 @@ POSED = ("spherical", "free", "planar")
 
 def start(data: RobotData) -> dict[str, float]:
     """Start values of all position coordinates."""
-    return {
-        name: value
-        for frame in data.frames
-        for name, value in zip(frame.coordinates, frame.start, strict=True)
-    }
+    return {name: value for frame in data.frames for name, value in zip(frame.coordinates, frame.start, strict=True)}
 
 
 def pose(frame: Frame, q: Mapping[str, float]) -> tuple[np.ndarray, np.ndarray]:
@@ -56,9 +52,7 @@ def retract(data: RobotData, q: Mapping[str, float], step: np.ndarray) -> dict[s
             values = [x, y, q[frame.coordinates[2]] + d[2]]
         else:
             turn = Rotation.from_matrix(rotation) * Rotation.from_rotvec(d[-3:])
-            values = [*(position + rotation @ d[:3]), *turn.as_quat(scalar_first=True)][
-                -len(frame.coordinates) :
-            ]
+            values = [*(position + rotation @ d[:3]), *turn.as_quat(scalar_first=True)][-len(frame.coordinates) :]
         moved |= dict(zip(frame.coordinates, values, strict=True))
     return moved
 

@@ -8,9 +8,7 @@ RANK = 1e-10
 TOLERANCE = 1e-8
 
 
-def determine(
-    jacobian: np.ndarray, right: np.ndarray, names: Sequence[str], given: Mapping[str, float]
-) -> np.ndarray:
+def determine(jacobian: np.ndarray, right: np.ndarray, names: Sequence[str], given: Mapping[str, float]) -> np.ndarray:
     """The vector x with jacobian x = right that has the given entries; fails if there is none or several."""
     unit = np.eye(len(names))[[names.index(name) for name in given]].reshape(-1, len(names))
     matrix = np.vstack([jacobian, unit])
@@ -22,9 +20,7 @@ def determine(
     return solution
 
 
-def efforts(
-    jacobian: np.ndarray, force: np.ndarray, names: Sequence[str], actuated: Sequence[str]
-) -> dict[str, float]:
+def efforts(jacobian: np.ndarray, force: np.ndarray, names: Sequence[str], actuated: Sequence[str]) -> dict[str, float]:
     """The unique efforts with force = jacobian^T reactions + efforts; reactions of least norm."""
     chosen = [names.index(name) for name in actuated]
     matrix = np.hstack([jacobian.T, np.eye(len(names))[:, chosen]])

@@ -27,9 +27,7 @@ class EnergyModel:
         x, xd = ca.SX.sym("x", count), ca.SX.sym("xd", count)
         posed = [frame for frame in data.frames if frame.kind in chart.POSED]
         parameters = ca.SX.sym("pose", 12 * len(posed))
-        poses = {
-            frame.name: ca.reshape(parameters[12 * k : 12 * k + 12], 3, 4) for k, frame in enumerate(posed)
-        }
+        poses = {frame.name: ca.reshape(parameters[12 * k : 12 * k + 12], 3, 4) for k, frame in enumerate(posed)}
         self._inputs = [x, xd, parameters]
         self._transforms = _transforms(data, x, poses)
         self._jacobians: dict[str, ca.Function] = {}
@@ -37,17 +35,13 @@ class EnergyModel:
         momentum = ca.gradient(kinetic, xd)
         bias = ca.jtimes(momentum, x, xd) - ca.gradient(kinetic, x) + ca.gradient(potential, x)
         mass = ca.jacobian(momentum, xd)
-        residual = ca.vertcat(
-            *(_closure(c, self._transforms, data.planar) for c in data.closures), ca.SX(0, 1)
-        )
+        residual = ca.vertcat(*(_closure(c, self._transforms, data.planar) for c in data.closures), ca.SX(0, 1))
         rate = ca.jtimes(residual, x, xd)
         self.closure_rows: int = residual.numel()
         self._dynamics = ca.Function("dynamics", self._inputs, [mass, bias])
         self._energy = ca.Function("energy", self._inputs, [kinetic, potential])
         self._residual = ca.Function("residual", self._inputs, [residual])
-        self._closing = ca.Function(
-            "closing", self._inputs, [ca.jacobian(residual, x), ca.jtimes(rate, x, xd)]
-        )
+        self._closing = ca.Function("closing", self._inputs, [ca.jacobian(residual, x), ca.jtimes(rate, x, xd)])
 
     def closure_residual(self, q: Numbers) -> np.ndarray:
         """Gaps of all closures, in metres and radians (small angles)."""

@@ -48,9 +48,7 @@ class PinocchioTree:
         assert self.model.nv == len(self.coordinates)
         self._parameters = np.concatenate([_parameters(moment) for moment in moments[1:]])
         self._work = self.model.createData()
-        self.closure_rows = sum(
-            len(_directions(closure, data.planar, np.eye(3))) for closure in data.closures
-        )
+        self.closure_rows = sum(len(_directions(closure, data.planar, np.eye(3))) for closure in data.closures)
 
     def motion(self, q: Numbers, rates: Numbers, accelerations: Numbers) -> tuple[np.ndarray, np.ndarray]:
         """Rates and accelerations of all coordinates from some; fails if these do not fit or suffice."""
@@ -117,9 +115,7 @@ class PinocchioTree:
             else:
                 other = pose_2.rotation @ m
                 m_jacobian, m_rate, m_bias = _direction(other, jacobian_2[3:], omega_2, bias_2[3:])
-            rows.append(
-                (other @ n_jacobian + n @ m_jacobian, other @ n_bias + 2 * n_rate @ m_rate + n @ m_bias)
-            )
+            rows.append((other @ n_jacobian + n @ m_jacobian, other @ n_bias + 2 * n_rate @ m_rate + n @ m_bias))
         return rows
 
     def _frame(self, name: str, qd: np.ndarray) -> tuple[pin.SE3, np.ndarray, np.ndarray]:
@@ -164,9 +160,7 @@ def _parameters(moments: np.ndarray) -> np.ndarray:
     """Mass, first moments and Ixx Ixy Iyy Ixz Iyz Izz about the origin, the order of Pinocchio."""
     second = moments[:3, :3]
     inertia = np.trace(second) * np.eye(3) - second
-    return np.array(
-        [moments[3, 3], *moments[:3, 3], *(inertia[i, j] for j in range(3) for i in range(j + 1))]
-    )
+    return np.array([moments[3, 3], *moments[:3, 3], *(inertia[i, j] for j in range(3) for i in range(j + 1))])
 
 
 def _direction(
@@ -177,9 +171,7 @@ def _direction(
     return -pin.skew(n) @ turning, rate, np.cross(alpha, n) + np.cross(omega, rate)
 
 
-def _directions(
-    closure: Closure, planar: bool, rotation: np.ndarray
-) -> list[tuple[np.ndarray, np.ndarray | None]]:
+def _directions(closure: Closure, planar: bool, rotation: np.ndarray) -> list[tuple[np.ndarray, np.ndarray | None]]:
     """Pairs: a direction on the first frame in world axes, one on the second in its own (none: the gap)."""
     axis = rotation @ closure.axis
     across = [rotation @ normal for normal in chart.normals(closure.axis)]

@@ -106,9 +106,7 @@ def read_robot(path: str | Path) -> RobotData:
     end_effector = own_name if end_effector == "platform" else end_effector
     known = {coordinate for frame in frames for coordinate in frame.coordinates}
     poses = {
-        name: dict(
-            _pose_item(key, number(value, constants), end_effector, known) for key, value in pose.items()
-        )
+        name: dict(_pose_item(key, number(value, constants), end_effector, known) for key, value in pose.items())
         for name, pose in table.get("poses", {}).items()
     }
     gravity = np.array(numbers(table.get("gravity", [0, 0, -9.81]), constants))
@@ -184,9 +182,7 @@ def _frames(entry: Table, names: Mapping[str, float], planar: bool) -> list[Fram
     if joint == "spherical":
         turn = quaternion(start or [0.0] * 3)
         coordinates, rates = _names(name, QUATERNION), _names(name, ("wx", "wy", "wz"))
-        return [
-            replace(placed, kind="spherical", coordinates=coordinates, rates=rates, start=turn, **inertial)
-        ]
+        return [replace(placed, kind="spherical", coordinates=coordinates, rates=rates, start=turn, **inertial)]
     if joint == "free":
         if planar:
             kind, values = "planar", tuple(start or [0.0] * 3)

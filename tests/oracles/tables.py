@@ -21,8 +21,7 @@ def placement(entry: Table, names: Mapping[str, float]) -> tuple[np.ndarray, np.
     row = {key: number(value, names) for key, value in entry["mdh"].items()}
     gamma, b, alpha, d, theta, r = (row.get(key, 0.0) for key in ("gamma", "b", "alpha", "d", "theta", "r"))
     about_z, about_x, about_own_z = (
-        Rotation.from_euler(axis, angle).as_matrix()
-        for axis, angle in (("z", gamma), ("x", alpha), ("z", theta))
+        Rotation.from_euler(axis, angle).as_matrix() for axis, angle in (("z", gamma), ("x", alpha), ("z", theta))
     )
     position = about_z @ (np.array([0, 0, b]) + about_x @ np.array([d, 0, r]))
     return position, about_z @ about_x @ about_own_z
@@ -63,9 +62,7 @@ def joint_terms(entry: Table, names: Mapping[str, float], axis: int) -> dict[str
         "rest": spring.get("rest", 0),
         "damper": entry.get("damper", 0),
     }
-    return {
-        key: number(value[axis] if isinstance(value, list) else value, names) for key, value in given.items()
-    }
+    return {key: number(value[axis] if isinstance(value, list) else value, names) for key, value in given.items()}
 
 
 def quaternion(values: list[float]) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class RigidBody:
-    """Mass `m`, first moments `S` = int r and second moments `Sigma` = int r r^T over mass, in the axes of the frame."""
+    """Mass `m`, first moments `S` = int r and second moments `Sigma` = int r r^T over mass, in axes of the frame."""
 
     m: Any = 0.0
     S: Array = field(default_factory=lambda: np.zeros(3))
@@ -52,7 +52,7 @@ class RigidBody:
         return RigidBody(self.m + other.m, self.S + other.S, self.Sigma + other.Sigma)
 
     def __sub__(self, other: RigidBody) -> RigidBody:
-        """This body without the other."""
+        """The body without the other."""
         return RigidBody(self.m - other.m, self.S - other.S, self.Sigma - other.Sigma)
 
     def in_parent(self, rotation: Array, position: Array) -> RigidBody:
@@ -65,8 +65,8 @@ class RigidBody:
     def wrench(self, U: Array, a: Array) -> tuple[Array, Array]:
         """Force and moment that move the body so, at its origin; `a` is the acceleration less gravity.
 
-        [Khalil2007, eq. (12)] in the axes of the body, written with U = hat(al) + hat(w) hat(w), which the motion of the
-        links needs anyway: int r x (U r) dm is the axial part of U Sigma.
+        [Khalil2007, eq. (12)] in the axes of the body, written with U = hat(al) + hat(w) hat(w), which the motion of
+        the links needs anyway: int r x (U r) dm is the axial part of U Sigma.
         """
         turned = U @ self.Sigma
         axial = np.array([turned[2, 1] - turned[1, 2], turned[0, 2] - turned[2, 0], turned[1, 0] - turned[0, 1]])
@@ -83,7 +83,7 @@ class RigidBody:
 
     def impossible(self, normal: Array | None = None) -> str | None:
         """Why no real body has this inertia, or None. In the plane only what turns about its `normal` is judged."""
-        m, S, I = float(self.m), np.asarray(self.S, float), np.asarray(self.I, float)  # noqa: E741
+        m, S, I = float(self.m), np.asarray(self.S, float), np.asarray(self.I, float)
         scale = max(np.abs(I).max(), np.abs(S).max(), m, 1e-300)
         if m <= 1e-12 * scale:
             moved = S if normal is None else cross(normal, S)

@@ -274,8 +274,14 @@ def direct(
 
 def _model_options(command: Any) -> Any:
     for option in (
-        click.option("--parameters", metavar="base|numbers|NAMES", help="Inertial parameters kept as symbols; default: see below."),
-        click.option("--with", "included", metavar="LIST", default="", help="Joint terms: friction, motor-inertia, springs."),
+        click.option(
+            "--parameters",
+            metavar="base|numbers|NAMES",
+            help="Inertial parameters kept as symbols; default: see below.",
+        ),
+        click.option(
+            "--with", "included", metavar="LIST", default="", help="Joint terms: friction, motor-inertia, springs."
+        ),
         click.option("--operator-limit", type=int, default=200_000, show_default=True, help="Refuse longer programs."),
         click.argument("model", metavar="MODEL"),
     ):
@@ -293,18 +299,28 @@ def _make_model(loaded: Any, name: str, parameters: str | None, included: str, l
     return make(loaded, name, parameters=chosen, include=terms, limit=limit)
 
 
-@cli.command(epilog="\b\nExample:\n  parflex count rx90 inverse\n\nOpen robots are counted with base parameters as symbols, closed ones with numbers.")
+@cli.command(
+    epilog="\b\nExample:\n  parflex count rx90 inverse\n\n"
+    "Open robots are counted with base parameters as symbols, closed ones with numbers."
+)
 @robot_options
 @_model_options
-def count(robot: str, model: str, as_json: bool, parameters: str | None, included: str, operator_limit: int, **choice: Any) -> None:
+def count(
+    robot: str, model: str, as_json: bool, parameters: str | None, included: str, operator_limit: int, **choice: Any
+) -> None:
     """Operators of a model: inverse direct mass-matrix kinematics jacobian-of-inverse geometry geometry-direct step."""
     loaded = open_robot(robot, **choice)
     default = "numbers" if loaded.closures.loops else "base"
     made = _make_model(loaded, model, parameters, included, operator_limit, default)
-    output.show({**made.counts, "warnings": []}, as_json, (f"{loaded.name} {model}", ["", "operators"], made.counts.items()))
+    output.show(
+        {**made.counts, "warnings": []}, as_json, (f"{loaded.name} {model}", ["", "operators"], made.counts.items())
+    )
 
 
-@cli.command(epilog="\b\nExample:\n  parflex codegen gough-stewart inverse --target c -o generated\n\nParameters are numbers unless --parameters says otherwise.")
+@cli.command(
+    epilog="\b\nExample:\n  parflex codegen gough-stewart inverse --target c -o generated\n\n"
+    "Parameters are numbers unless --parameters says otherwise."
+)
 @robot_options
 @_model_options
 @click.option("--target", required=True, metavar="c|llvm|numpy|jax|casadi|sympy", help="Language of the files.")
@@ -330,7 +346,12 @@ def codegen(
     written = write_files(folder, made.files(target, float32))
     answer = {"files": [str(path) for path in written], "counts": made.counts, "inputs": list(made.program.inputs)}
     answer["outputs"] = [label for label, _ in made.program.outputs]
-    output.show(answer, as_json, ("", ["written"], [(str(path),) for path in written]), ("", ["", "operators"], made.counts.items()))
+    output.show(
+        answer,
+        as_json,
+        ("", ["written"], [(str(path),) for path in written]),
+        ("", ["", "operators"], made.counts.items()),
+    )
 
 
 def _accelerations(result: Any) -> dict[str, Any]:

@@ -27,12 +27,26 @@ class Rows(Protocol):
     """A loop or a frame target."""
 
     @property
-    def size(self) -> int: ...
+    def size(self) -> int:
+        """Number of rows."""
+        ...
+
     @property
-    def name(self) -> str: ...
-    def links(self, tree: Tree) -> list[int]: ...
-    def residual(self, at: Pose, length: float) -> Array: ...
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array: ...
+    def name(self) -> str:
+        """For messages."""
+        ...
+
+    def links(self, tree: Tree) -> list[int]:
+        """Links whose joints change the rows."""
+        ...
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """How far the rows are from zero, in metres."""
+        ...
+
+    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+        """Rows per unit of all rates."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -52,6 +66,7 @@ class Assembler:
         self.closures = closures
         self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
         self.kinds = {link.q.start: link.joint.kind for link in tree.links}
+        self._sides: dict[tuple[bytes, bytes], tuple[Array, int]] = {}
 
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
@@ -73,9 +88,7 @@ class Assembler:
         tree = self.tree
         held = target.fixed | locked
         rows: list[Rows] = [*self.closures.loops, *target.frames]
-        sets = []
-        for row in rows:
-            sets.append({k for j in row.links(tree) for k in self._rates(j)} - held)
+        sets = [{k for j in row.links(tree) for k in self._rates(j)} - held for row in rows]
         groups: list[tuple[list[int], set[int]]] = []
         for index, columns in enumerate(sets):
             touching = [group for group in groups if group[1] & columns]
@@ -184,8 +197,8 @@ class Assembler:
             return all(self._sign(q, index) == self.signs[index] for index in asked)
         if reference is None:
             return True
-        here, there = self._side(q, part, reference), self._side(reference, part, reference)
-        return here == 0 or there == 0 or here == there
+        rows, side = self._reference_side(part, reference)
+        return side == 0 or side * np.linalg.det(self.block(q, part)[rows]) >= 0
 
     def _sign(self, q: Array, index: int) -> str:
         value = np.sin(q[index]) if self.kinds[index] == "revolute" else q[index]
@@ -195,23 +208,32 @@ class Assembler:
         links = [self.tree.links[j] for j in sorted({self.tree.link_of_rate[k] for k in part.columns})]
         return [index for link in links for index in range(link.q.start, link.q.stop)]
 
-    def _side(self, q: Array, part: Part, reference: Array) -> int:
-        """Sign of the determinant of the part's own block, on the rows that are best at the reference."""
-        J = self.block(q, part)
-        if J.shape[1] > J.shape[0] or not J.size:
-            return 0
-        best = self.block(reference, part)
-        _, R, order = scipy.linalg.qr(best.T, mode="economic", pivoting=True)
-        if abs(R[-1, -1] if R.shape[0] == R.shape[1] else R[J.shape[1] - 1, J.shape[1] - 1]) < 1e-6 * abs(R[0, 0]):
-            return 0
-        return int(np.sign(np.linalg.det(J[np.sort(order[: J.shape[1]])])))
+    def _reference_side(self, part: Part, reference: Array) -> tuple[Array, int]:
+        """Rows that make the best square block of the part at the reference, and the sign of its determinant there.
+
+        The sign is 0 where there is no such block: more joints than rows, or a singular reference.
+        """
+        key = (part.columns.tobytes(), reference.tobytes())
+        if key not in self._sides:
+            J = self.block(reference, part)
+            count = J.shape[1]
+            rows, side = np.zeros(0, dtype=int), 0
+            if 0 < count <= J.shape[0]:
+                _, R, order = scipy.linalg.qr(J.T, mode="economic", pivoting=True)
+                if abs(R[count - 1, count - 1]) > 1e-6 * abs(R[0, 0]):
+                    rows = np.sort(order[:count])
+                    side = int(np.sign(np.linalg.det(J[rows])))
+            self._sides[key] = (rows, side)
+        return self._sides[key]
 
     def block(self, q: Array, part: Part) -> Array:
         """Rows of the part, without units, for its own rates."""
         at = pose(self.tree, q)
         links = jacobians(self.tree, at)
         units = self.tree.rate_units[part.columns] / self.tree.length
-        blocks = [row.jacobian(self.tree, at, links)[:, part.columns] * self._row_scale(row)[:, None] for row in part.rows]
+        blocks = [
+            row.jacobian(self.tree, at, links)[:, part.columns] * self._row_scale(row)[:, None] for row in part.rows
+        ]
         return np.concatenate(blocks) * units
 
     # -- many starts -----------------------------------------------------------------------------------
@@ -231,6 +253,7 @@ class Assembler:
         joints = [tree.links[j] for j in sorted({tree.link_of_rate[k] for k in part.columns})]
         single = [link for link in joints if link.joint.kind in ("revolute", "prismatic")]
         turning = [link for link in single if link.joint.kind == "revolute"]
+        sliding = [link for link in single if link.joint.kind == "prismatic"]
         count = 4 if len(turning) <= 3 else 2
         rng = np.random.default_rng(0)  # the same starts every time
         yield q
@@ -239,6 +262,11 @@ class Assembler:
             for link, turn in zip(turning, turns, strict=True):
                 start[link.q] += turn * 2 * np.pi / count + rng.uniform(-0.3, 0.3)
             yield start
+            if sliding:
+                mirrored = start.copy()
+                for link in sliding:
+                    mirrored[link.q] *= -1
+                yield mirrored
 
     def _distance(self, q: Array, other: Array, indices: Sequence[int]) -> float:
         difference = np.array([q[i] - other[i] for i in indices])

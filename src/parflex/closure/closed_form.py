@@ -1,7 +1,8 @@
 """Legs whose joints follow from their end point in closed form, over any scalar and without trigonometry.
 
-A leg is recognised by its axes, never by its name: two crossed revolute joints and a slide through their crossing (U-P), or two
-parallel revolute joints (R-R). The values are given as cosines and sines, so that a program needs two square roots a leg.
+A leg is recognised by its axes, never by its name: two crossed revolute joints and a slide through their crossing
+(U-P), or two parallel revolute joints (R-R). The values are given as cosines and sines, so that a program needs two
+square roots a leg.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ def _crossed_slide(tree: Tree, links: list[int], end: Place, q: Array) -> Crosse
     toward = np.array([radial[0], radial[1], 0.0])
     # height and radius of the end for a unit stroke are linear in cos q2 and sin q2
     turned = {angle: second.rotation @ _turn(angle) @ slide for angle in (0.0, np.pi / 2)}
-    lift = np.array([[turned[0.0][2], turned[np.pi / 2][2]], [toward @ turned[0.0], toward @ turned[np.pi / 2]]]).round(15)
+    lift = np.array([[turned[0.0][2], turned[np.pi / 2][2]], [toward @ turned[0.0], toward @ turned[np.pi / 2]]]).round(
+        15
+    )
     value = q[third.q.start] + offset
     radius = float(lift[1] @ [np.cos(q[second.q.start]), np.sin(q[second.q.start])]) * value
     return CrossedSlide(first.rotation, first.position, radial, lift, _side(radius), _side(value), offset)

@@ -7,6 +7,7 @@ All vectors are in the axes of the first place. A translation row holds `n . rho
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -165,9 +166,7 @@ def build_loop(closure: schema.Closure, tree: Tree) -> Loop:
     return Loop(name, closure.joint, first, second, translations, rotations, turning, u1, u2)
 
 
-def _planar_rows(
-    closure: schema.Closure, tree: Tree, first: Place, u1: Array, name: str
-) -> tuple[Array, Array, str]:
+def _planar_rows(closure: schema.Closure, tree: Tree, first: Place, u1: Array, name: str) -> tuple[Array, Array, str]:
     """Rows of a closure in the plane: two directions in it and its normal, as the first place sees them."""
     at = neutral_rotation(tree, first)
     normal = at.T @ E3[2]
@@ -218,7 +217,7 @@ class Closures:
     def slices(self) -> list[slice]:
         """The rows of each loop."""
         ends = np.cumsum([0, *(loop.size for loop in self.loops)])
-        return [slice(int(a), int(b)) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def residual(self, at: Pose) -> Array:
         """How far the loops are from closed, in metres."""
@@ -237,7 +236,10 @@ class Closures:
 
     def row_units(self) -> Array:
         """1 for a translation row, the typical length for a rotation row: rows times it are in metres."""
-        units = [np.r_[np.ones(len(loop.translations)), np.full(loop.size - len(loop.translations), self.tree.length)] for loop in self.loops]
+        units = [
+            np.r_[np.ones(len(loop.translations)), np.full(loop.size - len(loop.translations), self.tree.length)]
+            for loop in self.loops
+        ]
         return np.concatenate(units) if units else np.zeros(0)
 
     def bias(self, at: Pose, moving: Motion) -> Array:

@@ -55,7 +55,7 @@ def redundant_rows(J: Array, generic_rank: int) -> list[int]:
             for direction in kept:
                 rest = rest - direction * (direction @ rest)
         size = np.linalg.norm(rest)
-        if len(kept) < generic_rank and size > RANK_TOLERANCE * max(np.linalg.norm(row), 1e-300):
+        if len(kept) < generic_rank and size > RANK_TOLERANCE * max(float(np.linalg.norm(row)), 1e-300):
             kept.append(rest / size)
         else:
             redundant.append(index)
@@ -74,51 +74,23 @@ class Partition:
 def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array) -> Partition:
     """Rows and columns of a well-conditioned square block of the scaled `J`.
 
-    Rows first, then columns, both by pivoting; `weights` says which columns had better depend on others, so that the choice is
-    the natural one (joints of the legs before the platform) unless that is ten times worse.
+    Rows first, then columns, both by pivoting; `weights` says which columns had better depend on others, so that the
+    choice is the natural one (joints of the legs before the platform) unless that is ten times worse.
     """
     if generic_rank == 0:
         return Partition(np.zeros(0, int), np.zeros(0, int), free)
     block = J[:, free]
     _, _, row_order = scipy.linalg.qr(block.T, mode="economic", pivoting=True)
     rows = np.sort(row_order[:generic_rank])
-    _, R, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)
+    _, _, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)
     dependent = np.sort(free[column_order[:generic_rank]])
     worst = condition(block[rows], generic_rank)
     if worst > SINGULAR:
         raise SingularError(
-            f"the closures are singular at this pose (condition number {worst:.1e}): the mechanism can change its kind of motion here",
+            f"the closures are singular at this pose (condition number {worst:.1e}): "
+            "the mechanism can change its kind of motion here",
             key="pose",
             hint="move away from this pose",
         )
     independent = np.array([k for k in free if k not in set(dependent)], dtype=int)
     return Partition(rows, dependent, independent)
-
-
-@dataclass(frozen=True)
-class Reduction:
-    """qd_tot = J qd and qdd_tot = J qdd + b for a pose: dependent rates follow from the independent ones."""
-
-    J: Array
-    partition: Partition
-    closure_jacobian: Array
-
-    def bias(self, b_star: Array) -> Array:
-        """b: accelerations of all coordinates when the independent ones have none."""
-        part = self.partition
-        b = np.zeros(self.J.shape[0])
-        if len(part.dependent):
-            block = self.closure_jacobian[np.ix_(part.rows, part.dependent)]
-            b[part.dependent] = -np.linalg.solve(block, b_star[part.rows])
-        return b
-
-
-def reduce(closures: Closures, J_tot: Array, partition: Partition) -> Reduction:
-    """Solve the closure rows for the dependent rates."""
-    part = partition
-    J = np.zeros((closures.tree.n, len(part.independent)))
-    J[part.independent, np.arange(len(part.independent))] = 1.0
-    if len(part.dependent):
-        block = J_tot[np.ix_(part.rows, part.dependent)]
-        J[part.dependent] = -np.linalg.solve(block, J_tot[np.ix_(part.rows, part.independent)])
-    return Reduction(J, part, J_tot)

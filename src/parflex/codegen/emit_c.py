@@ -53,7 +53,8 @@ def _header(program: Program, name: str, float32: bool) -> str:
     ]
     if program.parameters:
         lines += [
-            f"/* run once, and again when a parameter changes: {upper}_PARAMETERS numbers p in, {upper}_SETUP constants s out */",
+            f"/* run once, and again when a parameter changes: {upper}_PARAMETERS numbers p in, "
+            f"{upper}_SETUP constants s out */",
             f"void {name}_setup(const {real} *p, {real} *s);",
             "",
             f"void {name}(const {real} *x, const {real} *s, {real} *y);",
@@ -154,14 +155,16 @@ def _unused(program: Program) -> list[str]:
     lines = [] if any(k < first for k in used) else ["  (void)x;"]
     if program.parameters and not any(first <= k < len(program.inputs) for k in used):
         lines.append("  (void)s;")
-    return lines + ([] if program.outputs else ["  (void)y;"])
+    return lines if program.outputs else [*lines, "  (void)y;"]
 
 
 def _crossing(program: Program, base: int) -> dict[int, int]:
     """Values that are used in another piece than their own, and their place in the workspace."""
     handed: dict[int, int] = {}
     last = (len(program.instructions) - 1) // CHUNK
-    users = [(index // CHUNK, arguments) for index, (op, *arguments) in enumerate(program.instructions) if op != "const"]
+    users = [
+        (index // CHUNK, arguments) for index, (op, *arguments) in enumerate(program.instructions) if op != "const"
+    ]
     for chunk, arguments in [*users, (last, [k for _, k in program.outputs])]:
         for k in arguments:
             if k >= base and program.instructions[k - base][0] != "const" and (k - base) // CHUNK != chunk:
@@ -186,7 +189,20 @@ def _chunked(program: Program, writer: _Writer, name: str, real: str, extra: str
             body += [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
         silence = ["  (void)x;", *(["  (void)s;"] if extra else []), "  (void)w;"]
         output = f", {real} *y" if last else ""
-        lines += [f"static void {name}_{number}(const {real} *x{extra}, {real} *w{output}) {{", *silence, *body, "}", ""]
+        lines += [
+            f"static void {name}_{number}(const {real} *x{extra}, {real} *w{output}) {{",
+            *silence,
+            *body,
+            "}",
+            "",
+        ]
         calls.append(f"  {name}_{number}(x{', s' if extra else ''}, w{', y' if last else ''});")
     size = max(len(handed), 1)
-    return lines + [f"void {name}(const {real} *x{extra}, {real} *y) {{", *unused, f"  {real} w[{size}];", *calls, "}", ""]
+    return lines + [
+        f"void {name}(const {real} *x{extra}, {real} *y) {{",
+        *unused,
+        f"  {real} w[{size}];",
+        *calls,
+        "}",
+        "",
+    ]

@@ -27,7 +27,7 @@ def emit_c_example(program: Program, x: Sequence[float], p: Sequence[float], flo
     else:
         lines.append(f"  {name}(x, y);")
     lines += [
-        f"  for (int k = 0; k < {upper}_OUTPUTS; ++k) printf(\"%.17g\\n\", (double)y[k]);",
+        f'  for (int k = 0; k < {upper}_OUTPUTS; ++k) printf("%.17g\\n", (double)y[k]);',
         "  return 0;",
         "}",
         "",

@@ -1,7 +1,7 @@
 """LLVM IR straight from the program: a kernel for one input and one that takes several at once in SIMD lanes.
 
-Sine and cosine are written out in the kernel (Cody-Waite reduction by three parts of pi/2 with fused multiply-add, then the
-polynomials of the interval), so that lanes need no library call; good to 2 ulp for angles up to 1e5 rad.
+Sine and cosine are written out in the kernel (Cody-Waite reduction by three parts of pi/2 with fused multiply-add,
+then the polynomials of the interval), so that lanes need no library call; good to 2 ulp for angles up to 1e5 rad.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ def _crossing(program: Program) -> dict[int, int]:
     base = len(program.inputs)
     handed: dict[int, int] = {}
     last = max(len(program.instructions) - 1, 0) // CHUNK
-    users = [(index // CHUNK, arguments) for index, (op, *arguments) in enumerate(program.instructions) if op != "const"]
+    users = [
+        (index // CHUNK, arguments) for index, (op, *arguments) in enumerate(program.instructions) if op != "const"
+    ]
     users.append((last, [k for _, k in program.outputs]))
     for chunk, arguments in users:
         for k in arguments:
@@ -124,7 +126,7 @@ def _crossing(program: Program) -> dict[int, int]:
 
 
 def build_module(program: Program, lanes: int) -> ir.Module:
-    """A module with `one(x, y)` and `many(x, y, count, stride)`; x and y hold one value after another, each `stride` long."""
+    """A module with `one(x, y, 1)` and `many(x, y, count)`; in x and y the values of one input lie `count` apart."""
     module = ir.Module(name="parflex")
     _build_kernel(module, program, 1, "one")
     _build_kernel(module, program, lanes, "lanes")

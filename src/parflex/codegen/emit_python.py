@@ -10,10 +10,54 @@ from parflex.codegen.program import Program
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "greater": ">"}
 DIALECTS = {
-    "numpy": ("import numpy as np", {"sqrt": "np.sqrt", "sin": "np.sin", "cos": "np.cos", "abs": "np.abs", "sign": "np.sign", "select": "np.where", "atan2": "np.arctan2"}),
-    "jax": ("import jax.numpy as jnp", {"sqrt": "jnp.sqrt", "sin": "jnp.sin", "cos": "jnp.cos", "abs": "jnp.abs", "sign": "jnp.sign", "select": "jnp.where", "atan2": "jnp.arctan2"}),
-    "casadi": ("import casadi as ca", {"sqrt": "ca.sqrt", "sin": "ca.sin", "cos": "ca.cos", "abs": "ca.fabs", "sign": "ca.sign", "select": "ca.if_else", "atan2": "ca.atan2"}),
-    "sympy": ("import sympy as sp", {"sqrt": "sp.sqrt", "sin": "sp.sin", "cos": "sp.cos", "abs": "sp.Abs", "sign": "sp.sign", "select": "_select", "atan2": "sp.atan2"}),
+    "numpy": (
+        "import numpy as np",
+        {
+            "sqrt": "np.sqrt",
+            "sin": "np.sin",
+            "cos": "np.cos",
+            "abs": "np.abs",
+            "sign": "np.sign",
+            "select": "np.where",
+            "atan2": "np.arctan2",
+        },
+    ),
+    "jax": (
+        "import jax.numpy as jnp",
+        {
+            "sqrt": "jnp.sqrt",
+            "sin": "jnp.sin",
+            "cos": "jnp.cos",
+            "abs": "jnp.abs",
+            "sign": "jnp.sign",
+            "select": "jnp.where",
+            "atan2": "jnp.arctan2",
+        },
+    ),
+    "casadi": (
+        "import casadi as ca",
+        {
+            "sqrt": "ca.sqrt",
+            "sin": "ca.sin",
+            "cos": "ca.cos",
+            "abs": "ca.fabs",
+            "sign": "ca.sign",
+            "select": "ca.if_else",
+            "atan2": "ca.atan2",
+        },
+    ),
+    "sympy": (
+        "import sympy as sp",
+        {
+            "sqrt": "sp.sqrt",
+            "sin": "sp.sin",
+            "cos": "sp.cos",
+            "abs": "sp.Abs",
+            "sign": "sp.sign",
+            "select": "_select",
+            "atan2": "sp.atan2",
+        },
+    ),
 }
 
 
@@ -53,7 +97,14 @@ def functions_of(target: str) -> dict[str, Any]:
     if target == "jax":
         import jax.numpy as jnp
 
-        names = {"sqrt": jnp.sqrt, "sin": jnp.sin, "cos": jnp.cos, "abs": jnp.abs, "sign": jnp.sign, "select": jnp.where}
+        names = {
+            "sqrt": jnp.sqrt,
+            "sin": jnp.sin,
+            "cos": jnp.cos,
+            "abs": jnp.abs,
+            "sign": jnp.sign,
+            "select": jnp.where,
+        }
         return names | {"atan2": jnp.arctan2}
     if target == "casadi":
         import casadi as ca
@@ -65,7 +116,15 @@ def functions_of(target: str) -> dict[str, Any]:
     def select(condition: Any, a: Any, b: Any) -> Any:
         return sp.Piecewise((a, condition), (b, True))
 
-    return {"sqrt": sp.sqrt, "sin": sp.sin, "cos": sp.cos, "abs": sp.Abs, "sign": sp.sign, "select": select, "atan2": sp.atan2}
+    return {
+        "sqrt": sp.sqrt,
+        "sin": sp.sin,
+        "cos": sp.cos,
+        "abs": sp.Abs,
+        "sign": sp.sign,
+        "select": select,
+        "atan2": sp.atan2,
+    }
 
 
 def emit_python(program: Program, target: str) -> dict[str, str]:

@@ -13,7 +13,7 @@ FUNCTIONS = {SQRT: "sqrt", SIN: "sin", COS: "cos", SIGN: "sign", ATAN2: "atan2"}
 
 
 class _Lowering:
-    """Emits instructions; a value is a signed number, so that negation is free until an output or a function needs it."""
+    """Emits instructions; values carry a sign, so that negation is free until an output or a function needs it."""
 
     def __init__(self, program: Nary, inputs: Sequence[str]) -> None:
         self.program = program
@@ -72,7 +72,11 @@ class _Lowering:
         return self.uses[node] == 1 and node not in {root for root, _ in self.program.outputs}
 
     def _product(self, node: int) -> Signed:
-        below = [f for f in self.program.content[node] if self.program.content[f] == RECIPROCAL and self._is_divided_by(f) and self.program.kind[f] == "function"]
+        below = [
+            f
+            for f in self.program.content[node]
+            if self.program.content[f] == RECIPROCAL and self._is_divided_by(f) and self.program.kind[f] == "function"
+        ]
         above = [f for f in self.program.content[node] if f not in below]
         sign = 1
         factors = []
@@ -162,7 +166,9 @@ class _Lowering:
         self.picks[node] = [(rows[i][n + c], 1) for i in range(n) for c in range(columns)]
 
 
-def lower(program: Nary, name: str, variables: Sequence[str], parameters: Sequence[str], outputs: Iterable[str]) -> Program:
+def lower(
+    program: Nary, name: str, variables: Sequence[str], parameters: Sequence[str], outputs: Iterable[str]
+) -> Program:
     """The program of sums and products as instructions, with arithmetic on parameters alone in front."""
     inputs = (*variables, *parameters)
     lowering = _Lowering(program, inputs)
@@ -193,6 +199,10 @@ def _hoisted(
     moved = []
     for k in order:
         operation, *arguments = instructions[k]
-        moved.append((operation, *arguments) if operation == "const" else (operation, *(renumber[a] for a in arguments)))
+        moved.append(
+            (operation, *arguments) if operation == "const" else (operation, *(renumber[a] for a in arguments))
+        )
     setup = sum(early[base + k] for k in live)
-    return Program(name, variables, parameters, tuple(moved), setup, tuple((label, renumber[k]) for label, k in outputs))
+    return Program(
+        name, variables, parameters, tuple(moved), setup, tuple((label, renumber[k]) for label, k in outputs)
+    )

@@ -57,12 +57,15 @@ class Model:
         for name in values:
             if name not in self.parameters:
                 raise InputError(
-                    f"the model has no parameter '{name}'", key="parameters", value=name, hint=did_you_mean(name, self.parameters)
+                    f"the model has no parameter '{name}'",
+                    key="parameters",
+                    value=name,
+                    hint=did_you_mean(name, self.parameters),
                 )
         return replace(self, parameters={**self.parameters, **{name: float(value) for name, value in values.items()}})
 
     def __call__(self, **arrays: Any) -> dict[str, Array]:
-        """Outputs by name for inputs by name, compiled by LLVM; arrays may all have one more axis in front, the batch."""
+        """Outputs by name for inputs by name, compiled by LLVM; arrays may have one more axis in front, the batch."""
         kernel, constants = self._compiled
         flat, batch = self._flat(arrays)
         if batch is None:
@@ -111,7 +114,9 @@ class Model:
             try:
                 value = np.asarray(arrays[name], dtype=float)
             except (TypeError, ValueError):
-                raise InputError(f"the input '{name}' is not an array of numbers", key=name, hint=f"shape {shape}") from None
+                raise InputError(
+                    f"the input '{name}' is not an array of numbers", key=name, hint=f"shape {shape}"
+                ) from None
             single = value.shape == shape
             size = None if single else value.shape[0] if value.ndim else -1
             if not single and value.shape[1:] != shape:
@@ -123,7 +128,9 @@ class Model:
                 )
             if position and size != batch:
                 raise InputError(
-                    f"the input '{name}' has another batch than the inputs before it", key=name, hint="give all inputs alike"
+                    f"the input '{name}' has another batch than the inputs before it",
+                    key=name,
+                    hint="give all inputs alike",
                 )
             batch = size
             parts.append(value.reshape(1 if single else value.shape[0], -1))
@@ -141,7 +148,9 @@ class Model:
     def files(self, target: str, float32: bool = False) -> dict[str, str]:
         """File name -> text for a target."""
         if target not in TARGETS:
-            raise InputError(f"there is no target '{target}'", key="target", value=target, hint=did_you_mean(target, TARGETS))
+            raise InputError(
+                f"there is no target '{target}'", key="target", value=target, hint=did_you_mean(target, TARGETS)
+            )
         if target == "c":
             flat, _ = self._flat(self.sample)
             parameters = [self.parameters[name] for name in self.program.parameters]
@@ -177,16 +186,14 @@ def model(
 ) -> Model:
     """The model of a robot with the fewest operators that the known ways of writing it give.
 
-    `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `include`: joint terms that act,
-    of "motor-inertia", "friction", "springs".
+    `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `include`: joint terms
+    that act, of "motor-inertia", "friction", "springs".
     """
     options = Options(parameters=parameters, include=tuple(include))
     best: Model | None = None
     for choice in variants(robot, options):
         traced = trace(robot, name, choice)
-        program = make_program(
-            traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit
-        )
+        program = make_program(traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit)
         found = Model(
             program.name,
             program,

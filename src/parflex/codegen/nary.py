@@ -1,8 +1,8 @@
 """Sums and products of many terms: the form in which operators are saved.
 
 Nodes are leaves (inputs, constants, results of functions), products (sorted factors) and sums (children with whole
-coefficients). Equal nodes are one node, and a sum and its negative are one node with a sign. Passes rewrite sums and products;
-`lower` brings the result back to binary operations.
+coefficients). Equal nodes are one node, and a sum and its negative are one node with a sign. Passes rewrite sums and
+products; `lower` brings the result back to binary operations.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ class Nary:
     def __init__(self, graph: Graph, outputs: Iterable[int]) -> None:
         self.source = graph
         self.kind: list[str] = []  # leaf | function | sum | product
-        self.content: list = []  # leaf, function: node of the graph; sum: dict child -> coefficient; product: tuple of factors
+        # of a leaf or function: node of the graph; of a sum: child -> coefficient; of a product: factors
+        self.content: list = []
         self.arguments: dict[int, list[Signed]] = {}  # of functions
         self._sums: dict[tuple, int] = {}
         self._products: dict[tuple[int, ...], int] = {}
@@ -104,7 +105,8 @@ class Nary:
     def product(self, factors: Iterable[int]) -> int:
         """The product of the factors; constants in it are one, a factor and its reciprocal cancel."""
         flat = sorted(factors)
-        value, rest = 1.0, []
+        value = 1.0
+        rest: list[int] = []
         for factor in flat:
             number = self.value(factor)
             if number is not None:
@@ -131,7 +133,9 @@ class Nary:
             return self.constant(0.0), 1
         if len(terms) == 1:
             ((child, count),) = terms.items()
-            return (child if abs(count) == 1 else self.product([child, self.constant(float(abs(count)))])), (1 if count > 0 else -1)
+            return (child if abs(count) == 1 else self.product([child, self.constant(float(abs(count)))])), (
+                1 if count > 0 else -1
+            )
         sign = 1 if terms[min(terms)] > 0 else -1
         if sign < 0:
             terms = {child: -count for child, count in terms.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,9 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
     known = [f"{parameter}[{link.name}]" for link in source.links for parameter in PARAMETERS]
     for name in names:
         if name not in known:
-            raise InputError(f"there is no parameter '{name}'", key="parameters", value=name, hint=did_you_mean(name, known))
+            raise InputError(
+                f"there is no parameter '{name}'", key="parameters", value=name, hint=did_you_mean(name, known)
+            )
     values = np.concatenate([body_parameters(link.body) for link in source.links])
     chosen = [known.index(name) for name in names]
     rest = values.copy()
@@ -56,7 +59,9 @@ def _entry(graph: Graph, number: float, weights: list[float], names: Sequence[st
     used = [(weight, name) for weight, name in zip(weights, names, strict=True) if abs(weight) > 1e-12]
     if not used:
         return float(number) if abs(number) > 1e-15 else 0.0
-    value = sum((weight * graph.symbol(name) for weight, name in used), start=float(number) if abs(number) > 1e-15 else 0.0)
+    value: Any = float(number) if abs(number) > 1e-15 else 0.0
+    for weight, name in used:
+        value = value + weight * graph.symbol(name)
     plain = len(used) == 1 and abs(abs(used[0][0]) - 1) < 1e-12 and abs(number) <= 1e-15
     return value if plain else value.hold()
 
@@ -66,7 +71,9 @@ def _entries(tree: Tree) -> Array:
 
 
 def _tree_with(tree: Tree, values: Array) -> Tree:
-    links = [replace(link, body=body_from_parameters(values[10 * j : 10 * j + 10])) for j, link in enumerate(tree.links)]
+    links = [
+        replace(link, body=body_from_parameters(values[10 * j : 10 * j + 10])) for j, link in enumerate(tree.links)
+    ]
     return replace(tree, links=tuple(links))
 
 

@@ -36,7 +36,7 @@ def flatten(program: Nary) -> None:
             factors: list[int] = []
             for child in program.content[node]:
                 if program.kind[child] == "product" and uses[child] == 1:
-                    factors += content.get(child, program.content[child])  # type: ignore[operator, arg-type]
+                    factors += content.get(child, program.content[child])  # type: ignore[arg-type]
                 else:
                     factors.append(child)
             content[node] = tuple(factors)
@@ -156,7 +156,11 @@ def share(program: Nary) -> None:
 
 def _share_pairs(program: Nary, kind: str) -> None:
     order = program.order()
-    members = {node: dict(program.content[node]) if kind == "sum" else Counter(program.content[node]) for node in order if program.kind[node] == kind}
+    members = {
+        node: dict(program.content[node]) if kind == "sum" else Counter(program.content[node])
+        for node in order
+        if program.kind[node] == kind
+    }
     places: dict[tuple, set[int]] = defaultdict(set)
 
     def pairs(node: int) -> set[tuple]:
@@ -210,14 +214,10 @@ def _share_pairs(program: Nary, kind: str) -> None:
         if kind == "sum" and content != program.content[node]:
             change[node] = program.sum(dict(content))
         elif kind == "product" and Counter(program.content[node]) != content:
-            change[node] = _raw_product(program, content), 1
+            change[node] = program.product(list(Counter(content).elements())), 1
     change = {node: new for node, new in change.items() if new[0] != node}
     if change:
         program.rebuild(change)
-
-
-def _raw_product(program: Nary, content: Counter) -> int:
-    return program.product(list(content.elements()))
 
 
 def _replace_pair(content: dict[int, int], x: int, y: int, new: int, sign: int, kind: str) -> None:

@@ -10,7 +10,17 @@ from dataclasses import dataclass
 # arguments are numbers of values, but that of "const", which is the constant itself.
 Instruction = tuple
 ARITHMETIC = {"add": "add", "sub": "add", "mul": "mul", "div": "div"}
-APART = {"sqrt": "sqrt", "sin": "trig", "cos": "trig", "atan2": "trig", "neg": "neg", "abs": "compare", "greater": "compare", "select": "compare", "sign": "compare"}
+APART = {
+    "sqrt": "sqrt",
+    "sin": "trig",
+    "cos": "trig",
+    "atan2": "trig",
+    "neg": "neg",
+    "abs": "compare",
+    "greater": "compare",
+    "select": "compare",
+    "sign": "compare",
+}
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
 
 
@@ -51,7 +61,7 @@ class Program:
         return dict(counts)
 
     def split(self) -> tuple[Program, Program]:
-        """The setup, from parameters to what the main part uses of them, and the main part, which has that as parameters."""
+        """The setup, from parameters to what the main part uses of them, and the main part with that as parameters."""
         first, base = len(self.variables), len(self.inputs)
         early = set(range(first, base)) | {base + k for k in range(self.setup) if self.instructions[k][0] != "const"}
         used = {k for op, *arguments in self.instructions[self.setup :] if op != "const" for k in arguments}
@@ -90,7 +100,9 @@ class Program:
         """Run it in Python, value by value."""
         numbers = [float(values[name]) for name in self.inputs]
         for operation, *arguments in self.instructions:
-            numbers.append(float(OPERATIONS[operation](*(arguments if operation == "const" else (numbers[k] for k in arguments)))))
+            numbers.append(
+                float(OPERATIONS[operation](*(arguments if operation == "const" else (numbers[k] for k in arguments))))
+            )
         return {name: numbers[k] for name, k in self.outputs}
 
 

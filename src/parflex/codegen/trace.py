@@ -80,7 +80,9 @@ def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
         raise InputError(f"there is no model '{model}'", key="MODEL", value=model, hint=did_you_mean(model, MODELS))
     for term in options.include:
         if term not in JOINT_TERMS:
-            raise InputError(f"'{term}' cannot be included", key="with", value=term, hint=did_you_mean(term, JOINT_TERMS))
+            raise InputError(
+                f"'{term}' cannot be included", key="with", value=term, hint=did_you_mean(term, JOINT_TERMS)
+            )
     tracer = _Tracer()
     grouped, values = grouped_robot(robot, tracer.graph, options.parameters)
     outputs, labels = MODELS[model](tracer, robot, grouped, options)
@@ -107,7 +109,11 @@ def _platform_symbols(tracer: _Tracer, form: leg_form.LegForm, accelerating: boo
         v = np.array([*tracer.group("velocity", 2), 0.0], dtype=object)
         w = np.array([0.0, 0.0, *tracer.group("angular_velocity", 1)], dtype=object)
         a = np.array([*tracer.group("acceleration", 2), 0.0], dtype=object) if accelerating else np.zeros(3)
-        al = np.array([0.0, 0.0, *tracer.group("angular_acceleration", 1)], dtype=object) if accelerating else np.zeros(3)
+        al = (
+            np.array([0.0, 0.0, *tracer.group("angular_acceleration", 1)], dtype=object)
+            if accelerating
+            else np.zeros(3)
+        )
     else:
         v, w = tracer.group("velocity", 3), tracer.group("angular_velocity", 3)
         a = tracer.group("acceleration", 3) if accelerating else np.zeros(3)
@@ -146,9 +152,11 @@ def _inverse(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) ->
 def _general(robot: Robot, grouped: Robot) -> general_form.GeneralForm:
     if len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
         raise InputError(
-            "a program for more motors than freedoms is not made", key="actuation", hint="choose an --actuation without spare motors"
+            "a program for more motors than freedoms is not made",
+            key="actuation",
+            hint="choose an --actuation without spare motors",
         )
-    return general_form.GeneralForm(grouped, general_form.general_form(robot).partition)
+    return general_form.GeneralForm(grouped, Configuration(robot, robot.home).reduction.partition)
 
 
 def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
@@ -159,7 +167,9 @@ def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> 
         A, h, B = leg_form.equations(form, _values(form, platform), platform, options.without)
         freedom = solve_positive(A, B @ tracer.group("effort", motors) - h)
         split = 2 if form.planar else 3
-        return {"acceleration": freedom[:split], "angular_acceleration": freedom[split:]}, {"effort": robot.actuated_names}
+        return {"acceleration": freedom[:split], "angular_acceleration": freedom[split:]}, {
+            "effort": robot.actuated_names
+        }
     general = _general(robot, grouped)
     n = len(general.partition.independent)
     q, qd, tau = tracer.group("q", robot.tree.nq), tracer.group("qd", n), tracer.group("effort", motors)
@@ -212,11 +222,19 @@ def _geometry(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -
     """From the pose of the platform to the joints: closed form where all legs have one, else Newton from a guess."""
     if not robot.closures.loops:
         raise InputError(
-            "an open robot has no closures to solve", key="MODEL", value="geometry", hint="'kinematics' gives the pose from the joints"
+            "an open robot has no closures to solve",
+            key="MODEL",
+            value="geometry",
+            hint="'kinematics' gives the pose from the joints",
         )
     form = _form(grouped, options)
     if form is None:
-        bodies = [k for link in robot.tree.links if link.joint.kind in ("free", "planar") for k in range(link.v.start, link.v.stop)]
+        bodies = [
+            k
+            for link in robot.tree.links
+            if link.joint.kind in ("free", "planar")
+            for k in range(link.v.start, link.v.stop)
+        ]
         return _newton(tracer, robot, bodies or list(robot.actuated))
     p, R = _pose_symbols(tracer, form.planar)
     names, values = [], []
@@ -261,25 +279,27 @@ def _geometry_direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Opt
 
 
 def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
-    """What a controller calls: positions and rates of the motors as sensed, wanted accelerations, last positions; efforts out."""
+    """What a controller calls: sensed positions and rates, wanted accelerations, last pose in; efforts out."""
     general = _general(robot, grouped)
     tree, motors = robot.tree, list(robot.actuated)
     sensed, rates = tracer.group("motor_position", len(motors)), tracer.group("motor_rate", len(motors))
     wanted = tracer.group("motor_acceleration", len(motors))
-    labels = {name: robot.actuated_names for name in ("motor_position", "motor_rate", "motor_acceleration", "effort")}
+    labels = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), robot.actuated_names)
     if not robot.closures.loops:
         order = np.argsort(motors)
-        return {"effort": general_form.inverse(general, sensed[order], rates[order], wanted[order], options.without)}, labels
+        return {
+            "effort": general_form.inverse(general, sensed[order], rates[order], wanted[order], options.without)
+        }, labels
     last = tracer.group("last", tree.nq)
     q = last.copy()
     for symbol, k in zip(sensed, motors, strict=True):
         q[tree.links[tree.link_of_rate[k]].q.start] = symbol
     q = newton_steps(robot, q, motors)
-    state = general_form.general_state(general, q, np.zeros(len(general.partition.independent)))
-    J_a = general_form.all_rates(state)[motors]
+    still = np.zeros(len(general.partition.independent))
+    J_a = general_form.general_state(general, q, still).reduction.matrix()[motors]
     qd = solve(J_a, rates)
     moving = general_form.general_state(general, q, qd)
-    drift = general_form.all_accelerations(moving, np.zeros(len(qd)))[motors]
+    drift = moving.reduction.accelerations(still, moving.b_star)[motors]
     effort = general_form.inverse(general, q, qd, solve(J_a, wanted - drift), options.without)
     labels |= {"last": list(tree.position_names), "q": list(tree.position_names)}
     return {"effort": effort, "q": q}, labels

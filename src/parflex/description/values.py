@@ -44,7 +44,7 @@ def shown(value: Any) -> str:
 
 def as_value(value: Any) -> str | float | bool:
     """What an error carries as its value: plain, short."""
-    if isinstance(value, float | bool) or (isinstance(value, int) and abs(value) <= LARGEST):
+    if isinstance(value, bool) or (isinstance(value, int | float) and abs(value) <= LARGEST):
         return value
     return value if isinstance(value, str) and len(value) <= MAX_SHOWN else shown(value)
 

@@ -1,8 +1,9 @@
 """Signed hash-consed scalars.
 
-A node is an operation on earlier nodes; an edge is a node with a sign, so negation costs nothing and `a - b` and `b - a` are one
-node. Edges are integers: twice the number of the node, plus one if negative. Constants are plain floats until they meet a symbol,
-so constant arithmetic folds by itself. Every rule applied here is exact; nothing is expanded.
+A node is an operation on earlier nodes; an edge is a node with a sign, so negation costs nothing and `a - b` and `b -
+a` are one node. Edges are integers: twice the number of the node, plus one if negative. Constants are plain floats
+until they meet a symbol, so constant arithmetic folds by itself. Every rule applied here is exact; nothing is
+expanded.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ class Graph:
         self.b: list[int] = []
         self.constants: list[float] = []
         self.names: list[str] = []
-        self.systems: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []  # size, edges of matrix and right sides, by rows
+        self.systems: list[
+            tuple[int, tuple[int, ...], tuple[int, ...]]
+        ] = []  # size, edges of matrix and right sides, by rows
         self.unit_pairs: dict[int, int] = {}  # square of a cosine -> square of its sine, and back
         self._table: dict[tuple[int, int, int], int] = {}
         self._inputs: dict[str, int] = {}
@@ -96,7 +99,7 @@ class Graph:
         return self.node(ADD, x ^ sign, y ^ sign) << 1 | sign
 
     def _merge(self, x: int, y: int) -> int | None:
-        """c x + d x = (c + d) x for constants, and cos^2 + sin^2 = 1."""
+        """C x + d x = (c + d) x for constants, and cos^2 + sin^2 = 1."""
         op, a, b = self.op, self.a, self.b
         m, n = x >> 1, y >> 1
         if op[m] == MUL and op[n] == MUL:
@@ -149,7 +152,7 @@ class Graph:
         return self.node(DIV, m << 1, n << 1) << 1 | sign
 
     def solve(self, size: int, matrix: list[int], right: list[int]) -> list[int]:
-        """Edges of the solutions of a square system with one or more right sides (by rows), by the pivoted primitive."""
+        """Edges of the solutions of a square system with one or more right sides (by rows), by pivoted elimination."""
         self.systems.append((size, tuple(matrix), tuple(right)))
         system = self._new(SOLVE, len(self.systems) - 1, 0)
         return [self.node(PICK, system << 1, k) << 1 for k in range(len(right))]

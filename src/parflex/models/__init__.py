@@ -1,0 +1,1 @@
+"""Models of a robot: named inputs in, named outputs out."""

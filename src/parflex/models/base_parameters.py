@@ -1,8 +1,8 @@
 """Base inertial parameters: the combinations that the forces along the joints can tell apart.
 
-Rules first [Khalil2007, section 2.2]: what is symmetric about the axis of a revolute joint (YY, MZ, M), and the inertia of a link
-on a prismatic joint, moves in the same way on the link before, so it is handed down. Then rank: columns of the regressor that still depend on
-others are grouped with them, columns that are zero are dropped.
+Rules first, those of Khalil and Kleinfinger: what is symmetric about the axis of a revolute joint (YY, MZ, M), and
+the inertia of a link on a prismatic joint, moves in the same way on the link before, so it is handed down. Then rank:
+columns of the regressor that still depend on others are grouped with them, columns that are zero are dropped.
 """
 
 from __future__ import annotations
@@ -80,11 +80,13 @@ def hand_down(tree: Tree, empty: Literal["inertia", "second moment"] = "inertia"
 
 
 def _symmetric_part(body: RigidBody, axis: int, empty: str) -> RigidBody:
-    """The part of a body that a turn about the axis does not change: its kinetic energy is the same before and after."""
+    """The part of a body that a turn about the axis does not change: it has the same energy before and after."""
     after = (axis + 2) % 3
     along = np.outer(np.eye(3)[axis], np.eye(3)[axis])
     return RigidBody(
-        body.m, np.eye(3)[axis] * body.S[axis], along * (body.I[after, after] if empty == "inertia" else body.Sigma[axis, axis])
+        body.m,
+        np.eye(3)[axis] * body.S[axis],
+        along * (body.I[after, after] if empty == "inertia" else body.Sigma[axis, axis]),
     )
 
 
@@ -111,8 +113,12 @@ def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:
         grouped[labels[k]] = " ".join(f"{weight:+.6g} {labels[target]}" for weight, target in terms)
     used = np.zeros_like(values)
     used[kept] = values[kept]
-    links = tuple(replace(link, body=body_from_parameters(used[10 * j : 10 * j + 10])) for j, link in enumerate(tree.links))
-    lean = replace(robot, tree=replace(tree, links=links), closures=replace(robot.closures, tree=replace(tree, links=links)))
+    links = tuple(
+        replace(link, body=body_from_parameters(used[10 * j : 10 * j + 10])) for j, link in enumerate(tree.links)
+    )
+    lean = replace(
+        robot, tree=replace(tree, links=links), closures=replace(robot.closures, tree=replace(tree, links=links))
+    )
     return BaseParameters([labels[k] for k in kept], values[kept], grouped, len(candidates), lean)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from parflex.closure import mobility
-from parflex.closure.mobility import Reduction
+from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
 from parflex.models.pose_input import read_motion
@@ -90,12 +90,12 @@ class Configuration:
         partition = mobility.choose_partition(
             self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference
         )
-        return mobility.reduce(robot.closures, self.closure_jacobian, partition)
+        return reduction(self.closure_jacobian, partition)
 
-    @property
+    @cached_property
     def J(self) -> Array:
         """All rates per independent rate."""
-        return self.reduction.J
+        return self.reduction.matrix()
 
     @property
     def J_a(self) -> Array:
@@ -115,7 +115,8 @@ class Configuration:
         if not robot.closures.loops:
             return np.zeros(robot.tree.n)
         moving = motion(robot.tree, self.at, qd_tot, np.zeros(robot.tree.n))
-        return self.reduction.bias(robot.closures.bias(self.at, moving))
+        still = np.zeros(len(self.reduction.partition.independent))
+        return self.reduction.accelerations(still, robot.closures.bias(self.at, moving))
 
     def frame_rows(self, frame: str) -> Array:
         """World twist of a frame per unit of all rates (6 x n)."""
@@ -138,7 +139,9 @@ class Configuration:
         qd = self._solve(rows @ self.J, values, [block @ self.J for block in rest], "velocity")
         return self.J @ qd
 
-    def accelerations(self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None) -> Array:
+    def accelerations(
+        self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
+    ) -> Array:
         """All accelerations from some; where none is given, what `like` names does not accelerate."""
         tree = self.robot.tree
         joints, frames = read_motion(tree, given or {}, "acceleration")
@@ -152,7 +155,11 @@ class Configuration:
         biases = {name: self.frame_acceleration(name, moving) for name in names}
         rows, values, rest = self._rows(joints, frames, biases, b)
         qdd = self._solve(
-            rows @ self.J, values, [block @ self.J for block in rest], "acceleration", self._rest_bias(joints, frames, biases, b)
+            rows @ self.J,
+            values,
+            [block @ self.J for block in rest],
+            "acceleration",
+            self._rest_bias(joints, frames, biases, b),
         )
         return self.J @ qdd + b
 
@@ -283,7 +290,8 @@ class Configuration:
         for name, value in self.condition.legs.items():
             if value > SINGULAR:
                 raise SingularError(
-                    f"'{name}' is at a singularity of the leg: it cannot follow every motion of the platform (condition number {value:.1e})",
+                    f"'{name}' is at a singularity of the leg: it cannot follow every motion of the platform "
+                    f"(condition number {value:.1e})",
                     key="pose",
                     value=name,
                     hint="move away from this pose",
@@ -300,13 +308,15 @@ class Configuration:
         home = Configuration(self.robot, self.robot.home)
         if A.shape[0] < freedoms or (self is not home and home.robot_is_underactuated()):
             raise ActuationError(
-                f"actuation '{self.robot.actuation}' has {A.shape[0]} motors for {freedoms} freedoms; free is the motion of {moving}",
+                f"actuation '{self.robot.actuation}' has {A.shape[0]} motors for {freedoms} freedoms; "
+                f"free is the motion of {moving}",
                 key="actuation",
                 value=self.robot.actuation,
                 hint="mark another joint as actuated, or choose another --actuation",
             )
         raise SingularError(
-            f"singular pose of the platform: with the motors locked, {moving} can still move (condition number {mobility.condition(A, freedoms):.1e})",
+            f"singular pose of the platform: with the motors locked, {moving} can still move "
+            f"(condition number {mobility.condition(A, freedoms):.1e})",
             key="pose",
             value=moving,
             hint="move away from this pose",

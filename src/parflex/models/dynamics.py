@@ -1,8 +1,8 @@
 """Inverse and direct dynamic models of closed robots, and the reactions in their joints.
 
-The principle of virtual powers: with qd_tot = J qd and qd_a = J_a qd, the forces f = M_tot qdd_tot + c_tot of the open tree
-give J^T f = J_a^T tau. [Khalil2007, eq. (20)] is this; its eq. (22) takes the rows of the motors as they are and projects only
-the others.
+The principle of virtual powers: with qd_tot = J qd and qd_a = J_a qd, the forces f = M_tot qdd_tot + c_tot of the
+open tree give J^T f = J_a^T tau. [Khalil2007, eq. (20)] is this; its eq. (22) takes the rows of the motors as they
+are and projects only the others.
 """
 
 from __future__ import annotations
@@ -17,8 +17,10 @@ import scipy.linalg
 from parflex.closure.mobility import rank
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.general_form import motor_efforts
 from parflex.models.robot import Robot
-from parflex.recursion import joint_forces, mass_matrix as tree_mass_matrix, motion, newton_euler
+from parflex.recursion import joint_forces, motion, newton_euler
+from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial import cross
 
@@ -50,7 +52,7 @@ class Result:
 def tree_forces(
     configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrenches | None = None, without: Without = ()
 ) -> Array:
-    """f = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included."""
+    """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included."""
     return _newton_euler(configuration, qd, qdd, wrenches, without).forces + joint_forces(
         configuration.robot.tree, configuration.q, qd, qdd, tuple(without)
     )
@@ -124,8 +126,8 @@ def inverse_dynamics(
 ) -> Result:
     """Efforts of the motors in a motion, given by the end effector (world axes) or by joints.
 
-    `form` "projected" is [Khalil2007, eq. (20)], "split" the cheaper (22). With more motors than freedoms the efforts are those of
-    least norm.
+    `form` "projected" is [Khalil2007, eq. (20)], "split" the cheaper (22). With more motors than freedoms the efforts
+    are those of least norm.
     """
     _check_terms(without)
     configuration = configure(robot, at)
@@ -145,15 +147,12 @@ def inverse_dynamics(
 
 
 def _efforts(configuration: Configuration, f: Array, form: str) -> tuple[Array, bool]:
-    J, J_a, actuated = configuration.J, configuration.J_a, list(configuration.robot.actuated)
+    J_a = configuration.J_a
     if J_a.shape[0] > J_a.shape[1]:
-        return np.linalg.lstsq(J_a.T, J.T @ f, rcond=None)[0], True
-    if not actuated:
+        return np.linalg.lstsq(J_a.T, configuration.reduction.forces(f), rcond=None)[0], True
+    if not len(J_a):
         return np.zeros(0), False
-    if form == "projected":
-        return np.linalg.solve(J_a.T, J.T @ f), False
-    others = [k for k in range(len(f)) if k not in set(actuated)]
-    return f[actuated] + np.linalg.solve(J_a.T, J[others].T @ f[others]), False
+    return motor_efforts(configuration.reduction, f, configuration.robot.actuated, form), False
 
 
 def forward_dynamics(
@@ -193,7 +192,9 @@ def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
                 f"'{word}' is not an actuated joint", key="effort", value=word, hint=did_you_mean(word, names)
             )
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
-            raise InputError(f"the effort of '{word}' is not a finite number", key="effort", value=value, hint="mend it")
+            raise InputError(
+                f"the effort of '{word}' is not a finite number", key="effort", value=value, hint="mend it"
+            )
         tau[names.index(name)] = value
     return tau
 
@@ -205,7 +206,7 @@ def reduced_equations(
     J = configuration.J
     b = configuration.acceleration_bias(qd)
     M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at, tuple(without)) @ J
-    return M, J.T @ tree_forces(configuration, qd, b, wrenches, without), b
+    return M, configuration.reduction.forces(tree_forces(configuration, qd, b, wrenches, without)), b
 
 
 def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:

@@ -19,7 +19,7 @@ def frames(robot: Robot, at: PoseLike | Configuration = None) -> dict[str, tuple
 
 
 def jacobian(robot: Robot, at: PoseLike | Configuration = None, frame: str | None = None) -> Array:
-    """World twist (6) of a frame per rate of each motor; by default the end effector's: J_p of [Khalil2007, eq. (8)]."""
+    """World twist (6) of a frame per rate of each motor; that of the end effector is J_p, [Khalil2007, eq. (8)]."""
     configuration = configure(robot, at)
     configuration.refuse_undefined_actuation()
     rows = configuration.frame_rows(frame or robot.tree.end_effector)
@@ -29,8 +29,8 @@ def jacobian(robot: Robot, at: PoseLike | Configuration = None, frame: str | Non
 def geometric_solutions(robot: Robot, at: PoseLike | Configuration = None) -> dict[str, list[dict[str, float]]]:
     """All ways in which each leg can reach the platform where it stands, as values of its joints.
 
-    Legs with at most three joints are searched from starts spread over all turns, which finds every solution of the closed
-    forms (two for a leg of two bars, four for a U-P-S leg, half of them with a negative stroke).
+    Legs with at most three joints are searched from starts spread over all turns, which finds every solution of the
+    closed forms (two for a leg of two bars, four for a U-P-S leg, half of them with a negative stroke).
     """
     configuration = configure(robot, at)
     tree = robot.tree
@@ -55,7 +55,9 @@ def counts(robot: Robot) -> dict[str, Any]:
     active = [
         frame.name
         for frame in jointed
-        if any(tree.links[tree.link_of_rate[k]].name in (frame.name, f"{frame.name}.1", f"{frame.name}.2") for k in moving)
+        if any(
+            tree.links[tree.link_of_rate[k]].name in (frame.name, f"{frame.name}.1", f"{frame.name}.2") for k in moving
+        )
     ]
     rank = robot.mobility.rank
     free = len(robot.free)

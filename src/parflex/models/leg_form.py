@@ -1,7 +1,8 @@
 """Khalil's form of a robot whose legs end in a ball (in the plane: a hinge) on one platform, over any scalar.
 
-Each leg is reduced to what the platform feels at its end; the platform is written in world axes. [Khalil2007, eqs. (20)-(22)] and
-(28)-(30). The general reduction of `configuration` gives the same numbers; this one needs far fewer operators.
+Each leg is reduced to what the platform feels at its end; the platform is written in world axes. [Khalil2007, eqs.
+(20)-(22)] and (28)-(30). The general reduction of `configuration` gives the same numbers; this one needs far fewer
+operators.
 """
 
 from __future__ import annotations
@@ -42,8 +43,8 @@ class Leg:
 class LegForm:
     """The platform's body and the legs.
 
-    `by_columns`: motion and moments of the attachments are computed along the columns of the platform's rotation, which costs
-    less where attachments share coordinates, as those of regular polygons do.
+    `by_columns`: motion and moments of the attachments are computed along the columns of the platform's rotation,
+    which costs less where attachments share coordinates, as those of regular polygons do.
     """
 
     robot: Robot
@@ -61,7 +62,7 @@ class LegForm:
 
 @dataclass(frozen=True)
 class PlatformMotion:
-    """World rotation and position, velocity and angular velocity, acceleration less gravity and angular acceleration."""
+    """World rotation and position, velocity, angular velocity, acceleration less gravity, angular acceleration."""
 
     R: Array
     p: Array
@@ -226,9 +227,7 @@ def _motor_columns(form: LegForm, states: list[LegMotion]) -> Array:
     return np.array(columns).T
 
 
-def inverse(
-    form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
-) -> Array:
+def inverse(form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()) -> Array:
     """Efforts of the motors; `values` are the joint values of each leg."""
     force, moment = platform_wrench(form.body, platform)
     direct = np.zeros(len(form.robot.actuated), dtype=object)
@@ -236,7 +235,9 @@ def inverse(
     for leg, q in zip(form.legs, values, strict=True):
         state = leg_motion(form, leg, q, platform)
         states.append(state)
-        H = newton_euler(leg.tree, state.at, state.moving).forces + joint_forces(leg.tree, q, state.qd, state.qdd, without)
+        H = newton_euler(leg.tree, state.at, state.moving).forces + joint_forces(
+            leg.tree, q, state.qd, state.qdd, without
+        )
         passive = np.array([0.0 if k in leg.actuated else H[k] for k in range(leg.tree.n)], dtype=H.dtype)
         pushes.append(_up(leg, state.at, solve(state.J.T, passive)))
         direct[list(leg.motors)] = H[list(leg.actuated)]
@@ -262,7 +263,9 @@ def equations(
     for leg, q in zip(form.legs, values, strict=True):
         state = leg_motion(form, leg, q, platform)
         states.append(state)
-        H = newton_euler(leg.tree, state.at, state.moving).forces + joint_forces(leg.tree, q, state.qd, state.qdd, without)
+        H = newton_euler(leg.tree, state.at, state.moving).forces + joint_forces(
+            leg.tree, q, state.qd, state.qdd, without
+        )
         pushes.append(_up(leg, state.at, solve(state.J.T, H)))
         follow = solve(state.J, _follow(form, leg, state))
         A = A + follow.T @ mass_matrix(leg.tree, state.at, without) @ follow
@@ -278,17 +281,17 @@ def _summed(form: LegForm, R: Array, states: list[LegMotion], pushes: list[Array
         return force, sum(moments[1:], moments[0])
     moment = np.zeros(3)
     for axis in range(3):
-        weighted = sum((state.leg.attachment[axis] * push for state, push in zip(states, pushes, strict=True)), np.zeros(3))
+        weighted = sum(
+            (state.leg.attachment[axis] * push for state, push in zip(states, pushes, strict=True)), np.zeros(3)
+        )
         moment = moment + cross(R[:, axis], weighted)
     return force, moment
 
 
 def _follow(form: LegForm, leg: Leg, state: LegMotion) -> Array:
     """Velocity of the leg's end, in its rows, per unit of each freedom of the platform."""
-    columns = []
     units = np.eye(3)
-    for axis in (0, 1) if form.planar else (0, 1, 2):
-        columns.append(_down(leg, state.at, units[axis]))
-    for axis in (2,) if form.planar else (0, 1, 2):
-        columns.append(_down(leg, state.at, cross(units[axis], state.arm)))
+    slides, turns = ((0, 1), (2,)) if form.planar else ((0, 1, 2), (0, 1, 2))
+    columns = [_down(leg, state.at, units[axis]) for axis in slides]
+    columns += [_down(leg, state.at, cross(units[axis], state.arm)) for axis in turns]
     return np.array(columns).T

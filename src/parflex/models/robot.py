@@ -146,7 +146,7 @@ class Robot:
         if not self.closures.loops:
             return []
         rng = np.random.default_rng(0)
-        _, values, V = np.linalg.svd(J) if J.size else (None, np.zeros(0), np.eye(len(free)))
+        V = np.linalg.svd(J)[2] if J.size else np.eye(len(free))
         null = V[mobility.rank(J) :]
         poses = []
         for size in (0.15, 0.1):
@@ -176,7 +176,9 @@ class Robot:
         for link in self.tree.links:
             if link.limits and not link.limits[0] <= q[link.q.start] <= link.limits[1]:
                 low, high = link.limits
-                warnings.append(f"joint '{link.name}' is at {q[link.q.start]:.4g}, outside its limits [{low:.4g}, {high:.4g}]")
+                warnings.append(
+                    f"joint '{link.name}' is at {q[link.q.start]:.4g}, outside its limits [{low:.4g}, {high:.4g}]"
+                )
         return warnings
 
 
@@ -251,7 +253,8 @@ def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
         if reason:
             reasons.setdefault(reason, []).append(f"'{entry.name}'")
     return [
-        f"no real body has the inertia of {', '.join(names)}: {reason}; fine for base parameters, which group several bodies"
+        f"no real body has the inertia of {', '.join(names)}: {reason}; "
+        "fine for base parameters, which group several bodies"
         for reason, names in reasons.items()
     ]
 
@@ -261,7 +264,10 @@ def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
     values = [float(value) for value in payload]
     if len(values) != 4 or not np.all(np.isfinite(values)) or values[0] < 0:
         raise InputError(
-            "a payload is a mass and a position", key="payload", value=str(list(payload)), hint="write mass,x,y,z, e.g. 2,0,0,0.1"
+            "a payload is a mass and a position",
+            key="payload",
+            value=str(list(payload)),
+            hint="write mass,x,y,z, e.g. 2,0,0,0.1",
         )
     place = tree.places[tree.end_effector]
     if place.link < 0:
@@ -272,13 +278,13 @@ def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
     return replace(tree, links=tuple(links))
 
 
-def _actuation(
-    description: schema.RobotFile, tree: Tree, name: str | None
-) -> tuple[tuple[int, ...], frozenset[int]]:
+def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> tuple[tuple[int, ...], frozenset[int]]:
     """Rates that are actuated and locked in the named actuation."""
     rates: dict[str, list[int]] = {}
     for frame in description.frame:
-        parts = [frame.name] if frame.joint not in ("universal", "cylindrical") else [f"{frame.name}.1", f"{frame.name}.2"]
+        parts = (
+            [frame.name] if frame.joint not in ("universal", "cylindrical") else [f"{frame.name}.1", f"{frame.name}.2"]
+        )
         if AXES[frame.joint]:
             rates[frame.name] = [k for part in parts for k in _rates(tree, part)]
     if name is None or (name == "default" and name not in description.actuation):

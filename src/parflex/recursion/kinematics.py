@@ -21,7 +21,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Pose:
-    """Of each link: rotation and position in its parent and in the world; `turned` is the joint's part of the rotation."""
+    """Of each link: rotation and position in its parent and in the world; `turned`: the joint's part of it."""
 
     q: Any
     turned: list[Array]
@@ -48,7 +48,7 @@ class Pose:
 
 @dataclass(frozen=True)
 class Motion:
-    """Of each link: v, w, a, al in its axes and U = hat(al) + hat(w) hat(w); `base` is the acceleration of the ground."""
+    """Of each link: v, w, a, al and U = hat(al) + hat(w) hat(w) in its axes; `base`: acceleration of the ground."""
 
     v: list[Array]
     w: list[Array]

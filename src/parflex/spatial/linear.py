@@ -22,10 +22,10 @@ def scalar_type(*arrays: Any) -> type:
 
 
 def solve(A: Array, b: Array) -> Array:
-    """x with A x = b for a square, regular A; `b` is a vector or a matrix of columns.
+    """X with A x = b for a square, regular A; `b` is a vector or a matrix of columns.
 
-    Symbols: the matrix is brought to block-triangular form by its exact zeros; single entries are divided by, larger blocks go to
-    the pivoted primitive of the scalar. So no regular pose meets a zero pivot.
+    Symbols: the matrix is brought to block-triangular form by its exact zeros; single entries are divided by, larger
+    blocks go to the pivoted primitive of the scalar. So no regular pose meets a zero pivot.
     """
     if not is_symbolic(A, b):
         return np.linalg.solve(A, b)
@@ -78,7 +78,7 @@ def _is_zero(entry: Any) -> bool:
 
 
 def solve_positive(A: Array, b: Array) -> Array:
-    """x with A x = b for a symmetric positive definite A, without pivoting: safe in any order."""
+    """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order."""
     if not is_symbolic(A, b):
         return np.linalg.solve(A, b)
     n = len(b)

@@ -10,13 +10,13 @@ Array = np.ndarray
 
 
 def hat(p: Any) -> Array:
-    """hat(p) s = p x s."""
+    """Matrix of the cross product: its product with s is p x s."""
     zero = p[0] * 0
     return np.array([[zero, -p[2], p[1]], [p[2], zero, -p[0]], [-p[1], p[0], zero]])
 
 
 def cross(a: Any, b: Any) -> Array:
-    """a x b; `b` may be a matrix of columns. (np.cross costs ten times as much on three numbers.)"""
+    """Cross product; `b` may be a matrix of columns. NumPy's own costs ten times as much on three numbers."""
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 

@@ -14,7 +14,10 @@ from parflex.tree import joints
 from parflex.tree.tree import GROUND, JointTerms, Link, Place, Tree
 
 Array = np.ndarray
-AXIS_NAMES = {"universal": (("1", "revolute", 2), ("2", "revolute", 0)), "cylindrical": (("1", "revolute", 2), ("2", "prismatic", 2))}
+AXIS_NAMES = {
+    "universal": (("1", "revolute", 2), ("2", "revolute", 0)),
+    "cylindrical": (("1", "revolute", 2), ("2", "prismatic", 2)),
+}
 
 
 def read_body(inertia: schema.Inertia, point_masses: tuple[schema.PointMass, ...] = ()) -> RigidBody:
@@ -66,16 +69,11 @@ class _Builder:
                 else:
                     later.append(entry)
             waiting = later
-        moving = [link.name for link in self.links]
-        if robot.platform is not None:
-            default = robot.platform.name
-        else:
-            default = moving[-1] if moving else robot.frame[-1].name
         if not self.links:
             raise RobotFileError("no joint of the robot moves", key="frame", hint="give some frame a joint")
-        return Tree(
-            tuple(self.links), self.places, np.array(robot.gravity), self.planar, robot.end_effector or default
-        )
+        jointed = [frame.name for frame in robot.frame if frame.joint != "fixed"]
+        last = robot.platform.name if robot.platform is not None else jointed[-1]
+        return Tree(tuple(self.links), self.places, np.array(robot.gravity), self.planar, robot.end_effector or last)
 
     def _add(self, entry: schema.Frame | schema.Point, parent: Place) -> None:
         if isinstance(entry, schema.Point):

@@ -23,16 +23,23 @@ def draw(robot: Robot, at: str | Mapping[str, float] | Configuration | None, pat
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise InputError(
-            f"'{path.suffix}' is no known kind of picture", key="output", value=str(path), hint="use " + ", ".join(FORMATS)
+            f"'{path.suffix}' is no known kind of picture",
+            key="output",
+            value=str(path),
+            hint="use " + ", ".join(FORMATS),
         )
     configuration = configure(robot, at)
     figure = picture(configuration)
     partial = path.with_name(path.name + ".part")
     try:
-        figure.savefig(partial, format=path.suffix[1:].lower(), metadata={"Date": None} if path.suffix == ".svg" else None)
+        figure.savefig(
+            partial, format=path.suffix[1:].lower(), metadata={"Date": None} if path.suffix == ".svg" else None
+        )
         partial.replace(path)
     except OSError as error:
-        raise InputError(f"cannot be written ({error.strerror})", file=str(path), key="output", hint="check the path") from None
+        raise InputError(
+            f"cannot be written ({error.strerror})", file=str(path), key="output", hint="check the path"
+        ) from None
     finally:
         partial.unlink(missing_ok=True)
     return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
@@ -62,7 +69,9 @@ def picture(configuration: Configuration) -> Any:
 def _fixed_points(configuration: Configuration, link: int) -> Array:
     """World points that belong to a link: its origin, where it carries joints, and its named places that are used."""
     tree, at = configuration.robot.tree, configuration.at
-    used = [loop.first for loop in configuration.robot.closures.loops] + [loop.second for loop in configuration.robot.closures.loops]
+    used = [loop.first for loop in configuration.robot.closures.loops] + [
+        loop.second for loop in configuration.robot.closures.loops
+    ]
     used += [tree.places[tree.end_effector]]
     points = [at.position[link]]
     points += [at.position[link] + at.rotation[link] @ child.position for child in tree.links if child.parent == link]
@@ -106,7 +115,9 @@ def _draw_faces(configuration: Configuration, line: Any) -> list[Array]:
             R, _ = at.of(loop.first)
             _, centre = at.of(loop.second)
             across = np.linalg.svd(loop.u1[None, :])[2][1:] @ R.T
-            square = [centre + side * (a * across[0] + b * across[1]) for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1), (1, 1))]
+            square = [
+                centre + side * (a * across[0] + b * across[1]) for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1), (1, 1))
+            ]
             line(np.array(square), color=PLATFORM_COLOUR, linewidth=1.5)
             corners += square
     return corners
@@ -137,7 +148,15 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
                 root = root - at.rotation[j][:, link.joint.axis] * configuration.q[link.q.start]
             face = MOTOR_COLOUR if j in motors else "white"
             size, order = (7, 7) if j in motors else (5, 5)
-            line(root[None, :], marker=marker, color="black", markerfacecolor=face, markersize=size, linestyle="", zorder=order)
+            line(
+                root[None, :],
+                marker=marker,
+                color="black",
+                markerfacecolor=face,
+                markersize=size,
+                linestyle="",
+                zorder=order,
+            )
     points = []
     for loop in robot.closures.loops:
         _, point = at.of(loop.second)

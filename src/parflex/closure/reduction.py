@@ -1,0 +1,66 @@
+"""From all coordinates to independent ones, over any scalar, for a fixed choice of dependent rates.
+
+With J_f the block of the dependent and J_0 that of the independent rates, qd_f = -J_f^-1 J_0 qd and qdd_f = -J_f^-1
+(J_0 qdd + b_star). Forces go the other way: J^T f = f_0 - J_0^T J_f^-T f_f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parflex.closure.mobility import Partition
+from parflex.spatial.linear import scalar_type, solve
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """The two blocks of the closure rows at a pose, and the number of all rates."""
+
+    partition: Partition
+    block: Array  # J_f
+    rest: Array  # J_0
+    size: int
+
+    def rates(self, independent: Array) -> Array:
+        """All rates."""
+        return self._spread(independent, -(self.rest @ independent))
+
+    def accelerations(self, independent: Array, b_star: Array) -> Array:
+        """All accelerations; `b_star` are those of the closure rows that the motion itself causes."""
+        return self._spread(independent, -(self.rest @ independent) - b_star[self.partition.rows])
+
+    def _spread(self, independent: Array, right: Array) -> Array:
+        part = self.partition
+        result: Array = np.zeros(self.size, dtype=scalar_type(independent, self.block, right))
+        result[part.independent] = independent
+        if len(part.dependent):
+            result[part.dependent] = solve(self.block, right)
+        return result
+
+    def forces(self, f: Array) -> Array:
+        """J^T f: forces along the independent rates."""
+        part = self.partition
+        if not len(part.dependent):
+            return f[part.independent]
+        return f[part.independent] - self.rest.T @ solve(self.block.T, f[part.dependent])
+
+    def matrix(self) -> Array:
+        """J: all rates per independent rate."""
+        part = self.partition
+        J: Array = np.zeros((self.size, len(part.independent)), dtype=scalar_type(self.block))
+        J[part.independent, range(len(part.independent))] = 1.0
+        if len(part.dependent):
+            J[part.dependent] = solve(self.block, -self.rest)
+        return J
+
+
+def reduction(J_tot: Array, partition: Partition) -> Reduction:
+    """The reduction of closure rows by a choice of rows and columns."""
+    part = partition
+    return Reduction(
+        part, J_tot[np.ix_(part.rows, part.dependent)], J_tot[np.ix_(part.rows, part.independent)], J_tot.shape[1]
+    )
