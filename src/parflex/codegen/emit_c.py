@@ -198,11 +198,5 @@ def _chunked(program: Program, writer: _Writer, name: str, real: str, extra: str
         ]
         calls.append(f"  {name}_{number}(x{', s' if extra else ''}, w{', y' if last else ''});")
     size = max(len(handed), 1)
-    return lines + [
-        f"void {name}(const {real} *x{extra}, {real} *y) {{",
-        *unused,
-        f"  {real} w[{size}];",
-        *calls,
-        "}",
-        "",
-    ]
+    head, work = f"void {name}(const {real} *x{extra}, {real} *y) {{", f"  {real} w[{size}];"
+    return [*lines, head, *unused, work, *calls, "}", ""]

@@ -30,11 +30,11 @@ class Nary:
         self._leaves: dict[int, int] = {}
         self._memo: dict[int, Signed] = {}
         self._inverse: dict[int, int] = {}  # node -> its reciprocal, and back
-        self.outputs: list[Signed] = [self._import(edge) for edge in outputs]
+        self.outputs: list[Signed] = [self.imported(edge) for edge in outputs]
 
     # -- construction ----------------------------------------------------------------------------------
 
-    def _import(self, edge: int) -> Signed:
+    def imported(self, edge: int) -> Signed:
         """The node of an edge of the graph; arguments first, without recursion."""
         stack = [edge >> 1]
         while stack:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import passes
+from parflex.codegen.angles import parallel_axes
 from parflex.codegen.lower import lower
 from parflex.codegen.nary import Nary
 from parflex.codegen.program import Program
@@ -36,14 +37,22 @@ def make_program(
         )
     flat = flatten_names(outputs)
     edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
-    program = Nary(graph, edges)
-    optimise(program, thorough=len(graph) <= PASS_LIMIT)
+    program = optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
     variables = [word for word in graph.names if word not in set(parameters)]
     return lower(program, name, variables, [word for word in parameters if word in set(graph.names)], list(flat))
 
 
-def optimise(program: Nary, thorough: bool = True) -> None:
-    """Run the passes until they save nothing more."""
+def optimise(program: Nary, thorough: bool = True) -> Nary:
+    """The program after all passes."""
+    tidy(program, thorough)
+    if thorough:
+        program = parallel_axes(program, tidy)
+    passes.share(program)
+    return program
+
+
+def tidy(program: Nary, thorough: bool = True) -> None:
+    """Flatten, cancel and factor until that saves nothing more."""
     best = program.cost()
     for _ in range(ROUNDS if thorough else 1):
         passes.flatten(program)
@@ -54,7 +63,6 @@ def optimise(program: Nary, thorough: bool = True) -> None:
         if cost >= best:
             break
         best = cost
-    passes.share(program)
 
 
 def flatten_names(outputs: Mapping[str, Any]) -> dict[str, Any]:
