@@ -1,4 +1,4 @@
-"""CasADi as a peer: the same recursion over its SX scalars, `casadi.cse`, generated C, the faster of two ways to compile it."""
+"""CasADi as a peer: the same recursion over its SX scalars, `casadi.cse`, generated C."""
 
 from __future__ import annotations
 
@@ -15,11 +15,9 @@ import casadi as ca
 import numpy as np
 
 from parflex.codegen.parameters import grouped_robot
-from parflex.codegen.trace import MODELS, Options
+from parflex.codegen.trace import MODELS, Options, variants
 from parflex.models.robot import Robot
 
-# `-march=native`, because parflex's kernels use what the processor has; plain `-O3` is sometimes faster
-FLAGS = (("-O3",), ("-O3", "-march=native"))
 ARITHMETIC = {
     "add": (ca.OP_ADD, ca.OP_SUB),
     "mul": (ca.OP_MUL, ca.OP_SQ, ca.OP_TWICE),
@@ -142,6 +140,17 @@ def expressions(
     return tracer.inputs, ca.cse(ca.vertcat(*flat))
 
 
+def leanest(robot: Robot, model: str, solver: Solver) -> tuple[list[ca.SX], ca.SX]:
+    """The way of writing a model, of those that parflex tries too, with the fewest operators."""
+    ways = [expressions(robot, model, solver=solver, **_ways(choice)) for choice in variants(robot, Options())]
+    return min(ways, key=lambda way: counts(way[1])["total"])
+
+
+def _ways(options: Options) -> dict[str, bool]:
+    """How the leg form is written."""
+    return {"by_columns": options.by_columns, "end_masses": options.end_masses}
+
+
 def counts(expression: ca.SX) -> dict[str, int]:
     """Operators by CasADi's own list of instructions."""
     function = ca.Function("counted", [ca.vertcat(*ca.symvar(expression))], [expression])
@@ -153,13 +162,13 @@ def counts(expression: ca.SX) -> dict[str, int]:
 class Compiled:
     """Generated C in a shared library: `address` of the function, inputs one vector, outputs one vector."""
 
-    def __init__(self, inputs: list[ca.SX], outputs: ca.SX, name: str, flags: tuple[str, ...], folder: Path) -> None:
+    def __init__(self, inputs: list[ca.SX], outputs: ca.SX, flags: tuple[str, ...], folder: Path) -> None:
         compiler = shutil.which(os.environ.get("CC", "gcc"))
         if compiler is None:
             raise FileNotFoundError("no C compiler: CasADi's C cannot be compiled")
         function = ca.Function("peer", [ca.vertcat(*inputs)], [outputs])
         self.outputs, self.work = outputs.numel(), max(function.sz_w(), 1)
-        source, library = folder / f"{name}.c", folder / f"{name}{abs(hash(flags))}.so"
+        source, library = folder / "peer.c", folder / "peer.so"
         generator = ca.CodeGenerator(source.name, {"casadi_int": "long long int"})
         generator.add(function)
         generator.generate(f"{folder}{os.sep}")

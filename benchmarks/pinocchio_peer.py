@@ -6,7 +6,7 @@ the little that Pinocchio itself does there is taken off with it, in its favour.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import pinocchio as pin
@@ -81,14 +81,10 @@ class GoughStewart:
             contact = pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, self.model, *placed[0], *placed[1], pin.LOCAL)
             self.contacts.append(contact)
             self.contact_data.append(contact.createData())
-        pin.initConstraintDynamics(self.model, self.data, self.contacts)
+        pin.initConstraintDynamics(self.model, self.data, self.contacts, self.contact_data)
         self.settings = pin.ProximalSettings(1e-12, 0.0, 1)
         self.platform = next(j for j, link in enumerate(tree.links) if link.joint.kind == "free")
-        self.motors = [self._rate(k) for k in robot.actuated]
-
-    def _rate(self, number: int) -> int:
-        """Pinocchio's number of one of parflex's rates: both number links in the order of the tree."""
-        return number
+        self.motors = list(robot.actuated)  # both number rates in the order of the tree
 
     def arrays(self, state: PlatformState) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Positions, rates, their derivatives and forces of the tree in Pinocchio's coordinates."""
@@ -117,7 +113,7 @@ class GoughStewart:
         q, qd, _, tau = self.arrays(state)
         model, data, none = _empty()
         contacts, contact_data = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
-        pin.initConstraintDynamics(model, data, contacts)
+        pin.initConstraintDynamics(model, data, contacts, contact_data)
         dynamics = pin.constraintDynamics
         return (
             lambda: dynamics(self.model, self.data, q, qd, tau, self.contacts, self.contact_data, self.settings),
@@ -129,8 +125,13 @@ class GoughStewart:
         q, qd, qdd, _ = self.arrays(state)
         forces = pin.rnea(self.model, self.data, q, qd, qdd)
         pin.computeJointJacobians(self.model, self.data, q)
+        self._place_contacts()
         J = pin.getConstraintsJacobian(self.model, self.data, self.contacts, self.contact_data)
         return np.linalg.solve(self._carriers(J), forces)[: len(self.motors)]
+
+    def _place_contacts(self) -> None:
+        for contact, data in zip(self.contacts, self.contact_data, strict=True):
+            contact.calc(self.model, self.data, data)
 
     def _carriers(self, J: np.ndarray) -> np.ndarray:
         motors = np.zeros((self.model.nv, len(self.motors)))
@@ -147,6 +148,8 @@ class GoughStewart:
         rows = pin.getConstraintsJacobian
         carriers = self._carriers(rows(self.model, self.data, self.contacts, self.contact_data))
         one, unit = np.eye(1), np.ones(1)
+        nowhere = pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, model, 0, pin.SE3.Identity(), pin.LOCAL)
+        unplaced = [(nowhere, nowhere.createData()) for _ in self.contacts]
         return {
             "rnea": (
                 lambda: pin.rnea(self.model, self.data, q, qd, qdd),
@@ -156,14 +159,10 @@ class GoughStewart:
                 lambda: pin.computeJointJacobians(self.model, self.data, q),
                 lambda: pin.computeJointJacobians(model, data, none),
             ),
+            "places of six contacts": (self._place_contacts, lambda: [c.calc(model, data, d) for c, d in unplaced]),
             "contact Jacobian": (
                 lambda: rows(self.model, self.data, self.contacts, self.contact_data),
                 lambda: rows(model, data, contacts, contact_data),
             ),
             "solve 24 x 24": (lambda: np.linalg.solve(carriers, forces), lambda: np.linalg.solve(one, unit)),
         }
-
-
-def largest_error(found: Sequence[np.ndarray], known: Sequence[np.ndarray]) -> float:
-    """Largest difference relative to the largest value."""
-    return float(np.max(np.abs(np.array(found) - np.array(known))) / np.max(np.abs(known)))

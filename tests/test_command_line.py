@@ -159,7 +159,7 @@ def test_help_of_each_verb_explains_itself(capsys, verb):
     answer = run(capsys, verb, "--help")
     assert answer.code == 0
     assert "Usage: parflex " + verb in answer.out
-    assert cli.commands[verb].help.split(".")[0] in " ".join(answer.out.split())
+    assert "".join(cli.commands[verb].help.split()) in "".join(answer.out.split())
 
 
 def test_without_a_verb_the_help_is_shown(capsys):

@@ -34,13 +34,14 @@ def test_every_file_of_physics_has_a_mutation():
 
 def test_a_mutation_that_survives_or_was_not_tried_is_not_ok():
     one, other = MUTATIONS[:2]
-    fine = Outcome(suite="passed", mutations={one: "noticed", other: "noticed"})
+    fine = Outcome(suite="passed", control="passed", mutations={one: "noticed", other: "noticed"})
     assert fine.ok
     assert "# Verification: ok" in report(fine, [one, other], [])
-    for verdict in ("survived", "not tried: pytest ended with 4"):
-        outcome = Outcome(suite="passed", mutations={one: "noticed", other: verdict})
+    for verdict in ("survived", "not run: pytest ended with 4"):
+        outcome = Outcome(suite="passed", control="passed", mutations={one: "noticed", other: verdict})
         assert not outcome.ok
         assert verdict in report(outcome, [one, other], [])
+    assert not Outcome(suite="passed", control="failed", mutations=fine.mutations).ok
     assert "NOT OK" in report(fine, [one, other], ["test_laws.py"])
     assert "not run" in report(Outcome(interrupted=True), [one], [])
     with pytest.raises(ValueError, match="0 times"):

@@ -6,10 +6,12 @@ python tests/verify.py --output out/verify.md [--quick]
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import platform
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,6 +58,7 @@ class Outcome:
     tests: int = 0
     failures: list[str] = field(default_factory=list)
     suite: str = "not run"
+    control: str = "not run"
     mutations: dict[Mutation, str] = field(default_factory=dict)
     seconds: float = 0.0
     interrupted: bool = False
@@ -63,7 +66,7 @@ class Outcome:
     @property
     def ok(self) -> bool:
         killed = all(verdict == "noticed" for verdict in self.mutations.values())
-        return self.suite == "passed" and killed and not self.interrupted
+        return self.suite == self.control == "passed" and killed and not self.interrupted
 
 
 class Processes:
@@ -71,8 +74,11 @@ class Processes:
 
     def __init__(self) -> None:
         self.running: set[subprocess.Popen[str]] = set()
+        self.ended = False
 
     def run(self, command: list[str], show: bool = False, **environment: str) -> tuple[int, str]:
+        if self.ended:
+            return -1, "ended"
         output = None if show else subprocess.PIPE
         process = subprocess.Popen(
             command,
@@ -83,16 +89,17 @@ class Processes:
             text=True,
             start_new_session=True,
         )
-        self.running.add(process)
-        try:
-            text, _ = process.communicate()
-        finally:
-            self.running.discard(process)
+        self.running.add(process)  # stays there when interrupted, for `end`
+        text, _ = process.communicate()
+        self.running.discard(process)
         return process.returncode, text or ""
 
     def end(self) -> None:
+        self.ended = True
         for process in list(self.running):
-            process.terminate()
+            with contextlib.suppress(ProcessLookupError):  # it may just have ended
+                os.killpg(process.pid, signal.SIGTERM)  # with the workers that it started
+            process.wait()
 
 
 def read_mutations() -> tuple[list[Mutation], list[str]]:
@@ -105,36 +112,51 @@ def run_suite(outcome: Outcome, processes: Processes, folder: Path) -> None:
     """The whole suite, its figures and failures."""
     figures, report = folder / "figures.jsonl", folder / "suite.xml"
     command = [sys.executable, "-m", "pytest", str(TESTS), "-n", "auto", f"--junitxml={report}"]
-    code, _ = processes.run(command, show=True, PARFLEX_FIGURES=str(figures))
-    if figures.exists():
-        lines = figures.read_text(encoding="utf-8").splitlines()
-        outcome.figures = sorted((json.loads(line) for line in lines), key=lambda f: (f["test"], f["what"]))
+    try:
+        code, _ = processes.run(command, show=True, PARFLEX_FIGURES=str(figures))
+        outcome.suite = "passed" if code == 0 else "failed"
+    finally:
+        if figures.exists():
+            lines = figures.read_text(encoding="utf-8").splitlines()
+            outcome.figures = sorted((json.loads(line) for line in lines), key=lambda f: (f["test"], f["what"]))
     if report.exists():
         cases = list(ElementTree.parse(report).iter("testcase"))
         outcome.tests = len(cases)
         bad = [case for case in cases if case.find("failure") is not None or case.find("error") is not None]
         outcome.failures = [f"{case.get('classname')}: {case.get('name')}" for case in bad]
-    outcome.suite = "passed" if code == 0 else "failed"
+
+
+def run_in_copy(tests: list[str], mutation: Mutation | None, processes: Processes, folder: Path) -> str:
+    """Tests on a copy of the source, with an error or without: `passed`, `failed`, or why they could not be run."""
+    copy = Path(tempfile.mkdtemp(dir=folder))
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"), dirs_exist_ok=True)
+    if mutation is not None:
+        try:
+            mutation.apply(copy / "parflex")
+        except (OSError, ValueError) as error:
+            return f"not applied: {error}"
+    environment = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    _, imported = processes.run([sys.executable, "-c", IMPORTED], **environment)
+    if not Path(imported.strip()).is_relative_to(copy.resolve()):
+        return f"not run: the copy is not what is imported ({imported.strip()[-80:]})"
+    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", *(str(TESTS / test) for test in tests)]
+    code, text = processes.run(command, **environment)
+    shutil.rmtree(copy)
+    # 0: all passed, 1: a test failed, others: nothing ran
+    return {0: "passed", 1: "failed"}.get(code) or f"not run: pytest ended with {code}: {text.strip()[-120:]}"
+
+
+def run_control(outcome: Outcome, processes: Processes, folder: Path, mutations: list[Mutation]) -> None:
+    """The named tests pass on a copy without an error; else it would say nothing that they fail on one with it."""
+    tests = list(dict.fromkeys(mutation.test for mutation in mutations))
+    outcome.control = run_in_copy(tests, None, processes, folder)
+    print(f"unchanged copy: {outcome.control}", flush=True)
 
 
 def try_mutation(mutation: Mutation, processes: Processes, folder: Path) -> str:
     """`noticed`, `survived`, or why it could not be tried."""
-    copy = Path(tempfile.mkdtemp(dir=folder))
-    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"), dirs_exist_ok=True)
-    try:
-        mutation.apply(copy / "parflex")
-    except (OSError, ValueError) as error:
-        return f"not applied: {error}"
-    environment = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
-    _, imported = processes.run([sys.executable, "-c", IMPORTED], **environment)
-    if not Path(imported.strip()).is_relative_to(copy.resolve()):
-        return f"not tried: the copy is not what is imported ({imported.strip()[-80:]})"
-    command = [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", str(TESTS / mutation.test)]
-    code, text = processes.run(command, **environment)
-    shutil.rmtree(copy)
-    # 0: all passed, 1: a test failed, others: nothing ran
-    verdicts = {0: "survived", 1: "noticed"}
-    return verdicts.get(code) or f"not tried: pytest ended with {code}: {text.strip().splitlines()[-1][:120]}"
+    result = run_in_copy([mutation.test], mutation, processes, folder)
+    return {"failed": "noticed", "passed": "survived"}.get(result, result)
 
 
 def run_mutations(outcome: Outcome, processes: Processes, folder: Path, mutations: list[Mutation]) -> None:
@@ -168,6 +190,7 @@ def report(outcome: Outcome, asked: list[Mutation], uncovered: list[str]) -> str
         f"Python {platform.python_version()} on {platform.machine()}, {outcome.seconds:.0f} s.",
         "",
         f"- Tests: {outcome.suite}, {outcome.tests} run, {len(outcome.failures)} failed.",
+        f"- Named tests on an unchanged copy of the source: {outcome.control}.",
         f"- Mutations: {noticed} of {len(asked)} noticed.",
         *(f"- No mutation for {name}." for name in uncovered),
         *(f"- FAILED {name}" for name in outcome.failures),
@@ -202,6 +225,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         try:
             run_suite(outcome, processes, Path(name))
+            run_control(outcome, processes, Path(name), asked)
             run_mutations(outcome, processes, Path(name), asked)
         except KeyboardInterrupt:
             processes.end()

@@ -63,7 +63,9 @@ def _expanded(program: Nary, node: int) -> Counter:
 
 def _matches(program: Nary, node: int, trig: Trig) -> list[tuple[Pair, tuple[int, int, Counter, str]]]:
     """Pairs of terms of a sum that are one term with the sine or cosine of two angles added or subtracted."""
-    terms = [(child, count, _expanded(program, child)) for child, count in program.content[node].items() if abs(count) == 1]
+    terms = [
+        (child, count, _expanded(program, child)) for child, count in program.content[node].items() if abs(count) == 1
+    ]
     found = []
     for i, (first, sign_1, factors_1) in enumerate(terms):
         own = [f for f in factors_1 if f in trig]
@@ -84,7 +86,9 @@ def _match(
             x, y = trig[a][1], trig[b][1]
             if a == b or x == y or (x, a) > (y, b):
                 continue
-            swapped = [[f for f in others if trig[f] == (SIN if trig[k][0] == COS else COS, trig[k][1])] for k in (a, b)]
+            swapped = [
+                [f for f in others if trig[f] == (SIN if trig[k][0] == COS else COS, trig[k][1])] for k in (a, b)
+            ]
             if not all(swapped):
                 continue
             rest = factors_1 - Counter([a, b])

@@ -31,9 +31,10 @@ class _Lowering:
             self.lower(node)
 
     def emit(self, operation: str, *arguments: Any) -> int:
-        """The number of the value of an instruction; equal instructions are one, constants are worked out."""
-        if operation != "const" and all(k in self.numbers for k in arguments):
-            return self.constant(float(OPERATIONS[operation](*(self.numbers[k] for k in arguments))))
+        """The number of the value of an instruction; equal instructions are one, what is known is worked out."""
+        known = None if operation == "const" else self._known(operation, arguments)
+        if known is not None:
+            return known
         key = (operation, *arguments)
         if key not in self._emitted:
             self.instructions.append(key)
@@ -42,6 +43,26 @@ class _Lowering:
             if operation == "const":
                 self.numbers[self._emitted[key]] = arguments[0]
         return self._emitted[key]
+
+    def _known(self, operation: str, arguments: tuple[int, ...]) -> int | None:
+        """The value of constants alone, or of something with a zero or a one that needs no operation."""
+        numbers = [self.numbers.get(k) for k in arguments]
+        if None not in numbers:
+            return self.constant(float(OPERATIONS[operation](*numbers)))
+        match operation, *numbers:
+            case ("mul", 0.0, _) | ("mul", _, 0.0) | ("div", 0.0, _):
+                return self.constant(0.0)
+            case ("add", 0.0, _) | ("mul", 1.0, _):
+                return arguments[1]
+            case ("add" | "sub", _, 0.0) | ("mul" | "div", _, 1.0):
+                return arguments[0]
+            case ("sub", 0.0, _):
+                return self.emit("neg", arguments[1])
+            case ("select", float(condition), _, _):
+                return arguments[1] if condition else arguments[2]
+            case ("greater", 0.0, _) if self.instructions[arguments[1] - self.base][0] == "abs":
+                return self.constant(0.0)
+        return None
 
     def constant(self, value: float) -> int:
         return self.emit("const", value)

@@ -14,6 +14,7 @@ from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph, known_angle
 from parflex.models import general_form, leg_form
 from parflex.models.configuration import Configuration
+from parflex.models.platform_newton import PlatformPose, motor_inverse, newton
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, mass_matrix, pose
 from parflex.recursion.articulated import articulated_accelerations
@@ -275,13 +276,39 @@ def _geometry_direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Opt
         raise InputError(
             "an open robot has no closures to solve", key="MODEL", value="geometry-direct", hint="use 'kinematics'"
         )
+    form = _form(grouped, options)
+    if form is not None:
+        sensed = tracer.group("motor_position", len(robot.actuated))
+        found = newton(form, _last_pose(tracer, form), sensed, known_angle, NEWTON_STEPS)
+        return {"position": found.position, "turn": found.turn}, {"motor_position": robot.actuated_names}
     return _newton(tracer, robot, list(robot.actuated))
+
+
+def _last_pose(tracer: _Tracer, form: leg_form.LegForm) -> PlatformPose:
+    planar = form.planar
+    return PlatformPose(
+        tracer.group("last_position", 2 if planar else 3), tracer.group("last_turn", 1 if planar else 4)
+    )
+
+
+def _leg_form_step(tracer: _Tracer, robot: Robot, form: leg_form.LegForm, options: Options) -> Outputs:
+    """The step of a robot in leg form: Newton for the platform alone, then Khalil's inverse model."""
+    groups = ("motor_position", "motor_rate", "motor_acceleration")
+    sensed, rates, wanted = (tracer.group(name, len(robot.actuated)) for name in groups)
+    pose_now = newton(form, _last_pose(tracer, form), sensed, known_angle, NEWTON_STEPS)
+    platform, values = motor_inverse(form, pose_now, rates, wanted, known_angle)
+    effort = leg_form.inverse(form, [np.array(q, dtype=object) for q in values], platform, options.without)
+    labels = {name: robot.actuated_names for name in (*groups, "effort")}
+    return {"effort": effort, "position": pose_now.position, "turn": pose_now.turn}, labels
 
 
 def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """What a controller calls: sensed positions and rates, wanted accelerations, last pose in; efforts out."""
     general = _general(robot, grouped)
     tree, motors = robot.tree, list(robot.actuated)
+    form = _form(grouped, options)
+    if form is not None:
+        return _leg_form_step(tracer, robot, form, options)
     sensed, rates = tracer.group("motor_position", len(motors)), tracer.group("motor_rate", len(motors))
     wanted = tracer.group("motor_acceleration", len(motors))
     labels = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), robot.actuated_names)
@@ -316,6 +343,10 @@ def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
     for name, symbols in inputs.items():
         if name in positions:
             value = positions[name]
+        elif name in ("last_position", "last_turn") and body is not None:
+            own = home[tree.links[body].q]
+            split = 2 if tree.planar else 3
+            value = own[:split] if name == "last_position" else own[split:]
         elif name == "position" and body is not None:
             value = at.position[body][: symbols.shape[0]]
         elif name == "rotation" and body is not None:

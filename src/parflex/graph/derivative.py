@@ -4,7 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parflex.graph.expression import ADD, COS, DIV, HOLD, INPUT, MUL, PICK, SIN, SOLVE, SQRT, Expression, Graph, Scalar
+from parflex.graph.expression import (
+    ADD,
+    ATAN2,
+    COS,
+    DIV,
+    HOLD,
+    INPUT,
+    MUL,
+    PICK,
+    SIN,
+    SOLVE,
+    SQRT,
+    Expression,
+    Graph,
+    Scalar,
+)
 
 Row = dict[int, Scalar]  # derivative by each input node that matters
 
@@ -71,6 +86,9 @@ def _row(graph: Graph, node: int, inputs: dict[int, int], rows: dict[int, Row], 
         slopes = [-value[0].sin()]
     elif op == HOLD:
         slopes = [1.0]
+    elif op == ATAN2:
+        square = value[0] * value[0] + value[1] * value[1]
+        slopes = [value[1] / square, -value[0] / square]
     else:  # a sign is flat
         return {}
     return _combined(edges, slopes, rows)

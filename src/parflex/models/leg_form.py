@@ -216,7 +216,7 @@ def _freedoms(form: LegForm, force: Array, moment: Array) -> Array:
     return np.array([force[0], force[1], moment[2]]) if form.planar else np.concatenate([force, moment])
 
 
-def _motor_columns(form: LegForm, states: list[LegMotion]) -> Array:
+def motor_columns(form: LegForm, states: list[LegMotion]) -> Array:
     """Columns: wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)]."""
     columns: list[Any] = [None] * len(form.robot.actuated)
     for state in states:
@@ -243,7 +243,7 @@ def inverse(form: LegForm, values: list[Any], platform: PlatformMotion, without:
         direct[list(leg.motors)] = H[list(leg.actuated)]
     legs_force, legs_moment = _summed(form, platform.R, states, pushes)
     force, moment = force + legs_force, moment + legs_moment
-    shared = solve(_motor_columns(form, states), _freedoms(form, force, moment))
+    shared = solve(motor_columns(form, states), _freedoms(form, force, moment))
     return shared + direct
 
 
@@ -270,7 +270,7 @@ def equations(
         follow = solve(state.J, _follow(form, leg, state))
         A = A + follow.T @ mass_matrix(leg.tree, state.at, without) @ follow
     legs_force, legs_moment = _summed(form, R, states, pushes)
-    return A, _freedoms(form, force + legs_force, moment + legs_moment), _motor_columns(form, states)
+    return A, _freedoms(form, force + legs_force, moment + legs_moment), motor_columns(form, states)
 
 
 def _summed(form: LegForm, R: Array, states: list[LegMotion], pushes: list[Array]) -> tuple[Array, Array]:

@@ -91,9 +91,9 @@ def solve_positive(A: Array, b: Array) -> Array:
             for k in range(j):
                 value = value - scaled[i, k] * L[j, k]
             scaled[i, j] = value
+            if j < i:
+                L[i, j] = value * inverse[j]
         inverse[i] = 1.0 / scaled[i, i]
-        for j in range(i):
-            L[i, j] = scaled[i, j] * inverse[j]
     x = np.array(b, dtype=object)
     for i in range(n):
         for k in range(i):

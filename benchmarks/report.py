@@ -1,0 +1,127 @@
+"""What was measured: figures, ratios with what was wanted of them, peers that were left out."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import asdict, dataclass, field
+from types import ModuleType
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+AGREE = 1e-6  # largest relative error of a model that may be called right
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number; `error` is the largest relative error of the model that it belongs to."""
+
+    benchmark: str
+    name: str
+    value: float
+    unit: str
+    error: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times more the peer needs; `right` is false where our own numbers are wrong, and the ratio worth nothing."""
+
+    benchmark: str
+    name: str
+    ours: float
+    peer: float
+    unit: str
+    ratio: float
+    wanted: float | None
+    reached: bool | None
+    right: bool
+
+
+@dataclass
+class Report:
+    """Everything of one run."""
+
+    figures: list[Figure] = field(default_factory=list)
+    ratios: list[Ratio] = field(default_factory=list)
+    skipped: list[dict[str, str]] = field(default_factory=list)
+    failed: list[dict[str, str]] = field(default_factory=list)
+
+    def progress(self, text: str) -> None:
+        """A line on stderr."""
+        print(text, file=sys.stderr, flush=True)
+
+    def figure(self, benchmark: str, name: str, value: float, unit: str, *, error: float | None = None, note: str = "") -> None:
+        """Keep a number."""
+        self.figures.append(Figure(benchmark, name, value, unit, error, note))
+
+    def compare(self, benchmark: str, ours: str, peer: str, wanted: float | None = None) -> None:
+        """Keep the ratio of two figures, if both were measured."""
+        found = {figure.name: figure for figure in self.figures if figure.benchmark == benchmark}
+        if ours not in found or peer not in found:
+            return
+        own, other = found[ours], found[peer]
+        ratio = other.value / own.value
+        right = own.error is None or own.error <= AGREE
+        reached = None if wanted is None else bool(ratio >= wanted and right)
+        self.ratios.append(Ratio(benchmark, f"{ours} against {peer}", own.value, other.value, own.unit, ratio, wanted, reached, right))
+
+    def optional(self, module: str, peer: str) -> ModuleType | None:
+        """The module of a peer, or None if the peer is not installed, which is said."""
+        try:
+            return importlib.import_module(module)
+        except ImportError as error:
+            self.skip(peer, f"not installed ({error})")
+            return None
+
+    def skip(self, peer: str, reason: str) -> None:
+        """Name a peer that is left out."""
+        entry = {"peer": peer, "reason": reason}
+        if entry not in self.skipped:
+            self.skipped.append(entry)
+            self.progress(f"left out: {peer}: {reason}")
+
+    def fail(self, what: str, error: Exception) -> None:
+        """Name something of our own that did not work."""
+        self.failed.append({"what": what, "error": f"{type(error).__name__}: {error}"})
+        self.progress(f"failed: {what}: {error}")
+
+    def as_json(self, machine: dict[str, Any]) -> dict[str, Any]:
+        """Everything as one object."""
+        return {
+            "machine": machine,
+            "figures": [asdict(figure) for figure in self.figures],
+            "ratios": [asdict(ratio) for ratio in self.ratios],
+            "skipped": self.skipped,
+            "failed": self.failed,
+        }
+
+    def show(self, machine: dict[str, Any]) -> None:
+        """Tables on stdout."""
+        console = Console(width=None if sys.stdout.isatty() else 150)
+        console.print(", ".join(f"{key} {value}" for key, value in machine.items()))
+        figures = Table("benchmark", "what", "value", "unit", "error", "note", title="figures")
+        for figure in self.figures:
+            error = "" if figure.error is None else f"{figure.error:.1e}"
+            figures.add_row(figure.benchmark, figure.name, _short(figure.value), figure.unit, error, figure.note)
+        console.print(figures)
+        ratios = Table("benchmark", "what", "ours", "peer", "unit", "ratio", "wanted", "reached", title="ratios")
+        for ratio in self.ratios:
+            wanted = "" if ratio.wanted is None else f"{ratio.wanted:g}"
+            reached = "our numbers are wrong" if not ratio.right else {None: "", True: "yes", False: "NO"}[ratio.reached]
+            cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, f"{ratio.ratio:.2f}", wanted, reached)
+            ratios.add_row(ratio.benchmark, ratio.name, *cells)
+        console.print(ratios)
+        for entry in self.skipped:
+            console.print(f"left out: {entry['peer']}: {entry['reason']}")
+        for entry in self.failed:
+            console.print(f"failed: {entry['what']}: {entry['error']}")
+
+
+def _short(value: float) -> str:
+    if abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.4g}"

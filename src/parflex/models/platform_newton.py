@@ -1,0 +1,103 @@
+"""From motors to the platform by Newton steps, for robots in leg form: the legs follow in closed form at every step.
+
+Six unknowns (three in the plane) instead of all joints. Over any scalar, with a fixed number of steps, so that it can be
+generated; the platform's rotation is a unit quaternion that the steps keep normalised.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.closed_form import Angle
+from parflex.models.leg_form import (
+    Leg,
+    LegForm,
+    LegMotion,
+    PlatformMotion,
+    leg_motion,
+    leg_values,
+    motor_columns,
+)
+from parflex.spatial import quaternion_matrix, quaternion_product, rotation_about
+from parflex.spatial.linear import solve
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class PlatformPose:
+    """Position and, in space, quaternion; in the plane x, y and the angle."""
+
+    position: Array
+    turn: Array
+
+    def world(self, planar: bool) -> tuple[Array, Array]:
+        """Rotation matrix and position."""
+        if planar:
+            return rotation_about(2, self.turn[0]), np.array([*self.position, 0.0])
+        return quaternion_matrix(self.turn), self.position
+
+    def moved(self, step: Array, planar: bool) -> PlatformPose:
+        """The pose after a small step in world axes."""
+        if planar:
+            return PlatformPose(self.position + step[:2], self.turn + step[2:])
+        turn = quaternion_product(np.array([1.0, *(step[3:] / 2)]), self.turn)
+        return PlatformPose(self.position + step[:3], turn / np.sqrt(turn @ turn))
+
+
+def newton(form: LegForm, pose: PlatformPose, motors: Array, angle: Angle, steps: int) -> PlatformPose:
+    """The pose at which the motors have the given values, from one nearby."""
+    for _ in range(steps):
+        states = follow(form, pose, angle)
+        missing = np.zeros(len(motors), dtype=object)
+        for state, values in states:
+            for own, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
+                missing[motor] = _missing(state.leg, own, values[own], motors[motor])
+        columns = motor_columns(form, [state for state, _ in states])
+        pose = pose.moved(solve(columns.T, missing), form.planar)
+    return pose
+
+
+def follow(
+    form: LegForm, pose: PlatformPose, angle: Angle, v: Array | None = None, w: Array | None = None
+) -> list[tuple[LegMotion, list[Any]]]:
+    """The legs at a pose, in a motion without acceleration of the platform, and their joint values."""
+    R, p = pose.world(form.planar)
+    zero = np.zeros(3)
+    platform = PlatformMotion(R, p, zero if v is None else v, zero if w is None else w, -form.robot.tree.gravity, zero)
+    result = []
+    for leg in form.legs:
+        values = leg_values(leg, R, p, angle)
+        result.append((leg_motion(form, leg, np.array(values, dtype=object), platform), values))
+    return result
+
+
+def _missing(leg: Leg, own: int, here: Any, wanted: Any) -> Any:
+    """What a motor still has to move; a small angle by its sine, so that no angle has to be found from it."""
+    if leg.tree.links[own].joint.kind == "prismatic":
+        return wanted - here
+    return np.sin(wanted) * here.cos() - np.cos(wanted) * here.sin()
+
+
+def motor_inverse(
+    form: LegForm, pose: PlatformPose, rates: Array, accelerations: Array, angle: Angle
+) -> tuple[PlatformMotion, list[Any]]:
+    """The platform's motion from that of the motors, and the joint values of the legs."""
+    states = follow(form, pose, angle)
+    columns = motor_columns(form, [state for state, _ in states])
+    v, w = _split(solve(columns.T, rates), form.planar)
+    drift = np.zeros(len(rates), dtype=object)
+    for state, _ in follow(form, pose, angle, v, w):
+        drift[list(state.leg.motors)] = state.qdd[list(state.leg.actuated)]
+    a, al = _split(solve(columns.T, accelerations - drift), form.planar)
+    R, p = pose.world(form.planar)
+    return PlatformMotion(R, p, v, w, a - form.robot.tree.gravity, al), [values for _, values in states]
+
+
+def _split(freedom: Array, planar: bool) -> tuple[Array, Array]:
+    if planar:
+        return np.array([freedom[0], freedom[1], 0.0]), np.array([0.0, 0.0, freedom[2]])
+    return freedom[:3], freedom[3:]

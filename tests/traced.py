@@ -1,0 +1,233 @@
+"""Programs of robots, and the numbers of the float path to hold them against."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from states import Draws, random_states
+
+import parflex
+from parflex.codegen.model import Model
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics import reduced_equations
+from parflex.models.robot import Robot
+from parflex.recursion import motion, pose
+from parflex.recursion.newton_euler import JOINT_TERMS
+
+Array = np.ndarray
+Arrays = dict[str, Array]
+ROBOTS = parflex.catalogue_names()
+CLOSED = [name for name in ROBOTS if name not in ("puma560", "rx90")]
+LEG_FORM = ["3rrr", "gough-stewart", "space"]
+LONG_JACOBIANS = ["3-prrr", "delta", "gough-stewart", "space"]  # 10 000 to 90 000 operators
+SEEDS = 6  # poses drawn over the workspace; the others lie around them
+CONDITION = 1e3  # of what a program divides by: three of sixteen digits may go
+
+long = [
+    pytest.mark.verify,
+    pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="a long proof: set PARFLEX_VERIFY to run it"),
+]
+
+
+@lru_cache(maxsize=None)
+def robot(name: str) -> Robot:
+    """A robot of the catalogue."""
+    return parflex.load(name)
+
+
+@lru_cache(maxsize=None)
+def made(name: str, model: str, parameters: str | tuple[str, ...] = "numbers", include: tuple[str, ...] = ()) -> Model:
+    """The program of a model, made once."""
+    return parflex.model(robot(name), model, parameters=parameters, include=include)
+
+
+def has_model(name: str, model: str) -> bool:
+    """Open robots have no closures to solve."""
+    return name in CLOSED or not model.startswith("geometry")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A state of a robot: all positions, rates and accelerations, and the efforts that go with them."""
+
+    configuration: Configuration
+    rates: Array
+    accelerations: Array
+    efforts: Array
+
+    @property
+    def robot(self) -> Robot:
+        return self.configuration.robot
+
+    def platform(self) -> Arrays:
+        """Pose, twist and acceleration of the platform in world axes, in the plane only what moves."""
+        tree, at = self.robot.tree, self.configuration.at
+        j = next(j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar"))
+        moving = motion(tree, at, self.rates, self.accelerations)
+        R, flat = at.rotation[j], slice(0, 2 if tree.planar else 3)
+        turn = slice(2 if tree.planar else 0, 3)
+        own = self.configuration.q[tree.links[j].q]
+        return {
+            "position": at.position[j][flat],
+            "rotation": R[flat, flat],
+            "velocity": (R @ moving.v[j])[flat],
+            "angular_velocity": (R @ moving.w[j])[turn],
+            "acceleration": (R @ moving.a[j])[flat],
+            "angular_acceleration": (R @ moving.al[j])[turn],
+            "turn": own[2 if tree.planar else 3 :],
+        }
+
+
+@lru_cache(maxsize=None)
+def samples(name: str, count: int = 200) -> tuple[Sample, ...]:
+    """States over the workspace, more than `1 / CONDITION` away from singularities."""
+    rng = np.random.default_rng(17)
+    start = [state.configuration.q for state in random_states(robot(name), SEEDS, 5, Draws())]
+    found: list[Sample] = []
+    while len(found) < count:
+        configuration = _near(robot(name), start[len(found) % SEEDS], rng)
+        if configuration is not None:
+            found.append(_in_motion(configuration, rng))
+    return tuple(found)
+
+
+def _near(of: Robot, q: Array, rng: np.random.Generator) -> Configuration | None:
+    """A closed pose near another one, on the same side of all singularities."""
+    direction = Configuration(of, q).null_space
+    step = np.zeros(of.tree.n)
+    step[of.free] = direction @ rng.standard_normal(direction.shape[1])
+    step *= rng.uniform(0, 0.3) * of.tree.rate_units / np.abs(step).max()
+    moved, error = of.assembler.newton(of.tree.moved(q, step), of.free, list(of.closures.loops))
+    configuration = Configuration(of, moved)
+    condition = configuration.condition
+    if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values(), 1.0) > CONDITION:
+        return None
+    return configuration
+
+
+def _in_motion(configuration: Configuration, rng: np.random.Generator) -> Sample:
+    names = configuration.robot.actuated_names
+    velocity, acceleration = (dict(zip(names, size * rng.uniform(-1, 1, len(names)), strict=True)) for size in (3, 20))
+    result = parflex.inverse_dynamics(configuration.robot, configuration, velocity, acceleration, without=JOINT_TERMS)
+    return Sample(configuration, result.rates, result.accelerations, np.array(list(result.efforts.values())))
+
+
+def stacked(of: list[Arrays]) -> Arrays:
+    """One batch of many."""
+    return {name: np.array([one[name] for one in of]) for name in of[0]}
+
+
+def inputs(model: Model, states: tuple[Sample, ...] | list[Sample], seed: int = 0) -> Arrays:
+    """The inputs of a model at the states, as a batch; guesses and last poses are a little off."""
+    rng = np.random.default_rng(seed)
+    return stacked([{group: _input(model, group, state, rng) for group in model.inputs} for state in states])
+
+
+def _input(model: Model, group: str, state: Sample, rng: np.random.Generator) -> Array:
+    of, q = state.robot, state.configuration.q
+    motors = list(of.actuated)
+    if group in ("guess", "last"):
+        return _guess(model, state, rng)
+    if group.startswith("last_"):
+        near = state.platform()[group.removeprefix("last_")]
+        near = near + rng.uniform(-1e-4, 1e-4, near.shape)
+        return near / np.linalg.norm(near) if len(near) == 4 else near  # a unit quaternion, as the model gives it
+    if group.startswith("motor_"):
+        return {
+            "motor_position": np.array([q[of.tree.links[of.tree.link_of_rate[k]].q.start] for k in motors]),
+            "motor_rate": state.rates[motors],
+            "motor_acceleration": state.accelerations[motors],
+        }[group]
+    if group in ("q", "effort"):
+        return q if group == "q" else state.efforts
+    if group in ("qd", "qdd"):
+        chosen = independent(of)
+        return (state.rates if group == "qd" else state.accelerations)[chosen]
+    return state.platform()[group]
+
+
+def _guess(model: Model, state: Sample, rng: np.random.Generator) -> Array:
+    """All positions a little off, but those that the model holds as they are given."""
+    tree, q = state.robot.tree, state.configuration.q
+    bodies = [k for j in tree.links if j.joint.kind in ("free", "planar") for k in range(j.v.start, j.v.stop)]
+    held = bodies if model.name.endswith("_geometry") and bodies else list(state.robot.actuated)
+    step = 1e-4 * rng.uniform(-1, 1, tree.n) * tree.rate_units
+    step[held] = 0.0
+    return tree.moved(q, step)
+
+
+@lru_cache(maxsize=None)
+def _independent(name: str) -> tuple[int, ...]:
+    at_home = Configuration(robot(name), robot(name).home)
+    return tuple(int(k) for k in at_home.reduction.partition.independent)
+
+
+def independent(of: Robot) -> list[int]:
+    """Numbers of the rates that a program takes as independent: those that are best at home."""
+    return list(_independent(of.name))
+
+
+def expected(name: str, model: str, states: tuple[Sample, ...] | list[Sample]) -> Arrays:
+    """What the float path gives for the outputs of a model, as a batch."""
+    return stacked([_expected(name, model, state) for state in states])
+
+
+def _expected(name: str, model: str, state: Sample) -> Arrays:
+    of, configuration = state.robot, state.configuration
+    if model == "mass-matrix":
+        M, _, _ = reduced_equations(configuration, state.rates, without=JOINT_TERMS)
+        T = np.linalg.inv(configuration.J[independent(of)])  # to the rates that are best at home
+        return {"mass_matrix": T.T @ M @ T}
+    if model == "kinematics":
+        tree = of.tree
+        R, p = configuration.at.of(tree.places[tree.end_effector])
+        twist = configuration.frame_rows(tree.end_effector) @ state.rates
+        return {
+            "position": p,
+            "rotation": R,
+            "velocity": twist[:3],
+            "angular_velocity": twist[3:],
+            "rates": state.rates,
+        }
+    answer: Arrays = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse") else {}
+    leg_form = name in LEG_FORM
+    if model == "direct":
+        efforts = dict(zip(of.actuated_names, state.efforts.tolist(), strict=True))
+        velocity = {of.tree.rate_names[k]: state.rates[k] for k in of.actuated}
+        result = parflex.forward_dynamics(of, configuration, velocity, efforts, without=JOINT_TERMS)
+        if not leg_form:
+            return {"qdd": result.accelerations[independent(of)]}
+        platform = Sample(configuration, state.rates, result.accelerations, state.efforts).platform()
+        return {group: platform[group] for group in ("acceleration", "angular_acceleration")}
+    if model == "geometry" and leg_form:
+        names = made(name, model).labels["joints"]
+        return {"joints": configuration.q[[of.tree.position_names.index(joint) for joint in names]]}
+    if model in ("geometry-direct", "step") and leg_form:
+        platform = state.platform()
+        return answer | {"position": platform["position"], "turn": platform["turn"]}
+    if model in ("geometry", "geometry-direct", "step") and name in CLOSED:
+        return answer | {"q": configuration.q}
+    return answer
+
+
+def closure_error(of: Robot, q: Array) -> float:
+    """Largest opening of a loop."""
+    return float(np.abs(of.closures.residual(pose(of.tree, q))).max())
+
+
+def difference(found: Arrays, wanted: Arrays, angles: bool = False) -> float:
+    """Largest difference of any state, relative to the largest entry of its group there."""
+    worst = 0.0
+    for group, value in wanted.items():
+        axes = tuple(range(1, value.ndim))
+        miss = found[group] - value
+        if angles:
+            miss = (miss + np.pi) % (2 * np.pi) - np.pi
+        size = np.maximum(np.abs(value).max(axis=axes), 1e-300)
+        error = np.abs(miss).max(axis=axes) / size
+        worst = max(worst, float(np.where(np.isfinite(error), error, np.inf).max()))
+    return worst
