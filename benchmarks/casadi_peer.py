@@ -83,7 +83,9 @@ class Scalar:
 
 
 def _sx(array: np.ndarray) -> ca.SX:
-    return ca.vertcat(*(ca.horzcat(*(entry.value if isinstance(entry, Scalar) else entry for entry in row)) for row in array))
+    return ca.vertcat(
+        *(ca.horzcat(*(entry.value if isinstance(entry, Scalar) else entry for entry in row)) for row in array)
+    )
 
 
 def own_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -102,7 +104,9 @@ def unpivoted_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
         inverse = 1.0 / rows[k][k]
         rows[k] = rows[k][: k + 1] + [inverse * entry for entry in rows[k][k + 1 :]]
         for i in range(k + 1, size):
-            rows[i] = rows[i][: k + 1] + [a - rows[i][k] * b for a, b in zip(rows[i][k + 1 :], rows[k][k + 1 :], strict=True)]
+            rows[i] = rows[i][: k + 1] + [
+                a - rows[i][k] * b for a, b in zip(rows[i][k + 1 :], rows[k][k + 1 :], strict=True)
+            ]
     for k in reversed(range(size)):
         for i in range(k):
             rows[i][size:] = [a - rows[i][k] * b for a, b in zip(rows[i][size:], rows[k][size:], strict=True)]
@@ -130,13 +134,21 @@ class Tracer:
 
 
 def expressions(
-    robot: Robot, model: str, *, parameters: str = "numbers", grouped: bool = True, solver: Solver = own_solve, **options: bool
+    robot: Robot,
+    model: str,
+    *,
+    parameters: str = "numbers",
+    grouped: bool = True,
+    solver: Solver = own_solve,
+    **options: bool,
 ) -> tuple[list[ca.SX], ca.SX]:
     """Inputs and outputs of a model of parflex, traced with SX instead of its own scalars, after `casadi.cse`."""
     tracer = Tracer(solver)
     bodies = grouped_robot(robot, tracer, parameters)[0] if grouped else robot
     outputs, _ = MODELS[model](tracer, robot, bodies, Options(parameters=parameters, **options))
-    flat = [entry.value if isinstance(entry, Scalar) else ca.SX(entry) for group in outputs.values() for entry in group.flat]
+    flat = [
+        entry.value if isinstance(entry, Scalar) else ca.SX(entry) for group in outputs.values() for entry in group.flat
+    ]
     return tracer.inputs, ca.cse(ca.vertcat(*flat))
 
 
@@ -144,6 +156,21 @@ def leanest(robot: Robot, model: str, solver: Solver) -> tuple[list[ca.SX], ca.S
     """The way of writing a model, of those that parflex tries too, with the fewest operators."""
     ways = [expressions(robot, model, solver=solver, **_ways(choice)) for choice in variants(robot, Options())]
     return min(ways, key=lambda way: counts(way[1])["total"])
+
+
+def before_solve(robot: Robot) -> ca.SX:
+    """Matrix and right-hand side of the 6 x 6 system of the inverse model: what is computed before it is solved."""
+    systems = []
+
+    def kept(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+        if len(matrix) < 6:
+            return own_solve(matrix, right)
+        systems.append(ca.cse(ca.vertcat(ca.vec(_sx(matrix)), ca.vec(_sx(right.reshape(len(right), -1))))))
+        return np.array([Scalar(ca.SX.sym("x"), kept) for _ in right], dtype=object)
+
+    for choice in variants(robot, Options()):
+        expressions(robot, "inverse", solver=kept, **_ways(choice))
+    return min(systems, key=lambda system: counts(system)["total"])
 
 
 def _ways(options: Options) -> dict[str, bool]:

@@ -26,6 +26,7 @@ from timing import Harness, Loop, measure
 
 # parflex's kernels use all that the processor has, so C may too; plain `-O3` is sometimes faster: the faster counts
 FLAGS = (("-O3",), ("-O3", "-march=native"))
+WHOLE, CALL = ": work and call", ": call alone"  # behind the names of loops over bindings
 BATCH = 512  # states of one call of the batched kernel
 
 
@@ -96,7 +97,10 @@ class Contest:
             (folder / file).write_text(text)
         for flags in FLAGS:
             library = folder / f"own{len(flags)}.so"
-            subprocess.run([compiler, *flags, "-shared", "-fPIC", str(folder / f"{function}.c"), "-o", str(library), "-lm"], check=True)
+            subprocess.run(
+                [compiler, *flags, "-shared", "-fPIC", str(folder / f"{function}.c"), "-o", str(library), "-lm"],
+                check=True,
+            )
             address = ctypes.cast(getattr(ctypes.CDLL(str(library)), function), ctypes.c_void_p).value or 0
             # it takes x and y; the third argument of the loop's call is not looked at
             self._add_way(name, flags, self.harness.one(address, self.x, len(program.outputs)))
@@ -123,27 +127,32 @@ class Contest:
 
     def add_binding(self, name: str, call: Loop, nothing: Loop, error: float, note: str = "") -> None:
         """A call of a binding; the same call on nothing is taken off."""
-        self.loops[f"{name} +call"], self.loops[f"{name} call"] = call, nothing
+        self.loops[name + WHOLE], self.loops[name + CALL] = call, nothing
         self.errors[name], self.notes[name] = error, note
 
-    def run(self) -> dict[str, float]:
-        """Measure all, and keep the figures."""
+    def run(self) -> dict[str, np.ndarray]:
+        """Measure all, and keep the figures; rounds of each contestant by name."""
         self.report.progress(f"{self.benchmark}: measuring {len(self.loops)} loops")
-        times = measure(self.loops)
-        result: dict[str, float] = {}
-        taken = {way for ways in self.groups.values() for way in ways}
-        for name, nanoseconds in times.items():
-            if name.endswith(" call"):
-                whole = name.removesuffix(" call")
-                result[whole] = times[f"{whole} +call"] - nanoseconds
-                self.notes[whole] = f"{self.notes.get(whole, '')} (call of {nanoseconds:.0f} ns taken off)".strip()
-            elif not name.endswith(" +call") and name not in taken:
-                result[name] = nanoseconds
-        for name, ways in self.groups.items():
-            best = min(ways, key=lambda way: times[way])
-            result[name] = times[best]
-            self.notes[name] = f"{self.notes.get(name, '')} {best.removeprefix(name).strip()}".strip()
-        for name, nanoseconds in result.items():
+        rounds = measure(self.loops)
+        result: dict[str, np.ndarray] = {}
+        ways = {way for group in self.groups.values() for way in group}
+        for name in [name for name in rounds if name not in ways]:
+            if name.endswith(CALL):
+                whole = name.removesuffix(CALL)
+                result[whole] = rounds[name.removesuffix(CALL) + WHOLE] - rounds[name].min()
+                self.notes[whole] = (
+                    f"{self.notes.get(whole, '')} (call of {rounds[name].min():.0f} ns taken off)".strip()
+                )
+            elif not name.endswith(WHOLE):
+                result[name] = rounds[name]
+        for name, group in self.groups.items():
+            best = min(group, key=lambda way: rounds[way].min())
+            result[name] = rounds[best]
+            others = [f"{way.removeprefix(name).strip()}: {rounds[way].min():.0f}" for way in group if way != best]
+            self.notes[name] = "; ".join(
+                filter(None, [self.notes.get(name, ""), best.removeprefix(name).strip(), *others])
+            )
+        for name, values in result.items():
             error, note = self.errors.get(name), self.notes.get(name, "")
-            self.report.figure(self.benchmark, name, nanoseconds, "ns", error=error, note=note)
+            self.report.timing(self.benchmark, name, values, error=error, note=note)
         return result

@@ -77,11 +77,16 @@ class GoughStewart:
         self.contacts = pin.StdVec_RigidConstraintModel()
         self.contact_data = pin.StdVec_RigidConstraintData()
         for loop in robot.closures.loops:
-            placed = [(numbers[place.link], pin.SE3(place.rotation, place.position)) for place in (loop.first, loop.second)]
-            contact = pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, self.model, *placed[0], *placed[1], pin.LOCAL)
+            placed = [
+                (numbers[place.link], pin.SE3(place.rotation, place.position)) for place in (loop.first, loop.second)
+            ]
+            contact = pin.RigidConstraintModel(
+                pin.ContactType.CONTACT_3D, self.model, *placed[0], *placed[1], pin.LOCAL
+            )
             self.contacts.append(contact)
             self.contact_data.append(contact.createData())
         pin.initConstraintDynamics(self.model, self.data, self.contacts, self.contact_data)
+        self.placed = list(zip(self.contacts, self.contact_data, strict=True))  # references into both
         self.settings = pin.ProximalSettings(1e-12, 0.0, 1)
         self.platform = next(j for j, link in enumerate(tree.links) if link.joint.kind == "free")
         self.motors = list(robot.actuated)  # both number rates in the order of the tree
@@ -91,11 +96,16 @@ class GoughStewart:
         free = self.robot.tree.links[self.platform].v
         w, v = state.R.T @ state.w, state.R.T @ state.v
         # derivatives of components in moving axes: acceleration less w x v
-        twist, change = np.concatenate([v, w]), np.concatenate([state.R.T @ state.a - np.cross(w, v), state.R.T @ state.al])
+        twist, change = (
+            np.concatenate([v, w]),
+            np.concatenate([state.R.T @ state.a - np.cross(w, v), state.R.T @ state.al]),
+        )
         turn = np.roll(state.quaternion, -1)
         at = self.robot.tree.links[self.platform].q.start
         q = np.insert(state.q, [at] * 7, [*state.p, *turn])
-        qd, qdd = (np.insert(joints, [free.start] * 6, body) for joints, body in ((state.qd, twist), (state.qdd, change)))
+        qd, qdd = (
+            np.insert(joints, [free.start] * 6, body) for joints, body in ((state.qd, twist), (state.qdd, change))
+        )
         tau = np.zeros(self.model.nv)
         tau[self.motors] = state.effort
         return q, qd, qdd, tau
@@ -130,7 +140,7 @@ class GoughStewart:
         return np.linalg.solve(self._carriers(J), forces)[: len(self.motors)]
 
     def _place_contacts(self) -> None:
-        for contact, data in zip(self.contacts, self.contact_data, strict=True):
+        for contact, data in self.placed:
             contact.calc(self.model, self.data, data)
 
     def _carriers(self, J: np.ndarray) -> np.ndarray:
@@ -150,6 +160,11 @@ class GoughStewart:
         one, unit = np.eye(1), np.ones(1)
         nowhere = pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, model, 0, pin.SE3.Identity(), pin.LOCAL)
         unplaced = [(nowhere, nowhere.createData()) for _ in self.contacts]
+
+        def place_nothing() -> None:
+            for contact, placed in unplaced:
+                contact.calc(model, data, placed)
+
         return {
             "rnea": (
                 lambda: pin.rnea(self.model, self.data, q, qd, qdd),
@@ -159,7 +174,7 @@ class GoughStewart:
                 lambda: pin.computeJointJacobians(self.model, self.data, q),
                 lambda: pin.computeJointJacobians(model, data, none),
             ),
-            "places of six contacts": (self._place_contacts, lambda: [c.calc(model, data, d) for c, d in unplaced]),
+            "places of six contacts": (self._place_contacts, place_nothing),
             "contact Jacobian": (
                 lambda: rows(self.model, self.data, self.contacts, self.contact_data),
                 lambda: rows(model, data, contacts, contact_data),

@@ -31,7 +31,9 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
         report.progress(f"{benchmark}: tracing and compiling")
         x = serial_states(robot, STATES)
         contest = Contest(report, harness, benchmark, x, _known(robot, x), folder)
-        contest.add_ours("parflex", parflex.model(robot, "inverse").program if grouped else ungrouped_program(robot, "inverse"))
+        contest.add_ours(
+            "parflex", parflex.model(robot, "inverse").program if grouped else ungrouped_program(robot, "inverse")
+        )
         if casadi is not None:
             contest.add_casadi("CasADi C", casadi, casadi.expressions(robot, "inverse", grouped=grouped))
         if pinocchio is not None:

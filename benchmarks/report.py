@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
@@ -39,6 +40,8 @@ class Ratio:
     wanted: float | None
     reached: bool | None
     right: bool
+    low: float | None = None  # of timings: a tenth of the rounds had a smaller ratio, a tenth a larger one
+    high: float | None = None
 
 
 @dataclass
@@ -49,14 +52,22 @@ class Report:
     ratios: list[Ratio] = field(default_factory=list)
     skipped: list[dict[str, str]] = field(default_factory=list)
     failed: list[dict[str, str]] = field(default_factory=list)
+    rounds: dict[tuple[str, str], np.ndarray] = field(default_factory=dict)
 
     def progress(self, text: str) -> None:
         """A line on stderr."""
         print(text, file=sys.stderr, flush=True)
 
-    def figure(self, benchmark: str, name: str, value: float, unit: str, *, error: float | None = None, note: str = "") -> None:
+    def figure(
+        self, benchmark: str, name: str, value: float, unit: str, *, error: float | None = None, note: str = ""
+    ) -> None:
         """Keep a number."""
         self.figures.append(Figure(benchmark, name, value, unit, error, note))
+
+    def timing(self, benchmark: str, name: str, rounds: np.ndarray, *, error: float | None, note: str) -> None:
+        """Keep the best of several rounds, and the rounds for the spread of ratios."""
+        self.rounds[benchmark, name] = rounds
+        self.figure(benchmark, name, float(rounds.min()), "ns", error=error, note=note)
 
     def compare(self, benchmark: str, ours: str, peer: str, wanted: float | None = None) -> None:
         """Keep the ratio of two figures, if both were measured."""
@@ -67,7 +78,14 @@ class Report:
         ratio = other.value / own.value
         right = own.error is None or own.error <= AGREE
         reached = None if wanted is None else bool(ratio >= wanted and right)
-        self.ratios.append(Ratio(benchmark, f"{ours} against {peer}", own.value, other.value, own.unit, ratio, wanted, reached, right))
+        low = high = None
+        if (benchmark, ours) in self.rounds and (benchmark, peer) in self.rounds:
+            spread = self.rounds[benchmark, peer] / self.rounds[benchmark, ours]
+            low, high = (float(value) for value in np.percentile(spread, [10, 90]))
+        name = f"{ours} against {peer}"
+        self.ratios.append(
+            Ratio(benchmark, name, own.value, other.value, own.unit, ratio, wanted, reached, right, low, high)
+        )
 
     def optional(self, module: str, peer: str) -> ModuleType | None:
         """The module of a peer, or None if the peer is not installed, which is said."""
@@ -108,11 +126,16 @@ class Report:
             error = "" if figure.error is None else f"{figure.error:.1e}"
             figures.add_row(figure.benchmark, figure.name, _short(figure.value), figure.unit, error, figure.note)
         console.print(figures)
-        ratios = Table("benchmark", "what", "ours", "peer", "unit", "ratio", "wanted", "reached", title="ratios")
+        ratios = Table(
+            "benchmark", "what", "ours", "peer", "unit", "ratio", "10 to 90 %", "wanted", "reached", title="ratios"
+        )
         for ratio in self.ratios:
             wanted = "" if ratio.wanted is None else f"{ratio.wanted:g}"
-            reached = "our numbers are wrong" if not ratio.right else {None: "", True: "yes", False: "NO"}[ratio.reached]
-            cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, f"{ratio.ratio:.2f}", wanted, reached)
+            spread = "" if ratio.low is None or ratio.high is None else f"{ratio.low:.2f} to {ratio.high:.2f}"
+            reached = (
+                "our numbers are wrong" if not ratio.right else {None: "", True: "yes", False: "NO"}[ratio.reached]
+            )
+            cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, f"{ratio.ratio:.2f}", spread, wanted, reached)
             ratios.add_row(ratio.benchmark, ratio.name, *cells)
         console.print(ratios)
         for entry in self.skipped:

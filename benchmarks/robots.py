@@ -16,7 +16,9 @@ from parflex.spatial import quaternion_matrix, rotation_from_vector, vector_quat
 
 def with_bodies(robot: Robot, bodies: list[RigidBody]) -> Robot:
     """The robot with other bodies, and without motor inertia, friction and springs in mind: the models leave these out."""
-    tree = replace(robot.tree, links=tuple(replace(link, body=body) for link, body in zip(robot.tree.links, bodies, strict=True)))
+    tree = replace(
+        robot.tree, links=tuple(replace(link, body=body) for link, body in zip(robot.tree.links, bodies, strict=True))
+    )
     return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
 
 

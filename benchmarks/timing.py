@@ -105,7 +105,13 @@ def _opaque(text: str) -> str:
     """The text for the installed LLVM: from version 15 on pointers have no type."""
     if llvm.llvm_version_info[0] < 15:
         return text
-    for typed in ("void (double*, double*, i64)*", "i32 (double**, double**, i64*, double*, i32)*", "double**", "double*", "i64*"):
+    for typed in (
+        "void (double*, double*, i64)*",
+        "i32 (double**, double**, i64*, double*, i32)*",
+        "double**",
+        "double*",
+        "i64*",
+    ):
         text = text.replace(typed, "ptr")
     return text
 
@@ -120,14 +126,14 @@ def python_loop(call: Callable[[], object]) -> Loop:
     return loop
 
 
-def measure(contestants: Mapping[str, Loop], rounds: int = ROUNDS) -> dict[str, float]:
-    """Nanoseconds of CPU time of one call of each: the best of all rounds, contestants in turn within a round."""
+def measure(contestants: Mapping[str, Loop], rounds: int = ROUNDS) -> dict[str, np.ndarray]:
+    """Nanoseconds of CPU time of one call of each, round by round; contestants take turns within a round."""
     calls = {name: _enough(loop) for name, loop in contestants.items()}
-    best = dict.fromkeys(contestants, float("inf"))
+    found: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(rounds):
         for name, loop in contestants.items():
-            best[name] = min(best[name], _seconds(loop, calls[name]) / calls[name])
-    return {name: 1e9 * seconds for name, seconds in best.items()}
+            found[name].append(1e9 * _seconds(loop, calls[name]) / calls[name])
+    return {name: np.array(values) for name, values in found.items()}
 
 
 def _seconds(loop: Loop, calls: int) -> float:
@@ -149,6 +155,15 @@ def machine() -> dict[str, object]:
     name = platform.processor() or platform.machine()
     information = Path("/proc/cpuinfo")
     if information.exists():
-        lines = [line.partition(":")[2].strip() for line in information.read_text().splitlines() if line.startswith("model name")]
+        lines = [
+            line.partition(":")[2].strip()
+            for line in information.read_text().splitlines()
+            if line.startswith("model name")
+        ]
         name = lines[0] if lines else name
-    return {"processor": name, "architecture": platform.machine(), "cores": os.cpu_count(), "llvm_cpu": llvm.get_host_cpu_name()}
+    return {
+        "processor": name,
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "llvm_cpu": llvm.get_host_cpu_name(),
+    }

@@ -67,12 +67,13 @@ def test_a_leg_of_two_bars_has_two_solutions(pose):
 
 
 @pytest.mark.parametrize("name", ["gough-stewart", "space"])
-def test_solutions_of_a_leg_with_a_stroke_close_and_differ(name):
+def test_a_leg_with_a_cross_and_a_stroke_has_four_solutions(name):
     robot = parflex.load(name)
     configuration = parflex.configure(robot)
     for leg, solutions in parflex.geometric_solutions(robot, configuration).items():
         strokes = [solution[f"{leg}.3"] for solution in solutions]
-        assert len(solutions) <= 4
+        assert len(solutions) == 4
+        assert sum(stroke < 0 for stroke in strokes) == 2  # the leg pointing backwards
         assert (
             max(leg_closes(robot, configuration, solution) for solution in solutions) < 1e-9
         )  # asked: 1e-10 of a length

@@ -78,7 +78,9 @@ class ActuationError(ParflexError):
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
-    matches = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
+    known = list(words)
+    begun = [name for name in known if len(word) > 1 and name.startswith(word)]
+    matches = begun or difflib.get_close_matches(word, known, n=1, cutoff=0.5)
     return matches[0] if matches else None
 
 

@@ -71,17 +71,29 @@ class Assembler:
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
         parts = self.parts(target, locked)
-        start = target.applied(q)
+        result = self._newton_near(target, q, parts)
+        for part in parts:
+            if not self._fits(result, part, reference):
+                result = self._search(result, target.applied(q), part, reference)
+        return result
+
+    def near(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array | None:
+        """As `assemble`, but None where Newton from `q` does not get there."""
+        parts = self.parts(target, locked)
+        result = self._newton_near(target, q, parts)
+        return result if all(self._fits(result, part, reference) for part in parts) else None
+
+    def _newton_near(self, target: Target, q: Array, parts: list[Part]) -> Array:
+        """Newton on all parts at once, if need be along a path of targets; the result may not be closed."""
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
-        result, error = self.newton(start, columns, rows)
+        result, error = self.newton(target.applied(q), columns, rows)
         if error > CLOSED:
             result, error = self.newton(*self._approach(target, q, columns, rows))
-        for part in parts:
-            ok = self._error(result, part.rows) <= CLOSED and self._in_mode(result, part, reference)
-            if not ok:
-                result = self._search(result, start, part, reference)
         return result
+
+    def _fits(self, q: Array, part: Part, reference: Array | None) -> bool:
+        return self._error(q, part.rows) <= CLOSED and self._in_mode(q, part, reference)
 
     def parts(self, target: Target, locked: frozenset[int]) -> list[Part]:
         """Pieces that share no moving coordinate: with the platform given, the legs."""
@@ -255,9 +267,10 @@ class Assembler:
         turning = [link for link in single if link.joint.kind == "revolute"]
         sliding = [link for link in single if link.joint.kind == "prismatic"]
         count = 4 if len(turning) <= 3 else 2
+        most = 96 if len(turning) <= 6 else 8  # large parts are found from nearby or not at all
         rng = np.random.default_rng(0)  # the same starts every time
         yield q
-        for turns in itertools.islice(itertools.product(range(count), repeat=len(turning)), 1, 96):
+        for turns in itertools.islice(itertools.product(range(count), repeat=len(turning)), 1, most):
             start = q.copy()
             for link, turn in zip(turning, turns, strict=True):
                 start[link.q] += turn * 2 * np.pi / count + rng.uniform(-0.3, 0.3)
@@ -310,21 +323,22 @@ class Assembler:
         )
 
     def _culprit(self, q: Array, part: Part) -> tuple[str, float]:
-        """Which leg is too short, and by how much: first those that carry the placed frame, then the others to them."""
+        """Which leg is too short, and by how much: that which carries the placed frame, or the worst of the others."""
         columns = {int(k) for k in part.columns}
+        gaps: list[tuple[float, str]] = []
         for row in part.rows:
             if not isinstance(row, FrameTarget):
                 continue
             carrying = {k for j in row.links(self.tree) for k in self._rates(j)} & columns
             own = self._part([row], carrying)
-            placed, error = self.newton(q, own.columns, own.rows)
-            if error > CLOSED:
-                return own.name, self._gap(q, own)
-            for other in self.parts(Target(fixed=frozenset(carrying)), frozenset(range(self.tree.n)) - columns):
-                gap = self._gap(placed, other)
-                if gap > CLOSED * self.tree.length:
-                    return other.name, gap
-        return part.name, self._gap(q, part)
+            placed, _ = self.newton(q, own.columns, own.rows)
+            gaps.append((self._gap(placed, own), own.name))
+            others = self.parts(Target(fixed=frozenset(carrying)), frozenset(range(self.tree.n)) - columns)
+            gaps += [(self._gap(placed, other), other.name) for other in others]
+        if not gaps:
+            return part.name, self._gap(q, part)
+        gap, name = max(gaps)
+        return name, gap
 
     def _rates(self, link: int) -> range:
         return range(self.tree.links[link].v.start, self.tree.links[link].v.stop)
@@ -341,8 +355,11 @@ class Assembler:
 
         if not len(part.columns):
             return float(np.linalg.norm(residual(np.zeros(0))))
-        starts = [np.zeros(len(part.columns)), *np.random.default_rng(1).uniform(-2, 2, (4, len(part.columns)))]
-        return min(float(np.linalg.norm(scipy.optimize.least_squares(residual, x0).fun)) for x0 in starts)
+        starts = [np.zeros(len(part.columns))]
+        if len(part.columns) <= 6:
+            starts += list(np.random.default_rng(1).uniform(-2, 2, (4, len(part.columns))))
+        fits = (scipy.optimize.least_squares(residual, x0, xtol=1e-14, ftol=1e-14, gtol=1e-14) for x0 in starts)
+        return min(float(np.linalg.norm(fit.fun)) for fit in fits)
 
 
 def _stack(parts: Iterator[Array] | Sequence[Array]) -> Array:

@@ -13,7 +13,8 @@ from parflex.recursion import jacobians, pose
 
 Array = np.ndarray
 RANK_TOLERANCE = 1e-7  # singular values of regular poses are above 1e-4, those of repeated rows below 1e-12
-SINGULAR = 1e9
+SINGULAR = 1e7  # Newton finds a double root to eight digits: singular poses show up as 1e8, not as infinity
+TINY = 1e-9  # of matrices without units: what is smaller is zero, also beside other zeros
 
 
 def scaled_jacobian(closures: Closures, q: Array) -> Array:
@@ -33,7 +34,7 @@ def rank(matrix: Array, tolerance: float = RANK_TOLERANCE) -> int:
     if 0 in matrix.shape:
         return 0
     values = np.linalg.svd(matrix, compute_uv=False)
-    return int(np.sum(values > tolerance * max(values[0], 1e-300)))
+    return int(np.sum(values > tolerance * max(values[0], TINY)))
 
 
 def condition(matrix: Array, size: int | None = None) -> float:
@@ -42,7 +43,7 @@ def condition(matrix: Array, size: int | None = None) -> float:
         return 1.0
     values = np.linalg.svd(matrix, compute_uv=False)
     last = values[(size or min(matrix.shape)) - 1]
-    return float(values[0] / last) if last > 0 else float("inf")
+    return float(max(values[0], TINY) / last) if last > 0 else float("inf")
 
 
 def redundant_rows(J: Array, generic_rank: int) -> list[int]:

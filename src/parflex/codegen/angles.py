@@ -1,7 +1,7 @@
 """Parallel axes: cos x cos y - sin x sin y is cos(x + y), which saves operators where one rotation follows another.
 
-A pair of angles is tried on the whole program: every place that can use it does, the other passes run again, and the result
-is kept only if it has fewer operators.
+A pair of angles is tried on the whole program: every place that can use it does, the other passes run again, and the
+result is kept only if it has fewer operators.
 """
 
 from __future__ import annotations

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from errno import EISDIR
 from functools import cached_property
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,7 @@ import numpy as np
 
 from parflex.codegen.emit_c import emit_c, identifier
 from parflex.codegen.emit_c_example import emit_c_example
-from parflex.codegen.emit_python import DIALECTS, emit_python, functions_of, run
+from parflex.codegen.emit_python import DIALECTS, emit_python, functions_of, library_of, run
 from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.program import Program
 from parflex.codegen.trace import Options, sample_inputs, trace, variants
@@ -42,19 +45,22 @@ class Model:
         return self.program.counts()
 
     @cached_property
-    def _compiled(self) -> tuple[Any, Array]:
-        """Kernel of the main part and the constants that the setup makes from the parameters."""
+    def _parts(self) -> tuple[Program, Any]:
+        """The setup, and the compiled kernel of the main part."""
         from parflex.codegen.compile import Kernel
 
-        if not self.program.parameters:
-            return Kernel(self.program), np.zeros(0)
         setup, main = self.program.split()
-        numbers = setup.evaluate({name: self.parameters[name] for name in self.program.parameters})
-        return Kernel(main), np.array(list(numbers.values()))
+        return setup, Kernel(main)
+
+    @cached_property
+    def _constants(self) -> Array:
+        """What the setup makes from the parameters."""
+        numbers = self._parts[0].evaluate({name: self.parameters[name] for name in self.program.parameters})
+        return np.array(list(numbers.values()))
 
     def with_parameters(self, values: Mapping[str, float]) -> Model:
-        """The same model with other values of its symbolic parameters."""
-        for name in values:
+        """The same model with other values of its symbolic parameters; what is compiled stays compiled."""
+        for name, value in values.items():
             if name not in self.parameters:
                 raise InputError(
                     f"the model has no parameter '{name}'",
@@ -62,11 +68,18 @@ class Model:
                     value=name,
                     hint=did_you_mean(name, self.parameters),
                 )
-        return replace(self, parameters={**self.parameters, **{name: float(value) for name, value in values.items()}})
+            if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
+                raise InputError(
+                    f"the value of '{name}' is not a finite number", key="parameters", value=value, hint="mend it"
+                )
+        other = replace(self, parameters={**self.parameters, **{name: float(value) for name, value in values.items()}})
+        if "_parts" in self.__dict__:
+            other.__dict__["_parts"] = self._parts
+        return other
 
     def __call__(self, **arrays: Any) -> dict[str, Array]:
         """Outputs by name for inputs by name, compiled by LLVM; arrays may have one more axis in front, the batch."""
-        kernel, constants = self._compiled
+        (_, kernel), constants = self._parts, self._constants
         flat, batch = self._flat(arrays)
         if batch is None:
             return self._shaped(kernel.one(np.concatenate([flat[0], constants])), None)
@@ -91,8 +104,7 @@ class Model:
 
     def casadi_function(self) -> Any:
         """The model as a CasADi Function, one argument and one result for each group (matrices by rows)."""
-        import casadi as ca
-
+        ca = library_of("casadi")
         if len(self.program.instructions) > SCRIPT_LIMIT:
             raise _too_long("casadi", self.program)
         groups = {name: ca.SX.sym(name, int(np.prod(shape))) for name, shape in self.inputs.items()}
@@ -133,7 +145,7 @@ class Model:
                     hint="give all inputs alike",
                 )
             batch = size
-            parts.append(value.reshape(1 if single else value.shape[0], -1))
+            parts.append(value.reshape(1 if single else value.shape[0], int(np.prod(shape))))
         return np.concatenate(parts, axis=1) if parts else np.zeros((1, 0)), batch
 
     def _shaped(self, values: Array, batch: int | None) -> dict[str, Array]:
@@ -216,17 +228,21 @@ def write_files(folder: str | Path, files: Mapping[str, str]) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
-            part = folder / f".{name}.part"
-            part.write_text(text, encoding="utf-8")
-            partial.append((part, folder / name))
+            partial.append((folder / f".{name}.part", folder / name))
+            partial[-1][0].write_text(text, encoding="utf-8")
+        for _, final in partial:
+            if final.is_dir():
+                raise IsADirectoryError(EISDIR, f"'{final.name}' is a folder")
         for part, final in partial:
             part.replace(final)
     except OSError as error:
-        for part, _ in partial:
-            part.unlink(missing_ok=True)
         raise InputError(
             f"cannot be written ({error.strerror})", file=str(folder), key="output", hint="check path and rights"
         ) from None
+    finally:
+        for part, _ in partial:
+            with suppress(OSError):
+                part.unlink()
     return [final for _, final in partial]
 
 

@@ -30,7 +30,7 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
         base = base_parameters(robot)
         source, names = base.robot.tree, base.names
     else:
-        source, names = robot.tree, list(symbolic)
+        source, names = robot.tree, [symbolic] if isinstance(symbolic, str) else list(symbolic)
     known = [f"{parameter}[{link.name}]" for link in source.links for parameter in PARAMETERS]
     for name in names:
         if name not in known:

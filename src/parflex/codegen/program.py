@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter
 from dataclasses import dataclass
+
+import numpy as np
 
 # Values are numbered: first the inputs, then one for each instruction. An instruction is (operation, arguments...);
 # arguments are numbers of values, but that of "const", which is the constant itself.
@@ -111,17 +114,25 @@ def _renumbered(instruction: Instruction, number: dict[int, int]) -> Instruction
     return instruction if operation == "const" else (operation, *(number[k] for k in arguments))
 
 
-def _operations() -> dict:
-    import math
+def _divided(a: float, b: float) -> float:
+    """As compiled code does it: infinite, or not a number, where b is zero."""
+    with np.errstate(all="ignore"):
+        return float(np.divide(a, b))
 
+
+def _root(a: float) -> float:
+    return math.sqrt(a) if a >= 0 else math.nan
+
+
+def _operations() -> dict:
     return {
         "const": lambda value: value,
         "add": lambda a, b: a + b,
         "sub": lambda a, b: a - b,
         "mul": lambda a, b: a * b,
-        "div": lambda a, b: a / b,
+        "div": _divided,
         "neg": lambda a: -a,
-        "sqrt": math.sqrt,
+        "sqrt": _root,
         "sin": math.sin,
         "cos": math.cos,
         "abs": abs,

@@ -298,7 +298,7 @@ def _leg_form_step(tracer: _Tracer, robot: Robot, form: leg_form.LegForm, option
     pose_now = newton(form, _last_pose(tracer, form), sensed, known_angle, NEWTON_STEPS)
     platform, values = motor_inverse(form, pose_now, rates, wanted, known_angle)
     effort = leg_form.inverse(form, [np.array(q, dtype=object) for q in values], platform, options.without)
-    labels = {name: robot.actuated_names for name in (*groups, "effort")}
+    labels = dict.fromkeys((*groups, "effort"), robot.actuated_names)
     return {"effort": effort, "position": pose_now.position, "turn": pose_now.turn}, labels
 
 

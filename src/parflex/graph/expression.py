@@ -12,6 +12,7 @@ import math
 from typing import Any
 
 from numpy import array, ndarray
+from numpy import sign as numpy_sign
 
 INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD, ATAN2 = range(13)
 OP_NAMES = ("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold", "atan2")
@@ -219,6 +220,8 @@ class Expression:
 
     def __truediv__(self, other: Scalar) -> Scalar:
         g = self.graph
+        if other.__class__ is ndarray:
+            return NotImplemented
         return g.wrap(g.div(self.edge, g.edge(other)))
 
     def __rtruediv__(self, other: Scalar) -> Scalar:
@@ -275,6 +278,12 @@ class Expression:
         """-1, 0 or 1."""
         g, sign = self.graph, self.edge & 1
         return Expression(g, g.node(SIGN, self.edge ^ sign) << 1 | sign)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """NumPy's functions call methods of objects, but for `sign`, which compares: here it does not."""
+        if ufunc is numpy_sign:
+            return self.sign()
+        return getattr(ufunc, method)(*(array(x, dtype=object) if x is self else x for x in inputs), **options)
 
     def __repr__(self) -> str:
         node = self.edge >> 1

@@ -212,10 +212,10 @@ class Configuration:
         for index, (block, value) in enumerate(blocks):
             if not len(value) or not null.shape[1]:
                 continue
-            matrix = block @ null
-            size = max(float(np.abs(matrix).max(initial=0.0)), 1e-300)
-            U, s, Vt = np.linalg.svd(matrix, full_matrices=True)
-            kept = int(np.sum(s > 1e-9 * max(s[0] if len(s) else 0.0, size))) if len(s) else 0
+            # what is left of a block after the earlier ones is compared with the whole block, not with itself
+            size = float(np.linalg.norm(block * units, 2)) if block.size else 0.0
+            U, s, Vt = np.linalg.svd(block @ null, full_matrices=True)
+            kept = int(np.sum(s > 1e-9 * max(size, 1e-300)))
             if kept:
                 step = Vt[:kept].T @ ((U[:, :kept].T @ (value - block @ solution)) / s[:kept])
                 solution = solution + null @ step
@@ -242,7 +242,10 @@ class Configuration:
     def condition(self) -> Condition:
         """How near the pose is to a singularity, by kind."""
         robot = self.robot
-        ranks = {name: mobility.rank(block) for name, block in self._leg_blocks(robot.home).items()}
+        ranks: dict[str, int] = {}
+        for q in robot.reference_poses:  # home alone may be singular
+            for name, block in self._leg_blocks(q).items():
+                ranks[name] = max(ranks.get(name, 0), mobility.rank(block))
         legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
         J = self.scaled_closure_jacobian[:, robot.free]
         rank = robot.mobility.rank
@@ -276,7 +279,7 @@ class Configuration:
         """Scaled actuated rates per allowed motion."""
         position = {int(k): i for i, k in enumerate(self.robot.free)}
         rows = [self.null_space[position[k]] for k in self.robot.actuated if k in position]
-        return np.array(rows).reshape(-1, self.null_space.shape[1])
+        return np.array(rows).reshape(len(rows), self.null_space.shape[1])
 
     def _actuation_condition(self) -> float:
         A = self._actuation_map()

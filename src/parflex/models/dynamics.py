@@ -185,6 +185,7 @@ def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
     """Efforts in the order of the motors."""
     names = robot.actuated_names
     tau = np.zeros(len(names))
+    seen: set[str] = set()
     for word, value in (effort or {}).items():
         name = word if word in names else word.removeprefix("q")
         if name not in names:

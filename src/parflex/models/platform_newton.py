@@ -1,7 +1,7 @@
 """From motors to the platform by Newton steps, for robots in leg form: the legs follow in closed form at every step.
 
-Six unknowns (three in the plane) instead of all joints. Over any scalar, with a fixed number of steps, so that it can be
-generated; the platform's rotation is a unit quaternion that the steps keep normalised.
+Six unknowns (three in the plane) instead of all joints. Over any scalar, with a fixed number of steps, so that it can
+be generated; the platform's rotation is a unit quaternion that the steps keep normalised.
 """
 
 from __future__ import annotations

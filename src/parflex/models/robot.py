@@ -88,7 +88,12 @@ class Robot:
         """Positions of the pose `home` (or of the start values, closed)."""
         given = self.description.poses.get("home", {})
         target = read_pose(self.tree, given, "poses.home", self.file) if given else Target()
-        return self._assemble(target, self.start, None)
+        try:
+            return self._assemble(target, self.start, None, self.locked)
+        except UnreachableError:
+            if not self.locked:
+                raise
+            return self._assemble(target, self.start, None, frozenset())  # locked joints stand as this pose needs them
 
     def assemble(self, given: str | Mapping[str, float] | None = None, near: Array | None = None) -> Array:
         """Positions of all coordinates at a pose: a name of the file, or coordinates by name."""
@@ -104,20 +109,22 @@ class Robot:
                 )
             given = self.description.poses[given]
         home = self.home if near is None else near
-        return self._assemble(read_pose(self.tree, given, "pose", None), home, self.home)
+        return self._assemble(read_pose(self.tree, given, "pose", None), home, self.home, self.locked)
 
-    def _assemble(self, target: Target, q: Array, reference: Array | None) -> Array:
+    def _assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms."""
         wider = whole_end_effector(self.tree, self.actuated, target, q)
         try:
-            if wider is not None:
-                try:
-                    return self.assembler.assemble(wider, q, reference, self.locked)
-                except UnreachableError:
-                    asked = len(wider.fixed) + sum(frame.size for frame in wider.frames)
-                    if reference is not None and asked <= self.mobility.freedoms(len(self.free)):
-                        raise
-            return self.assembler.assemble(target, q, reference, self.locked)
+            if wider is None:
+                return self.assembler.assemble(target, q, reference, locked)
+            asked = len(wider.fixed) + sum(frame.size for frame in wider.frames)
+            if reference is not None and asked <= self.mobility.freedoms(len(self.free)):
+                return self.assembler.assemble(wider, q, reference, locked)
+            for choice in (wider, target):
+                found = self.assembler.near(choice, q, reference, locked)
+                if found is not None:
+                    return found
+            return self.assembler.assemble(target if reference is None else wider, q, reference, locked)
         except ParflexError as error:
             error.file = error.file or self.file
             raise
@@ -140,6 +147,12 @@ class Robot:
             if mobility.rank(other) > rank:
                 best, rank = other, mobility.rank(other)
         return Mobility(rank, tuple(mobility.redundant_rows(best, rank)), home_rank)
+
+    @cached_property
+    def reference_poses(self) -> tuple[Array, ...]:
+        """Home and closed poses nearby: what holds at all of them holds in general."""
+        J = mobility.scaled_jacobian(self.closures, self.home)[:, self.free]
+        return (self.home, *self._random_poses(self.free, J))
 
     def _random_poses(self, free: Array, J: Array) -> list[Array]:
         """Two closed poses a little away from home, along motions that the closures allow."""

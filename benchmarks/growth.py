@@ -1,0 +1,143 @@
+"""How long it takes from the file to the compiled function, and how that grows with the robot."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import parflex
+from parflex.codegen import cache
+from parflex.codegen.compile import Kernel
+from report import Report
+from timing import Harness
+
+JOINTS = (5, 10, 20, 40, 80)
+REPEATS = 3
+LINK = """
+[[frame]]
+name = "{name}"
+{parent}joint = "revolute"
+actuated = true
+mdh = {{ alpha = "{alpha}", d = 0.3, r = 0.1 }}
+inertia = {{ mass = 2.0, centre = [0.1, 0.02, 0.03], about_centre = [[0.02, 0.001, 0.002], [0.001, 0.03, 0.003], [0.002, 0.003, 0.04]] }}
+"""
+
+
+@contextmanager
+def cache_in(folder: Path) -> Iterator[None]:
+    """Compiled programs are kept in this folder."""
+    before = os.environ.get(cache.VARIABLE)
+    os.environ[cache.VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[cache.VARIABLE]
+        else:
+            os.environ[cache.VARIABLE] = before
+
+
+def chain_file(folder: Path, joints: int) -> Path:
+    """A serial chain of revolute joints whose axes turn by right angles in turn."""
+    rows = [
+        LINK.format(name=k + 1, parent=f'parent = "{k}"\n' if k else "", alpha=("0", "pi/2", "-pi/2")[k % 3])
+        for k in range(joints)
+    ]
+    path = folder / f"chain{joints}.toml"
+    path.write_text(
+        f'format = 1\nname = "chain{joints}"\ngravity = [0, 0, -9.81]\nend_effector = "{joints}"\n{"".join(rows)}'
+    )
+    return path
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.process_time()
+    result = work()
+    return time.process_time() - start, result
+
+
+def run_files(report: Report, harness: Harness, folder: Path) -> None:
+    """Every robot of the catalogue: load, trace, compile and call the inverse model."""
+    benchmark = "file to compiled inverse"
+    for name in parflex.catalogue_names():
+        report.progress(f"{benchmark}: {name}")
+        try:
+            cold, warm = _cold_and_warm(name, folder)
+        except Exception as error:
+            report.fail(f"{benchmark}, {name}", error)
+            continue
+        report.figure(benchmark, f"{name}, cold", 1e3 * cold, "ms")
+        report.figure(benchmark, f"{name}, warm", 1e3 * warm, "ms", note="compiled code read from the cache")
+
+
+def _cold_and_warm(name: str, folder: Path) -> tuple[float, float]:
+    def whole() -> None:
+        made = parflex.model(parflex.load(name), "inverse")
+        made(**made.sample)
+
+    cold, warm = [], []
+    for _ in range(REPEATS):
+        with cache_in(Path(tempfile.mkdtemp(dir=folder))):
+            cold.append(_timed(whole)[0])
+            warm.append(_timed(whole)[0])
+    return min(cold), min(warm)
+
+
+def run_growth(report: Report, harness: Harness, folder: Path) -> None:
+    """Serial chains: operators, tracing with all passes, compiling; and how straight the line is."""
+    for model in ("inverse", "direct"):
+        benchmark = f"growth, chain {model}"
+        rows: dict[str, list[float]] = {"operators": [], "trace": [], "compile": []}
+        for joints in JOINTS:
+            report.progress(f"{benchmark}: {joints} joints")
+            robot = parflex.load(chain_file(folder, joints))
+            trace, made = min(
+                (_timed(lambda: parflex.model(robot, model)) for _ in range(REPEATS)), key=lambda pair: pair[0]
+            )  # noqa: B023
+            with cache_in(Path("off")):
+                built, _ = min((_timed(lambda: Kernel(made.program)) for _ in range(REPEATS)), key=lambda pair: pair[0])  # noqa: B023
+            for key, value, unit in (
+                ("operators", made.counts["total"], "operators"),
+                ("trace", 1e3 * trace, "ms"),
+                ("compile", 1e3 * built, "ms"),
+            ):
+                rows[key].append(value)
+                report.figure(benchmark, f"{key}, {joints} joints", value, unit)
+        for key, values in rows.items():
+            residual, power = _straightness(values)
+            note = f"largest distance from the line, of the largest value; last doubling grows by 2^{power:.2f}"
+            report.figure(benchmark, f"{key}, linear fit", residual, "relative residual", note=note)
+    context = get_context("spawn")
+    for model in ("inverse", "direct"):
+        with ProcessPoolExecutor(1, mp_context=context) as pool:
+            before, after = pool.submit(peak_memory, str(folder / f"chain{JOINTS[-1]}.toml"), model).result()
+        note = f"peak of the process {after:.0f} MB, {before:.0f} MB of it before"
+        report.figure(
+            f"growth, chain {model}", f"memory of tracing {JOINTS[-1]} joints", after - before, "MB", note=note
+        )
+
+
+def _straightness(values: list[float]) -> tuple[float, float]:
+    line = np.polyfit(JOINTS, values, 1)
+    residual = np.abs(np.polyval(line, JOINTS) - values).max() / max(values)
+    return float(residual), float(np.log2(values[-1] / values[-2]))
+
+
+def peak_memory(path: str, model: str) -> tuple[float, float]:
+    """Peak memory of this process before and after tracing, in MB."""
+    unit = 1e6 if sys.platform == "darwin" else 1e3
+    robot = parflex.load(path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    parflex.model(robot, model)
+    return before / unit, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit

@@ -1,0 +1,178 @@
+"""Every emitter gives the numbers of the float path, which writes the same physics in another form."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from emitted import (
+    c_library,
+    casadi_file,
+    casadi_function,
+    flat,
+    function_of_file,
+    jax_file,
+    llvm_batch,
+    llvm_scalar,
+    numpy_file,
+    numpy_run,
+    shaped,
+)
+from traced import (
+    CLOSED,
+    LEG_FORM,
+    LONG_JACOBIANS,
+    ROBOTS,
+    closure_error,
+    difference,
+    expected,
+    has_model,
+    inputs,
+    long,
+    made,
+    robot,
+    samples,
+)
+
+import parflex
+from parflex.codegen.trace import MODELS
+from parflex.errors import InputError
+
+# both sides divide by matrices of condition up to 1e3 in double precision (1e-16), twice where rates are squared: 1e-13 to
+# 1e-12 is what rounding leaves
+TOLERANCE = 1e-11
+# a pose found by Newton is known to rounding times the condition, 1e-13; rates and accelerations come by that condition again
+STEP_TOLERANCE = 1e-9
+EMITTERS = {  # and the number of states: all for those that take them side by side
+    "llvm batch": (llvm_batch, 200),
+    "llvm scalar": (llvm_scalar, 20),
+    "numpy run": (numpy_run, 200),
+    "numpy file": (numpy_file, 200),
+    "jax file": (jax_file, 20),
+    "casadi function": (casadi_function, 20),
+}
+CASES = [
+    pytest.param(name, model, marks=long if model == "jacobian-of-inverse" and name in LONG_JACOBIANS else [])
+    for name in ROBOTS
+    for model in MODELS
+    if has_model(name, model)
+]
+
+
+def taken(arrays: dict, count: int) -> dict:
+    return {name: value[:count] for name, value in arrays.items()}
+
+
+@pytest.mark.parametrize(("name", "model"), CASES)
+def test_every_emitter_gives_the_numbers_of_the_float_path(name, model, tmp_path, figure):
+    program, states = made(name, model), samples(name)
+    given, wanted = inputs(program, states), expected(name, model, states)
+    tolerance = STEP_TOLERANCE if model == "step" else TOLERANCE
+    if model == "jacobian-of-inverse":  # the derivatives of the first emitter; test_derivatives proves those
+        wanted |= {group: value for group, value in program(**given).items() if group.startswith("by_")}
+    assert set(wanted) == set(program.outputs)
+    emitters = dict(EMITTERS)
+    if len(program.program.instructions) > 20_000:
+        emitters = {key: emitters[key] for key in ("llvm batch", "llvm scalar", "numpy run")}
+    for key, (emitter, count) in emitters.items():
+        found = emitter(program, taken(given, count))
+        error = difference(found, taken(wanted, count), angles=model == "geometry")
+        figure(f"{name} {model} by {key}", error, tolerance)
+        assert error < tolerance, key
+    found = c_library(program, given, tmp_path)
+    assert difference(found, wanted, angles=model == "geometry") < tolerance, "c"
+
+
+@pytest.mark.parametrize("name", [name for name in CLOSED if name not in LEG_FORM])
+@pytest.mark.parametrize("model", ["geometry", "geometry-direct"])
+def test_newton_steps_close_the_loops_and_hold_what_is_given(name, model):
+    program, states = made(name, model), samples(name)[:20]
+    given = inputs(program, states)
+    found = program(**given)["q"]
+    of = robot(name)
+    start = max(closure_error(of, q) for q in given["guess"])
+    left = max(closure_error(of, q) for q in found)
+    assert start > 1e-6  # the guess was off
+    assert left < 1e-14 * max(of.tree.length, 1) * 10  # rounding of positions of the robot's size
+    held = [of.tree.links[of.tree.link_of_rate[k]].q.start for k in of.actuated]
+    if model == "geometry-direct":
+        assert np.array_equal(found[:, held], given["guess"][:, held])
+
+
+def test_a_worse_guess_needs_no_more_than_another_call():
+    name = "delta"
+    program, state = made(name, "geometry-direct"), samples(name)[0]
+    of, guess = robot(name), inputs(program, [state])["guess"][0]
+    off = guess + 300 * (guess - state.configuration.q)  # 0.03 rad: three steps leave something, six nothing
+    once = program(guess=off)["q"]
+    twice = program(guess=once)["q"]
+    assert closure_error(of, twice) < 1e-14
+    assert np.abs(twice - state.configuration.q).max() < 1e-12  # rounding times the condition of the closures
+
+
+@pytest.mark.parametrize("model", ["inverse", "kinematics", "geometry-direct"])
+def test_sympy_and_casadi_files_give_the_same_numbers(model):
+    program, states = made("four-bar", model), samples("four-bar")[:3]
+    given = inputs(program, states)
+    wanted = expected("four-bar", model, states)
+    assert difference(casadi_file(program, given), wanted) < TOLERANCE
+    function = function_of_file(program, "sympy")
+    rows = [[float(value) for value in function(list(row))] for row in flat(program, given)]
+    assert difference(shaped(program, np.array(rows)), wanted) < TOLERANCE
+
+
+def test_sympy_expressions_are_formulas_of_the_inputs():
+    import sympy
+
+    program = made("four-bar", "mass-matrix")
+    symbols = sympy.symbols(f"x0:{len(program.program.inputs)}", real=True)
+    (formula,) = function_of_file(program, "sympy")(list(symbols))
+    assert formula.free_symbols <= set(symbols)
+    state = samples("four-bar")[0]
+    value = formula.subs(dict(zip(symbols, inputs(program, [state])["q"][0], strict=True)))
+    assert float(value) == pytest.approx(expected("four-bar", "mass-matrix", [state])["mass_matrix"][0, 0], rel=1e-11)
+
+
+def test_joint_terms_act_only_if_asked_and_then_as_in_the_float_path():
+    terms = ("motor-inertia", "friction", "springs")
+    for name in ("four-bar", "5r", "rx90", "delta"):
+        states = samples(name)[:10]
+        program = made(name, "inverse", include=terms)
+        wanted = []
+        for state in states:
+            motors = [(state.robot.tree.rate_names[k], k) for k in state.robot.actuated]
+            velocity, acceleration = (
+                {word: float(values[k]) for word, k in motors} for values in (state.rates, state.accelerations)
+            )
+            result = parflex.inverse_dynamics(state.robot, state.configuration, velocity, acceleration)
+            wanted.append(list(result.efforts.values()))
+        found = program(**inputs(program, states))
+        assert difference(found, {"effort": np.array(wanted)}) < TOLERANCE
+        assert difference(made(name, "inverse")(**inputs(program, states)), found) > 1e-3  # they matter
+
+
+def test_an_unknown_library_is_refused_by_name():
+    program = made("four-bar", "inverse")
+    for call in (lambda: program.evaluate("nump", **program.sample), lambda: program.function("tensorflow")):
+        with pytest.raises(InputError, match="there is no library") as stop:
+            call()
+        assert "numpy" in stop.value.hint
+
+
+def test_a_program_too_long_for_a_library_is_refused_at_once(monkeypatch):
+    monkeypatch.setattr("parflex.codegen.model.SCRIPT_LIMIT", 10)
+    program = made("four-bar", "inverse")
+    for call in (program.casadi_function, lambda: program.files("jax"), lambda: program.files("sympy")):
+        with pytest.raises(InputError, match="too many for"):
+            call()
+    assert program.files("numpy")
+
+
+def test_an_import_of_the_package_loads_no_library_of_a_target():
+    import subprocess
+
+    code = "import sys, parflex; parflex.model; print([m for m in ('jax', 'casadi', 'sympy', 'llvmlite') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path.cwd())
+    assert done.stdout.strip() == "[]"
