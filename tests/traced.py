@@ -86,22 +86,22 @@ class Sample:
 def samples(name: str, count: int = 200) -> tuple[Sample, ...]:
     """States over the workspace, more than `1 / CONDITION` away from singularities."""
     rng = np.random.default_rng(17)
-    start = [state.configuration.q for state in random_states(robot(name), SEEDS, 5, Draws())]
+    start = [state.configuration for state in random_states(robot(name), SEEDS, 5, Draws())]
     found: list[Sample] = []
     while len(found) < count:
-        configuration = _near(robot(name), start[len(found) % SEEDS], rng)
+        configuration = _near(start[len(found) % SEEDS], rng)
         if configuration is not None:
             found.append(_in_motion(configuration, rng))
     return tuple(found)
 
 
-def _near(of: Robot, q: Array, rng: np.random.Generator) -> Configuration | None:
+def _near(start: Configuration, rng: np.random.Generator) -> Configuration | None:
     """A closed pose near another one, on the same side of all singularities."""
-    direction = Configuration(of, q).null_space
+    of, direction = start.robot, start.null_space
     step = np.zeros(of.tree.n)
     step[of.free] = direction @ rng.standard_normal(direction.shape[1])
     step *= rng.uniform(0, 0.3) * of.tree.rate_units / np.abs(step).max()
-    moved, error = of.assembler.newton(of.tree.moved(q, step), of.free, list(of.closures.loops))
+    moved, error = of.assembler.newton(of.tree.moved(start.q, step), of.free, list(of.closures.loops))
     configuration = Configuration(of, moved)
     condition = configuration.condition
     if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values(), 1.0) > CONDITION:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -192,7 +193,12 @@ def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
             raise InputError(
                 f"'{word}' is not an actuated joint", key="effort", value=word, hint=did_you_mean(word, names)
             )
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value):
+        if name in seen:
+            raise InputError(
+                f"the effort of '{name}' is given twice", key="effort", value=word, hint="keep one of them"
+            )
+        seen.add(name)
+        if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
             raise InputError(
                 f"the effort of '{word}' is not a finite number", key="effort", value=value, hint="mend it"
             )

@@ -1,0 +1,27 @@
+"""The group that all verbs belong to."""
+
+from __future__ import annotations
+
+import click
+
+from parflex import __version__
+
+CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+EXAMPLES = """
+\b
+Examples:
+  parflex list
+  parflex info gough-stewart
+  parflex inverse gough-stewart --pose z=1.1,rz=0.1 --acceleration z=2 --json
+  parflex direct 3rrr --pose home --effort leg1.1=2,leg2.1=-1
+  parflex draw delta -o delta.svg
+"""
+
+
+@click.group(context_settings=CONTEXT, epilog=EXAMPLES)
+@click.version_option(__version__, prog_name="parflex")
+def cli() -> None:
+    """Dynamic models of parallel robots from one robot file.
+
+    ROBOT is a name from the catalogue or the path of a TOML file. Units are SI and radians.
+    """
