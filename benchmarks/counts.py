@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import parflex
 from report import Report
 from timing import Harness
+
+import parflex
 
 SYMORO = {"rx90": 513, "puma560": 568}  # as published: numeric geometry, symbolic base parameters, gravity, no friction
 SOLVE = 191  # LU 6 x 6 with one right-hand side

@@ -1,16 +1,16 @@
-"""Direct and inverse models of the Gough-Stewart robot: parflex, Pinocchio, MuJoCo, CasADi's C of the same recursion."""
+"""The Gough-Stewart robot, direct and inverse: parflex, Pinocchio, MuJoCo, CasADi's C of the same recursion."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-
-import parflex
 from kernels import Contest
 from report import Report
 from robots import physical_gough_stewart, platform_states
 from timing import STATES, Harness, python_loop
+
+import parflex
 
 DIRECT, INVERSE = "gough-stewart direct", "gough-stewart inverse"
 CONSTRAINT, FORWARD = "Pinocchio constraintDynamics", "MuJoCo mj_forward"

@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from report import Report
+from timing import Harness, Loop, measure
 
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit_c import emit_c, identifier
@@ -21,8 +23,6 @@ from parflex.codegen.program import Program
 from parflex.codegen.trace import MODELS, Options
 from parflex.graph.expression import Graph
 from parflex.models.robot import Robot
-from report import Report
-from timing import Harness, Loop, measure
 
 # parflex's kernels use all that the processor has, so C may too; plain `-O3` is sometimes faster: the faster counts
 FLAGS = (("-O3",), ("-O3", "-march=native"))
@@ -44,7 +44,7 @@ class GraphTracer:
 
 
 def ungrouped_program(robot: Robot, model: str) -> Program:
-    """The program of a model whose bodies are not grouped, which parflex itself always does: all parameters are used."""
+    """The program of a model with bodies as they are in the file; parflex itself always groups them first."""
     tracer = GraphTracer()
     outputs, _ = MODELS[model](tracer, robot, robot, Options())
     return make_program(tracer.graph, f"{robot.name}_{model}", outputs)

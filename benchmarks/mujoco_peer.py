@@ -1,4 +1,4 @@
-"""MuJoCo as a peer: the same bodies, balls as stiff `connect` constraints. Its loops give way a little, so its error is reported."""
+"""MuJoCo as a peer: the same bodies, balls as stiff `connect` constraints, which give way: its error is reported."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import mujoco
 import numpy as np
+from robots import PlatformState
 
 from parflex.bodies import RigidBody
 from parflex.models.robot import Robot
 from parflex.spatial import hat
 from parflex.spatial.rotations import matrix_quaternion
-from robots import PlatformState
 
 HEAD = """<mujoco>
 <compiler angle="radian"/>

@@ -1,7 +1,7 @@
 """Pinocchio as a peer: its models of the same bodies. What a call of its Python binding costs is taken off.
 
-The cost of a call is that of the same function on a model without joints: arguments are converted and checked in the same way, and
-the little that Pinocchio itself does there is taken off with it, in its favour.
+The cost of a call is that of the same function on a model without joints: arguments are converted and checked in the
+same way, and the little that Pinocchio itself does there is taken off with it, in its favour.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pinocchio as pin
+from robots import PlatformState
 
 from parflex.bodies import RigidBody
 from parflex.models.robot import Robot
 from parflex.spatial import hat
 from parflex.tree import Tree
-from robots import PlatformState
 
 JOINTS = {"revolute": pin.JointModelRZ, "prismatic": pin.JointModelPZ, "free": pin.JointModelFreeFlyer}
 Call = Callable[[], object]

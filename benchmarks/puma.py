@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-
-import parflex
 from kernels import Contest, ungrouped_program
-from parflex.models.robot import Robot
 from report import Report
 from robots import dense_puma, serial_states
 from timing import STATES, Harness, python_loop
+
+import parflex
+from parflex.models.robot import Robot
 
 NAME = "puma inverse"
 RNEA = "Pinocchio RNEA"

@@ -29,7 +29,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times more the peer needs; `right` is false where our own numbers are wrong, and the ratio worth nothing."""
+    """How many times more the peer needs; where `right` is false our own numbers are wrong."""
 
     benchmark: str
     name: str

@@ -15,7 +15,7 @@ from parflex.spatial import quaternion_matrix, rotation_from_vector, vector_quat
 
 
 def with_bodies(robot: Robot, bodies: list[RigidBody]) -> Robot:
-    """The robot with other bodies, and without motor inertia, friction and springs in mind: the models leave these out."""
+    """The robot with other bodies."""
     tree = replace(
         robot.tree, links=tuple(replace(link, body=body) for link, body in zip(robot.tree.links, bodies, strict=True))
     )
@@ -37,8 +37,8 @@ def dense_puma() -> Robot:
 def physical_gough_stewart() -> Robot:
     """The Gough-Stewart robot with real bodies that need the same forces, for peers that refuse others.
 
-    Long2014 lists base parameters. Mass in the crossing of the universal joint stands still, so link 2 may have more of it; second
-    moments of link 3 may go to link 2 or back, because a slide does not turn; of link 1 only ZZ matters.
+    Long2014 lists base parameters. Mass in the crossing of the universal joint stands still, so link 2 may have more
+    of it; second moments of link 3 may go to link 2 or back, because a slide does not turn; of link 1 only ZZ matters.
     """
     robot = parflex.load("gough-stewart")
     along = np.outer([0.0, 0.0, 1.0], [0.0, 0.0, 1.0])

@@ -18,8 +18,8 @@ STATES = 64  # inputs that a loop goes through in turn: they stay in the first c
 
 Loop = Callable[[int], None]  # runs the work so many times
 
-# Calls `one(x, y, 1)` of parflex and `f(arg, res, iw, w, mem)` of CasADi so many times, input after input. Both are reached by
-# address, so that neither is inlined; the same loop, made by the same compiler, serves both.
+# Calls `one(x, y, 1)` of parflex and `f(arg, res, iw, w, mem)` of CasADi so many times, input after input. Both are
+# reached by address, so that neither is inlined.
 LOOPS = """
 define void @loop_one(void (double*, double*, i64)* %f, double* %x, double* %y, i64 %width, i64 %states, i64 %calls) {
 entry:
@@ -36,8 +36,8 @@ body:
 done:
   ret void
 }
-define void @loop_casadi(i32 (double**, double**, i64*, double*, i32)* %f, double* %x, double* %y, double* %w, i64 %width,
-                         i64 %states, i64 %calls) {
+define void @loop_casadi(i32 (double**, double**, i64*, double*, i32)* %f, double* %x, double* %y, double* %w,
+                         i64 %width, i64 %states, i64 %calls) {
 entry:
   %arguments = alloca double*
   %results = alloca double*

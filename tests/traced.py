@@ -27,9 +27,10 @@ LONG_JACOBIANS = ["3-prrr", "delta", "gough-stewart", "space"]  # 10 000 to 90 0
 SEEDS = 6  # poses drawn over the workspace; the others lie around them
 CONDITION = 1e3  # of what a program divides by: three of sixteen digits may go
 
+VERIFY = bool(os.environ.get("PARFLEX_VERIFY"))
 long = [
     pytest.mark.verify,
-    pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="a long proof: set PARFLEX_VERIFY to run it"),
+    pytest.mark.skipif(not VERIFY, reason="a long proof: set PARFLEX_VERIFY to run it"),
 ]
 
 

@@ -40,8 +40,9 @@ def robot_options(command: Command) -> Command:
 
 
 def state_options(command: Command) -> Command:
-    """Pose and motion."""
+    """Pose and motion, and whether reactions are wanted."""
     for option in (
+        click.option("--reactions", is_flag=True, help="Also the wrench in every joint and closure."),
         click.option(
             "--state", "state_file", metavar="FILE.json", help="Pose and motion from a file with the same words."
         ),
