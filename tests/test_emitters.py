@@ -42,7 +42,7 @@ from parflex.codegen.model import SCRIPT_LIMIT
 from parflex.codegen.trace import MODELS
 from parflex.errors import InputError
 
-# both sides divide by matrices of condition up to 1e3 in double precision (1e-16): 1e-13 to 1e-12 is what rounding leaves
+# both sides divide by matrices of condition up to 1e3 in double precision (1e-16): rounding leaves 1e-13 to 1e-12
 TOLERANCE = 1e-11
 # a pose found by Newton is known to rounding times the condition, 1e-13; rates come by that condition again, squared
 STEP_TOLERANCE = 1e-9

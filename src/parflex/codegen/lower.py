@@ -26,7 +26,10 @@ class _Lowering:
         self.numbers: dict[int, float] = {}  # values that are constants
         self._emitted: dict[Instruction, int] = {}
         order = program.order()
-        self.uses = program.uses(order)
+        uses = program.uses(order)
+        # a reciprocal that is used once, in a product, is a division there
+        factors = (f for node in order if program.kind[node] == "product" for f in program.content[node])
+        self.divisors = {f for f in factors if uses[f] == 1 and self._is_reciprocal(f)}
         for node in order:
             self.lower(node)
 
@@ -75,8 +78,8 @@ class _Lowering:
             self.values[node] = self._sum(node)
         elif kind == "product":
             self.values[node] = self._product(node)
-        elif program.content[node] == RECIPROCAL:
-            if not self._is_divided_by(node):
+        elif self._is_reciprocal(node):
+            if node not in self.divisors:
                 value, sign = self.values[program.arguments[node][0][0]]
                 self.values[node] = self.emit("div", self.constant(1.0), value), sign
         else:
@@ -88,17 +91,12 @@ class _Lowering:
             return self.number[graph.names[graph.a[source]]], 1
         return self.constant(graph.constants[graph.a[source]]), 1
 
-    def _is_divided_by(self, node: int) -> bool:
-        """A reciprocal that is used once is a division in its product."""
-        return self.uses[node] == 1 and node not in {root for root, _ in self.program.outputs}
+    def _is_reciprocal(self, node: int) -> bool:
+        return self.program.kind[node] == "function" and self.program.content[node] == RECIPROCAL
 
     def _product(self, node: int) -> Signed:
-        below = [
-            f
-            for f in self.program.content[node]
-            if self.program.content[f] == RECIPROCAL and self._is_divided_by(f) and self.program.kind[f] == "function"
-        ]
-        above = [f for f in self.program.content[node] if f not in below]
+        below = [f for f in self.program.content[node] if f in self.divisors]
+        above = [f for f in self.program.content[node] if f not in self.divisors]
         sign = 1
         factors = []
         for child in above:

@@ -54,12 +54,12 @@ class Graph:
         size = abs(number)
         node = self._constant_nodes.get(size)
         if node is None:
-            # numbers that differ by rounding alone, like 0.5 and cos(pi/3), are one
+            # numbers that differ by rounding alone, like 0.5 and cos(pi/3), are one: the short one, else the first
             rounded = float(f"{size:.15g}")
             node = self._constant_nodes.get(rounded)
             if node is None:
                 node = self._constant_nodes[rounded] = self._new(CONST, len(self.constants), 0)
-                self.constants.append(rounded)
+                self.constants.append(rounded if rounded == float(f"{size:.12g}") else size)
             self._constant_nodes[size] = node
         return node << 1 | (math.copysign(1.0, number) < 0)
 
