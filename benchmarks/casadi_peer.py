@@ -97,7 +97,7 @@ def own_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def unpivoted_solve(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Gauss without pivots: fewest operators, but it divides by zero at some regular poses. As generous as can be."""
+    """Gauss without pivots: fewest operators, but wrong at some regular poses, as where leg 1 has no x component."""
     rows = [[*row, *np.atleast_1d(b)] for row, b in zip(matrix, right, strict=True)]
     size = len(rows)
     for k in range(size):

@@ -47,7 +47,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
         if model == "inverse":
             _, outputs = casadi.leanest(robot, model, casadi.unpivoted_solve)
             plain = "casadi.cse, no pivots"
-            _keep(report, benchmark, plain, casadi.counts(outputs), "unsafe: divides by zero at some poses")
+            _keep(report, benchmark, plain, casadi.counts(outputs), "unsafe: wrong where leg 1 has no x component")
             report.compare(benchmark, "parflex", plain)
             before = casadi.counts(casadi.before_solve(robot))["total"]
             report.figure(benchmark, "casadi.cse, before the solve", before, "operators", note=f"LU 6 x 6 adds {SOLVE}")

@@ -1,7 +1,7 @@
 """Pinocchio as a peer: its models of the same bodies. What a call of its Python binding costs is taken off.
 
 The cost of a call is that of the same function on a model without joints: arguments are converted and checked in the
-same way, and the little that Pinocchio itself does there is taken off with it, in its favour.
+same way, and the little that Pinocchio itself does there is taken off with it.
 """
 
 from __future__ import annotations

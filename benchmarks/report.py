@@ -137,7 +137,8 @@ class Report:
             )
             cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, f"{ratio.ratio:.2f}", spread, wanted, reached)
             ratios.add_row(ratio.benchmark, ratio.name, *cells)
-        console.print(ratios)
+        if self.ratios:
+            console.print(ratios)
         for entry in self.skipped:
             console.print(f"left out: {entry['peer']}: {entry['reason']}")
         for entry in self.failed:

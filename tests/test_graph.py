@@ -110,7 +110,7 @@ def test_numpy_functions_and_arrays_take_symbols(symbols):
     assert same((a - array)[1], a - b) and same((array - a)[1], b - a) and same((a + array)[2], a + 2)
     assert same((a / array)[1], a / b) and same((array / a)[2], 2 / a)
     assert same(array @ array, a * a + b * b + 4)
-    assert same(np.sqrt(a), a.sqrt()) and same(np.sin(a), a.sin()) and same(np.cos(array)[1], b.cos())
+    assert same(np.sqrt(a), a.sqrt()) and same(np.sin(a), a.sin()) and same(np.cos(array[:2])[1], b.cos())
     assert same(np.sign(a), a.sign()) and same(np.arctan2(a, b), a.arctan2(b))
     assert same(np.float64(2) - c, 2 - c) and same(np.float64(2) / c, 2 / c)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from parflex.codegen.nary import RECIPROCAL, Nary, Signed
+from parflex.codegen.nary import Nary, Signed
 from parflex.codegen.program import OPERATIONS, Instruction, Program
 from parflex.graph.expression import ATAN2, COS, HOLD, INPUT, PICK, SIGN, SIN, SOLVE, SQRT
 
@@ -26,10 +26,7 @@ class _Lowering:
         self.numbers: dict[int, float] = {}  # values that are constants
         self._emitted: dict[Instruction, int] = {}
         order = program.order()
-        uses = program.uses(order)
-        # a reciprocal that is used once, in a product, is a division there
-        factors = (f for node in order if program.kind[node] == "product" for f in program.content[node])
-        self.divisors = {f for f in factors if uses[f] == 1 and self._is_reciprocal(f)}
+        self.divisors = program.divisors(order, program.uses(order))
         for node in order:
             self.lower(node)
 
@@ -78,7 +75,7 @@ class _Lowering:
             self.values[node] = self._sum(node)
         elif kind == "product":
             self.values[node] = self._product(node)
-        elif self._is_reciprocal(node):
+        elif program.is_reciprocal(node):
             if node not in self.divisors:
                 value, sign = self.values[program.arguments[node][0][0]]
                 self.values[node] = self.emit("div", self.constant(1.0), value), sign
@@ -90,9 +87,6 @@ class _Lowering:
         if graph.op[source] == INPUT:
             return self.number[graph.names[graph.a[source]]], 1
         return self.constant(graph.constants[graph.a[source]]), 1
-
-    def _is_reciprocal(self, node: int) -> bool:
-        return self.program.kind[node] == "function" and self.program.content[node] == RECIPROCAL
 
     def _product(self, node: int) -> Signed:
         below = [f for f in self.program.content[node] if f in self.divisors]

@@ -186,14 +186,27 @@ class Nary:
             uses.update(self.children(node))
         return uses
 
+    def divisors(self, order: list[int], uses: Counter) -> set[int]:
+        """Reciprocals that are used once, in a product: there they are divisions and cost nothing of their own."""
+        factors = (f for node in order if self.kind[node] == "product" for f in self.content[node])
+        return {f for f in factors if uses[f] == 1 and self.is_reciprocal(f)}
+
+    def is_reciprocal(self, node: int) -> bool:
+        """Whether a node is 1 / x."""
+        return self.kind[node] == "function" and self.content[node] == RECIPROCAL
+
     def cost(self) -> int:
-        """Additions and multiplications of the live nodes."""
-        total = 0
-        for node in self.order():
+        """Additions, multiplications and divisions of the live nodes, systems that are solved left out."""
+        order = self.order()
+        total = -len(self.divisors(order, self.uses(order)))
+        for node in order:
             if self.kind[node] == "sum":
                 total += len(self.content[node]) - 1 + sum(abs(count) != 1 for count in self.content[node].values())
             elif self.kind[node] == "product":
                 total += len(self.content[node]) - 1
+                total += all(self.is_reciprocal(factor) for factor in self.content[node])
+            else:
+                total += self.is_reciprocal(node)
         return total
 
     # -- rewriting -------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Passes that save operators. Each takes a program of sums and products and changes it in place; each stands alone.
 
-`flatten`      a sum in a sum, or a product in a product, that is used once becomes part of it
-`cancel`       a shared sum is written out in a sum where enough of its terms cancel
-`factor`       a b + a c = a (b + c), the factor that saves most first
-`share`        the pair of terms (or factors) that stands in most places is computed once
+`flatten`          a sum in a sum, or a product in a product, that is used once becomes part of it
+`cancel`           a shared sum is written out in a sum where enough of its terms cancel
+`cancel_products`  the same for products, where factors meet their reciprocals
+`factor`           a b + a c = a (b + c), the factor that saves most first
+`share`            the pair of terms (or factors) that stands in most places is computed once
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable
 
 from parflex.codegen.nary import Nary, Signed
+
+FACTOR_LIMIT = 300_000  # nodes; one factor makes room for the next along a chain, so rounds grow with its length
 
 
 def flatten(program: Nary) -> None:
@@ -83,14 +86,16 @@ def cancel_products(program: Nary) -> None:
     for node in program.order():
         if program.kind[node] != "product":
             continue
-        factors = list(program.content[node])
-        for child in program.content[node]:
+        factors = program.content[node]
+        for child in factors:
             if program.kind[child] == "product":
-                merged = list(factors)
-                merged.remove(child)
-                shorter = program.product([*merged, *program.content[child]])
-                if program.kind[shorter] != "product" or len(program.content[shorter]) <= len(factors):
-                    factors = list(program.content[shorter]) if program.kind[shorter] == "product" else [shorter]
+                rest = list(factors)
+                rest.remove(child)
+                shorter = program.product([*rest, *program.content[child]])
+                left = program.content[shorter] if program.kind[shorter] == "product" else (shorter,)
+                # a reciprocal that both keep is no longer a division in one of them
+                kept = [f for f in left if f in program.content[child] and program.is_reciprocal(f)]
+                if len(left) + len(kept) <= len(factors):
                     change[node] = (shorter, 1)
                     break
     if change:
@@ -98,9 +103,11 @@ def cancel_products(program: Nary) -> None:
 
 
 def factor(program: Nary) -> None:
-    """Take common factors out of sums until none saves a product."""
-    while True:
+    """Take common factors out of sums until none saves a product, or until that takes too long."""
+    looked_at = 0
+    while looked_at < FACTOR_LIMIT:
         order = program.order()
+        looked_at += len(order)
         uses = program.uses(order)
         change: dict[int, Signed] = {}
         for node in order:
@@ -123,7 +130,11 @@ def _factored(program: Nary, node: int, uses: Counter) -> Signed | None:
             for item in set(program.content[child]):
                 groups[item].append(child)
     best = max(
-        ((len(members), -_spread(program, item, uses), item) for item, members in groups.items() if len(members) > 1),
+        (
+            (gain, -_spread(program, item), item)
+            for item, members in groups.items()
+            if (gain := len(members) - 1 - _divisions(program, members, uses)) > 0
+        ),
         default=None,
     )
     if best is None:
@@ -143,9 +154,15 @@ def _factored(program: Nary, node: int, uses: Counter) -> Signed | None:
     return program.sum(outer)
 
 
-def _spread(program: Nary, item: int, uses: Counter) -> int:
-    """How much a factor is used elsewhere: constants and inputs are better taken out last."""
+def _spread(program: Nary, item: int) -> int:
+    """Constants are better taken out last."""
     return 1 if program.value(item) is not None else 0
+
+
+def _divisions(program: Nary, members: list[int], uses: Counter) -> int:
+    """Members that are one factor over something: with the factor taken out, the division has nothing to divide."""
+    pairs = (program.content[child] for child in members if len(program.content[child]) == 2)
+    return sum(any(uses[f] == 1 and program.is_reciprocal(f) for f in pair) for pair in pairs)
 
 
 def share(program: Nary) -> None:
@@ -233,4 +250,10 @@ def _replace_pair(content: dict[int, int], x: int, y: int, new: int, sign: int, 
     content[new] = content.get(new, 0) + direction
 
 
-PASSES: dict[str, Callable[[Nary], None]] = {"flatten": flatten, "cancel": cancel, "factor": factor, "share": share}
+PASSES: dict[str, Callable[[Nary], None]] = {
+    "flatten": flatten,
+    "cancel": cancel,
+    "cancel_products": cancel_products,
+    "factor": factor,
+    "share": share,
+}
