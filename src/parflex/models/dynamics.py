@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 
+from parflex.bodies import ElasticBody
 from parflex.closure.mobility import rank
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike, configure
@@ -131,6 +132,12 @@ def inverse_dynamics(
     are those of least norm.
     """
     _check_terms(without)
+    if robot.tree.elastic:
+        raise InputError(
+            "the bodies of this robot bend; the inverse model is made for rigid robots only",
+            key="beam",
+            hint="use the direct model or the natural frequencies",
+        )
     configuration = configure(robot, at)
     if not _is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
@@ -258,8 +265,16 @@ def energies(configuration: Configuration, qd: Array) -> tuple[float, float]:
     moving = motion(tree, at, qd, np.zeros(tree.n))
     kinetic = potential = 0.0
     for j, link in enumerate(tree.links):
-        kinetic += float(link.body.kinetic_energy(moving.v[j], moving.w[j]))
-        first_moment = link.body.m * at.position[j] + at.rotation[j] @ link.body.S
+        e, ed = configuration.q[link.e], qd[link.e_v]
+        if isinstance(link.body, ElasticBody):
+            twist = np.concatenate([moving.v[j], moving.w[j], ed])
+            kinetic += 0.5 * float(twist @ link.body.inertia_matrix(e) @ twist)
+            potential += 0.5 * float(e @ link.body.K @ e)
+            S, _ = link.body.deformed(e)
+        else:
+            kinetic += float(link.body.kinetic_energy(moving.v[j], moving.w[j]))
+            S = link.body.S
+        first_moment = link.body.m * at.position[j] + at.rotation[j] @ S
         potential -= float(tree.gravity @ first_moment)
         if link.joint.kind in ("revolute", "prismatic"):
             kinetic += 0.5 * link.terms.motor_inertia * float(qd[link.v.start]) ** 2
