@@ -1,7 +1,7 @@
-"""Beams: Euler-Bernoulli elements whose coordinates are displacement and rotation of the tip, with cubic shape functions.
+"""Beams: Euler-Bernoulli elements with cubic shapes; their coordinates are displacement and rotation of the tip.
 
-The beam lies along x from its root. Integrals are exact: shape functions are polynomials in x / L and linear in y and z, so every
-invariant is a rational number times powers of the length and moments of the section.
+The beam lies along x from its root. Integrals are exact: shape functions are polynomials in x / L and linear in y and
+z, so every invariant is a rational number times powers of the length and moments of the section.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """A body that bends: elastic coordinates, nodes where things are attached, and integrals over the undeformed body.
 
-A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), everything inertial follows
-from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are those of the deformed body.
-The invariants of the papers are parts of these: beta_k and lam_jk are axial parts of G, Mee its traces, Ire and Iee follow.
+A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), everything
+inertial follows from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are
+those of the deformed body. The invariants of the papers are parts of these: beta_k and lam_jk are axial parts of G, Mee
+its traces, Ire and Iee follow.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ class ElasticBody:
     def wrench(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
         """Force, moment and forces along the elastic coordinates that move the body so; `a` is less gravity.
 
-        U = hat(al) + hat(w) hat(w) as for a rigid body. With P = int r rd^T and Q = int r rdd^T of the elastic motion the moment
-        is S x a plus the axial part of U Sigma + 2 hat(w) P^T + Q^T.
+        U = hat(al) + hat(w) hat(w) as for a rigid body. With P = int r rd^T and Q = int r rdd^T of the elastic motion
+        the moment is S x a plus the axial part of U Sigma + 2 hat(w) P^T + Q^T.
         """
         c = np.concatenate([[1.0], e])
         rows = self._rows(c)

@@ -52,7 +52,7 @@ def frequencies(
         (k + 1, float(f), float(d), ", ".join(f"{name} {share:.0%}" for name, share in _largest(part)))
         for k, (f, d, part) in enumerate(zip(found.frequencies, found.damping, shares, strict=True))
     ]
-    tables = [("natural frequencies", ["mode", "Hz", "damping ratio", "strain energy"], rows)]
+    tables: list[Any] = [("natural frequencies", ["mode", "Hz", "damping ratio", "strain energy"], rows)]
     if found.free_motions:
         tables.append(("motions without stiffness", ["moves most"], [(name,) for name in found.free_motions]))
     output.show(answer, as_json, *tables)

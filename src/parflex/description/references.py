@@ -72,7 +72,7 @@ def _unique_places(robot: schema.RobotFile) -> list[str]:
     if robot.platform is not None:
         places.append((robot.platform.name, "platform: name"))
     for frame in robot.frame:
-        axes = ("", ".1", ".2") if frame.joint in ("universal", "cylindrical") else ("",)
+        axes: tuple[str, ...] = ("", ".1", ".2") if frame.joint in ("universal", "cylindrical") else ("",)
         if frame.beam is not None:
             axes += (*(f".{number}" for number in range(1, frame.beam.elements)), ".tip")
         places += [(frame.name + axis, f"frame '{frame.name}'") for axis in axes]

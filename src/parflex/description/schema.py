@@ -221,7 +221,7 @@ class Material(Table):
 
 
 class Section(Table):
-    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness) or numbers (A, Iy, Iz, J, Ip)."""
+    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness), numbers (A, Iy, Iz, J, Ip)."""
 
     shape: Literal["rectangle", "circle", "tube", "numbers"]
     y: Number | None = None
@@ -271,8 +271,6 @@ class Beam(Table):
     elements: int = Field(default=1, ge=1, le=200, strict=True)
     rotary_inertia: bool = False
     roll: Number = 0.0
-    # how often each element is cut again; a choice of the user, not a key of the file
-    refine: int = Field(default=1, exclude=True, repr=False)
 
     @model_validator(mode="after")
     def _possible(self) -> Beam:

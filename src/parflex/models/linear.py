@@ -124,7 +124,7 @@ def natural_frequencies(
 
 
 def participation(robot: Robot, shapes: Array) -> list[dict[str, float]]:
-    """Of each mode, the share of its strain energy in each frame (beams and joints with springs); small ones left out."""
+    """Of each mode, the share of its strain energy in each frame with a beam or a spring; small ones are left out."""
     result = []
     for shape in shapes.T:
         energy: dict[str, float] = {}

@@ -225,29 +225,16 @@ def load(
     """A robot of the catalogue by name, or of a file by path.
 
     `settings` sets values of the file by dotted path, `payload` is mass, x, y, z of a point mass on the end effector,
-    `elements` multiplies the elements of every beam.
+    `elements` cuts every element of every beam into so many.
     """
     description, file = load_description(robot, settings)
-    if elements is not None:
-        description = _refined(description, elements)
+    if elements is not None and not 1 <= elements <= 100:
+        raise InputError("the number of elements is to be 1 to 100", key="elements", value=elements, hint="give e.g. 4")
     try:
-        return _build(description, file, payload, actuation, working_mode)
+        return _build(description, file, payload, actuation, working_mode, elements or 1)
     except ParflexError as error:
         error.file = error.file or file
         raise
-
-
-def _refined(description: schema.RobotFile, times: int) -> schema.RobotFile:
-    """The description with each beam cut into more elements; nodes in the file keep their places."""
-    if times < 1 or times > 100:
-        raise InputError("the number of elements is to be 1 to 100", key="elements", value=times, hint="give e.g. 4")
-    frames = []
-    for frame in description.frame:
-        beam = frame.beam
-        frames.append(
-            frame if beam is None else frame.model_copy(update={"beam": beam.model_copy(update={"refine": times})})
-        )
-    return description.model_copy(update={"frame": tuple(frames)})
 
 
 def _build(
@@ -256,8 +243,9 @@ def _build(
     payload: Sequence[float] | None,
     actuation: str | None,
     working_mode: str | None,
+    refine: int,
 ) -> Robot:
-    tree = build_tree(description)
+    tree = build_tree(description, refine)
     warnings = inertia_warnings(description, tree)
     if payload is not None:
         tree = with_payload(tree, payload)

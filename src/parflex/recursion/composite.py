@@ -17,7 +17,7 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
     """M_tot: inertia along all rates of the open tree, motor inertias included."""
     if tree.elastic:
         return _summed(tree, at, without)
-    composite: list[RigidBody] = [link.body for link in tree.links]  # type: ignore[misc]
+    composite: list[RigidBody] = [link.body for link in tree.links]
     for j in reversed(range(len(tree.links))):
         parent = tree.links[j].parent
         if parent != GROUND:

@@ -47,8 +47,9 @@ def _terms(frame: schema.Frame) -> JointTerms:
 
 
 class _Builder:
-    def __init__(self, robot: schema.RobotFile) -> None:
+    def __init__(self, robot: schema.RobotFile, refine: int) -> None:
         self.robot = robot
+        self.refine = refine
         self.planar = robot.motion == "planar"
         self.links: list[Link] = []
         self.places: dict[str, Place] = {"base": Place(GROUND, np.eye(3), np.zeros(3))}
@@ -99,7 +100,7 @@ class _Builder:
                 carrier = self.links[here.link]
                 moved = body.in_parent(here.rotation, here.position)
                 bends = isinstance(carrier.body, ElasticBody)
-                merged = with_rigid(carrier.body, moved) if bends else carrier.body + moved  # type: ignore[arg-type, operator]
+                merged = with_rigid(carrier.body, moved) if bends else carrier.body + moved
                 self.links[here.link] = replace(carrier, body=merged)
             return
         self._add_joint(entry, here, body)
@@ -145,10 +146,10 @@ class _Builder:
             self._add_link(frame.name, here, joints.fixed(), with_rigid(element, rigid), np.zeros(0), leg=frame.name)
         else:
             self._add_joint(frame, here, with_rigid(element, rigid))
-        total = spec.elements * spec.refine
+        total = spec.elements * self.refine
         for number in range(1, total + 1):
             last = number == total
-            named, part = divmod(number, spec.refine)
+            named, part = divmod(number, self.refine)
             name = (
                 f"{frame.name}.tip" if last else f"{frame.name}.{named}" if not part else f"{frame.name}.{named}.{part}"
             )
@@ -178,7 +179,7 @@ class _Builder:
                 numbers = Section(s.A, s.Iy, s.Iz, s.J, Ip)  # type: ignore[arg-type]
         planar = (spec.model or ("planar" if self.planar else "spatial")) == "planar"
         element = beam(
-            spec.length / (spec.elements * spec.refine),
+            spec.length / (spec.elements * self.refine),
             Material(material.elastic_modulus, shear, material.density),
             numbers,
             planar=planar,
@@ -273,6 +274,6 @@ class _Builder:
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
 
 
-def build_tree(robot: schema.RobotFile) -> Tree:
-    """The tree of a checked description."""
-    return _Builder(robot).build()
+def build_tree(robot: schema.RobotFile, refine: int = 1) -> Tree:
+    """The tree of a checked description; each element of a beam is cut into `refine`."""
+    return _Builder(robot, refine).build()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, Node, RigidBody
+from parflex.bodies import ElasticBody, Node
 from parflex.tree.joints import Joint
 
 Array = np.ndarray
@@ -35,7 +36,7 @@ class Link:
     rotation: Array = field(repr=False)
     position: Array = field(repr=False)
     joint: Joint = field(repr=False)
-    body: RigidBody | ElasticBody = field(repr=False)
+    body: Any = field(repr=False)  # RigidBody or ElasticBody
     q: slice
     v: slice
     start: Array = field(repr=False)
