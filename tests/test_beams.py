@@ -242,3 +242,13 @@ def test_energy_of_elastic_bodies_is_that_of_their_mass_matrix():
     configuration = parflex.configure(robot)
     kinetic, _ = energies(configuration, qd)
     assert kinetic == pytest.approx(0.5 * qd @ mass_matrix(robot.tree, configuration.at) @ qd, rel=1e-12)  # rounding
+
+
+def test_direct_and_inverse_models_of_a_robot_that_bends_undo_each_other():
+    robot = parflex.load("dualemps")
+    drive, push = {"11": 0.4, "21": -0.3}, {"11": 2.0, "21": 5.0}
+    result = parflex.inverse_dynamics(robot, "home", drive, push)
+    again = parflex.forward_dynamics(robot, "home", drive, result.efforts)
+    assert len(result.elastic_accelerations) == 9
+    # one solve of a system of condition 1e6 each way
+    assert np.abs(again.accelerations - result.accelerations).max() < 1e-9 * np.abs(result.accelerations).max()

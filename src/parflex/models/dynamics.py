@@ -44,6 +44,7 @@ class Result:
     redundant_actuation: bool = False
     reactions: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
+    elastic_accelerations: dict[str, float] = field(default_factory=dict)
 
     def acceleration_of(self, frame: str | None = None) -> Array:
         """World acceleration (a, al) of a frame, by default the end effector."""
@@ -132,13 +133,9 @@ def inverse_dynamics(
     are those of least norm.
     """
     _check_terms(without)
-    if robot.tree.elastic:
-        raise InputError(
-            "the bodies of this robot bend; the inverse model is made for rigid robots only",
-            key="beam",
-            hint="use the direct model or the natural frequencies",
-        )
     configuration = configure(robot, at)
+    if robot.tree.elastic:
+        return _elastic_inverse(configuration, velocity, acceleration, wrenches, without, reactions)
     if not _is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     configuration.refuse_undefined_actuation()
@@ -152,6 +149,47 @@ def inverse_dynamics(
         warnings.append("there are more motors than freedoms: the efforts are those of least norm")
     found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
     return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
+
+
+def _elastic_inverse(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    wrenches: Wrenches | None,
+    without: Without,
+    reactions: bool,
+) -> Result:
+    """Efforts and elastic accelerations when the motors move as given and the bodies are free to bend.
+
+    M qdd + c = J_a^T tau and J_a qdd = (accelerations of the motors) are solved together.
+    """
+    robot = configuration.robot
+    for given in (velocity, acceleration):
+        if given and not _is_joint_motion(robot, given):
+            raise InputError(
+                "a robot that bends is driven by its motors",
+                key="velocity",
+                hint="give rates and accelerations of motors",
+            )
+    qd = configuration.rates(velocity)
+    M, c, b = reduced_equations(configuration, qd, wrenches, without)
+    J_a, motors = configuration.J_a, list(robot.actuated)
+    wanted = np.array([(acceleration or {}).get(name, 0.0) for name in robot.actuated_names]) - b[motors]
+    count, k = len(M), len(motors)
+    system = np.block([[M, -J_a.T], [J_a, np.zeros((k, k))]])
+    try:
+        solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
+    except np.linalg.LinAlgError:
+        raise SingularError(
+            "the motors do not define the motion here", key="pose", hint="move away from this pose"
+        ) from None
+    tau, qdd = solution[count:], configuration.J @ solution[:count] + b
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
+    f = tree_forces(configuration, qd, qdd, wrenches, without)
+    found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
 
 
 def _efforts(configuration: Configuration, f: Array, form: str) -> tuple[Array, bool]:
