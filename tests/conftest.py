@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
+RIGID = sorted(path.stem for path in CATALOGUE.glob("*.toml") if "beam = " not in path.read_text(encoding="utf-8"))
 
 
 @pytest.fixture

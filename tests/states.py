@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration, configure
 from parflex.models.robot import Robot

@@ -8,7 +8,7 @@ import numpy as np
 import pinocchio as pin
 import pytest
 from comparison import largest
-from conftest import CATALOGUE
+from conftest import CATALOGUE, RIGID
 from mechanisms import invented
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
@@ -67,14 +67,14 @@ def test_a_six_axis_arm_has_36_base_parameters(name, figure):
     assert rank(np.hstack([matrix, rotors])) == 40
 
 
-@pytest.mark.parametrize("name", parflex.catalogue_names())
+@pytest.mark.parametrize("name", RIGID)
 def test_base_parameters_are_as_many_as_the_regressor_has_rank(name):
     _, base = based(name)
     assert rank(pinocchio_regressor(CATALOGUE / f"{name}.toml")[0]) == len(base.names)
     assert len(base.names) <= base.after_rules
 
 
-@pytest.mark.parametrize("name", parflex.catalogue_names())
+@pytest.mark.parametrize("name", RIGID)
 def test_a_robot_of_base_parameters_has_the_same_efforts(name, figure):
     robot, base = based(name)
     lean, worst = base.robot, 0.0

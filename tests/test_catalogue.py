@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparison import largest
-from conftest import CATALOGUE
+from conftest import CATALOGUE, RIGID
 from scipy.spatial.transform import Rotation
 from states import Draws, random_states
 from variants import read_table
@@ -38,7 +38,7 @@ NEVER_NAMED = {*parflex.catalogue_names(), "dualemps", "navaro", "stewart", "gou
 WORDS_OF_ENGLISH = {"space", "delta"}  # forbidden only where nothing else is said
 
 
-@pytest.mark.parametrize("name", parflex.catalogue_names())
+@pytest.mark.parametrize("name", RIGID)
 def test_a_robot_has_the_freedoms_that_its_structure_gives(name):
     robot = parflex.load(name)
     count = counts(robot)
@@ -60,7 +60,7 @@ def test_rows_that_repeat_others_are_named():
     assert row.startswith("sixth hinge: rotation")
 
 
-@pytest.mark.parametrize("name", parflex.catalogue_names())
+@pytest.mark.parametrize("name", RIGID)
 def test_home_is_closed_and_the_source_is_cited(name):
     robot = parflex.load(name)
     assert parflex.configure(robot, "home").closure_error < 1e-12  # Newton ends at rounding: 1e-16 of a metre

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 from comparison import after, largest
-from conftest import CATALOGUE
+from conftest import CATALOGUE, RIGID
 from scipy.spatial.transform import Rotation
 from states import Draws, random_states
 from variants import base_moved, read_table, toml_text
@@ -18,7 +18,7 @@ from parflex.closure import mobility
 from parflex.models.configuration import Configuration
 from parflex.recursion import motion
 
-ROBOTS = parflex.catalogue_names()
+ROBOTS = RIGID
 CLOSED = [name for name in ROBOTS if name not in ("puma560", "rx90")]
 
 

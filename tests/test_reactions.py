@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from comparison import after, error_against, largest, nearby_states, order_of, positions
-from conftest import CATALOGUE
+from conftest import CATALOGUE, RIGID
 from mechanisms import INVENTED, invented
 from oracles.energy import EnergyModel
 from oracles.reader import read_robot
@@ -14,7 +14,7 @@ from states import Draws, random_states
 import parflex
 from parflex.recursion import joint_forces, motion
 
-ROBOTS = [*parflex.catalogue_names(), *INVENTED]
+ROBOTS = [*RIGID, *INVENTED]
 OVER_CONSTRAINED = ("3-prrr", "bricard")
 PUSH = np.array([12.0, -7.0, 5.0, 1.5, -2.0, 3.0])
 

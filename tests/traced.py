@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from conftest import RIGID
 from states import Draws, random_states
 
 import parflex
@@ -20,7 +21,7 @@ from parflex.recursion.newton_euler import JOINT_TERMS
 
 Array = np.ndarray
 Arrays = dict[str, Array]
-ROBOTS = parflex.catalogue_names()
+ROBOTS = RIGID
 CLOSED = [name for name in ROBOTS if name not in ("puma560", "rx90")]
 LEG_FORM = ["3rrr", "gough-stewart", "space"]
 LONG_JACOBIANS = ["3-prrr", "delta", "gough-stewart", "space"]  # 10 000 to 90 000 operators

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from parflex.models.configuration import configure
     from parflex.models.dynamics import energies, forward_dynamics, inverse_dynamics, mass_matrix
     from parflex.models.kinematics import frames, geometric_solutions, jacobian
+    from parflex.models.linear import natural_frequencies
     from parflex.models.robot import load
     from parflex.view.draw import draw
 
@@ -36,6 +37,7 @@ _DOORS = {
     "load": "parflex.models.robot",
     "mass_matrix": "parflex.models.dynamics",
     "model": "parflex.codegen.model",
+    "natural_frequencies": "parflex.models.linear",
 }
 __all__ = [
     "base_parameters",
@@ -51,6 +53,7 @@ __all__ = [
     "load",
     "mass_matrix",
     "model",
+    "natural_frequencies",
 ]
 
 

@@ -68,7 +68,7 @@ def inverse(
     result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest)
     answer = {
         "efforts": result.efforts,
-        "elastic_accelerations": {},
+        "elastic_accelerations": result.elastic_accelerations,
         "redundant_actuation": result.redundant_actuation,
     }
     _show(answer, ("efforts", ["joint", "N or N m"], result.efforts.items()), result, as_json)

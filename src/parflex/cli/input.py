@@ -62,7 +62,12 @@ def state_options(command: Command) -> Command:
 
 
 def open_robot(
-    robot: str, settings: tuple[str, ...], payload: str | None, actuation: str | None, working_mode: str | None
+    robot: str,
+    settings: tuple[str, ...],
+    payload: str | None,
+    actuation: str | None,
+    working_mode: str | None,
+    elements: int | None = None,
 ) -> Robot:
     """Load the robot of a command line."""
     from parflex.description.source import parse_setting
@@ -74,6 +79,7 @@ def open_robot(
         payload=None if payload is None else numbers(payload, "payload"),
         actuation=actuation,
         working_mode=working_mode,
+        elements=elements,
     )
 
 

@@ -24,6 +24,12 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
 
     `symbolic` is "numbers" (none), "base" (all base parameters) or a list of names such as `MX[leg1.2]`.
     """
+    if robot.tree.elastic:
+        if symbolic != "numbers":
+            raise InputError(
+                "parameters of robots that bend stay numbers", key="parameters", hint="leave the option out"
+            )
+        return robot, {}
     if symbolic == "numbers":
         return _with_tree(robot, _cleaned(hand_down(robot.tree, "second moment"))), {}
     if symbolic == "base":

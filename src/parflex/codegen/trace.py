@@ -176,7 +176,7 @@ def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> 
     q, qd, tau = tracer.group("q", robot.tree.nq), tracer.group("qd", n), tracer.group("effort", motors)
     labels = {"q": list(robot.tree.position_names), "qd": general.independent_names, "qdd": general.independent_names}
     labels["effort"] = robot.actuated_names
-    if not robot.closures.loops and not robot.locked:
+    if not robot.closures.loops and not robot.locked and not robot.tree.elastic:
         push = np.zeros(robot.tree.n, dtype=object)
         push[list(robot.actuated)] = tau
         at = pose(grouped.tree, q)

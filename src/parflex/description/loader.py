@@ -247,7 +247,11 @@ def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str]) -> dict[str, An
         return value
 
     def resolve(name: Any) -> Any:
-        return f"{leg}.{name}" if isinstance(name, str) and name in own else name
+        """A frame or point of the leg, or a node on the beam of one of its frames."""
+        if not isinstance(name, str):
+            return name
+        mine = name in own or name.rpartition(".")[0] in own
+        return f"{leg}.{name}" if mine else name
 
     placed = fill(table)
     if isinstance(placed.get("name"), str) and placed["name"]:

@@ -40,6 +40,8 @@ def check_references(robot: schema.RobotFile) -> None:
         _check_start(robot.platform.start, "free", robot.motion, "platform: start")
     for frame in robot.frame:
         _check_frame(frame, robot.motion)
+        if frame.beam is not None:
+            _check_beam(robot, frame.name, frame.beam)
     if robot.end_effector is not None and robot.end_effector not in places:
         raise RobotFileError(
             f"there is no frame '{robot.end_effector}'",
@@ -53,13 +55,26 @@ def check_references(robot: schema.RobotFile) -> None:
         raise RobotFileError("the robot has no frame", key="frame", hint="add [[frame]] tables")
 
 
+def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
+    for key, wanted, known in (("material", beam.material, robot.materials), ("section", beam.section, robot.sections)):
+        if wanted not in known:
+            raise RobotFileError(
+                f"there is no {key} '{wanted}'",
+                key=f"frame '{name}': beam.{key}",
+                value=wanted,
+                hint=did_you_mean(wanted, known),
+            )
+
+
 def _unique_places(robot: schema.RobotFile) -> list[str]:
     """Names of all places; a joint of two axes takes the names of its axes too."""
     places = [("base", "frame 'base'")]
     if robot.platform is not None:
         places.append((robot.platform.name, "platform: name"))
     for frame in robot.frame:
-        axes = ("", ".1", ".2") if frame.joint in ("universal", "cylindrical") else ("",)
+        axes: tuple[str, ...] = ("", ".1", ".2") if frame.joint in ("universal", "cylindrical") else ("",)
+        if frame.beam is not None:
+            axes += (*(f".{number}" for number in range(1, frame.beam.elements)), ".tip")
         places += [(frame.name + axis, f"frame '{frame.name}'") for axis in axes]
     places += [(point.name, f"point '{point.name}'") for point in robot.point]
     owners: dict[str, str] = {}

@@ -186,20 +186,21 @@ class Configuration:
     def _rest(self, joints: dict[int, float], frames: dict[str, dict[int, float]]) -> list[Array]:
         n = self.robot.tree.n
         motors = np.eye(n)[list(self.robot.actuated)]
+        elastic = np.eye(n)[list(self.robot.tree.elastic)]
         if joints and not frames:
-            return [motors, np.eye(n)]
+            return [elastic, motors, np.eye(n)]
         frame = next(iter(frames), self.robot.tree.end_effector)
         rows = self.frame_rows(frame)
-        return [rows[:3], rows[3:] * self.robot.tree.length, motors, np.eye(n)]
+        return [elastic, rows[:3], rows[3:] * self.robot.tree.length, motors, np.eye(n)]
 
     def _rest_bias(
         self, joints: dict[int, float], frames: dict[str, dict[int, float]], biases: Mapping[str, Array], b: Array
     ) -> list[Array]:
-        motors = b[list(self.robot.actuated)]
+        motors, elastic = b[list(self.robot.actuated)], b[list(self.robot.tree.elastic)]
         if joints and not frames:
-            return [motors, b]
+            return [elastic, motors, b]
         bias = biases[next(iter(frames), self.robot.tree.end_effector)]
-        return [bias[:3], bias[3:] * self.robot.tree.length, motors, b]
+        return [elastic, bias[:3], bias[3:] * self.robot.tree.length, motors, b]
 
     def _solve(self, rows: Array, values: Array, rest: list[Array], key: str, bias: list[Array] | None = None) -> Array:
         """Exact in what is given, then as little as possible in each block of `rest` in turn."""

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 
+from parflex.bodies import ElasticBody
 from parflex.closure.mobility import rank
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike, configure
@@ -43,6 +44,7 @@ class Result:
     redundant_actuation: bool = False
     reactions: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
+    elastic_accelerations: dict[str, float] = field(default_factory=dict)
 
     def acceleration_of(self, frame: str | None = None) -> Array:
         """World acceleration (a, al) of a frame, by default the end effector."""
@@ -132,6 +134,8 @@ def inverse_dynamics(
     """
     _check_terms(without)
     configuration = configure(robot, at)
+    if robot.tree.elastic:
+        return _elastic_inverse(configuration, velocity, acceleration, wrenches, without, reactions)
     if not _is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     configuration.refuse_undefined_actuation()
@@ -145,6 +149,47 @@ def inverse_dynamics(
         warnings.append("there are more motors than freedoms: the efforts are those of least norm")
     found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
     return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
+
+
+def _elastic_inverse(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    wrenches: Wrenches | None,
+    without: Without,
+    reactions: bool,
+) -> Result:
+    """Efforts and elastic accelerations when the motors move as given and the bodies are free to bend.
+
+    M qdd + c = J_a^T tau and J_a qdd = (accelerations of the motors) are solved together.
+    """
+    robot = configuration.robot
+    for given in (velocity, acceleration):
+        if given and not _is_joint_motion(robot, given):
+            raise InputError(
+                "a robot that bends is driven by its motors",
+                key="velocity",
+                hint="give rates and accelerations of motors",
+            )
+    qd = configuration.rates(velocity)
+    M, c, b = reduced_equations(configuration, qd, wrenches, without)
+    J_a, motors = configuration.J_a, list(robot.actuated)
+    wanted = np.array([(acceleration or {}).get(name, 0.0) for name in robot.actuated_names]) - b[motors]
+    count, k = len(M), len(motors)
+    system = np.block([[M, -J_a.T], [J_a, np.zeros((k, k))]])
+    try:
+        solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
+    except np.linalg.LinAlgError:
+        raise SingularError(
+            "the motors do not define the motion here", key="pose", hint="move away from this pose"
+        ) from None
+    tau, qdd = solution[count:], configuration.J @ solution[:count] + b
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
+    f = tree_forces(configuration, qd, qdd, wrenches, without)
+    found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
 
 
 def _efforts(configuration: Configuration, f: Array, form: str) -> tuple[Array, bool]:
@@ -258,8 +303,16 @@ def energies(configuration: Configuration, qd: Array) -> tuple[float, float]:
     moving = motion(tree, at, qd, np.zeros(tree.n))
     kinetic = potential = 0.0
     for j, link in enumerate(tree.links):
-        kinetic += float(link.body.kinetic_energy(moving.v[j], moving.w[j]))
-        first_moment = link.body.m * at.position[j] + at.rotation[j] @ link.body.S
+        e, ed = configuration.q[link.e], qd[link.e_v]
+        if isinstance(link.body, ElasticBody):
+            twist = np.concatenate([moving.v[j], moving.w[j], ed])
+            kinetic += 0.5 * float(twist @ link.body.inertia_matrix(e) @ twist)
+            potential += 0.5 * float(e @ link.body.K @ e)
+            S, _ = link.body.deformed(e)
+        else:
+            kinetic += float(link.body.kinetic_energy(moving.v[j], moving.w[j]))
+            S = link.body.S
+        first_moment = link.body.m * at.position[j] + at.rotation[j] @ S
         potential -= float(tree.gravity @ first_moment)
         if link.joint.kind in ("revolute", "prismatic"):
             kinetic += 0.5 * link.terms.motor_inertia * float(qd[link.v.start]) ** 2

@@ -61,6 +61,7 @@ def counts(robot: Robot) -> dict[str, Any]:
     ]
     rank = robot.mobility.rank
     free = len(robot.free)
+    rigid = robot.locking(tree.elastic)
     names = robot.closures.row_names
     held = robot.locked | moving
     locked = robot.mobility_with(held)
@@ -70,12 +71,12 @@ def counts(robot: Robot) -> dict[str, Any]:
         "joints": len(jointed),
         "active": len(active),
         "passive": len(jointed) - len(active),
-        "elastic": 0,
+        "elastic": len(tree.elastic),
         "total_coordinates": free,
         "closure_rows": robot.closures.size,
         "redundant_closures": len(robot.mobility.redundant),
         "independent_coordinates": free - rank,
-        "degrees_of_freedom": free - rank,
+        "degrees_of_freedom": rigid.mobility.freedoms(len(rigid.free)),
         "locked": {
             "total_coordinates": remaining,
             "redundant_closures": len(locked.redundant),

@@ -89,7 +89,7 @@ def leg_form(robot: Robot) -> LegForm | None:
     """The leg form of a robot, or None if it is not of this kind."""
     tree = robot.tree
     free = [j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")]
-    if len(free) != 1 or robot.locked or tree.links[free[0]].parent >= 0:
+    if tree.elastic or len(free) != 1 or robot.locked or tree.links[free[0]].parent >= 0:
         return None
     platform = tree.links[free[0]]
     if not np.array_equal(platform.rotation, np.eye(3)) or platform.position.any():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies import ElasticBody, RigidBody
+from parflex.bodies.elastic import with_rigid
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
 from parflex.closure.loops import Closures, build_closures, neutral_rotation
@@ -95,6 +96,19 @@ class Robot:
                 raise
             return self._assemble(target, self.start, None, frozenset())  # locked joints stand as this pose needs them
 
+    @cached_property
+    def _locked_robots(self) -> dict[frozenset[int], Robot]:
+        return {}
+
+    def locking(self, rates: Collection[int]) -> Robot:
+        """The same robot, at the same home, with more joints standing still. Made once for each choice."""
+        held = self.locked | frozenset(rates)
+        if held not in self._locked_robots:
+            robot = replace(self, locked=held, actuated=tuple(k for k in self.actuated if k not in held))
+            robot.__dict__["home"] = self.home  # where cached_property keeps it: home does not change by locking
+            self._locked_robots[held] = robot
+        return self._locked_robots[held]
+
     def assemble(self, given: str | Mapping[str, float] | None = None, near: Array | None = None) -> Array:
         """Positions of all coordinates at a pose: a name of the file, or coordinates by name."""
         if given is None or given == "home":
@@ -112,7 +126,11 @@ class Robot:
         return self._assemble(read_pose(self.tree, given, "pose", None), home, self.home, self.locked)
 
     def _assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
-        """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms."""
+        """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms.
+
+        Bodies stay undeformed.
+        """
+        locked = locked | set(self.tree.elastic)
         wider = whole_end_effector(self.tree, self.actuated, target, q)
         try:
             if wider is None:
@@ -202,14 +220,18 @@ def load(
     payload: Sequence[float] | None = None,
     actuation: str | None = None,
     working_mode: str | None = None,
+    elements: int | None = None,
 ) -> Robot:
     """A robot of the catalogue by name, or of a file by path.
 
-    `settings` sets values of the file by dotted path, `payload` is mass, x, y, z of a point mass on the end effector.
+    `settings` sets values of the file by dotted path, `payload` is mass, x, y, z of a point mass on the end effector,
+    `elements` cuts every element of every beam into so many.
     """
     description, file = load_description(robot, settings)
+    if elements is not None and not 1 <= elements <= 100:
+        raise InputError("the number of elements is to be 1 to 100", key="elements", value=elements, hint="give e.g. 4")
     try:
-        return _build(description, file, payload, actuation, working_mode)
+        return _build(description, file, payload, actuation, working_mode, elements or 1)
     except ParflexError as error:
         error.file = error.file or file
         raise
@@ -221,8 +243,9 @@ def _build(
     payload: Sequence[float] | None,
     actuation: str | None,
     working_mode: str | None,
+    refine: int,
 ) -> Robot:
-    tree = build_tree(description)
+    tree = build_tree(description, refine)
     warnings = inertia_warnings(description, tree)
     if payload is not None:
         tree = with_payload(tree, payload)
@@ -287,7 +310,9 @@ def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
         raise InputError("the end effector does not move", key="payload", hint="name a moving end_effector in the file")
     body = RigidBody.from_centre(values[0], values[1:], np.zeros((3, 3))).in_parent(place.rotation, place.position)
     links = list(tree.links)
-    links[place.link] = replace(links[place.link], body=links[place.link].body + body)
+    carrier = links[place.link].body
+    loaded = with_rigid(carrier, body) if isinstance(carrier, ElasticBody) else carrier + body
+    links[place.link] = replace(links[place.link], body=loaded)
     return replace(tree, links=tuple(links))
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.recursion.kinematics import Pose
+from parflex.bodies import ElasticBody, RigidBody
+from parflex.recursion.kinematics import Pose, jacobians
 from parflex.spatial import cross
 from parflex.tree import Tree
 from parflex.tree.tree import GROUND
@@ -14,7 +15,9 @@ Array = np.ndarray
 
 def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
     """M_tot: inertia along all rates of the open tree, motor inertias included."""
-    composite = [link.body for link in tree.links]
+    if tree.elastic:
+        return _summed(tree, at, without)
+    composite: list[RigidBody] = [link.body for link in tree.links]
     for j in reversed(range(len(tree.links))):
         parent = tree.links[j].parent
         if parent != GROUND:
@@ -35,6 +38,20 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
             other = tree.links[k]
             M[other.v, link.v] = other.joint.S_v.T @ force + other.joint.S_w.T @ moment
             M[link.v, other.v] = M[other.v, link.v].T
+        if link.terms.motor_inertia and "motor-inertia" not in without:
+            M[link.v.start, link.v.start] += link.terms.motor_inertia
+    return M
+
+
+def _summed(tree: Tree, at: Pose, without: tuple[str, ...]) -> Array:
+    """The same as a sum of J^T M J over bodies, for trees with elastic ones."""
+    M = np.zeros((tree.n, tree.n), dtype=at.rotation[0].dtype)
+    for link, (J_v, J_w) in zip(tree.links, jacobians(tree, at), strict=True):
+        J = np.concatenate([J_v, J_w, np.eye(tree.n)[link.e_v]])
+        inertia = (
+            link.body.inertia_matrix(at.q[link.e]) if isinstance(link.body, ElasticBody) else link.body.inertia_matrix()
+        )
+        M = M + J.T @ inertia @ J
         if link.terms.motor_inertia and "motor-inertia" not in without:
             M[link.v.start, link.v.start] += link.terms.motor_inertia
     return M

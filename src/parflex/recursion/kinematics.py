@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.spatial import cross, hat
+from parflex.spatial import cross, exponential, hat, left_jacobian, left_jacobian_rate
 from parflex.tree import Place, Tree
 from parflex.tree.tree import GROUND
 
@@ -56,6 +56,8 @@ class Motion:
     al: list[Array]
     U: list[Array]
     base: Array
+    qd: Any
+    qdd: Any
 
     def of(self, place: Place) -> tuple[Array, Array, Array, Array]:
         """v, w, a, al of a place, in its own axes."""
@@ -71,7 +73,11 @@ def pose(tree: Tree, q: Any) -> Pose:
     """Where all links are."""
     result = Pose(q, [], [], [], [], [])
     for link in tree.links:
-        turned, d = link.joint.transform(q[link.q])
+        if link.node is None:
+            turned, d = link.joint.transform(q[link.q])
+        else:
+            e = q[tree.links[link.parent].e]
+            turned, d = exponential(link.node.Phi_r @ e), link.node.Phi_d @ e
         R, p = link.rotation @ turned, link.position + link.rotation @ d
         result.turned.append(turned)
         result.local_rotation.append(R)
@@ -90,17 +96,18 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
     """Velocities and accelerations of all links; `base` is the acceleration of the ground in world axes."""
     base = np.zeros(3) if base is None else base
     zero = np.zeros(3)
-    result = Motion([], [], [], [], [], base)
+    result = Motion([], [], [], [], [], base, qd, qdd)
     for j, link in enumerate(tree.links):
         S_v, S_w = link.joint.S_v, link.joint.S_w
         if link.parent == GROUND:
             v, w, a, al = zero, zero, at.from_parent(tree, j, base), zero
         else:
             k, p = link.parent, at.local_position[j]
-            v = at.from_parent(tree, j, result.v[k] + cross(result.w[k], p))
-            w = at.from_parent(tree, j, result.w[k])
-            a = at.from_parent(tree, j, result.a[k] + result.U[k] @ p)
-            al = at.from_parent(tree, j, result.al[k])
+            bend = _node_motion(tree, at.q, j, result.w[k], qd, qdd)
+            v = at.from_parent(tree, j, result.v[k] + cross(result.w[k], p) + bend[0])
+            w = at.from_parent(tree, j, result.w[k] + bend[1])
+            a = at.from_parent(tree, j, result.a[k] + result.U[k] @ p + bend[2])
+            al = at.from_parent(tree, j, result.al[k] + bend[3])
         slide, turn = S_v @ qd[link.v], S_w @ qd[link.v]
         result.v.append(v + slide)
         result.w.append(w + turn)
@@ -108,6 +115,21 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
         result.al.append(al + S_w @ qdd[link.v] + cross(w, turn))
         result.U.append(turning(result.w[j], result.al[j]))
     return result
+
+
+def _node_motion(tree: Tree, q: Any, j: int, w: Array, qd: Any, qdd: Any) -> tuple[Array, Array, Array, Array]:
+    """What the bending of its parent adds to v, w, a and al of a node, in the parent's axes; zero for other links."""
+    node, parent = tree.links[j].node, tree.links[tree.links[j].parent]
+    if node is None:
+        zero = np.zeros(3)
+        return zero, zero, zero, zero
+    e, ed, edd = q[parent.e], qd[parent.e_v], qdd[parent.e_v]
+    th, th_dot = node.Phi_r @ e, node.Phi_r @ ed
+    L = left_jacobian(th)
+    slide, turn = node.Phi_d @ ed, L @ th_dot
+    a = 2 * cross(w, slide) + node.Phi_d @ edd
+    al = cross(w, turn) + L @ (node.Phi_r @ edd) + left_jacobian_rate(th, th_dot)
+    return slide, turn, a, al
 
 
 def turning(w: Array, al: Array) -> Array:
@@ -133,6 +155,10 @@ def jacobians(tree: Tree, at: Pose) -> list[tuple[Array, Array]]:
         else:
             parent_v, parent_w = result[link.parent]
             J_v, J_w = X @ (parent_v - hat(p) @ parent_w), X @ parent_w
+            if link.node is not None:
+                bent = tree.links[link.parent]
+                J_v[:, bent.e_v] += X @ link.node.Phi_d
+                J_w[:, bent.e_v] += X @ left_jacobian(link.node.Phi_r @ at.q[bent.e]) @ link.node.Phi_r
         J_v[:, link.v] += link.joint.S_v
         J_w[:, link.v] += link.joint.S_w
         result.append((J_v, J_w))

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from parflex.bodies import ElasticBody
 from parflex.recursion.kinematics import Motion, Pose
-from parflex.spatial import cross
+from parflex.spatial import cross, left_jacobian
 from parflex.tree import Tree
 from parflex.tree.tree import GROUND
 
@@ -32,8 +33,14 @@ def newton_euler(
     """Wrenches of the links in this motion. `external` wrenches act on links, at their origins, in their axes."""
     f: list[Array] = []
     m: list[Array] = []
+    elastic: list[Array] = []
     for j, link in enumerate(tree.links):
-        force, moment = link.body.wrench(moving.U[j], moving.a[j])
+        if isinstance(link.body, ElasticBody):
+            e, ed, edd = at.q[link.e], moving.qd[link.e_v], moving.qdd[link.e_v]
+            force, moment, s = link.body.wrench(moving.U[j], moving.a[j], moving.w[j], e, ed, edd)
+        else:
+            (force, moment), s = link.body.wrench(moving.U[j], moving.a[j]), np.zeros(0)
+        elastic.append(s)
         if external and j in external:
             force, moment = force - external[j][0], moment - external[j][1]
         f.append(force)
@@ -41,11 +48,16 @@ def newton_euler(
     rows: list[Any] = [None] * len(tree.links)
     for j in reversed(range(len(tree.links))):
         link = tree.links[j]
-        rows[j] = link.joint.S_v.T @ f[j] + link.joint.S_w.T @ m[j]
+        rows[j] = np.concatenate([link.joint.S_v.T @ f[j] + link.joint.S_w.T @ m[j], elastic[j]])
         if link.parent != GROUND:
             carried = at.to_parent(tree, j, f[j])
+            turning = at.to_parent(tree, j, m[j])
             f[link.parent] = f[link.parent] + carried
-            m[link.parent] = m[link.parent] + at.to_parent(tree, j, m[j]) + cross(at.local_position[j], carried)
+            m[link.parent] = m[link.parent] + turning + cross(at.local_position[j], carried)
+            if link.node is not None:
+                L = left_jacobian(link.node.Phi_r @ at.q[tree.links[link.parent].e])
+                felt = link.node.Phi_d.T @ carried + link.node.Phi_r.T @ (L.T @ turning)
+                elastic[link.parent] = elastic[link.parent] + felt
     return NewtonEuler(np.concatenate(rows) if rows else np.zeros(0), f, m)
 
 

@@ -2,7 +2,10 @@
 
 from parflex.spatial.rotations import (
     cross,
+    exponential,
     hat,
+    left_jacobian,
+    left_jacobian_rate,
     mdh_transform,
     quaternion_matrix,
     quaternion_product,
@@ -14,7 +17,10 @@ from parflex.spatial.rotations import (
 
 __all__ = [
     "cross",
+    "exponential",
     "hat",
+    "left_jacobian",
+    "left_jacobian_rate",
     "mdh_transform",
     "quaternion_matrix",
     "quaternion_product",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import factorial
 from typing import Any
 
 import numpy as np
@@ -73,6 +74,48 @@ def vector_quaternion(vector: Any) -> Array:
 def rotation_from_vector(vector: Any) -> Array:
     """Rotation matrix of a rotation vector, exp(hat(vector))."""
     return clean(quaternion_matrix(vector_quaternion(vector)))
+
+
+SERIES = 9  # terms of the series below: exact to rounding up to half a turn
+
+
+def exponential(th: Array) -> Array:
+    """exp(hat(th)) by its series: no branch and no division, so that it can be traced at th = 0."""
+    a, b, _ = _series(th @ th)
+    H = hat(th)
+    return np.eye(3) + a * H + b * (H @ H)
+
+
+def left_jacobian(th: Array) -> Array:
+    """L(th): the angular velocity of exp(hat(th)) is L(th) th_dot, in the axes before the turn."""
+    _, b, c = _series(th @ th)
+    H = hat(th)
+    return np.eye(3) + b * H + c * (H @ H)
+
+
+def left_jacobian_rate(th: Array, th_dot: Array) -> Array:
+    """L_dot th_dot: what the angular acceleration has beyond L th_ddot."""
+    s, sd = th @ th, 2 * (th @ th_dot)
+    _, _, c = _series(s)
+    b_prime, c_prime = _series_slopes(s)
+    x = cross(th, th_dot)
+    return b_prime * sd * x + c_prime * sd * cross(th, x) + c * cross(th_dot, x)
+
+
+def _series(s: Any) -> tuple[Any, Any, Any]:
+    """a, b, c of exp and L: sums of (-s)^i over (2i+1)!, (2i+2)! and (2i+3)!."""
+    a = b = c = 0.0
+    for i in reversed(range(SERIES)):
+        a, b, c = (term * -s + 1 / factorial(2 * i + k) for term, k in ((a, 1), (b, 2), (c, 3)))
+    return a, b, c
+
+
+def _series_slopes(s: Any) -> tuple[Any, Any]:
+    """Derivatives of b and c by s."""
+    b = c = 0.0
+    for i in reversed(range(1, SERIES)):
+        b, c = (term * -s - i / factorial(2 * i + k) for term, k in ((b, 2), (c, 3)))
+    return b, c
 
 
 def matrix_quaternion(rotation: Array) -> Array:

@@ -6,7 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies import ElasticBody, Node, RigidBody, sections
+from parflex.bodies.beam import Material, Section, beam, rolled
+from parflex.bodies.elastic import with_rigid
 from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.spatial import mdh_transform, rotation_from_vector, vector_quaternion
@@ -45,8 +47,9 @@ def _terms(frame: schema.Frame) -> JointTerms:
 
 
 class _Builder:
-    def __init__(self, robot: schema.RobotFile) -> None:
+    def __init__(self, robot: schema.RobotFile, refine: int) -> None:
         self.robot = robot
+        self.refine = refine
         self.planar = robot.motion == "planar"
         self.links: list[Link] = []
         self.places: dict[str, Place] = {"base": Place(GROUND, np.eye(3), np.zeros(3))}
@@ -71,8 +74,8 @@ class _Builder:
             waiting = later
         if not self.links:
             raise RobotFileError("no joint of the robot moves", key="frame", hint="give some frame a joint")
-        jointed = [frame.name for frame in robot.frame if frame.joint != "fixed"]
-        last = robot.platform.name if robot.platform is not None else jointed[-1]
+        moving = [frame.name for frame in robot.frame if frame.joint != "fixed" or frame.beam is not None]
+        last = robot.platform.name if robot.platform is not None else moving[-1]
         return Tree(tuple(self.links), self.places, np.array(robot.gravity), self.planar, robot.end_effector or last)
 
     def _add(self, entry: schema.Frame | schema.Point, parent: Place) -> None:
@@ -88,16 +91,21 @@ class _Builder:
             self.places[entry.name] = here
             return
         body = read_body(entry.inertia, entry.point_masses)
+        if entry.beam is not None:
+            self._add_beam(entry, here, body)
+            return
         if entry.joint == "fixed":
             self.places[entry.name] = here
             if here.link != GROUND:
                 carrier = self.links[here.link]
-                merged = carrier.body + body.in_parent(here.rotation, here.position)
+                moved = body.in_parent(here.rotation, here.position)
+                bends = isinstance(carrier.body, ElasticBody)
+                merged = with_rigid(carrier.body, moved) if bends else carrier.body + moved
                 self.links[here.link] = replace(carrier, body=merged)
             return
         self._add_joint(entry, here, body)
 
-    def _add_joint(self, frame: schema.Frame, here: Place, body: RigidBody) -> None:
+    def _add_joint(self, frame: schema.Frame, here: Place, body: RigidBody | ElasticBody) -> None:
         if self.planar:
             self._stay_in_plane(frame, here)
         key = f"frame '{frame.name}': start"
@@ -122,6 +130,68 @@ class _Builder:
         }[frame.joint]()
         start = self._start(joint, frame.start, key)
         self._add_link(frame.name, here, joint, body, start, _terms(frame), frame.limits, leg=frame.name)
+
+    def _add_beam(self, frame: schema.Frame, here: Place, rigid: RigidBody) -> None:
+        """The elements of a beam in series: each but the first sits on the node at the end of the one before."""
+        spec = frame.beam
+        assert spec is not None
+        if frame.joint in ("universal", "cylindrical"):
+            raise RobotFileError(
+                "a beam needs a joint with one axis or none",
+                key=f"frame '{frame.name}': beam",
+                hint="add a frame for it",
+            )
+        element = self._element(frame.name, spec)
+        if frame.joint == "fixed":
+            self._add_link(frame.name, here, joints.fixed(), with_rigid(element, rigid), np.zeros(0), leg=frame.name)
+        else:
+            self._add_joint(frame, here, with_rigid(element, rigid))
+        total = spec.elements * self.refine
+        for number in range(1, total + 1):
+            last = number == total
+            named, part = divmod(number, self.refine)
+            name = (
+                f"{frame.name}.tip" if last else f"{frame.name}.{named}" if not part else f"{frame.name}.{named}.{part}"
+            )
+            mount = Place(len(self.links) - 1, np.eye(3), element.nodes["tip"].r0)
+            body = RigidBody() if last else element
+            self._add_link(name, mount, joints.fixed(), body, np.zeros(0), leg=frame.name, node=element.nodes["tip"])
+
+    def _element(self, name: str, spec: schema.Beam) -> ElasticBody:
+        """One element of the beam of a frame."""
+        material, section = self.robot.materials[spec.material], self.robot.sections[spec.section]
+        if material.shear_modulus is not None:
+            shear = material.shear_modulus
+        else:
+            shear = material.elastic_modulus / (
+                2 * (1 + (0.3 if material.poisson_ratio is None else material.poisson_ratio))
+            )
+        match section.shape:
+            case "rectangle":
+                numbers = sections.rectangle(section.y, section.z)  # type: ignore[arg-type]
+            case "circle":
+                numbers = sections.circle(section.diameter)  # type: ignore[arg-type]
+            case "tube":
+                numbers = sections.tube(section.diameter, section.thickness)  # type: ignore[arg-type]
+            case _:
+                s = section
+                Ip = s.Ip if s.Ip is not None else s.Iy + s.Iz  # type: ignore[operator]
+                numbers = Section(s.A, s.Iy, s.Iz, s.J, Ip)  # type: ignore[arg-type]
+        planar = (spec.model or ("planar" if self.planar else "spatial")) == "planar"
+        element = beam(
+            spec.length / (spec.elements * self.refine),
+            Material(material.elastic_modulus, shear, material.density),
+            numbers,
+            planar=planar,
+            rotary_inertia=spec.rotary_inertia,
+        )
+        if spec.roll and planar:
+            raise RobotFileError(
+                "a planar beam cannot be rolled",
+                key=f"frame '{name}': beam.roll",
+                hint='swap y and z, or use model = "spatial"',
+            )
+        return rolled(element, spec.roll) if spec.roll else element
 
     def _stay_in_plane(self, frame: schema.Frame, here: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
@@ -168,23 +238,42 @@ class _Builder:
         name: str,
         here: Place,
         joint: joints.Joint,
-        body: RigidBody,
+        body: RigidBody | ElasticBody,
         start: Array,
         terms: JointTerms = JointTerms(),
         limits: tuple[float, float] | None = None,
         leg: str | None = None,
+        node: Node | None = None,
     ) -> None:
-        q0 = self.links[-1].q.stop if self.links else 0
-        v0 = self.links[-1].v.stop if self.links else 0
+        q0 = self.links[-1].own_q.stop if self.links else 0
+        v0 = self.links[-1].own_v.stop if self.links else 0
         q = slice(q0, q0 + len(joint.position_labels))
         v = slice(v0, v0 + len(joint.rate_labels))
+        size = body.size if isinstance(body, ElasticBody) else 0
+        e, e_v = slice(q.stop, q.stop + size), slice(v.stop, v.stop + size)
         group = self.robot.leg_of.get(leg) if leg else None
         self.links.append(
-            Link(name, here.link, here.rotation, here.position, joint, body, q, v, start, terms, limits, group)
+            Link(
+                name,
+                here.link,
+                here.rotation,
+                here.position,
+                joint,
+                body,
+                q,
+                v,
+                start,
+                terms,
+                limits,
+                group,
+                node,
+                e,
+                e_v,
+            )
         )
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
 
 
-def build_tree(robot: schema.RobotFile) -> Tree:
-    """The tree of a checked description."""
-    return _Builder(robot).build()
+def build_tree(robot: schema.RobotFile, refine: int = 1) -> Tree:
+    """The tree of a checked description; each element of a beam is cut into `refine`."""
+    return _Builder(robot, refine).build()

@@ -30,6 +30,8 @@ class Joint:
     def transform(self, q: Any) -> tuple[Array, Array]:
         """Rotation and displacement, in the placed axes, that the coordinates `q` give the frame."""
         match self.kind:
+            case "fixed":
+                return np.eye(3), np.zeros(3)
             case "revolute":
                 return rotation_about(self.axis, q[0]), np.zeros(3)
             case "prismatic":
@@ -44,7 +46,7 @@ class Joint:
     def moved(self, q: Array, step: Array) -> Array:
         """Coordinates after an increment along the rates (an angle turned in the moved axes, a way gone in them)."""
         match self.kind:
-            case "revolute" | "prismatic":
+            case "fixed" | "revolute" | "prismatic":
                 return q + step
             case "spherical":
                 return _turned(q, step)
@@ -69,6 +71,11 @@ def _turned(quaternion: Array, step: Array) -> Array:
 
 QUATERNION = ("qw", "qx", "qy", "qz")
 TURN_RATES = ("wx", "wy", "wz")
+
+
+def fixed() -> Joint:
+    """No motion: for elastic bodies that are clamped, and for nodes, which move with the body they are on."""
+    return Joint("fixed", (), (), np.zeros((3, 0)), np.zeros((3, 0)))
 
 
 def revolute(axis: int = 2) -> Joint:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from parflex.bodies import RigidBody
+from parflex.bodies import ElasticBody, Node
 from parflex.tree.joints import Joint
 
 Array = np.ndarray
@@ -35,13 +36,41 @@ class Link:
     rotation: Array = field(repr=False)
     position: Array = field(repr=False)
     joint: Joint = field(repr=False)
-    body: RigidBody = field(repr=False)
+    body: Any = field(repr=False)  # RigidBody or ElasticBody
     q: slice
     v: slice
     start: Array = field(repr=False)
     terms: JointTerms = field(default=JointTerms(), repr=False)
     limits: tuple[float, float] | None = None
     leg: str | None = None
+    node: Node | None = field(default=None, repr=False)  # where it sits on the elastic body of its parent
+    e: slice = field(default_factory=lambda: slice(0, 0))  # elastic coordinates of its body among the positions
+    e_v: slice = field(default_factory=lambda: slice(0, 0))  # and among the rates
+
+    @property
+    def own_q(self) -> slice:
+        """Joint and elastic coordinates."""
+        return slice(self.q.start, max(self.q.stop, self.e.stop))
+
+    @property
+    def own_v(self) -> slice:
+        """Joint and elastic rates."""
+        return slice(self.v.start, max(self.v.stop, self.e_v.stop))
+
+    @property
+    def position_labels(self) -> tuple[str, ...]:
+        """Names of its coordinates behind the dot."""
+        return self.joint.position_labels + self.elastic_labels
+
+    @property
+    def rate_labels(self) -> tuple[str, ...]:
+        """Names of its rates behind the dot."""
+        return self.joint.rate_labels + self.elastic_labels
+
+    @property
+    def elastic_labels(self) -> tuple[str, ...]:
+        """Names of its elastic coordinates behind the dot."""
+        return self.body.labels if isinstance(self.body, ElasticBody) else ()
 
 
 @dataclass(frozen=True)
@@ -66,32 +95,33 @@ class Tree:
     @cached_property
     def nq(self) -> int:
         """Number of position coordinates (a quaternion has four)."""
-        return self.links[-1].q.stop if self.links else 0
+        return self.links[-1].own_q.stop if self.links else 0
 
     @cached_property
     def n(self) -> int:
         """Number of rates."""
-        return self.links[-1].v.stop if self.links else 0
+        return self.links[-1].own_v.stop if self.links else 0
 
     @cached_property
     def position_names(self) -> tuple[str, ...]:
         """Names of the position coordinates."""
-        return tuple(_join(link.name, label) for link in self.links for label in link.joint.position_labels)
+        return tuple(_join(link.name, label) for link in self.links for label in link.position_labels)
 
     @cached_property
     def rate_names(self) -> tuple[str, ...]:
         """Names of the rates."""
-        return tuple(_join(link.name, label) for link in self.links for label in link.joint.rate_labels)
+        return tuple(_join(link.name, label) for link in self.links for label in link.rate_labels)
 
     @cached_property
     def link_of_rate(self) -> tuple[int, ...]:
         """The link that each rate belongs to."""
-        return tuple(j for j, link in enumerate(self.links) for _ in link.joint.rate_labels)
+        return tuple(j for j, link in enumerate(self.links) for _ in link.rate_labels)
 
     @cached_property
     def start(self) -> Array:
         """Start values of all position coordinates."""
-        return np.concatenate([link.start for link in self.links]) if self.links else np.zeros(0)
+        parts = [np.concatenate([link.start, np.zeros(len(link.elastic_labels))]) for link in self.links]
+        return np.concatenate(parts) if self.links else np.zeros(0)
 
     @cached_property
     def length(self) -> float:
@@ -106,12 +136,22 @@ class Tree:
         """1 for a turning rate, the typical length for a sliding one: rates divided by it compare."""
         units = np.ones(self.n)
         for link in self.links:
-            units[link.v] = np.where(np.abs(link.joint.S_v).max(axis=0) > 0, self.length, 1.0)
+            if link.joint.rate_labels:
+                units[link.v] = np.where(np.abs(link.joint.S_v).max(axis=0) > 0, self.length, 1.0)
+            units[link.e_v] = [self.length if label.startswith("u") else 1.0 for label in link.elastic_labels]
         return units
 
     def moved(self, q: Array, step: Array) -> Array:
         """Positions after an increment along the rates."""
-        return np.concatenate([link.joint.moved(q[link.q], step[link.v]) for link in self.links])
+        parts = []
+        for link in self.links:
+            parts += [link.joint.moved(q[link.q], step[link.v]), q[link.e] + step[link.e_v]]
+        return np.concatenate(parts)
+
+    @cached_property
+    def elastic(self) -> tuple[int, ...]:
+        """Numbers of the elastic rates."""
+        return tuple(k for link in self.links for k in range(link.e_v.start, link.e_v.stop))
 
     def path(self, link: int) -> list[int]:
         """The links from this one down to the ground."""

@@ -14,7 +14,7 @@ from parflex.models.robot import Robot
 
 Array = np.ndarray
 FORMATS = (".svg", ".pdf", ".png")
-MARKERS = {"revolute": "o", "prismatic": "s", "spherical": "D", "free": "", "planar": ""}
+MARKERS = {"revolute": "o", "prismatic": "s", "spherical": "D", "free": "", "planar": "", "fixed": ""}
 GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
 

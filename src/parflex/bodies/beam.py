@@ -1,0 +1,154 @@
+"""Beams: Euler-Bernoulli elements with cubic shapes; their coordinates are displacement and rotation of the tip.
+
+The beam lies along x from its root. Integrals are exact: shape functions are polynomials in x / L and linear in y and
+z, so every invariant is a rational number times powers of the length and moments of the section.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.polynomial import polynomial
+
+from parflex.bodies.elastic import ElasticBody, Node
+
+Array = np.ndarray
+LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
+PLANAR = (0, 1, 5)
+
+
+@dataclass(frozen=True)
+class Section:
+    """Area, second moments of area int z^2 (Iy) and int y^2 (Iz), torsion constant J and polar moment Ip."""
+
+    A: float
+    Iy: float
+    Iz: float
+    J: float
+    Ip: float
+
+
+@dataclass(frozen=True)
+class Material:
+    """Young's modulus, shear modulus and density."""
+
+    E: float
+    G: float
+    density: float
+
+
+def beam(
+    length: float, material: Material, section: Section, planar: bool = False, rotary_inertia: bool = False
+) -> ElasticBody:
+    """One beam element. Without `rotary_inertia` of the section only its torsional inertia is kept."""
+    fields = _fields(length)
+    weights = (
+        material.density * section.A,
+        material.density * section.Iz if rotary_inertia else 0.0,
+        material.density * section.Iy if rotary_inertia else 0.0,
+    )
+    count = len(fields)
+    G = np.zeros((count, count, 3, 3))
+    S = np.array([[weights[0] * length * _integral(field[0][i]) for i in range(3)] for field in fields])
+    for a, first in enumerate(fields):
+        for b, second in enumerate(fields):
+            for i in range(3):
+                for j in range(3):
+                    terms = (
+                        w * _integral(polynomial.polymul(p[i], q[j]))
+                        for w, p, q in zip(weights, first, second, strict=True)
+                    )
+                    G[a, b, i, j] = length * sum(terms)
+    twist = np.zeros((6, 6)) if rotary_inertia else _add_torsion(G, material.density * section.Ip * length)
+    K = _stiffness(length, material, section)
+    body = ElasticBody(weights[0] * length, S, G, K, np.zeros_like(K), {"tip": _tip(length)}, LABELS, twist)
+    return _in_plane(body) if planar else body
+
+
+def _fields(length: float) -> list[tuple[list[Array], list[Array], list[Array]]]:
+    """r0 and the shape functions, each as parts that go with 1, y and z; entries are polynomials in x / L."""
+    zero, one, xi = np.zeros(1), np.ones(1), np.array([0.0, 1.0])
+    bend = np.array([0.0, 0.0, 3.0, -2.0])  # deflection per tip deflection
+    turn = length * np.array([0.0, 0.0, -1.0, 1.0])  # deflection per tip rotation
+
+    def shape(ux: Array, uy: Array, uz: Array, rx: Array) -> tuple[list[Array], list[Array], list[Array]]:
+        """Centre line moved by (ux, uy, uz), section turned by rx and by the slopes."""
+        ry, rz = -polynomial.polyder(uz) / length, polynomial.polyder(uy) / length
+        return [ux, uy, uz], [-rz, zero, rx], [ry, -rx, zero]
+
+    r0 = ([length * xi, zero, zero], [zero, one, zero], [zero, zero, one])
+    return [
+        r0,
+        shape(xi, zero, zero, zero),
+        shape(zero, bend, zero, zero),
+        shape(zero, zero, bend, zero),
+        shape(zero, zero, zero, xi),
+        shape(zero, zero, -turn, zero),
+        shape(zero, turn, zero, zero),
+    ]
+
+
+def _integral(p: Array) -> float:
+    """Integral of a polynomial from 0 to 1."""
+    return float(np.sum(p / np.arange(1, len(p) + 1)))
+
+
+def _add_torsion(G: Array, j: float) -> Array:
+    """Inertia j of the sections against twist alone: about x for the body, with the twist, and of the twist itself.
+
+    The first two are second moments that act about x only; the last, which is returned, belongs to the coordinate.
+    """
+    G[0, 0] += j / 2 * np.diag([-1.0, 1.0, 1.0])
+    turn = j / 4 * np.array([[0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
+    G[0, 4] += turn
+    G[4, 0] += turn.T
+    twist = np.zeros((6, 6))
+    twist[3, 3] = j / 3
+    return twist
+
+
+def _stiffness(L: float, material: Material, section: Section) -> Array:
+    E, G = material.E, material.G
+    K = np.diag([E * section.A / L, 0, 0, G * section.J / L, 0, 0])
+    for deflection, rotation, inertia, sign in ((1, 5, section.Iz, -1.0), (2, 4, section.Iy, 1.0)):
+        stiffness = E * inertia
+        K[deflection, deflection] = 12 * stiffness / L**3
+        K[rotation, rotation] = 4 * stiffness / L
+        K[deflection, rotation] = K[rotation, deflection] = sign * 6 * stiffness / L**2
+    return K
+
+
+def _tip(length: float) -> Node:
+    zero = np.zeros((3, 3))
+    return Node(np.array([length, 0.0, 0.0]), np.hstack([np.eye(3), zero]), np.hstack([zero, np.eye(3)]))
+
+
+def rolled(body: ElasticBody, angle: float) -> ElasticBody:
+    """The beam with its section turned about its axis; coordinates stay along the axes of the frame."""
+    c, s = np.cos(angle), np.sin(angle)
+    R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    T = np.zeros((6, 6))
+    T[:3, :3] = T[3:, 3:] = R
+    mix = np.zeros((7, 7))
+    mix[0, 0], mix[1:, 1:] = 1.0, T
+    S = mix @ body.S @ R.T
+    G = np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R)
+    return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T)
+
+
+def _in_plane(body: ElasticBody) -> ElasticBody:
+    """The beam with its motion in the x-y plane only."""
+    own = list(PLANAR)
+    fields = [0, *(k + 1 for k in own)]
+    nodes = {name: Node(node.r0, node.Phi_d[:, own], node.Phi_r[:, own]) for name, node in body.nodes.items()}
+    return ElasticBody(
+        body.m,
+        body.S[fields],
+        body.G[np.ix_(fields, fields)],
+        body.K[np.ix_(own, own)],
+        body.D[np.ix_(own, own)],
+        nodes,
+        tuple(LABELS[k] for k in own),
+        None if body.twist is None else body.twist[np.ix_(own, own)],
+    )

@@ -1,0 +1,125 @@
+"""A body that bends: elastic coordinates, nodes where things are attached, and integrals over the undeformed body.
+
+A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), everything
+inertial follows from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are
+those of the deformed body. The invariants of the papers are parts of these: beta_k and lam_jk are axial parts of G, Mee
+its traces, Ire and Iee follow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies.rigid import RigidBody
+from parflex.spatial import cross, hat
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Node:
+    """A place on an elastic body: at r0 + Phi_d e, turned by exp(hat(Phi_r e))."""
+
+    r0: Array
+    Phi_d: Array  # 3 x N
+    Phi_r: Array  # 3 x N
+
+
+@dataclass(frozen=True)
+class ElasticBody:
+    """Mass, integrals S (N+1 x 3) and G (N+1 x N+1 x 3 x 3), stiffness and damping of the elastic coordinates."""
+
+    m: Any
+    S: Array
+    G: Array
+    K: Array
+    D: Array
+    nodes: dict[str, Node] = field(default_factory=dict)
+    labels: tuple[str, ...] = ()  # names of the coordinates; displacements begin with u
+    twist: Array | None = None  # inertia of the coordinates that is not that of moving points: sections that only twist
+
+    @property
+    def size(self) -> int:
+        """Number of elastic coordinates."""
+        return len(self.S) - 1
+
+    def deformed(self, e: Array) -> tuple[Array, Array]:
+        """First and second moments S and Sigma of the deformed body."""
+        c = np.concatenate([[1.0], e])
+        return c @ self.S, _weighted(c, self._rows(c))
+
+    def _rows(self, c: Array) -> Array:
+        """Int r f_k^T for each field: sum_a c_a G_ak."""
+        return _weighted(c, self.G)
+
+    def wrench(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
+        """Force, moment and forces along the elastic coordinates that move the body so; `a` is less gravity.
+
+        U = hat(al) + hat(w) hat(w) as for a rigid body. With P = int r rd^T and Q = int r rdd^T of the elastic motion
+        the moment is S x a plus the axial part of U Sigma + 2 hat(w) P^T + Q^T.
+        """
+        c = np.concatenate([[1.0], e])
+        rows = self._rows(c)
+        S, Sigma = c @ self.S, _weighted(c, rows)
+        W = hat(w)
+        P, Q = _weighted(ed, rows[1:]), _weighted(edd, rows[1:])
+        force = self.m * a + U @ S + 2 * cross(w, ed @ self.S[1:]) + edd @ self.S[1:]
+        turned = U @ Sigma + 2 * W @ P.T + Q.T
+        moment = cross(S, a) + axial(turned)
+        elastic = np.array(
+            [
+                self.S[k] @ a
+                + (U * rows[k].T).sum()
+                + sum(
+                    2 * (W * self.G[k, j + 1]).sum() * ed[j] + np.trace(self.G[k, j + 1]) * edd[j]
+                    for j in range(self.size)
+                )
+                for k in range(1, self.size + 1)
+            ]
+        )
+        if self.twist is not None:
+            elastic = elastic + self.twist @ edd
+        return force, moment, elastic + self.K @ e + self.D @ ed
+
+    def inertia_matrix(self, e: Array) -> Array:
+        """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s)."""
+        N = self.size
+        c = np.concatenate([[1.0], e])
+        rows = self._rows(c)
+        S, Sigma = c @ self.S, _weighted(c, rows)
+        M = np.zeros((6 + N, 6 + N), dtype=np.asarray(Sigma).dtype)
+        M[:3, :3] = self.m * np.eye(3)
+        M[:3, 3:6], M[3:6, :3] = hat(S).T, hat(S)
+        M[3:6, 3:6] = np.trace(Sigma) * np.eye(3) - Sigma
+        for k in range(N):
+            M[:3, 6 + k] = M[6 + k, :3] = self.S[k + 1]
+            M[3:6, 6 + k] = M[6 + k, 3:6] = axial(rows[k + 1].T)
+            for j in range(N):
+                M[6 + k, 6 + j] = np.trace(self.G[k + 1, j + 1])
+        if self.twist is not None:
+            M[6:, 6:] += self.twist
+        return M
+
+
+def with_rigid(body: ElasticBody, rigid: RigidBody) -> ElasticBody:
+    """The body with a rigid one fixed to its root."""
+    S, G = body.S.copy(), body.G.copy()
+    S[0] += rigid.S
+    G[0, 0] += rigid.Sigma
+    return replace(body, m=body.m + rigid.m, S=S, G=G)
+
+
+def axial(matrix: Array) -> Array:
+    """For M = int b r^T: int r x b."""
+    return np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
+
+
+def _weighted(weights: Array, matrices: Array) -> Array:
+    """sum_a weights_a matrices_a."""
+    total = np.zeros(matrices.shape[1:])
+    for weight, matrix in zip(weights, matrices, strict=True):
+        total = total + weight * matrix
+    return total

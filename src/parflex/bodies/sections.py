@@ -1,0 +1,30 @@
+"""Cross-sections: area and moments from shapes or from numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parflex.bodies.beam import Section
+
+TERMS = 40  # of the series for the torsion of a rectangle: exact to rounding
+
+
+def rectangle(y: float, z: float) -> Section:
+    """Sides along y and z; the torsion constant by Saint-Venant's series."""
+    long, short = max(y, z), min(y, z)
+    n = np.arange(1, 2 * TERMS, 2)
+    series = float(np.sum(np.tanh(n * np.pi * long / (2 * short)) / n**5))
+    J = long * short**3 / 3 * (1 - 192 * short / (np.pi**5 * long) * series)
+    return Section(y * z, y * z**3 / 12, z * y**3 / 12, J, y * z * (y**2 + z**2) / 12)
+
+
+def circle(diameter: float) -> Section:
+    """A solid round bar."""
+    return tube(diameter, diameter / 2)
+
+
+def tube(diameter: float, thickness: float) -> Section:
+    """A round tube of outer diameter and wall thickness."""
+    outer, inner = diameter / 2, diameter / 2 - thickness
+    polar = np.pi * (outer**4 - inner**4) / 2
+    return Section(np.pi * (outer**2 - inner**2), polar / 2, polar / 2, polar, polar)
