@@ -135,7 +135,7 @@ class Report:
             reached = (
                 "our numbers are wrong" if not ratio.right else {None: "", True: "yes", False: "NO"}[ratio.reached]
             )
-            cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, f"{ratio.ratio:.2f}", spread, wanted, reached)
+            cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, _short(ratio.ratio), spread, wanted, reached)
             ratios.add_row(ratio.benchmark, ratio.name, *cells)
         if self.ratios:
             console.print(ratios)

@@ -64,7 +64,7 @@ ROBOTS_WITH_LONG = [pytest.param(name, marks=long if name in LONG_JACOBIANS else
 @pytest.mark.parametrize("name", ROBOTS_WITH_LONG)
 def test_the_jacobian_of_the_inverse_model_equals_differences_of_the_inverse_model(name, figure):
     program, derived = made(name, "inverse"), made(name, "jacobian-of-inverse")
-    states = samples(name)[:6]
+    states = samples(name, 6)
     given = inputs(program, states)
     found = derived(**given)
     worst = 0.0
@@ -88,7 +88,7 @@ def test_jax_differentiates_the_emitted_function_to_the_same_jacobian(name):
     import jax
 
     program, derived = made(name, "inverse"), made(name, "jacobian-of-inverse")
-    given = {group: value[0] for group, value in inputs(program, samples(name)[:1]).items()}
+    given = {group: value[0] for group, value in inputs(program, samples(name, 1)).items()}
     x = np.concatenate([given[group].ravel() for group in program.inputs])
     function = function_of_file(program, "jax")
     with jax.enable_x64(True):

@@ -92,7 +92,7 @@ def test_every_emitter_gives_the_numbers_of_the_float_path(name, model, tmp_path
 @pytest.mark.parametrize("name", [name for name in CLOSED if name not in LEG_FORM])
 @pytest.mark.parametrize("model", ["geometry", "geometry-direct"])
 def test_newton_steps_close_the_loops_and_hold_what_is_given(name, model):
-    program, states = made(name, model), samples(name)[:20]
+    program, states = made(name, model), samples(name, 20)
     given = inputs(program, states)
     found = program(**given)["q"]
     of = robot(name)
@@ -107,7 +107,7 @@ def test_newton_steps_close_the_loops_and_hold_what_is_given(name, model):
 
 def test_a_worse_guess_needs_no_more_than_another_call():
     name = "delta"
-    program, state = made(name, "geometry-direct"), samples(name)[0]
+    program, state = made(name, "geometry-direct"), samples(name, 1)[0]
     of, guess = robot(name), inputs(program, [state])["guess"][0]
     off = guess + 300 * (guess - state.configuration.q)  # 0.03 rad: three steps leave something, six nothing
     once = program(guess=off)["q"]
@@ -118,7 +118,7 @@ def test_a_worse_guess_needs_no_more_than_another_call():
 
 @pytest.mark.parametrize("model", ["inverse", "kinematics", "geometry-direct"])
 def test_sympy_and_casadi_files_give_the_same_numbers(model):
-    program, states = made("four-bar", model), samples("four-bar")[:3]
+    program, states = made("four-bar", model), samples("four-bar", 3)
     given = inputs(program, states)
     wanted = expected("four-bar", model, states)
     assert difference(casadi_file(program, given), wanted) < TOLERANCE
@@ -134,7 +134,7 @@ def test_sympy_expressions_are_formulas_of_the_inputs():
     symbols = sympy.symbols(f"x0:{len(program.program.inputs)}", real=True)
     (formula,) = function_of_file(program, "sympy")(list(symbols))
     assert formula.free_symbols <= set(symbols)
-    state = samples("four-bar")[0]
+    state = samples("four-bar", 1)[0]
     value = formula.subs(dict(zip(symbols, inputs(program, [state])["q"][0], strict=True)))
     assert float(value) == pytest.approx(expected("four-bar", "mass-matrix", [state])["mass_matrix"][0, 0], rel=1e-11)
 
@@ -142,7 +142,7 @@ def test_sympy_expressions_are_formulas_of_the_inputs():
 def test_joint_terms_act_only_if_asked_and_then_as_in_the_float_path():
     terms = ("motor-inertia", "friction", "springs")
     for name in ("four-bar", "5r", "rx90", "delta"):
-        states = samples(name)[:10]
+        states = samples(name, 10)
         program = made(name, "inverse", include=terms)
         wanted = []
         for state in states:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 import pytest
 from conftest import RIGID
+from mechanisms import invented
 from states import Draws, random_states
 
 import parflex
@@ -37,8 +39,8 @@ long = [
 
 @cache
 def robot(name: str) -> Robot:
-    """A robot of the catalogue."""
-    return parflex.load(name)
+    """A robot of the catalogue, or one that only tests know."""
+    return parflex.load(name if name in ROBOTS else invented(name))
 
 
 @cache
@@ -84,17 +86,27 @@ class Sample:
         }
 
 
+def samples(name: str, count: int = 200) -> list[Sample]:
+    """States over the workspace, away from singularities; the first ones are the same whatever the number."""
+    found, more = _drawn(name)
+    while len(found) < count:
+        found.append(next(more))
+    return found[:count]
+
+
 @cache
-def samples(name: str, count: int = 200) -> tuple[Sample, ...]:
-    """States over the workspace, more than `1 / CONDITION` away from singularities."""
+def _drawn(name: str) -> tuple[list[Sample], Iterator[Sample]]:
+    return [], _draw(name)
+
+
+def _draw(name: str) -> Iterator[Sample]:
     rng = np.random.default_rng(17)
     start = [state.configuration for state in random_states(robot(name), SEEDS, 5, Draws())]
-    found: list[Sample] = []
-    while len(found) < count:
-        configuration = _near(start[len(found) % SEEDS], rng)
-        if configuration is not None:
-            found.append(_in_motion(configuration, rng))
-    return tuple(found)
+    while True:
+        for one in start:
+            configuration = _near(one, rng)
+            if configuration is not None:
+                yield _in_motion(configuration, rng)
 
 
 def _near(start: Configuration, rng: np.random.Generator) -> Configuration | None:
@@ -129,7 +141,7 @@ def stacked(of: list[Arrays]) -> Arrays:
     return {name: np.array([one[name] for one in of]) for name in of[0]}
 
 
-def inputs(model: Model, states: tuple[Sample, ...] | list[Sample], seed: int = 0) -> Arrays:
+def inputs(model: Model, states: list[Sample], seed: int = 0) -> Arrays:
     """The inputs of a model at the states, as a batch; guesses and last poses are a little off."""
     rng = np.random.default_rng(seed)
     return stacked([{group: _input(model, group, state, rng) for group in model.inputs} for state in states])
@@ -179,7 +191,7 @@ def independent(of: Robot) -> list[int]:
     return list(_independent(of.name))
 
 
-def expected(name: str, model: str, states: tuple[Sample, ...] | list[Sample]) -> Arrays:
+def expected(name: str, model: str, states: list[Sample]) -> Arrays:
     """What the float path gives for the outputs of a model, as a batch."""
     return stacked([_expected(name, model, state) for state in states])
 

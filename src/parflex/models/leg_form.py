@@ -120,7 +120,8 @@ def _leg(robot: Robot, attachment: Place, end: Place, name: str) -> Leg | None:
     own = []
     for k, j in enumerate(links):
         link = tree.links[j]
-        own.append(replace(link, parent=k - 1, q=slice(k, k + 1), v=slice(k, k + 1)))
+        one, none = slice(k, k + 1), slice(k + 1, k + 1)
+        own.append(replace(link, parent=k - 1, q=one, v=one, e=none, e_v=none))
     leg_tree = replace(tree, links=tuple(own), places={})
     numbers = [tree.links[j].v.start for j in links]
     actuated = tuple(k for k, number in enumerate(numbers) if number in robot.actuated)

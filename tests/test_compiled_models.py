@@ -1,0 +1,400 @@
+"""Compiled models as people use them: named arrays, batches, parameters, the cache on disk, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_command_line import answered, refused
+from traced import difference, expected, inputs, made, samples
+
+import parflex
+from parflex.codegen import cache
+from parflex.codegen.compile import Kernel
+from parflex.codegen.model import write_files
+from parflex.codegen.optimise import make_program
+from parflex.errors import InputError
+from parflex.graph import Graph
+
+ROUNDING = 1e-11  # systems of condition up to 1e3 in double precision
+
+
+# -- arrays --------------------------------------------------------------------------------------------------------
+
+
+def test_arrays_go_in_and_come_out_by_name_alone_or_as_a_batch():
+    model = made("gough-stewart", "inverse")
+    assert model.inputs["rotation"] == (3, 3) and model.outputs == {"effort": (6,)}
+    assert model.labels["effort"] == parflex.load("gough-stewart").actuated_names
+    given = inputs(model, samples("gough-stewart", 5))
+    together = model(**given)["effort"]
+    assert together.shape == (5, 6)
+    alone = model(**{name: value[2].tolist() for name, value in given.items()})["effort"]
+    assert alone.shape == (6,)
+    assert np.abs(alone - together[2]).max() < 1e-12 * np.abs(alone).max()
+    reordered = dict(reversed(given.items()))
+    assert np.array_equal(model(**reordered)["effort"], together)
+
+
+def test_a_batch_of_none_gives_none():
+    model = made("four-bar", "inverse")
+    assert model(**{name: np.zeros((0, *shape)) for name, shape in model.inputs.items()})["effort"].shape == (0, 1)
+
+
+def test_arrays_in_any_memory_order_are_taken():
+    model = made("3rrr", "inverse")
+    given = inputs(model, samples("3rrr", 6))
+    odd = {name: np.asfortranarray(np.repeat(value, 2, axis=0))[::2] for name, value in given.items()}
+    assert np.array_equal(model(**odd)["effort"], model(**given)["effort"])
+
+
+@pytest.mark.parametrize(
+    ("change", "word", "text"),
+    [
+        ({"qd": np.zeros(3)}, "qd", r"shape \(3,\), not \(2,\)"),
+        ({"q": 1.0}, "q", r"shape \(\), not \(4,\)"),
+        ({"q": np.zeros((2, 4))}, "qd", "another batch"),
+        ({"speed": np.zeros(2)}, "speed", "no input 'speed'"),
+        ({"qdd": None}, "qdd", "not an array of numbers|shape"),
+        ({"qdd": ["a", "b"]}, "qdd", "not an array of numbers"),
+    ],
+)
+def test_wrong_arrays_are_refused_by_name(change, word, text):
+    model = made("5r", "inverse")
+    with pytest.raises(InputError, match=text) as stop:
+        model(**{**model.sample, **change})
+    assert stop.value.key == word and stop.value.hint
+
+
+def test_a_missing_array_is_named():
+    model = made("5r", "inverse")
+    with pytest.raises(InputError, match="'qdd' is missing"):
+        model(**{name: value for name, value in model.sample.items() if name != "qdd"})
+
+
+# -- lanes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "model"), [("gough-stewart", "inverse"), ("3rrr", "geometry"), ("c5", "step")])
+def test_a_lane_does_not_feel_its_neighbours(name, model):
+    program, states = made(name, model), samples(name, 19)
+    given = inputs(program, states)
+    together = program(**given)
+    shuffled = np.random.default_rng(5).permutation(19)
+    for k in (0, 7, 18):
+        one = {group: value[k : k + 1] for group, value in given.items()}
+        others = [
+            program(**one),
+            program(**{group: np.repeat(value, 9, axis=0) for group, value in one.items()}),
+            program(**{group: value[shuffled] for group, value in given.items()}),
+        ]
+        places = (0, 4, int(np.argmax(shuffled == k)))
+        for result, place in zip(others, places, strict=True):
+            for group in program.outputs:
+                assert np.array_equal(result[group][place], together[group][k])  # bit for bit
+
+
+@pytest.mark.parametrize("name", ["gough-stewart", "rx90", "delta"])
+def test_one_input_alone_gives_what_a_lane_gives(name):
+    program, states = made(name, "inverse"), samples(name, 10)
+    given = inputs(program, states)
+    lanes = program(**given)["effort"]
+    for k in range(10):
+        alone = program(**{group: value[k] for group, value in given.items()})["effort"]
+        # the same operations; only which of them are fused may differ, and a condition of up to 1e3 carries that on
+        assert np.abs(alone - lanes[k]).max() <= 1e-12 * np.abs(alone).max()
+
+
+@pytest.fixture(scope="module")
+def functions():
+    """A kernel with the functions that it writes out itself."""
+    graph = Graph()
+    a, b = graph.symbol("a"), graph.symbol("b")
+    program = make_program(graph, "functions", {"sin": a.sin(), "cos": a.cos(), "atan2": a.arctan2(b)})
+    return Kernel(program)
+
+
+def ulps(found, exact):
+    return np.abs(found - exact) / np.spacing(np.abs(exact))
+
+
+def test_sine_and_cosine_of_the_kernel_are_good_to_two_units_in_the_last_place(functions, figure):
+    rng = np.random.default_rng(1)
+    quarters = np.arange(-63_661, 63_662, 127) * (np.pi / 2)
+    angles = np.concatenate(
+        [rng.uniform(-10, 10, 40_000), rng.uniform(-1e5, 1e5, 40_000), quarters, [0.0, 1e-300, -1e-9]]
+    )
+    found = functions.many(np.column_stack([angles, np.ones_like(angles)]))
+    for k, exact in enumerate((np.sin(angles), np.cos(angles))):
+        worst = float(ulps(found[:, k], exact).max())
+        figure("sine and cosine of the kernel, units in the last place", worst, 2)
+        assert worst <= 2  # what the module promises; NumPy's own are good to one
+    for angle in (0.3, -7e4, 1e5):
+        assert ulps(functions.one(np.array([angle, 1.0]))[:2], np.array([np.sin(angle), np.cos(angle)])).max() <= 2
+
+
+def test_the_arctangent_of_the_kernel_is_good_in_every_quarter(functions):
+    rng = np.random.default_rng(2)
+    y = np.concatenate(
+        [rng.uniform(-1, 1, 20_000), 10.0 ** rng.uniform(-12, 12, 5_000), [0, 0, 1, -1, 1, -1, 0.0, -0.0]]
+    )
+    x = np.concatenate([rng.uniform(-1, 1, 20_000), rng.uniform(-1, 1, 5_000), [1, -1, 0, 0, 1, -1, 0.0, -1.0]])
+    found = functions.many(np.column_stack([y, x]))[:, 2]
+    exact = np.arctan2(y, x)
+    assert np.array_equal(found[exact == 0], exact[exact == 0])
+    some = exact != 0
+    assert ulps(found[some], exact[some]).max() <= 3  # two for the polynomial, one for the turn by a part of pi
+    assert found[-1] == -np.pi  # the sign of zero counts
+
+
+# -- parameters ----------------------------------------------------------------------------------------------------
+
+
+def test_parameters_by_name_act_as_those_of_the_file():
+    robot = parflex.load("rx90")
+    model = made("rx90", "inverse", ("MX[3]", "M[5]", "ZZ[6]"))
+    assert list(model.parameters) == ["MX[3]", "M[5]", "ZZ[6]"]
+    given, states = inputs(model, samples("rx90", 4)), samples("rx90", 4)
+    assert difference(model(**given), expected("rx90", "inverse", states)) < ROUNDING
+    payload = {"M[5]": model.parameters["M[5]"] + 2.0}
+    heavier = model.with_parameters(payload)
+    assert difference(model(**given), expected("rx90", "inverse", states)) < ROUNDING  # the first one has not changed
+    from dataclasses import replace
+
+    from parflex.models.base_parameters import body_from_parameters, body_parameters
+
+    links = list(robot.tree.links)
+    links[4] = replace(links[4], body=body_from_parameters(body_parameters(links[4].body) + 2.0 * np.eye(10)[9]))
+    other = replace(robot, tree=replace(robot.tree, links=tuple(links)))
+    direct = parflex.model(other, "inverse")
+    assert difference(heavier(**given), direct(**given)) < ROUNDING
+    assert difference(heavier(**given), model(**given)) > 1e-3
+    assert difference(heavier.evaluate("numpy", **given), direct(**given)) < ROUNDING
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("gough-stewart", ("M[platform]", "MZ[leg1.3]", "ZZ[platform]")),
+        ("delta", ("M[platform]",)),
+        ("5r", ("ZZ[left.1]",)),
+    ],
+)
+def test_symbolic_parameters_of_closed_robots_act_too(name, names):
+    states = samples(name, 5)
+    model = made(name, "inverse", names)
+    given = inputs(model, states)
+    assert difference(model(**given), expected(name, "inverse", states)) < ROUNDING
+    changed = model.with_parameters({names[0]: model.parameters[names[0]] * 2 + 1})
+    assert difference(changed(**given), model(**given)) > 1e-4
+
+
+def test_all_base_parameters_of_a_closed_robot_may_be_symbols():
+    states = samples("3rrr", 5)
+    model = made("3rrr", "inverse", "base")
+    assert len(model.parameters) > 5
+    assert difference(model(**inputs(model, states)), expected("3rrr", "inverse", states)) < ROUNDING
+
+
+def test_other_parameters_compile_nothing_again(monkeypatch):
+    model = parflex.model(parflex.load("puma560"), "inverse", parameters=["M[3]"])
+    model(**model.sample)
+    monkeypatch.setattr("parflex.codegen.compile._engine", lambda *_: pytest.fail("compiled again"))
+    model.with_parameters({"M[3]": 3.0})(**model.sample)
+
+
+@pytest.mark.parametrize("value", ["much", float("nan"), None, True])
+def test_a_parameter_that_is_no_number_is_refused_by_name(value):
+    model = made("rx90", "inverse", ("MX[3]", "M[5]", "ZZ[6]"))
+    with pytest.raises(InputError, match=r"M\[5\]"):
+        model.with_parameters({"M[5]": value})
+
+
+def test_an_unknown_parameter_is_refused_with_the_nearest_name():
+    model = made("rx90", "inverse", ("MX[3]", "M[5]", "ZZ[6]"))
+    with pytest.raises(InputError, match=r"no parameter 'MX\[4\]'") as stop:
+        model.with_parameters({"MX[4]": 1.0})
+    assert "MX[3]" in stop.value.hint
+    with pytest.raises(InputError, match=r"no parameter 'MX\[77\]'"):
+        parflex.model(parflex.load("rx90"), "inverse", parameters="MX[77]")
+
+
+# -- the cache on disk ---------------------------------------------------------------------------------------------
+
+CALL = """
+import numpy, parflex
+model = parflex.model(parflex.load("four-bar"), "inverse")
+print(repr(float(model(**model.sample)["effort"][0])))
+"""
+
+
+def process(code: str, **environment: str) -> subprocess.Popen:
+    environment = {**os.environ, **environment}
+    return subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def ended(started: subprocess.Popen) -> str:
+    out, err = started.communicate(timeout=120)
+    assert started.returncode == 0, err
+    return out.strip()
+
+
+@pytest.fixture
+def small(monkeypatch, tmp_path):
+    """A small program and a folder for its compiled code."""
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
+    graph = Graph()
+    program = make_program(graph, "small", {"y": graph.symbol("a") * 2.5 + 1})
+    return program, tmp_path / "cache"
+
+
+def test_what_is_compiled_is_kept_and_read_again(small, monkeypatch):
+    program, folder = small
+    first = Kernel(program).one(np.array([2.0]))
+    (file,) = folder.iterdir()
+    assert hashlib.sha256(file.read_bytes()[32:]).digest() == file.read_bytes()[:32]
+    monkeypatch.setattr("parflex.codegen.compile.build_module", lambda *_: pytest.fail("compiled again"))
+    assert np.array_equal(Kernel(program).one(np.array([2.0])), first)
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", None])
+def test_a_damaged_file_is_ignored_and_written_again(small, damage):
+    program, folder = small
+    wanted = Kernel(program).one(np.array([2.0]))
+    (file,) = folder.iterdir()
+    good = file.read_bytes()
+    file.write_bytes(good[:-100] + bytes(100) if damage is None else damage)
+    assert np.array_equal(Kernel(program).one(np.array([2.0])), wanted)
+    content = file.read_bytes()
+    assert hashlib.sha256(content[32:]).digest() == content[:32]
+
+
+def test_without_a_cache_nothing_is_written(small, monkeypatch):
+    program, folder = small
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    Kernel(program)
+    assert not folder.exists() and cache.folder() is None
+
+
+def test_two_processes_at_once_share_a_cache(tmp_path):
+    started = [process(CALL, PARFLEX_CACHE=str(tmp_path)) for _ in range(2)]
+    answers = {ended(one) for one in started}
+    assert len(answers) == 1
+    assert len(list(tmp_path.iterdir())) == 1  # one program, no leftovers
+    assert {ended(process(CALL, PARFLEX_CACHE=str(tmp_path)))} == answers
+
+
+def test_a_process_killed_while_writing_leaves_nothing_that_is_read(tmp_path, monkeypatch):
+    stuck = """
+import os, pathlib, time
+from parflex.codegen import cache
+def wait(self, target):
+    print("writing", flush=True)
+    time.sleep(60)
+pathlib.Path.replace = wait
+cache.write("key", b"data" * 1000)
+"""
+    started = process(stuck, PARFLEX_CACHE=str(tmp_path))
+    assert started.stdout.readline().strip() == "writing"
+    os.kill(started.pid, signal.SIGKILL)
+    started.communicate()
+    assert not (tmp_path / "key").exists()
+    left = list(tmp_path.iterdir())
+    assert all(file.name.startswith(".part-") for file in left)
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    assert cache.read("key") is None
+    cache.write("key", b"data")
+    assert cache.read("key") == b"data"
+
+
+def test_a_cache_that_cannot_be_written_is_said_in_one_sentence(small, monkeypatch, tmp_path):
+    program, _ = small
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(InputError, match="cannot be kept there") as stop:
+        Kernel(program)
+    assert stop.value.key == "PARFLEX_CACHE" and "off" in stop.value.hint
+
+
+def test_the_usual_cache_may_fail_with_a_warning(small, monkeypatch, tmp_path):
+    program, _ = small
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.delenv("PARFLEX_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    with pytest.warns(UserWarning, match="not kept"):
+        kernel = Kernel(program)
+    assert np.isfinite(kernel.one(np.array([1.0]))).all()
+
+
+# -- what is refused -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "key", "text"),
+    [
+        (("count", "rx90", "invers"), "MODEL", "there is no model 'invers'"),
+        (("count", "rx90", "geometry"), "MODEL", "open robot"),
+        (("count", "rx90", "direct", "--operator-limit", "100"), "operator-limit", "more than the limit of 100"),
+        (("count", "rx90", "inverse", "--with", "frictio"), "with", "'frictio' cannot be included"),
+        (("count", "rx90", "inverse", "--parameters", "MX[9]"), "parameters", "no parameter 'MX[9]'"),
+        (("codegen", "rx90", "inverse", "--target", "fortran", "-o", "OUT"), "target", "there is no target 'fortran'"),
+        (("codegen", "rx90", "invers", "--target", "c", "-o", "OUT"), "MODEL", "there is no model"),
+        (("codegen", "rx90", "inverse", "--target", "numpy", "--float32", "-o", "OUT"), "float32", "is for C"),
+        (("codegen", "rx90", "inverse", "--target", "c", "-o", "OUT/file/inner"), "output", "cannot be written"),
+        (
+            ("codegen", "rx90", "inverse", "--operator-limit", "9", "--target", "c", "-o", "OUT"),
+            "operator-limit",
+            "limit",
+        ),
+    ],
+)
+def test_bad_requests_get_one_sentence_and_write_nothing(capsys, tmp_path, arguments, key, text):
+    (tmp_path / "file").write_text("in the way")
+    error = refused(capsys, *(part.replace("OUT", str(tmp_path)) for part in arguments))
+    assert error["key"] == key and text in error["message"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_write_that_fails_on_the_way_leaves_nothing(monkeypatch, tmp_path):
+    files = made("four-bar", "inverse").files("c")
+    real = Path.write_text
+
+    def full(self, text, **options):
+        if self.name.endswith("_example.c.part"):
+            real(self, text[:10], **options)
+            raise OSError(28, "No space left on device")
+        return real(self, text, **options)
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(InputError, match="No space left"):
+        write_files(tmp_path, files)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_in_the_place_of_a_file_keeps_the_others_as_they_were(tmp_path):
+    files = made("four-bar", "inverse").files("c")
+    first, *_, last = files
+    (tmp_path / first).write_text("old")
+    (tmp_path / last).mkdir()
+    with pytest.raises(InputError, match="cannot be written"):
+        write_files(tmp_path, files)
+    assert (tmp_path / first).read_text() == "old"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([first, last])
+
+
+@pytest.mark.parametrize("target", ["c", "llvm", "numpy", "jax", "casadi", "sympy"])
+def test_the_command_line_writes_every_target(capsys, tmp_path, target):
+    answer = answered(capsys, "codegen", "four-bar", "inverse", "--target", target, "-o", tmp_path / "new" / "folder")
+    assert sorted(answer["files"]) == sorted(str(path) for path in (tmp_path / "new" / "folder").iterdir())
+    assert answer["counts"] == made("four-bar", "inverse").counts
+    assert answer["outputs"] == ["effort[0]"] and len(answer["inputs"]) == 5
+    assert json.dumps(answer) and all(Path(file).read_text() for file in answer["files"])

@@ -1,0 +1,182 @@
+"""What a model costs: pinned for every robot, consistent with the instructions, growing with the number of links."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from test_command_line import answered
+from traced import ROBOTS, VERIFY, long, made
+
+import parflex
+from parflex.codegen.optimise import make_program
+from parflex.graph import Graph
+
+# `total` of the models with numbers for parameters; a rise is an error, a fall is written here
+COUNTS = {
+    "3-prrr": {"inverse": 2369, "direct": 2816, "mass-matrix": 1436},
+    "3rrr": {"inverse": 449, "direct": 694, "mass-matrix": 363},
+    "5r": {"inverse": 180, "direct": 225, "mass-matrix": 97},
+    "bricard": {"inverse": 772, "direct": 1020, "mass-matrix": 491},
+    "c5": {"inverse": 564, "direct": 563, "mass-matrix": 234},
+    "delta": {"inverse": 6241, "direct": 7227, "mass-matrix": 3356},
+    "four-bar": {"inverse": 133, "direct": 152, "mass-matrix": 57},
+    "gough-stewart": {"inverse": 1377, "direct": 2276, "mass-matrix": 2689},
+    "puma560": {"inverse": 348, "direct": 1075, "mass-matrix": 256},
+    "rx90": {"inverse": 465, "direct": 1250, "mass-matrix": 291},
+    "space": {"inverse": 861, "direct": 1512, "mass-matrix": 1490},
+}
+# with base parameters as symbols, as the literature counts serial arms
+BASE_COUNTS = {
+    "puma560": {"total": 514, "setup": 27},
+    "rx90": {"total": 466, "setup": 27},
+}
+# what the project aims at
+LIMITS = {"rx90": ("base", 470), "puma560": ("base", 520), "gough-stewart": ("numbers", 1400)}
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_the_operators_of_every_robot_are_pinned(name, figure):
+    found = {model: made(name, model).counts["total"] for model in ("inverse", "direct", "mass-matrix")}
+    for model, total in found.items():
+        figure(f"{name} {model}: operators", total, COUNTS[name][model])
+    assert found == COUNTS[name]
+
+
+@pytest.mark.parametrize("name", BASE_COUNTS)
+def test_the_operators_with_symbolic_base_parameters_are_pinned(name):
+    counts = made(name, "inverse", "base").counts
+    assert {"total": counts["total"], "setup": counts["setup"]} == BASE_COUNTS[name]
+
+
+def test_the_aims_are_met():
+    for name, (parameters, limit) in LIMITS.items():
+        assert made(name, "inverse", parameters).counts["total"] <= limit, name
+
+
+@pytest.mark.parametrize(("name", "model"), [("gough-stewart", "inverse"), ("rx90", "direct"), ("5r", "mass-matrix")])
+def test_counts_are_what_the_list_of_instructions_says(name, model):
+    program = made(name, model).program
+    executed = Counter(operation for operation, *_ in program.instructions[program.setup :])
+    counts = program.counts()
+    assert counts["add"] == executed["add"] + executed["sub"]
+    assert counts["mul"] == executed["mul"] and counts["div"] == executed["div"] and counts["sqrt"] == executed["sqrt"]
+    assert counts["trig"] == executed["sin"] + executed["cos"] + executed["atan2"]
+    assert counts["neg"] == executed["neg"]
+    assert counts["compare"] == sum(executed[word] for word in ("abs", "greater", "select", "sign"))
+    assert counts["total"] == counts["add"] + counts["mul"] + counts["div"]
+    assert set(executed) <= {"add", "sub", "mul", "div", "sqrt", "sin", "cos", "atan2", "neg", "const"} | {
+        "abs",
+        "greater",
+        "select",
+        "sign",
+    }
+
+
+def test_a_product_that_is_added_counts_twice_whatever_the_machine_fuses():
+    graph = Graph()
+    a, b, c = (graph.symbol(name) for name in "abc")
+    assert make_program(graph, "fma", {"y": a * b + c}).counts()["total"] == 2
+
+
+def test_no_instruction_multiplies_by_zero_or_one_or_is_written_twice():
+    for name in ("3-prrr", "delta", "gough-stewart"):
+        program = made(name, "inverse").program
+        base = len(program.inputs)
+        numbers = {base + k: i[1] for k, i in enumerate(program.instructions) if i[0] == "const"}
+        calls = [i for i in program.instructions if i[0] != "const"]
+        assert len(calls) == len(set(calls))
+        for operation, *arguments in calls:
+            trivial = {"mul": (0.0, 1.0), "add": (0.0,), "sub": (0.0,)}.get(operation, ())
+            assert not any(numbers.get(k) in trivial for k in arguments), operation
+            assert not all(k in numbers for k in arguments), "constants are worked out"
+
+
+def test_a_pivoted_solve_counts_all_that_it_executes():
+    n = 6
+    graph = Graph()
+    entries = np.array([graph.symbol(f"a{k}") for k in range(n * n)], dtype=object).reshape(n, n)
+    right = np.array([graph.symbol(f"b{k}") for k in range(n)], dtype=object)
+    counts = make_program(graph, "solve", {"x": entries[0, 0].solve_system(entries, right)}).counts()
+    # elimination 2 x 55 and 15 factors, right side 2 x 15, back 2 x 15, six reciprocals and six products with them;
+    # textbooks divide 21 times (191 operators): here are six more operators and fifteen fewer divisions
+    assert (counts["total"], counts["div"]) == (197, 6)
+    assert counts["compare"] > 0
+
+
+def test_joint_terms_cost_only_where_they_are_asked_for():
+    plain = made("rx90", "inverse").counts["total"]
+    with_motors = made("rx90", "inverse", include=("motor-inertia",)).counts
+    with_friction = made("rx90", "inverse", include=("friction",)).counts
+    assert plain < with_motors["total"] <= plain + 2 * 6
+    assert with_friction["compare"] == 6  # the sign of each rate
+
+
+def test_the_command_line_counts_open_robots_with_symbols_and_closed_ones_with_numbers(capsys):
+    answer = answered(capsys, "count", "rx90", "inverse")
+    keys = ["add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total"]
+    assert list(answer) == [*keys, "warnings"]
+    assert answer["total"] == BASE_COUNTS["rx90"]["total"] and answer["setup"] == BASE_COUNTS["rx90"]["setup"]
+    assert answered(capsys, "count", "rx90", "inverse", "--parameters", "numbers")["total"] == COUNTS["rx90"]["inverse"]
+    assert answered(capsys, "count", "3rrr", "inverse")["total"] == COUNTS["3rrr"]["inverse"]
+    assert json.dumps(answer)
+
+
+# -- growth --------------------------------------------------------------------------------------------------------
+
+
+def chain(joints: int, folder: Path) -> Path:
+    """A serial chain of revolute joints with three kinds of links in turn."""
+    lines = ["format = 1", 'name = "chain"', "gravity = [0, 0, -9.81]"]
+    for k in range(1, joints + 1):
+        lines += ["[[frame]]", f'name = "{k}"', f'parent = "{k - 1 if k > 1 else "base"}"']
+        lines += ['joint = "revolute"', "actuated = true"]
+        lines += [f"mdh = {{ alpha = {(0, 1.1, -0.7)[k % 3]}, d = 0.3, r = 0.1 }}"]
+        lines += ["inertia = { mass = 2, centre = [0.15, 0.05, 0.1], about_centre = [0.1, 0.2, 0.25] }"]
+    file = folder / f"chain-{joints}.toml"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
+
+
+def per_joint(folder: Path, model: str, sizes: tuple[int, ...]) -> list[float]:
+    """Operators that each further joint costs, between the sizes."""
+    totals = []
+    for joints in sizes:
+        robot = parflex.load(chain(joints, folder))
+        start = time.process_time()
+        program = parflex.model(robot, model)
+        made_in = time.process_time() - start
+        totals.append(program.counts["total"])
+        print(f"{joints} joints, {model}: {totals[-1]} operators, made in {made_in:.1f} s")
+        if joints <= 20 or VERIFY:
+            program(**program.sample)
+            print(f"  compiled in {time.process_time() - start - made_in:.1f} s")
+    return [(b - a) / (n - m) for a, b, m, n in zip(totals, totals[1:], sizes, sizes[1:], strict=False)]
+
+
+def grows_linearly(slopes: list[float]) -> bool:
+    """Each further joint costs the same: a square law would double the slope each time the chain doubles.
+
+    Links come in three kinds and the first ones stand still in part, so slopes differ by some percent.
+    """
+    return max(slopes) < 1.15 * min(slopes)
+
+
+def test_operators_of_the_inverse_model_grow_with_the_number_of_joints(tmp_path):
+    slopes = per_joint(tmp_path, "inverse", (5, 10, 20, 40, 80))
+    assert grows_linearly(slopes) and max(slopes) < 160, slopes
+
+
+def test_operators_of_the_direct_model_grow_with_the_number_of_joints(tmp_path):
+    slopes = per_joint(tmp_path, "direct", (4, 7, 10))
+    assert grows_linearly(slopes) and max(slopes) < 600, slopes
+
+
+@pytest.mark.parametrize("sizes", [pytest.param((5, 10, 20, 40, 80), marks=long)])
+def test_operators_of_the_direct_model_of_long_chains_grow_too(sizes, tmp_path):
+    slopes = per_joint(tmp_path, "direct", sizes)
+    assert grows_linearly(slopes), slopes

@@ -1,0 +1,127 @@
+"""Generated C: it compiles without a warning, runs cleanly and gives Python's numbers."""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+import pytest
+from emitted import STRICT, c_library, compile_c, tool, write_c
+from traced import ROBOTS, difference, expected, inputs, made, samples
+
+from parflex.codegen.emit_c import CHUNK, emit_c
+from parflex.codegen.model import Model, write_files
+from parflex.codegen.optimise import make_program
+from parflex.graph import Graph
+
+CASES = [(name, model) for name in ROBOTS for model in ("inverse", "direct")]
+
+
+@pytest.mark.parametrize(("name", "model"), CASES)
+def test_the_example_compiles_strictly_and_prints_the_numbers_of_python(name, model, tmp_path):
+    program = made(name, model)
+    word = write_c(program, tmp_path)
+    compile_c(*STRICT, "-O1", "-o", tmp_path / "example", tmp_path / f"{word}_example.c", tmp_path / f"{word}.c", "-lm")
+    done = subprocess.run([str(tmp_path / "example")], capture_output=True, text=True, check=True)
+    printed = np.array([float(line) for line in done.stdout.split()])
+    wanted = np.concatenate([value.ravel() for value in program.evaluate("numpy", **program.sample).values()])
+    # the same operations in the same order; sines of another library and fused operations differ by rounding
+    assert np.abs(printed - wanted).max() <= 1e-12 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize(("name", "model"), [("gough-stewart", "inverse"), ("delta", "direct"), ("3rrr", "geometry")])
+def test_the_header_serves_cpp(name, model, tmp_path):
+    program = made(name, model)
+    word = write_c(program, tmp_path)
+    (tmp_path / "use.cpp").write_text(
+        f'#include "{word}.h"\n#include "{word}.h"\n'
+        f"int main() {{ double x[{word.upper()}_INPUTS] = {{}}, y[{word.upper()}_OUTPUTS] = {{}};\n"
+        f"  {word}(x, y); return {word.upper()}_PARAMETERS; }}\n"
+    )
+    compile_c(*STRICT, "-c", "-o", tmp_path / "model.o", tmp_path / f"{word}.c")
+    strict = [option for option in STRICT if not option.startswith("-std")]
+    files = (tmp_path / "use.cpp", tmp_path / "model.o")
+    compile_c("-std=c++11", *strict, "-o", tmp_path / "use", *files, "-lm", compiler="g++")
+    assert subprocess.run([str(tmp_path / "use")], check=False).returncode == 0
+    # the source itself is C++ too
+    compile_c(
+        "-std=c++11", *strict, "-x", "c++", "-c", "-o", tmp_path / "again.o", tmp_path / f"{word}.c", compiler="g++"
+    )
+
+
+@pytest.mark.parametrize("name", ["gough-stewart", "3rrr", "rx90", "four-bar"])
+def test_single_precision_is_near(name, tmp_path):
+    program, states = made(name, "inverse"), samples(name, 10)
+    found = c_library(program, inputs(program, states), tmp_path, float32=True)
+    # seven digits, of which a matrix of condition up to 1e3 takes three
+    assert difference(found, expected(name, "inverse", states)) < 1e-3
+    assert difference(found, expected(name, "inverse", states)) > 1e-12  # it is single precision
+    text = "".join(text for name, text in program.files("c", float32=True).items() if not name.endswith("Makefile"))
+    assert "static const double" not in text and "double *" not in text
+
+
+@pytest.mark.parametrize(("name", "model"), [("3rrr", "step"), ("gough-stewart", "inverse"), ("delta", "mass-matrix")])
+def test_valgrind_finds_nothing(name, model, tmp_path):
+    valgrind = tool("valgrind")
+    word = write_c(made(name, model), tmp_path)
+    compile_c(*STRICT, "-g", "-o", tmp_path / "run", tmp_path / f"{word}_example.c", tmp_path / f"{word}.c", "-lm")
+    options = ["--error-exitcode=9", "--leak-check=full", "--track-origins=yes"]
+    done = subprocess.run([valgrind, *options, str(tmp_path / "run")], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+def test_parameters_are_set_up_by_a_function_of_their_own(tmp_path):
+    states = samples("rx90", 5)
+    program = made("rx90", "inverse", "base")
+    found = c_library(program, inputs(program, states), tmp_path)
+    assert difference(found, expected("rx90", "inverse", states)) < 1e-11  # rounding
+    header = program.files("c")["rx90_inverse.h"]
+    assert "void rx90_inverse_setup(const double *p, double *s);" in header
+    assert f"#define RX90_INVERSE_PARAMETERS {len(program.program.parameters)}" in header
+    assert f"#define RX90_INVERSE_OPERATORS {program.counts['total']}" in header
+
+
+def test_the_makefile_builds_the_example(tmp_path):
+    make = tool("make")
+    tool("cc")
+    write_files(tmp_path, made("four-bar", "inverse").files("c"))
+    subprocess.run([make, "-C", str(tmp_path), "example"], capture_output=True, check=True)
+    assert subprocess.run([str(tmp_path / "example")], capture_output=True, check=True).stdout
+
+
+def test_the_header_lists_inputs_outputs_and_counts():
+    program = made("3rrr", "inverse")
+    header = program.files("c")["m_3rrr_inverse.h"]
+    for label in (*program.program.variables, *(name for name, _ in program.program.outputs)):
+        assert f": {label}\n" in header
+    assert f"total {program.counts['total']}" in header
+
+
+def test_a_program_without_inputs_or_with_constant_outputs_compiles(tmp_path):
+    graph = Graph()
+    graph.symbol("unused")
+    program = make_program(graph, "constant", {"y": np.array([2.5, -1.0], dtype=object)})
+    for name, text in emit_c(program).items():
+        (tmp_path / name).write_text(text)
+    compile_c(*STRICT, "-c", "-o", tmp_path / "constant.o", tmp_path / "constant.c")
+
+
+def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(tmp_path):
+    """Values, flags and angles that are used hundreds of instructions after they were made."""
+    graph = Graph()
+    a, b = graph.symbol("a"), graph.symbol("b")
+    entries = np.array([[a, b, 1.0], [b, -a * b, a], [0.5, a, b]], dtype=object)
+    x = a.solve_system(entries, np.array([a, b, 2.0], dtype=object))
+    value = a
+    for k in range(2 * CHUNK):
+        value = (value * b).sin() + (k % 7) * a
+    early = [*x, a.arctan2(b), b.sign(), a.sin(), (a * a).sqrt()]
+    program = make_program(graph, "pieces", {"y": np.array([value, *(value * one for one in early)], dtype=object)})
+    assert len(program.instructions) > 4 * CHUNK
+    shapes = {"a": (1,), "b": (1,)}
+    model = Model("pieces", program, shapes, {"y": (len(program.outputs),)}, sample={"a": [0.3], "b": [-0.9]})
+    given = {"a": np.array([[0.3], [-1.2]]), "b": np.array([[-0.9], [0.7]])}
+    wanted = model.evaluate("numpy", **given)
+    # 800 sines, each with a slope below one: rounding does not grow
+    assert difference(c_library(model, given, tmp_path), wanted) < 1e-12
+    assert difference(model(**given), wanted) < 1e-12
