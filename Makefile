@@ -36,6 +36,7 @@ verify: $(STAMP)
 	$(BIN)/python tests/verify.py --output out/verify.md
 
 bench: $(STAMP)
+	$(BIN)/python -m pip install --quiet ".[bench]"
 	$(BIN)/python benchmarks/run.py --output out/bench.json
 
 docs: $(STAMP)

@@ -160,6 +160,6 @@ def peak_memory(path: str, model: str) -> tuple[float, float]:
 
 
 def _peak() -> float:
-    """Largest resident memory so far; not from getrusage, which begins with that of the process that started this one."""
+    """Largest resident memory so far; `getrusage` would begin with that of the process that started this one."""
     line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
     return float(line.split()[1]) / 1e3

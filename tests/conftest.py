@@ -24,7 +24,7 @@ def figure(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
         print(f"{what}: {shown}" + (f" (limit {limit})" if limit is not None else ""))
         if target:
             line = {"test": request.node.name, "what": what, "value": shown, "limit": str(limit or "")}
-            with open(target, "a", encoding="utf-8") as file:
+            with Path(target).open("a", encoding="utf-8") as file:
                 file.write(json.dumps(line) + "\n")
 
     yield note

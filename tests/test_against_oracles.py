@@ -12,7 +12,7 @@ from states import Draws, random_states
 
 import parflex
 
-# both sides solve systems of condition up to 1e4 in double precision (1e-16): 1e-12 is what rounding may leave, 1e-10 is asked
+# both sides solve systems of condition up to 1e4 in double precision (1e-16): rounding may leave 1e-12; 1e-10 is asked
 TOLERANCE = 1e-10
 WITH_PINOCCHIO = ["gough-stewart", "space", "3rrr", "5r", "delta", "3-prrr"]
 

@@ -15,7 +15,7 @@ from parflex.codegen import cache
 from parflex.codegen.emit_llvm import build_module
 from parflex.codegen.program import Program
 
-EMITTER = 2  # goes into the key of the cache: raise it when the emitted code changes
+EMITTER = 4  # goes into the key of the cache: raise it when the emitted code changes
 Array = np.ndarray
 
 

@@ -13,10 +13,11 @@ from llvmlite import ir
 
 from parflex.codegen.program import Program
 
-CHUNK = 500
+CHUNK = 3000  # instructions of one function: cuts cost stores and loads, longer functions take LLVM minutes
 DOUBLE, INT64 = ir.DoubleType(), ir.IntType(64)
 CONTRACT = ("contract",)
 
+ROUNDING = 1.5 * 2.0**52  # a double of this size has no bits behind the point
 # pi/2 in three parts, each the rounded rest of the one before
 PI_2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591833e-33)
 SIN_POLYNOMIAL = (
@@ -124,9 +125,11 @@ class _Kernel:
 
     def sin_cos(self, b: ir.IRBuilder, x: Any) -> tuple[Any, Any]:
         """Sine and cosine of x."""
-        fma, rint = self.intrinsic("fma", 3), self.intrinsic("rint", 1)
+        fma = self.intrinsic("fma", 3)
         c = self.constant
-        turns = b.call(rint, [b.fmul(x, c(0.6366197723675814))])
+        # adding 1.5 2^52 rounds to whole quarter turns and leaves their number in the last bits
+        shifted = b.call(fma, [x, c(0.6366197723675814), c(ROUNDING)])
+        turns = b.fsub(shifted, c(ROUNDING))
         r = x
         back = b.fneg(turns)
         for part in PI_2:
@@ -135,18 +138,21 @@ class _Kernel:
         sine, cosine = self.polynomial(b, SIN_POLYNOMIAL, z), self.polynomial(b, COS_POLYNOMIAL, z)
         sine = b.call(fma, [b.fmul(sine, z), r, r])
         cosine = b.call(fma, [b.fmul(cosine, z), z, b.call(fma, [c(-0.5), z, c(1.0)])])
-        # quarter turns swap and change signs
+        # quarter turns swap the two and change signs, which are single bits
         integer = INT64 if self.lanes == 1 else ir.VectorType(INT64, self.lanes)
-        quarter = b.fptosi(turns, integer)
+        quarter = b.bitcast(shifted, integer)
 
         def number(value: int) -> ir.Constant:
             return ir.Constant(integer, value if self.lanes == 1 else [value] * self.lanes)
 
+        def signed(value: Any, bits: Any) -> Any:
+            """The value with its sign changed where the second of the bits is set."""
+            flip = b.shl(b.and_(bits, number(2)), number(62))
+            return b.bitcast(b.xor(b.bitcast(value, integer), flip), self.type)
+
         odd = b.icmp_signed("!=", b.and_(quarter, number(1)), number(0))
         s, k = b.select(odd, cosine, sine), b.select(odd, sine, cosine)
-        minus_s = b.icmp_signed("!=", b.and_(quarter, number(2)), number(0))
-        minus_c = b.icmp_signed("!=", b.and_(b.add(quarter, number(1)), number(2)), number(0))
-        return b.select(minus_s, b.fneg(s), s), b.select(minus_c, b.fneg(k), k)
+        return signed(s, quarter), signed(k, b.add(quarter, number(1)))
 
 
 def _crossing(program: Program) -> dict[int, int]:

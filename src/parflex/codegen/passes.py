@@ -112,8 +112,8 @@ def factor(program: Nary) -> None:
         change: dict[int, Signed] = {}
         for node in order:
             if program.kind[node] == "sum":
-                replacement = _factored(program, node, uses)
-                if replacement is not None:
+                replacement = _factored_out(program, node, uses)
+                if replacement[0] != node:
                     change[node] = replacement
         if not change:
             return
@@ -121,12 +121,23 @@ def factor(program: Nary) -> None:
         flatten(program)
 
 
+def _factored_out(program: Nary, node: int, uses: Counter) -> Signed:
+    """The sum with one common factor after the other taken out; sums that this makes inside wait for the next round."""
+    sign = 1
+    while program.kind[node] == "sum":
+        replacement = _factored(program, node, uses)
+        if replacement is None:
+            break
+        node, sign = replacement[0], sign * replacement[1]
+    return node, sign
+
+
 def _factored(program: Nary, node: int, uses: Counter) -> Signed | None:
     """The sum with its best common factor taken out, or None."""
     terms = program.content[node]
     groups: dict[int, list[int]] = defaultdict(list)
     for child, count in terms.items():
-        if program.kind[child] == "product" and uses[child] == 1 and abs(count) == 1:
+        if program.kind[child] == "product" and uses[child] <= 1 and abs(count) == 1:  # 0: made just now
             for item in set(program.content[child]):
                 groups[item].append(child)
     best = max(

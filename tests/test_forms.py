@@ -1,0 +1,276 @@
+"""The forms in which programs write the physics: the same numbers as the general path, at awkward poses too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mechanisms import INVENTED
+from traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, samples
+
+import parflex
+from parflex.codegen.optimise import make_program
+from parflex.errors import ActuationError, InputError, ParflexError
+from parflex.graph import Graph
+from parflex.models.configuration import Configuration, configure
+from parflex.models.dynamics import reduced_equations
+from parflex.models.leg_form import leg_form
+from parflex.recursion import pose
+from parflex.recursion.articulated import articulated_accelerations
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.spatial.linear import solve, solve_positive, triangular_blocks
+
+ROUNDING = 1e-11  # systems of condition up to 1e3 in double precision
+
+
+# -- linear systems ------------------------------------------------------------------------------------------------
+
+
+def symbolic(graph: Graph, name: str, numbers: np.ndarray) -> tuple[np.ndarray, dict[str, float]]:
+    """Symbols where an array has numbers, plain zeros where it has zeros; and their values."""
+    array, values = np.zeros(numbers.shape, dtype=object), {}
+    for index in np.ndindex(numbers.shape):
+        if numbers[index] != 0:
+            label = f"{name}{index}"
+            array[index], values[label] = graph.symbol(label), float(numbers[index])
+    return array, values
+
+
+def solved(solver, A: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """By a program of symbols."""
+    graph = Graph()
+    (left, values), (right, more) = symbolic(graph, "A", A), symbolic(graph, "b", b)
+    program = make_program(graph, "solve", {"x": solver(left, right)})
+    found = program.evaluate({name: (values | more).get(name, 0.0) for name in program.inputs})
+    return np.array(list(found.values())).reshape(b.shape)
+
+
+@pytest.mark.parametrize("columns", [None, 2])
+def test_systems_of_symbols_are_solved_by_their_structure(columns):
+    rng = np.random.default_rng(6)
+    for density in (0.4, 0.7, 1.0):
+        for _ in range(8):
+            A = rng.uniform(-1, 1, (6, 6)) * (rng.random((6, 6)) < density) + np.eye(6)[rng.permutation(6)] * 2
+            b = rng.uniform(-1, 1, 6 if columns is None else (6, columns))
+            wanted = np.linalg.solve(A, b)
+            # the condition of such matrices is below 1e3
+            assert solved(solve, A, b) == pytest.approx(wanted, abs=1e-12 * max(1, np.abs(wanted).max()) * 1e2)
+
+
+def test_a_system_whose_leading_pivots_vanish_is_solved():
+    graph = Graph()
+    names = np.array([[f"a{i}{j}" for j in range(4)] for i in range(4)])
+    A = np.array([[graph.symbol(name) for name in row] for row in names], dtype=object)
+    b = np.array([graph.symbol(f"b{i}") for i in range(4)], dtype=object)
+    program = make_program(graph, "solve", {"x": solve(A, b)})
+    numbers = np.array(
+        [[0, 0, 0, 2.0], [0, 0, 3.0, 1], [0, 4.0, 1, 1], [5.0, 1, 1, 1]]
+    )  # entries are zero, symbols are not
+    right = np.array([1.0, -2, 3, 4])
+    values = dict(zip(names.ravel(), numbers.ravel(), strict=True)) | {f"b{i}": right[i] for i in range(4)}
+    assert list(program.evaluate(values).values()) == pytest.approx(np.linalg.solve(numbers, right), rel=1e-14)
+
+
+def test_a_positive_definite_system_is_solved_without_pivots():
+    rng = np.random.default_rng(7)
+    for n in (1, 2, 3, 6):
+        J = rng.uniform(-1, 1, (n + 2, n))
+        A, b = J.T @ J + 0.1 * np.eye(n), rng.uniform(-1, 1, n)
+        assert solved(solve_positive, A, b) == pytest.approx(np.linalg.solve(A, b), rel=1e-11)  # condition below 1e3
+
+
+def test_blocks_come_in_an_order_in_which_each_needs_earlier_ones_only():
+    rng = np.random.default_rng(8)
+    for _ in range(20):
+        A = rng.uniform(1, 2, (7, 7)) * (rng.random((7, 7)) < 0.3) + np.eye(7)[rng.permutation(7)]
+        known: set[int] = set()
+        for rows, columns in triangular_blocks(A):
+            used = {int(k) for row in rows for k in np.flatnonzero(A[row])}
+            assert used <= known | set(columns)
+            known |= set(columns)
+        assert known == set(range(7))
+    with pytest.raises(np.linalg.LinAlgError, match="structure"):
+        triangular_blocks(np.array([[1.0, 0], [1.0, 0]]))
+
+
+# -- legs ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", LEG_FORM)
+def test_robots_on_legs_with_balls_are_recognised(name):
+    form = leg_form(robot(name))
+    assert form is not None and form.closed_form
+    assert set(made(name, "inverse").inputs) >= {"position", "rotation", "velocity", "acceleration"}
+
+
+@pytest.mark.parametrize("name", ["delta", "5r", "c5", "rx90", "wrist"])
+def test_other_robots_take_the_general_form(name):
+    form = leg_form(robot(name))
+    assert form is None or not form.closed_form
+
+
+def awkward_poses(name: str) -> list[dict[str, float]]:
+    """Poses in which legs have zero components, stand upright in part, or are all alike."""
+    if name == "3rrr":
+        return [{"x": 0, "y": 0, "theta": 0}, {"x": 0.05, "y": 0, "theta": 0}, {"x": 0, "y": 0.05, "theta": np.pi / 6}]
+    home = robot(name).home[: 3 if name == "gough-stewart" else 3]
+    x, y, z = home
+    turns = ({}, {"rz": 0.1}, {"rz": np.pi / 12}, {"rx": 0.1}, {"ry": -0.2})
+    return [{"x": x + dx, "y": y, "z": z + dz, **turn} for dx in (0, 0.05) for dz in (0, 0.1) for turn in turns]
+
+
+def aligned_poses(name: str) -> list[dict[str, float]]:
+    """Poses in which a leg lies in a plane of the world's axes: a component of it is exactly zero."""
+    of = robot(name)
+    poses = []
+    for leg in leg_form(of).legs:
+        foot = leg.tree.links[0].position
+        home = of.home[:3]
+        for axis in (0, 1):
+            place = home.copy()
+            place[axis] = foot[axis] - leg.attachment[axis]  # with the platform's axes along the world's
+            poses.append(dict(zip("xyz", place, strict=True)) | {"qw": 1.0, "qx": 0.0, "qy": 0.0, "qz": 0.0})
+    return poses
+
+
+@pytest.mark.parametrize("name", ["gough-stewart", "space", "3rrr"])
+def test_efforts_are_right_where_components_of_legs_vanish(name, figure):
+    poses = awkward_poses(name) + (aligned_poses(name) if name != "3rrr" else [])
+    model, of = made(name, "inverse"), robot(name)
+    rng = np.random.default_rng(9)
+    states = []
+    for words in poses:
+        try:
+            configuration = configure(of, words)
+        except ParflexError:  # out of reach
+            continue
+        condition = configuration.condition
+        if max(condition.platform, condition.closures, *condition.legs.values()) > 1e3:
+            continue
+        names = of.actuated_names
+        motion = [dict(zip(names, size * rng.uniform(-1, 1, len(names)), strict=True)) for size in (0.1, 1)]
+        result = parflex.inverse_dynamics(of, configuration, *motion, without=JOINT_TERMS)
+        efforts = np.array(list(result.efforts.values()))
+        states.append(Sample(configuration, result.rates, result.accelerations, efforts))
+    assert len(states) > len(poses) / 2
+    found = model(**inputs(model, states))
+    error = difference(found, expected(name, "inverse", states))
+    figure(f"{name}: efforts at {len(states)} poses with vanishing components", error, ROUNDING)
+    assert error < ROUNDING
+
+
+def test_a_working_mode_with_the_elbows_on_the_other_side_is_followed():
+    of = parflex.load("3rrr")
+    for mode in sorted({"default", *of.description.working_modes}):
+        other = parflex.load("3rrr", working_mode=mode)
+        model = parflex.model(other, "geometry")
+        configuration = configure(other, {"x": 0.02, "y": 0.01, "theta": 0.1})
+        platform = Sample(configuration, np.zeros(9), np.zeros(9), np.zeros(3)).platform()
+        joints = model(position=platform["position"], rotation=platform["rotation"])["joints"]
+        names = list(other.tree.position_names)
+        wanted = configuration.q[[names.index(joint) for joint in model.labels["joints"]]]
+        assert (joints - wanted + np.pi) % (2 * np.pi) - np.pi == pytest.approx(np.zeros(6), abs=1e-12)  # rounding
+
+
+# -- robots that were never in the catalogue -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(INVENTED))
+@pytest.mark.parametrize("model", ["direct", "mass-matrix", "kinematics"])
+def test_programs_of_invented_robots_give_the_numbers_of_the_float_path(name, model):
+    states = samples(name, 10)
+    program = made(name, model)
+    if not set(program.inputs) <= {"q", "qd", "qdd", "effort"}:
+        pytest.skip("its legs are in closed form")
+    found = program(**inputs(program, states))
+    assert difference(found, expected(name, model, states)) < 10 * ROUNDING  # conditions up to 1e4 in the mass matrix
+
+
+@pytest.mark.parametrize("name", sorted(INVENTED))
+def test_inverse_models_of_invented_robots_are_right_or_refused_by_name(name):
+    of = robot(name)
+    if len(of.actuated) != INVENTED[name]:
+        with pytest.raises(ParflexError, match="motors"):
+            made(name, "inverse")
+        return
+    states, program = samples(name, 10), made(name, "inverse")
+    assert difference(program(**inputs(program, states)), expected(name, "inverse", states)) < ROUNDING
+
+
+@pytest.mark.parametrize("name", ["rx90", "scara", "satellite-open"])
+def test_articulated_bodies_give_the_accelerations_of_the_mass_matrix(name, tmp_path):
+    if name == "satellite-open":
+        of = parflex.load(floating(tmp_path))
+    else:
+        of = robot(name)
+    tree = of.tree
+    rng = np.random.default_rng(10)
+    for _ in range(5):
+        q = tree.moved(of.home, rng.uniform(-1, 1, tree.n))
+        qd, tau = rng.uniform(-2, 2, tree.n), rng.uniform(-5, 5, tree.n)
+        configuration = Configuration(of, q)
+        M, c, _ = reduced_equations(configuration, qd)
+        found = articulated_accelerations(tree, pose(tree, q), q, qd, tau)
+        assert found == pytest.approx(np.linalg.solve(M, tau - c), rel=1e-9, abs=1e-9)  # condition up to 1e4
+
+
+def floating(folder):
+    """A hull that floats, with a hand on a ball and an arm on a hinge with its own motor."""
+    inertia = "inertia = { mass = 3, centre = [0.1, 0.2, -0.1], about_centre = [0.2, 0.3, 0.25] }"
+    rows = ["format = 1", 'name = "floating"', "gravity = [0, 1, -9.81]"]
+    for name, parent, joint in (("hull", "base", "free"), ("hand", "hull", "spherical"), ("arm", "hand", "revolute")):
+        rows += ["[[frame]]", f'name = "{name}"', f'parent = "{parent}"', f'joint = "{joint}"', inertia]
+        rows += ["place = { position = [0.1, 0.2, 0.3], rotation = [0.1, 0.2, 0.3] }"]
+    rows += ["actuated = true", "motor_inertia = 0.3"]
+    file = folder / "floating.toml"
+    file.write_text("\n".join(rows), encoding="utf-8")
+    return file
+
+
+def test_the_direct_program_of_a_floating_robot_equals_the_float_path(tmp_path):
+    of = parflex.load(floating(tmp_path))
+    model = parflex.model(of, "direct", include=["motor-inertia"])
+    rng = np.random.default_rng(11)
+    q, qd = of.tree.moved(of.home, rng.uniform(-1, 1, of.tree.n)), rng.uniform(-2, 2, of.tree.n)
+    M, c, _ = reduced_equations(Configuration(of, q), qd)
+    push = np.zeros(of.tree.n)
+    push[list(of.actuated)] = 2.5
+    found = model(q=q, qd=qd, effort=[2.5])["qdd"]
+    assert found == pytest.approx(np.linalg.solve(M, push - c), rel=1e-10)  # rounding, condition below 1e3
+
+
+# -- what cannot be generated --------------------------------------------------------------------------------------
+
+
+def test_models_that_the_motors_do_not_define_are_refused_by_name(tmp_path):
+    of = parflex.load(floating(tmp_path))
+    for model in ("inverse", "jacobian-of-inverse", "step"):
+        with pytest.raises(ActuationError, match="motors"):
+            parflex.model(of, model)
+
+
+def test_spare_motors_are_refused_with_the_mend(tmp_path):
+    choices = parflex.load("3rrr").description.actuation
+    spare = [name for name in choices if len(parflex.load("3rrr", actuation=name).actuated) > 3]
+    assert spare, "the robot with sensors at the elbows can drive them too"
+    with pytest.raises(InputError, match="more motors than freedoms") as stop:
+        parflex.model(parflex.load("3rrr", actuation=spare[0]), "inverse")
+    assert "actuation" in stop.value.hint
+
+
+def test_an_arm_with_a_locked_joint_keeps_it_where_it_is(tmp_path):
+    rows = ["format = 1", 'name = "arm"', "gravity = [0, 0, -9.81]"]
+    for k, more in enumerate(("actuated = true", "locked = true\nstart = 0.4", "actuated = true")):
+        rows += ["[[frame]]", f'name = "{k}"', f'parent = "{k - 1 if k else "base"}"', 'joint = "revolute"', more]
+        rows += ["mdh = { alpha = 0.7, d = 0.3 }", "inertia = { mass = 2, centre = [0.1, 0.1, 0.1] }"]
+    file = tmp_path / "arm.toml"
+    file.write_text("\n".join(rows), encoding="utf-8")
+    of = parflex.load(file)
+    q, qd, qdd = np.array([0.3, 0.4, -0.5]), np.array([1.0, -2.0]), np.array([3.0, 4.0])
+    words = [dict(zip(("0", "2"), values, strict=True)) for values in ((0.3, -0.5), qd, qdd)]
+    wanted = np.array(list(parflex.inverse_dynamics(of, *words, without=JOINT_TERMS).efforts.values()))
+    inverse, step = parflex.model(of, "inverse"), parflex.model(of, "step")
+    assert inverse(q=q, qd=qd, qdd=qdd)["effort"] == pytest.approx(wanted, rel=1e-12)  # rounding
+    motors = {"motor_position": q[[0, 2]], "motor_rate": qd, "motor_acceleration": qdd}
+    assert step(**motors)["effort"] == pytest.approx(wanted, rel=1e-12)
+    accelerations = parflex.model(of, "direct")(q=q, qd=qd, effort=wanted)["qdd"]
+    assert accelerations == pytest.approx(qdd, rel=1e-10)  # rounding, condition below 1e3
