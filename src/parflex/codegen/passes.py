@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from parflex.codegen.nary import Nary, Signed
 
-FACTOR_LIMIT = 300_000  # nodes; one factor makes room for the next along a chain, so rounds grow with its length
+FACTOR_ROUNDS = 12  # one factor makes room for the next along a chain; later rounds save next to nothing
 
 
 def flatten(program: Nary) -> None:
@@ -103,11 +103,9 @@ def cancel_products(program: Nary) -> None:
 
 
 def factor(program: Nary) -> None:
-    """Take common factors out of sums until none saves a product, or until that takes too long."""
-    looked_at = 0
-    while looked_at < FACTOR_LIMIT:
+    """Take common factors out of sums until none saves a product, or for a number of rounds."""
+    for _ in range(FACTOR_ROUNDS):
         order = program.order()
-        looked_at += len(order)
         uses = program.uses(order)
         change: dict[int, Signed] = {}
         for node in order:
