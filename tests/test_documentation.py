@@ -104,7 +104,7 @@ def test_shown_text_is_compared_as_people_read_it() -> None:
     assert not shows("... c", "a c b")
 
 
-@pytest.mark.parametrize("page", pages("README.md", "docs/command-line.md"))
+@pytest.mark.parametrize("page", pages("README.md", "docs/command-line.md", "docs/codegen.md"))
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
@@ -126,7 +126,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
     assert {line.split()[1] for line, _, _ in commands(page)} >= set(cli.commands)
 
 
-@pytest.mark.parametrize("page", pages("README.md", "docs/index.md"))
+@pytest.mark.parametrize("page", pages("README.md", "docs/index.md", "docs/codegen.md"))
 def test_python_examples_print_what_the_page_shows(page: Path) -> None:
     found = blocks(page)
     examples = [index for index, (language, _) in enumerate(found) if language == "python"]

@@ -101,7 +101,9 @@ def _drawn(name: str) -> tuple[list[Sample], Iterator[Sample]]:
 
 def _draw(name: str) -> Iterator[Sample]:
     rng = np.random.default_rng(17)
-    start = [state.configuration for state in random_states(robot(name), SEEDS, 5, Draws())]
+    start = [Configuration(robot(name), robot(name).home)]
+    if name in ROBOTS:
+        start = [state.configuration for state in random_states(robot(name), SEEDS, 5, Draws())]
     while True:
         for one in start:
             configuration = _near(one, rng)

@@ -304,6 +304,7 @@ def _leg_form_step(tracer: _Tracer, robot: Robot, form: leg_form.LegForm, option
 
 def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """What a controller calls: sensed positions and rates, wanted accelerations, last pose in; efforts out."""
+    Configuration(robot, robot.home).refuse_undefined_actuation()
     general = _general(robot, grouped)
     tree, motors = robot.tree, list(robot.actuated)
     form = _form(grouped, options)
@@ -312,15 +313,12 @@ def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Ou
     sensed, rates = tracer.group("motor_position", len(motors)), tracer.group("motor_rate", len(motors))
     wanted = tracer.group("motor_acceleration", len(motors))
     labels = dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), robot.actuated_names)
-    if not robot.closures.loops:
-        order = np.argsort(motors)
-        return {
-            "effort": general_form.inverse(general, sensed[order], rates[order], wanted[order], options.without)
-        }, labels
-    last = tracer.group("last", tree.nq)
-    q = last.copy()
+    q = tracer.group("last", tree.nq).copy() if robot.closures.loops else robot.home.astype(object)
     for symbol, k in zip(sensed, motors, strict=True):
         q[tree.links[tree.link_of_rate[k]].q.start] = symbol
+    if not robot.closures.loops:
+        order = np.argsort(motors)
+        return {"effort": general_form.inverse(general, q, rates[order], wanted[order], options.without)}, labels
     q = newton_steps(robot, q, motors)
     still = np.zeros(len(general.partition.independent))
     J_a = general_form.general_state(general, q, still).reduction.matrix()[motors]
