@@ -38,9 +38,12 @@ from traced import (
 )
 
 import parflex
+from parflex.codegen.compile import Kernel
 from parflex.codegen.model import SCRIPT_LIMIT
+from parflex.codegen.optimise import make_program
 from parflex.codegen.trace import MODELS
 from parflex.errors import InputError
+from parflex.graph import Graph
 
 # both sides divide by matrices of condition up to 1e3 in double precision (1e-16): rounding leaves 1e-13 to 1e-12
 TOLERANCE = 1e-11
@@ -188,3 +191,78 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
     with pytest.raises(InputError, match="casadi is not installed") as stop:
         made("four-bar", "inverse").casadi_function()
     assert "pip install casadi" in stop.value.hint
+
+
+# -- lanes ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "model"), [("gough-stewart", "inverse"), ("3rrr", "geometry"), ("c5", "step")])
+def test_a_lane_does_not_feel_its_neighbours(name, model):
+    program, states = made(name, model), samples(name, 19)
+    given = inputs(program, states)
+    together = program(**given)
+    shuffled = np.random.default_rng(5).permutation(19)
+    for k in (0, 7, 18):
+        one = {group: value[k : k + 1] for group, value in given.items()}
+        others = [
+            program(**one),
+            program(**{group: np.repeat(value, 9, axis=0) for group, value in one.items()}),
+            program(**{group: value[shuffled] for group, value in given.items()}),
+        ]
+        places = (0, 4, int(np.argmax(shuffled == k)))
+        for result, place in zip(others, places, strict=True):
+            for group in program.outputs:
+                assert np.array_equal(result[group][place], together[group][k])  # bit for bit
+
+
+@pytest.mark.parametrize("name", ["gough-stewart", "rx90", "delta"])
+def test_one_input_alone_gives_what_a_lane_gives(name):
+    program, states = made(name, "inverse"), samples(name, 10)
+    given = inputs(program, states)
+    lanes = program(**given)["effort"]
+    for k in range(10):
+        alone = program(**{group: value[k] for group, value in given.items()})["effort"]
+        # the same operations; only which of them are fused may differ, and a condition of up to 1e3 carries that on
+        assert np.abs(alone - lanes[k]).max() <= 1e-12 * np.abs(alone).max()
+
+
+@pytest.fixture(scope="module")
+def functions():
+    """A kernel with the functions that it writes out itself."""
+    graph = Graph()
+    a, b = graph.symbol("a"), graph.symbol("b")
+    program = make_program(graph, "functions", {"sin": a.sin(), "cos": a.cos(), "atan2": a.arctan2(b)})
+    return Kernel(program)
+
+
+def ulps(found, exact):
+    return np.abs(found - exact) / np.spacing(np.abs(exact))
+
+
+def test_sine_and_cosine_of_the_kernel_are_good_to_two_units_in_the_last_place(functions, figure):
+    rng = np.random.default_rng(1)
+    quarters = np.arange(-63_661, 63_662, 127) * (np.pi / 2)
+    angles = np.concatenate(
+        [rng.uniform(-10, 10, 40_000), rng.uniform(-1e5, 1e5, 40_000), quarters, [0.0, 1e-300, -1e-9]]
+    )
+    found = functions.many(np.column_stack([angles, np.ones_like(angles)]))
+    for k, exact in enumerate((np.sin(angles), np.cos(angles))):
+        worst = float(ulps(found[:, k], exact).max())
+        figure("sine and cosine of the kernel, units in the last place", worst, 2)
+        assert worst <= 2  # what the module promises; NumPy's own are good to one
+    for angle in (0.3, -7e4, 1e5):
+        assert ulps(functions.one(np.array([angle, 1.0]))[:2], np.array([np.sin(angle), np.cos(angle)])).max() <= 2
+
+
+def test_the_arctangent_of_the_kernel_is_good_in_every_quarter(functions):
+    rng = np.random.default_rng(2)
+    y = np.concatenate(
+        [rng.uniform(-1, 1, 20_000), 10.0 ** rng.uniform(-12, 12, 5_000), [0, 0, 1, -1, 1, -1, 0.0, -0.0]]
+    )
+    x = np.concatenate([rng.uniform(-1, 1, 20_000), rng.uniform(-1, 1, 5_000), [1, -1, 0, 0, 1, -1, 0.0, -1.0]])
+    found = functions.many(np.column_stack([y, x]))[:, 2]
+    exact = np.arctan2(y, x)
+    assert np.array_equal(found[exact == 0], exact[exact == 0])
+    some = exact != 0
+    assert ulps(found[some], exact[some]).max() <= 3  # two for the polynomial, one for the turn by a part of pi
+    assert found[-1] == -np.pi  # the sign of zero counts

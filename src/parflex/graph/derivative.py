@@ -4,22 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parflex.graph.expression import (
-    ADD,
-    ATAN2,
-    COS,
-    DIV,
-    HOLD,
-    INPUT,
-    MUL,
-    PICK,
-    SIN,
-    SOLVE,
-    SQRT,
-    Expression,
-    Graph,
-    Scalar,
-)
+from parflex.graph import expression
+from parflex.graph.expression import INPUT, PICK, SOLVE, Expression, Graph, Scalar
 
 Row = dict[int, Scalar]  # derivative by each input node that matters
 
@@ -69,29 +55,33 @@ def _row(graph: Graph, node: int, inputs: dict[int, int], rows: dict[int, Row], 
     edges = graph.arguments(node)
     if not edges or not any(rows[edge >> 1] for edge in edges):
         return {}
-    value = [graph.wrap(edge) for edge in edges]
-    slopes: list[Scalar]
+    return _combined(edges, slopes(graph, node), rows)
+
+
+def slopes(graph: Graph, node: int) -> list[Scalar]:
+    """Derivatives of a node by its arguments, the signs of the edges left out."""
+    value = [graph.wrap(edge) for edge in graph.arguments(node)]
     here = graph.wrap(node << 1)
-    if op == ADD:
-        slopes = [1.0, 1.0]
-    elif op == MUL:
-        slopes = [value[1], value[0]]
-    elif op == DIV:
-        slopes = [1.0 / value[1], -here / value[1]]
-    elif op == SQRT:
-        slopes = [0.5 / here]
-    elif op == SIN:
-        slopes = [value[0].cos()]
-    elif op == COS:
-        slopes = [-value[0].sin()]
-    elif op == HOLD:
-        slopes = [1.0]
-    elif op == ATAN2:
-        square = value[0] * value[0] + value[1] * value[1]
-        slopes = [value[1] / square, -value[0] / square]
-    else:  # a sign is flat
-        return {}
-    return _combined(edges, slopes, rows)
+    match graph.op[node]:
+        case expression.ADD:
+            return [1.0, 1.0]
+        case expression.MUL:
+            return [value[1], value[0]]
+        case expression.DIV:
+            return [1.0 / value[1], -here / value[1]]
+        case expression.SQRT:
+            return [0.5 / here]
+        case expression.SIN:
+            return [value[0].cos()]
+        case expression.COS:
+            return [-value[0].sin()]
+        case expression.HOLD:
+            return [1.0]
+        case expression.ATAN2:
+            square = value[0] * value[0] + value[1] * value[1]
+            return [value[1] / square, -value[0] / square]
+        case _:  # a sign is flat
+            return [0.0] * len(value)
 
 
 def _combined(edges: list[int], slopes: list[Scalar], rows: dict[int, Row]) -> Row:
