@@ -10,6 +10,7 @@ from traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
 from parflex.codegen.optimise import make_program
 from parflex.graph import Graph
 from parflex.graph.derivative import jacobian
+from parflex.graph.reverse import gradient, sparsity
 
 
 def derivatives(build, at: list[float]) -> tuple[np.ndarray, np.ndarray]:
@@ -17,7 +18,11 @@ def derivatives(build, at: list[float]) -> tuple[np.ndarray, np.ndarray]:
     graph = Graph()
     symbols = [graph.symbol(f"x{k}") for k in range(len(at))]
     outputs = build(*symbols)
-    slopes = make_program(graph, "slopes", {"J": np.array(jacobian(outputs, symbols), dtype=object)})
+    rows = jacobian(outputs, symbols)
+    slopes = make_program(graph, "slopes", {"J": np.array(rows, dtype=object)})
+    backwards = [gradient(outputs, unit, symbols) for unit in np.eye(len(outputs))]
+    reverse = make_program(graph, "reverse", {"J": np.array(backwards, dtype=object)})
+    felt = sparsity(outputs, symbols)
     values = make_program(graph, "values", {"y": np.array(outputs, dtype=object)})
     names = [f"x{k}" for k in range(len(at))]
 
@@ -26,7 +31,11 @@ def derivatives(build, at: list[float]) -> tuple[np.ndarray, np.ndarray]:
 
     step = 1e-6
     columns = [(run(values, at + step * unit) - run(values, at - step * unit)) / (2 * step) for unit in np.eye(len(at))]
-    return run(slopes, at).reshape(len(outputs), len(at)), np.array(columns).T
+    exact = run(slopes, at).reshape(len(outputs), len(at))
+    # the same derivatives the other way through the graph, and none where there can be none
+    assert run(reverse, at).reshape(exact.shape) == pytest.approx(exact, rel=1e-12, abs=1e-13)  # rounding
+    assert np.all(np.array(felt) | (exact == 0))
+    return exact, np.array(columns).T
 
 
 @pytest.mark.parametrize(

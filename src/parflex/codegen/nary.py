@@ -163,8 +163,9 @@ class Nary:
             return [child for child, _ in self.arguments[node]]
         return []
 
-    def order(self) -> list[int]:
-        """Live nodes, arguments first."""
+    def order(self, change: dict[int, Signed] | None = None) -> list[int]:
+        """Live nodes, arguments first; nodes in `change` have their replacement as their only argument."""
+        replaced = change or {}
         done: set[int] = set()
         result: list[int] = []
         for root, _ in self.outputs:
@@ -176,7 +177,8 @@ class Nary:
                 elif node not in done:
                     done.add(node)
                     stack.append((node, True))
-                    stack += [(child, False) for child in self.children(node) if child not in done]
+                    below = [replaced[node][0]] if node in replaced else self.children(node)
+                    stack += [(child, False) for child in below if child not in done]
         return result
 
     def uses(self, order: list[int]) -> Counter:
@@ -214,25 +216,9 @@ class Nary:
     def rebuild(self, change: dict[int, Signed]) -> None:
         """Replace nodes by others everywhere; what is built on them is built anew."""
         memo: dict[int, Signed] = {}
-        for node in self._order_with(change):
+        for node in self.order(change):
             memo[node] = self._rebuilt(node, change, memo)
         self.outputs = [(memo[node][0], sign * memo[node][1]) for node, sign in self.outputs]
-
-    def _order_with(self, change: dict[int, Signed]) -> list[int]:
-        done: set[int] = set()
-        result: list[int] = []
-        for root, _ in self.outputs:
-            stack: list[tuple[int, bool]] = [(root, False)]
-            while stack:
-                node, ready = stack.pop()
-                if ready:
-                    result.append(node)
-                elif node not in done:
-                    done.add(node)
-                    stack.append((node, True))
-                    below = [change[node][0]] if node in change else self.children(node)
-                    stack += [(child, False) for child in below if child not in done]
-        return result
 
     def _rebuilt(self, node: int, change: dict[int, Signed], memo: dict[int, Signed]) -> Signed:
         if node in change:

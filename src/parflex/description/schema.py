@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from parflex.description.elastic import Beam, Material, Section
+from parflex.description.table import Table
 from parflex.description.values import (
     Axis,
     Coordinates,
@@ -26,9 +28,7 @@ from parflex.description.values import (
     list_of,
     plain_list,
     read_coordinates,
-    shown,
 )
-from parflex.errors import did_you_mean
 
 Sign = Literal["+", "-"]
 JointKind = Literal["fixed", "revolute", "prismatic", "universal", "spherical", "cylindrical", "free"]
@@ -43,31 +43,6 @@ ClosureKind = Literal[
     "point-on-line",
     "welded",
 ]
-
-
-class Table(BaseModel):
-    """A table of the file: frozen, and an unknown key is an error that names the nearest known one."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    @classmethod
-    def keys(cls) -> list[str]:
-        """Keys that the file may use."""
-        return [key for key, field in cls.model_fields.items() if not field.exclude]
-
-    @model_validator(mode="before")
-    @classmethod
-    def _known_keys_only(cls, data: Any) -> Any:
-        if isinstance(data, Table):
-            return data
-        if not isinstance(data, dict):
-            raise complain(f"a table is expected here, not {shown(data)}", "write { key = value, ... }")
-        known = cls.keys()
-        for key, value in data.items():
-            if key not in known:
-                word = str(key)[:80]
-                raise complain(f"unknown key '{word}'", did_you_mean(word, known), word, value)
-        return data
 
 
 class MdhRow(Table):
@@ -197,86 +172,6 @@ class Spring(Table):
 
     stiffness: Number
     rest: Number = 0.0
-
-
-class Material(Table):
-    """An elastic material: two of Young's modulus, shear modulus and Poisson's ratio, and the density."""
-
-    elastic_modulus: Number
-    density: Number
-    shear_modulus: Number | None = None
-    poisson_ratio: Number | None = None
-
-    @model_validator(mode="after")
-    def _possible(self) -> Material:
-        for key in ("elastic_modulus", "density", "shear_modulus"):
-            value = getattr(self, key)
-            if value is not None and value <= 0:
-                raise complain(f"{key} = {value} is not positive", "give a positive number")
-        if self.shear_modulus is not None and self.poisson_ratio is not None:
-            raise complain("shear_modulus and poisson_ratio are both given", "keep one of them")
-        if self.poisson_ratio is not None and not -1 < self.poisson_ratio <= 0.5:
-            raise complain(f"no material has the Poisson ratio {self.poisson_ratio}", "give one between -1 and 0.5")
-        return self
-
-
-class Section(Table):
-    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness), numbers (A, Iy, Iz, J, Ip)."""
-
-    shape: Literal["rectangle", "circle", "tube", "numbers"]
-    y: Number | None = None
-    z: Number | None = None
-    diameter: Number | None = None
-    thickness: Number | None = None
-    A: Number | None = None
-    Iy: Number | None = None
-    Iz: Number | None = None
-    J: Number | None = None
-    Ip: Number | None = None
-
-    @model_validator(mode="after")
-    def _complete(self) -> Section:
-        needed = SECTION_KEYS[self.shape]
-        given = self.model_fields_set - {"shape"}
-        for key in sorted(given - set(needed)):
-            raise complain(f"a {self.shape} section has no '{key}'", "it has " + ", ".join(needed))
-        for key in needed:
-            value = getattr(self, key)
-            if value is None:
-                if key == "Ip":
-                    continue
-                raise complain(f"a {self.shape} section needs '{key}'", f"give {', '.join(needed)}")
-            if value <= 0:
-                raise complain(f"{key} = {value} is not positive", "a section needs positive sizes")
-        if self.shape == "tube" and 2 * self.thickness >= self.diameter:  # type: ignore[operator]
-            raise complain("the wall is thicker than the tube", "give a thickness below half the diameter")
-        return self
-
-
-SECTION_KEYS = {
-    "rectangle": ("y", "z"),
-    "circle": ("diameter",),
-    "tube": ("diameter", "thickness"),
-    "numbers": ("A", "Iy", "Iz", "J", "Ip"),
-}
-
-
-class Beam(Table):
-    """The body of a frame as an elastic beam along its x axis; its end is the node `tip`."""
-
-    length: Number
-    material: Name
-    section: Name
-    model: Literal["planar", "spatial"] | None = None
-    elements: int = Field(default=1, ge=1, le=200, strict=True)
-    rotary_inertia: bool = False
-    roll: Number = 0.0
-
-    @model_validator(mode="after")
-    def _possible(self) -> Beam:
-        if self.length <= 0:
-            raise complain(f"the length {self.length} is not positive", "give a positive length")
-        return self
 
 
 class Frame(Table):
