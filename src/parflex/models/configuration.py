@@ -241,8 +241,10 @@ class Configuration:
 
     @cached_property
     def condition(self) -> Condition:
-        """How near the pose is to a singularity, by kind."""
+        """How near the pose is to a singularity, by kind; bodies are taken as rigid for it."""
         robot = self.robot
+        if not set(robot.tree.elastic) <= robot.locked:
+            return Configuration(robot.locking(robot.tree.elastic), self.q).condition
         ranks: dict[str, int] = {}
         for q in robot.reference_poses:  # home alone may be singular
             for name, block in self._leg_blocks(q).items():
