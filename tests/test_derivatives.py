@@ -87,9 +87,10 @@ def test_the_jacobian_of_the_inverse_model_equals_differences_of_the_inverse_mod
             miss = np.abs(exact[(slice(None), slice(None), *index)] - slope).max(axis=1)
             size = np.maximum(np.abs(exact).reshape(len(states), -1).max(axis=1), 1.0)
             worst = max(worst, float((miss / size).max()))
-    figure(f"{name}: Jacobian of the inverse model against differences", worst, 1e-8)
-    # five points over 2e-5 miss by 1e-19 times fifth derivatives (1e10 near a stretched leg), and by 1e-11 of rounding
-    assert worst < 1e-8
+    figure(f"{name}: Jacobian of the inverse model against differences", worst, 1e-7)
+    # five points over 2e-5 miss by 1e-19 times fifth derivatives (1e10 near a stretched leg); rounding of values whose
+    # systems have a condition of up to 1e3, 1e-13, is divided by the step
+    assert worst < 1e-7
 
 
 @pytest.mark.parametrize("name", ["3rrr", "5r", "four-bar", "puma560"])

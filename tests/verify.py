@@ -113,7 +113,7 @@ def run_suite(outcome: Outcome, processes: Processes, folder: Path) -> None:
     figures, report = folder / "figures.jsonl", folder / "suite.xml"
     command = [sys.executable, "-m", "pytest", str(TESTS), "-n", "auto", f"--junitxml={report}"]
     try:
-        code, _ = processes.run(command, show=True, PARFLEX_FIGURES=str(figures))
+        code, _ = processes.run(command, show=True, PARFLEX_FIGURES=str(figures), PARFLEX_VERIFY="1")
         outcome.suite = "passed" if code == 0 else "failed"
     finally:
         if figures.exists():
