@@ -150,8 +150,9 @@ def _inverse(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) ->
     return {"effort": general_form.inverse(general, q, qd, qdd, options.without)}, labels
 
 
-def _general(robot: Robot, grouped: Robot) -> general_form.GeneralForm:
-    if len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
+def _general(robot: Robot, grouped: Robot, driven: bool = True) -> general_form.GeneralForm:
+    """The general form; a model with efforts (`driven`) needs as many motors as freedoms at most."""
+    if driven and len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
         raise InputError(
             "a program for more motors than freedoms is not made",
             key="actuation",
@@ -185,7 +186,7 @@ def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> 
 
 
 def _mass_matrix(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
-    general = _general(robot, grouped)
+    general = _general(robot, grouped, driven=False)
     q = tracer.group("q", robot.tree.nq)
     labels = {"q": list(robot.tree.position_names), "mass_matrix": general.independent_names}
     if not robot.closures.loops and not robot.locked:
@@ -196,7 +197,7 @@ def _mass_matrix(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options
 
 def _kinematics(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """Pose and twist of the end effector in world axes, and all rates."""
-    general = _general(robot, grouped)
+    general = _general(robot, grouped, driven=False)
     tree = robot.tree
     q, qd = tracer.group("q", tree.nq), tracer.group("qd", len(general.partition.independent))
     state = general_form.general_state(general, q, qd)
