@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles.navaro_frame import POSES, Navaro, directions, navaro_model
+from twins import random_twin
 
 import parflex
+from parflex.closure import mobility
+from parflex.models.configuration import Configuration
 from parflex.models.linear import natural_frequencies
 
 # Germain2015, Table 3; poses 5 to 8 repeat 3 and 4
@@ -39,3 +44,54 @@ def test_the_navaro_equals_its_frame_model_at_any_pose(figure):
     figure(f"navaro: largest relative difference from the frame model over {seen} poses", worst, 1e-9)
     assert seen > 15
     assert worst < 1e-9  # rounding of eigenvalue problems whose largest value is 1e8 times the lowest
+
+
+@pytest.mark.parametrize("planar", [True, False], ids=["planar", "spatial"])
+def test_random_closed_mechanisms_equal_their_frame_model(planar, tmp_path, figure):
+    """Loops of beams and rigid links on hinges, balls, slides and welds, with springs, lumps and repeated closures."""
+    worst, redundant, floating = 0.0, 0, 0
+    for seed in range(24):
+        twin = random_twin(planar, seed)
+        path = tmp_path / "twin.toml"
+        path.write_text(twin.text)
+        robot = parflex.load(path)
+        found = natural_frequencies(robot, modes=1)
+        free = len(found.free_motions)
+        found = natural_frequencies(robot, modes=min(6, found.independent_coordinates - free))
+        expected = twin.model.frequencies(len(found.frequencies), skip=free)
+        assert found.independent_coordinates == len(twin.model.matrices()[0])
+        worst = max(worst, float(np.abs(found.frequencies / expected - 1).max()))
+        redundant, floating = redundant + bool(robot.mobility.redundant), floating + bool(free)
+    figure(f"random {'planar' if planar else 'spatial'} mechanisms: largest relative difference", worst, 1e-6)
+    assert worst < 1e-6  # asked for; rounding is below 1e-7 unless the mechanism is nearly free
+    assert redundant >= 8  # over-constrained mechanisms are the normal case
+    assert floating or planar
+
+
+def _with_other_coordinates(robot, weights):
+    """The robot with its dependent coordinates chosen by other weights."""
+    held = robot.locking(robot.actuated)
+    chosen = replace(held)
+    chosen.__dict__.update(home=held.home, preference=weights)
+    return chosen
+
+
+@pytest.mark.parametrize("name", ["navaro", "dualemps", "spatial twin"])
+def test_frequencies_do_not_depend_on_the_choice_of_coordinates(name, tmp_path, figure):
+    path = tmp_path / "twin.toml"
+    path.write_text(random_twin(False, 17).text)
+    robot = parflex.load(path if name == "spatial twin" else name)
+    expected, rng = natural_frequencies(robot).frequencies, np.random.default_rng(2)
+    worst, choices = 0.0, set()
+    for _ in range(8):
+        chosen = _with_other_coordinates(robot, 10 ** rng.uniform(-1, 1, robot.tree.n))
+        at = Configuration(chosen, robot.home)
+        part = at.reduction.partition
+        if mobility.condition(at.scaled_closure_jacobian[np.ix_(part.rows, part.dependent)]) > 1e4:
+            continue
+        choices.add(tuple(part.independent))
+        found = natural_frequencies(chosen, at, lock="none").frequencies
+        worst = max(worst, float(np.abs(found / expected - 1).max()))
+    figure(f"{name}: {len(choices)} choices of coordinates, largest relative difference", worst, 1e-8)
+    assert len(choices) > 2
+    assert worst < 1e-8  # rounding times the condition of the worst block that is taken, 1e4
