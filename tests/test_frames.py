@@ -79,7 +79,7 @@ def _with_other_coordinates(robot, weights):
 @pytest.mark.parametrize("name", ["navaro", "dualemps", "spatial twin"])
 def test_frequencies_do_not_depend_on_the_choice_of_coordinates(name, tmp_path, figure):
     path = tmp_path / "twin.toml"
-    path.write_text(random_twin(False, 17).text)
+    path.write_text(random_twin(False, 7).text)
     robot = parflex.load(path if name == "spatial twin" else name)
     expected, rng = natural_frequencies(robot).frequencies, np.random.default_rng(2)
     worst, choices = 0.0, set()
