@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from parflex.models.kinematics import frames, geometric_solutions, jacobian
     from parflex.models.linear import natural_frequencies
     from parflex.models.robot import load
+    from parflex.models.tracking import track_modes
     from parflex.view.draw import draw
 
 __version__ = "0.1.0"
@@ -38,6 +39,7 @@ _DOORS = {
     "mass_matrix": "parflex.models.dynamics",
     "model": "parflex.codegen.model",
     "natural_frequencies": "parflex.models.linear",
+    "track_modes": "parflex.models.tracking",
 }
 __all__ = [
     "base_parameters",
@@ -54,6 +56,7 @@ __all__ = [
     "mass_matrix",
     "model",
     "natural_frequencies",
+    "track_modes",
 ]
 
 
