@@ -83,13 +83,16 @@ class Twin:
         y /= np.linalg.norm(y)
         R = np.array([x, y, np.cross(x, y)]).T
         name = self.name("beam")
+        sheared = [min(area / bar.A, 1.0) for area in (bar.shear_y, bar.shear_z)]
         self.text += (
             f"[materials.{name}]\nelastic_modulus = {bar.E!r}\nshear_modulus = {bar.G!r}\ndensity = {bar.density!r}\n"
             f'[sections.{name}]\nshape = "numbers"\nA = {bar.A!r}\nIy = {bar.Iy!r}\nIz = {bar.Iz!r}\nJ = {bar.J!r}\n'
-            f'Ip = {bar.Ip!r}\n[[frame]]\nname = "{name}"\nparent = "{root.name}"\n'
+            f"Ip = {bar.Ip!r}\nky = {sheared[0]!r}\nkz = {sheared[1]!r}\n"
+            f'[[frame]]\nname = "{name}"\nparent = "{root.name}"\n'
             f"place = {{ {self._place(root, R, root.p)} }}\n"
             f'beam = {{ length = {float(np.linalg.norm(to - root.p))!r}, material = "{name}", section = "{name}", '
-            f"elements = {elements}, rotary_inertia = {str(bar.rotary).lower()} }}\n"
+            f"elements = {elements}, rotary_inertia = {str(bar.rotary).lower()}, "
+            f"shear = {str(np.isfinite(bar.shear_y)).lower()} }}\n"
         )
         first = self.model.node(root.p)
         self.model.tie(first, root.node)
@@ -138,7 +141,9 @@ class Twin:
         E, y, z = u(60e9, 220e9), u(0.008, 0.02), u(0.008, 0.02)
         Iy, Iz = y * z**3 / 12, z * y**3 / 12
         rotary = bool(self.rng.integers(2))
-        return Bar(E, E / u(2.2, 2.8), u(2500, 8000), y * z, Iy, Iz, u(0.3, 1) * (Iy + Iz), Iy + Iz, rotary)
+        shear = u(0.5, 0.9, 2) * y * z if self.rng.integers(2) else (np.inf, np.inf)
+        J, Ip = u(0.3, 1) * (Iy + Iz), u(1, 1.2) * (Iy + Iz)
+        return Bar(E, E / u(2.2, 2.8), u(2500, 8000), y * z, Iy, Iz, J, Ip, rotary, *map(float, shear))
 
 
 TIES = {True: ("revolute", "welded"), False: ("spherical", "revolute", "welded")}
@@ -155,7 +160,7 @@ def leg(twin: Twin, root: Spot, links: int) -> tuple[Spot, list[Spot]]:
         if kind != "fixed":
             stiff = float(10 ** rng.uniform(1, 3)) * {"revolute": rng.integers(2), "prismatic": 100}.get(kind, 0)
             spot = twin.joint(spot, spot.p + twin.somewhere(0.05), kind, float(stiff))
-        if rng.random() < 0.75 or spot.node is None:
+        if rng.random() < 0.75 or spot.node is None or "beam" not in twin.text:
             way = twin.somewhere(1.0)
             end = spot.p + way / np.linalg.norm(way) * rng.uniform(0.2, 0.6)
             spot = twin.beam(spot, end, twin.bar(), int(rng.integers(1, 4)))

@@ -1,7 +1,9 @@
-"""Beams: Euler-Bernoulli elements with cubic shapes; their coordinates are displacement and rotation of the tip.
+"""Beams: elements with cubic shapes; their coordinates are displacement and rotation of the tip.
 
 The beam lies along x from its root. Integrals are exact: shape functions are polynomials in x / L and linear in y and
-z, so every invariant is a rational number times powers of the length and moments of the section.
+z, so every invariant is a rational number times powers of the length and moments of the section. Shear is an option
+(Timoshenko): the shapes are those of a beam loaded at its tip, with the ratio Ps = 12 E I / (k G A L^2) of its
+bending to its shear stiffness, and its sections turn less than its centre line. Ps = 0 is the Euler-Bernoulli beam.
 """
 
 from __future__ import annotations
@@ -20,13 +22,18 @@ PLANAR = (0, 1, 5)
 
 @dataclass(frozen=True)
 class Section:
-    """Area, second moments of area int z^2 (Iy) and int y^2 (Iz), torsion constant J and polar moment Ip."""
+    """Area, second moments of area int z^2 (Iy) and int y^2 (Iz), torsion constant J and polar moment Ip.
+
+    `ky` and `kz` are the shares of the area that resist shear along y and z; only beams with shear use them.
+    """
 
     A: float
     Iy: float
     Iz: float
     J: float
     Ip: float
+    ky: float = 5 / 6
+    kz: float = 5 / 6
 
 
 @dataclass(frozen=True)
@@ -39,10 +46,16 @@ class Material:
 
 
 def beam(
-    length: float, material: Material, section: Section, planar: bool = False, rotary_inertia: bool = False
+    length: float,
+    material: Material,
+    section: Section,
+    planar: bool = False,
+    rotary_inertia: bool = False,
+    shear: bool = False,
 ) -> ElasticBody:
     """One beam element. Without `rotary_inertia` of the section only its torsional inertia is kept."""
-    fields = _fields(length)
+    Ps = _shear_ratios(length, material, section) if shear else (0.0, 0.0)
+    fields = _fields(length, *Ps)
     weights = (
         material.density * section.A,
         material.density * section.Iz if rotary_inertia else 0.0,
@@ -60,32 +73,47 @@ def beam(
                         for w, p, q in zip(weights, first, second, strict=True)
                     )
                     G[a, b, i, j] = length * sum(terms)
-    twist = np.zeros((6, 6)) if rotary_inertia else _add_torsion(G, material.density * section.Ip * length)
-    K = _stiffness(length, material, section)
+    held = section.Iy + section.Iz if rotary_inertia else 0.0  # of the polar moment, by the integrals
+    missing = section.Ip - held if abs(section.Ip - held) > 1e-12 * section.Ip else 0.0
+    twist = _add_torsion(G, material.density * missing * length)
+    K = _stiffness(length, material, section, Ps)
     body = ElasticBody(weights[0] * length, S, G, K, np.zeros_like(K), {"tip": _tip(length)}, LABELS, twist)
     return _in_plane(body) if planar else body
 
 
-def _fields(length: float) -> list[tuple[list[Array], list[Array], list[Array]]]:
+def _shear_ratios(L: float, material: Material, section: Section) -> tuple[float, float]:
+    """Ps for bending in the x-y and in the x-z plane."""
+    soft = 12 * material.E / (material.G * section.A * L**2)
+    return soft * section.Iz / section.ky, soft * section.Iy / section.kz
+
+
+def _bending(length: float, Ps: float) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+    """Deflection and turn of the section per deflection of the tip, and per turn of the tip."""
+    bend = np.array([0.0, Ps, 3.0, -2.0]), np.array([0.0, 6.0, -6.0]) / length
+    turn = length * np.array([0.0, -Ps / 2, Ps / 2 - 1.0, 1.0]), np.array([0.0, Ps - 2.0, 3.0])
+    return (bend[0] / (1 + Ps), bend[1] / (1 + Ps)), (turn[0] / (1 + Ps), turn[1] / (1 + Ps))
+
+
+def _fields(length: float, Ps_y: float, Ps_z: float) -> list[tuple[list[Array], list[Array], list[Array]]]:
     """r0 and the shape functions, each as parts that go with 1, y and z; entries are polynomials in x / L."""
     zero, one, xi = np.zeros(1), np.ones(1), np.array([0.0, 1.0])
-    bend = np.array([0.0, 0.0, 3.0, -2.0])  # deflection per tip deflection
-    turn = length * np.array([0.0, 0.0, -1.0, 1.0])  # deflection per tip rotation
+    in_y, in_z = _bending(length, Ps_y), _bending(length, Ps_z)
 
-    def shape(ux: Array, uy: Array, uz: Array, rx: Array) -> tuple[list[Array], list[Array], list[Array]]:
-        """Centre line moved by (ux, uy, uz), section turned by rx and by the slopes."""
-        ry, rz = -polynomial.polyder(uz) / length, polynomial.polyder(uy) / length
-        return [ux, uy, uz], [-rz, zero, rx], [ry, -rx, zero]
+    def along_y(v: Array, rz: Array) -> tuple[list[Array], list[Array], list[Array]]:
+        return [zero, v, zero], [-rz, zero, zero], [zero, zero, zero]
 
-    r0 = ([length * xi, zero, zero], [zero, one, zero], [zero, zero, one])
+    def along_z(w: Array, ry: Array) -> tuple[list[Array], list[Array], list[Array]]:
+        return [zero, zero, w], [zero, zero, zero], [ry, zero, zero]
+
+    (up, up_turn), (tilt, tilt_turn) = in_z  # a turn about y lowers what lies along x
     return [
-        r0,
-        shape(xi, zero, zero, zero),
-        shape(zero, bend, zero, zero),
-        shape(zero, zero, bend, zero),
-        shape(zero, zero, zero, xi),
-        shape(zero, zero, -turn, zero),
-        shape(zero, turn, zero, zero),
+        ([length * xi, zero, zero], [zero, one, zero], [zero, zero, one]),
+        ([xi, zero, zero], [zero, zero, zero], [zero, zero, zero]),
+        along_y(*in_y[0]),
+        along_z(up, -up_turn),
+        ([zero, zero, zero], [zero, zero, xi], [zero, -xi, zero]),
+        along_z(-tilt, tilt_turn),
+        along_y(*in_y[1]),
     ]
 
 
@@ -108,13 +136,13 @@ def _add_torsion(G: Array, j: float) -> Array:
     return twist
 
 
-def _stiffness(L: float, material: Material, section: Section) -> Array:
+def _stiffness(L: float, material: Material, section: Section, Ps: tuple[float, float]) -> Array:
     E, G = material.E, material.G
     K = np.diag([E * section.A / L, 0, 0, G * section.J / L, 0, 0])
-    for deflection, rotation, inertia, sign in ((1, 5, section.Iz, -1.0), (2, 4, section.Iy, 1.0)):
-        stiffness = E * inertia
+    for deflection, rotation, inertia, sign, soft in ((1, 5, section.Iz, -1.0, Ps[0]), (2, 4, section.Iy, 1.0, Ps[1])):
+        stiffness = E * inertia / (1 + soft)
         K[deflection, deflection] = 12 * stiffness / L**3
-        K[rotation, rotation] = 4 * stiffness / L
+        K[rotation, rotation] = (4 + soft) * stiffness / L
         K[deflection, rotation] = K[rotation, deflection] = sign * 6 * stiffness / L**2
     return K
 

@@ -1,4 +1,8 @@
-"""Cross-sections: area and moments from shapes or from numbers."""
+"""Cross-sections: area, moments and shear coefficients from shapes.
+
+Shear coefficients are those of Cowper's theory for a material that does not contract sideways (Poisson's ratio 0):
+5/6 for a rectangle, 6/7 for a circle, 1/2 for a thin tube. Other ratios change them by a few percent.
+"""
 
 from __future__ import annotations
 
@@ -27,4 +31,6 @@ def tube(diameter: float, thickness: float) -> Section:
     """A round tube of outer diameter and wall thickness."""
     outer, inner = diameter / 2, diameter / 2 - thickness
     polar = np.pi * (outer**4 - inner**4) / 2
-    return Section(np.pi * (outer**2 - inner**2), polar / 2, polar / 2, polar, polar)
+    square = (inner / outer) ** 2
+    k = 6 * (1 + square) ** 2 / (7 * (1 + square) ** 2 + 20 * square)
+    return Section(np.pi * (outer**2 - inner**2), polar / 2, polar / 2, polar, polar, k, k)

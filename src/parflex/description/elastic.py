@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from parflex.description.table import Table
-from parflex.description.values import Name, Number, complain
+from parflex.description.values import Flag, Name, Number, complain
 
 
 class Material(Table):
@@ -23,16 +23,19 @@ class Material(Table):
         for key in ("elastic_modulus", "density", "shear_modulus"):
             value = getattr(self, key)
             if value is not None and value <= 0:
-                raise complain(f"{key} = {value} is not positive", "give a positive number")
+                raise complain(f"{key} = {value} is not positive", "give a positive number", key, value)
         if self.shear_modulus is not None and self.poisson_ratio is not None:
-            raise complain("shear_modulus and poisson_ratio are both given", "keep one of them")
+            raise complain("shear_modulus and poisson_ratio are both given", "keep one of them", "poisson_ratio")
         if self.poisson_ratio is not None and not -1 < self.poisson_ratio <= 0.5:
-            raise complain(f"no material has the Poisson ratio {self.poisson_ratio}", "give one between -1 and 0.5")
+            hint = "give one between -1 and 0.5"
+            raise complain(
+                f"no material has the Poisson ratio {self.poisson_ratio}", hint, "poisson_ratio", self.poisson_ratio
+            )
         return self
 
 
 class Section(Table):
-    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness), numbers (A, Iy, Iz, J, Ip)."""
+    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness), or numbers (A, Iy, Iz, ...)."""
 
     shape: Literal["rectangle", "circle", "tube", "numbers"]
     y: Number | None = None
@@ -44,23 +47,27 @@ class Section(Table):
     Iz: Number | None = None
     J: Number | None = None
     Ip: Number | None = None
+    ky: Number | None = None
+    kz: Number | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> Section:
         needed = SECTION_KEYS[self.shape]
         given = self.model_fields_set - {"shape"}
         for key in sorted(given - set(needed)):
-            raise complain(f"a {self.shape} section has no '{key}'", "it has " + ", ".join(needed))
+            raise complain(f"a {self.shape} section has no '{key}'", "it has " + ", ".join(needed), key)
         for key in needed:
             value = getattr(self, key)
             if value is None:
-                if key == "Ip":
+                if key in ("Ip", "ky", "kz"):
                     continue
-                raise complain(f"a {self.shape} section needs '{key}'", f"give {', '.join(needed)}")
+                raise complain(f"a {self.shape} section needs '{key}'", f"give {', '.join(needed)}", key)
             if value <= 0:
-                raise complain(f"{key} = {value} is not positive", "a section needs positive sizes")
+                raise complain(f"{key} = {value} is not positive", "a section needs positive sizes", key, value)
+        for key in ("ky", "kz"):
+            _refuse_shear_coefficient(key, getattr(self, key))
         if self.shape == "tube" and 2 * self.thickness >= self.diameter:  # type: ignore[operator]
-            raise complain("the wall is thicker than the tube", "give a thickness below half the diameter")
+            raise complain("the wall is thicker than the tube", "give a thickness below half the diameter", "thickness")
         return self
 
 
@@ -68,8 +75,14 @@ SECTION_KEYS = {
     "rectangle": ("y", "z"),
     "circle": ("diameter",),
     "tube": ("diameter", "thickness"),
-    "numbers": ("A", "Iy", "Iz", "J", "Ip"),
+    "numbers": ("A", "Iy", "Iz", "J", "Ip", "ky", "kz"),
 }
+
+
+def _refuse_shear_coefficient(key: str, value: float | None) -> None:
+    """A share of the area: above zero, at most one."""
+    if value is not None and not 0 < value <= 1:
+        raise complain(f"{key} = {value} is no shear coefficient", "give a number above 0, at most 1", key, value)
 
 
 class Beam(Table):
@@ -80,11 +93,17 @@ class Beam(Table):
     section: Name
     model: Literal["planar", "spatial"] | None = None
     elements: int = Field(default=1, ge=1, le=200, strict=True)
-    rotary_inertia: bool = False
+    rotary_inertia: Flag = False
     roll: Number = 0.0
+    shear: Flag = False
+    shear_coefficient: Number | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Beam:
         if self.length <= 0:
-            raise complain(f"the length {self.length} is not positive", "give a positive length")
+            raise complain(f"the length {self.length} is not positive", "give a positive length", "length", self.length)
+        if self.shear_coefficient is not None and not self.shear:
+            key = "shear_coefficient"
+            raise complain("shear_coefficient is of no use without shear", "write shear = true", key)
+        _refuse_shear_coefficient("shear_coefficient", self.shear_coefficient)
         return self

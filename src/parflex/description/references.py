@@ -64,6 +64,19 @@ def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
                 value=wanted,
                 hint=did_you_mean(wanted, known),
             )
+    section = robot.sections[beam.section]
+    if (
+        beam.shear
+        and beam.shear_coefficient is None
+        and section.shape == "numbers"
+        and None in (section.ky, section.kz)
+    ):
+        raise RobotFileError(
+            f"nothing says how the section '{beam.section}' resists shear",
+            key=f"frame '{name}': beam.shear",
+            value=True,
+            hint="give its ky and kz, or shear_coefficient beside shear",
+        )
 
 
 def _unique_places(robot: schema.RobotFile) -> list[str]:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, Node, RigidBody, sections
-from parflex.bodies.beam import Material, Section, beam, rolled
+from parflex.bodies import ElasticBody, Node, RigidBody
 from parflex.bodies.elastic import with_rigid
 from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.spatial import mdh_transform, rotation_from_vector, vector_quaternion
 from parflex.tree import joints
+from parflex.tree.elements import read_element
 from parflex.tree.tree import GROUND, JointTerms, Link, Place, Tree
 
 Array = np.ndarray
@@ -141,7 +141,7 @@ class _Builder:
                 key=f"frame '{frame.name}': beam",
                 hint="add a frame for it",
             )
-        element = self._element(frame.name, spec)
+        element = read_element(self.robot, frame.name, spec, self.refine)
         if frame.joint == "fixed":
             self._add_link(frame.name, here, joints.fixed(), with_rigid(element, rigid), np.zeros(0), leg=frame.name)
         else:
@@ -156,42 +156,6 @@ class _Builder:
             mount = Place(len(self.links) - 1, np.eye(3), element.nodes["tip"].r0)
             body = RigidBody() if last else element
             self._add_link(name, mount, joints.fixed(), body, np.zeros(0), leg=frame.name, node=element.nodes["tip"])
-
-    def _element(self, name: str, spec: schema.Beam) -> ElasticBody:
-        """One element of the beam of a frame."""
-        material, section = self.robot.materials[spec.material], self.robot.sections[spec.section]
-        if material.shear_modulus is not None:
-            shear = material.shear_modulus
-        else:
-            shear = material.elastic_modulus / (
-                2 * (1 + (0.3 if material.poisson_ratio is None else material.poisson_ratio))
-            )
-        match section.shape:
-            case "rectangle":
-                numbers = sections.rectangle(section.y, section.z)  # type: ignore[arg-type]
-            case "circle":
-                numbers = sections.circle(section.diameter)  # type: ignore[arg-type]
-            case "tube":
-                numbers = sections.tube(section.diameter, section.thickness)  # type: ignore[arg-type]
-            case _:
-                s = section
-                Ip = s.Ip if s.Ip is not None else s.Iy + s.Iz  # type: ignore[operator]
-                numbers = Section(s.A, s.Iy, s.Iz, s.J, Ip)  # type: ignore[arg-type]
-        planar = (spec.model or ("planar" if self.planar else "spatial")) == "planar"
-        element = beam(
-            spec.length / (spec.elements * self.refine),
-            Material(material.elastic_modulus, shear, material.density),
-            numbers,
-            planar=planar,
-            rotary_inertia=spec.rotary_inertia,
-        )
-        if spec.roll and planar:
-            raise RobotFileError(
-                "a planar beam cannot be rolled",
-                key=f"frame '{name}': beam.roll",
-                hint='swap y and z, or use model = "spatial"',
-            )
-        return rolled(element, spec.roll) if spec.roll else element
 
     def _stay_in_plane(self, frame: schema.Frame, here: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""

@@ -1,0 +1,132 @@
+"""Beams in robot files: what is refused, and with which sentence."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.cli.main import main
+from parflex.errors import ParflexError
+from parflex.models.linear import natural_frequencies
+
+ROBOT = """
+format = 1
+name = "bar"
+gravity = [0, 0, 0]
+[materials.steel]
+elastic_modulus = 200e9
+density = 7800
+[sections.bar]
+shape = "rectangle"
+y = 0.01
+z = 0.02
+[sections.plain]
+shape = "numbers"
+A = 2e-4
+Iy = 2e-9
+Iz = 6e-9
+J = 5e-9
+[[frame]]
+name = "bar"
+beam = { length = 0.8, material = "steel", section = "bar" }
+"""
+BEAM = 'beam = { length = 0.8, material = "steel", section = "bar" }'
+BAD = {  # what is replaced, by what, and words of the sentence
+    "no length": ("length = 0.8", "length = 0", "length 0.0 is not positive"),
+    "negative length": ("length = 0.8", 'length = "-0.8"', "not positive"),
+    "negative modulus": ("200e9", "-200e9", "elastic_modulus = -200000000000.0 is not positive"),
+    "no density": ("density = 7800", "density = 0", "density = 0.0 is not positive"),
+    "two shear moduli": ("density = 7800", "density = 7800\nshear_modulus = 8e10\npoisson_ratio = 0.3", "both given"),
+    "no material": ("density = 7800", "density = 7800\npoisson_ratio = 0.7", "no material has the Poisson ratio 0.7"),
+    "unknown shape": ('"rectangle"', '"square"', "'square' is not known here"),
+    "half a section": ("z = 0.02\n", "", "a rectangle section needs 'z'"),
+    "flat section": ("z = 0.02\n", "z = 0\n", "z = 0.0 is not positive"),
+    "size of another section": ("z = 0.02\n", "z = 0.02\ndiameter = 0.1\n", "a rectangle section has no 'diameter'"),
+    "tube full of wall": ('"rectangle"\ny = 0.01\nz = 0.02', '"tube"\ndiameter = 0.02\nthickness = 0.01', "thicker"),
+    "section that is none": ("J = 5e-9", "J = -5e-9", "J = -5e-09 is not positive"),
+    "unknown section": ('section = "bar"', 'section = "bat"', "there is no section 'bat'; did you mean 'bar'"),
+    "unknown material": ('material = "steel"', 'material = "stel"', "there is no material 'stel'"),
+    "half an element": (BEAM, BEAM.replace(" }", ", elements = 0 }"), "elements"),
+    "shear as a word": (BEAM, BEAM.replace(" }", ', shear = "yes" }'), "shear"),
+    "coefficient without shear": (BEAM, BEAM.replace(" }", ", shear_coefficient = 0.8 }"), "write shear = true"),
+    "too large a coefficient": (
+        BEAM,
+        BEAM.replace(" }", ", shear = true, shear_coefficient = 1.2 }"),
+        "shear_coefficient = 1.2 is no shear coefficient",
+    ),
+    "negative share": ("J = 5e-9", "J = 5e-9\nky = -0.8", "ky = -0.8 is not positive"),
+    "shear of plain numbers": (
+        BEAM,
+        BEAM.replace('"bar"', '"plain"').replace(" }", ", shear = true }"),
+        "nothing says how the section 'plain' resists shear; give its ky and kz",
+    ),
+}
+
+
+def answer_of(capsys, *arguments: str) -> tuple[int, dict]:
+    """Exit code and JSON of the command line."""
+    with pytest.raises(SystemExit) as end:
+        main([*arguments, "--json"])
+    return end.value.code, json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_beam_that_cannot_be_is_refused_with_one_sentence(case, tmp_path, capsys):
+    old, new, words = BAD[case]
+    assert old in ROBOT
+    path = tmp_path / "bar.toml"
+    path.write_text(ROBOT.replace(old, new, 1))
+    code, answer = answer_of(capsys, "frequencies", str(path))
+    answer = answer["error"]
+    assert code == 2
+    sentence = f"{answer['message']}; {answer['hint']}"
+    assert words in sentence or words in str(answer["key"])
+    assert answer["file"] == str(path) and answer["key"] and answer["hint"]
+
+
+def test_a_rolled_beam_in_the_plane_is_refused(tmp_path):
+    path = tmp_path / "bar.toml"
+    path.write_text(
+        ROBOT.replace("gravity", 'motion = "planar"\ngravity').replace(BEAM, BEAM.replace(" }", ", roll = 1 }"))
+    )
+    with pytest.raises(ParflexError, match="a planar beam cannot be rolled"):
+        parflex.load(path)
+
+
+def test_motions_that_nothing_holds_are_named_by_what_moves(tmp_path, capsys):
+    path = tmp_path / "swing.toml"
+    path.write_text(ROBOT.replace('name = "bar"\nbeam', 'name = "bar"\njoint = "revolute"\nbeam'))
+    code, answer = answer_of(capsys, "frequencies", str(path), "--modes", "2")
+    assert code == 0
+    assert answer["free_motions"] == ["bar"]
+    assert len(answer["frequencies_hz"]) == 2 and min(answer["frequencies_hz"]) > 1
+
+
+def test_more_modes_than_there_are_is_refused_with_their_number(tmp_path, capsys):
+    path = tmp_path / "bar.toml"
+    path.write_text(ROBOT)
+    assert len(natural_frequencies(parflex.load(path), modes=6).frequencies) == 6
+    code, answer = answer_of(capsys, "frequencies", str(path), "--modes", "7")
+    answer = answer["error"]
+    assert code == 2
+    assert answer["message"] == "7 modes are asked for, the robot has 6"
+    assert answer["key"] == "modes" and answer["value"] == 7
+
+
+def test_a_spring_in_a_joint_that_no_motor_moves_is_an_elastic_clamp(tmp_path):
+    """A stiff spring is a clamp, a soft one a swing of the rigid bar: omega^2 = 3 k / (m L^2)."""
+    path = tmp_path / "clamp.toml"
+
+    def lowest(joint: str) -> float:
+        path.write_text(ROBOT.replace('name = "bar"\nbeam', f'name = "bar"\n{joint}beam'))
+        return natural_frequencies(parflex.load(path), modes=1).frequencies[0]
+
+    def sprung(stiffness: float) -> float:
+        return lowest(f'joint = "revolute"\nspring = {{ stiffness = {stiffness} }}\n')
+
+    assert sprung(1e9) == pytest.approx(lowest(""), rel=1e-5)  # the spring gives 1e-6 of what the bar does
+    swing = np.sqrt(3 * 1e-3 / (7800 * 2e-4 * 0.8**3)) / (2 * np.pi)
+    assert sprung(1e-3) == pytest.approx(swing, rel=1e-5)  # the bar bends by 1e-6 of what the spring gives
