@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from comparison import largest, order_of, positions, written
@@ -105,3 +107,23 @@ def test_axes_that_coincide_point_the_same_way(tmp_path):
         loop = robot.closures.loops[0]
         first, second = frames["on-arm"][1] @ loop.u1, frames["on-body"][1] @ loop.u2
         assert largest(first - second) < 1e-12  # rounding of two products of rotations
+
+
+@pytest.mark.parametrize(("motion_kind", "kind", "ends"), CASES, ids=NAMES)
+def test_a_closed_loop_seen_from_its_other_end_or_taken_as_closed_holds_the_same(motion_kind, kind, ends, tmp_path):
+    robot = parflex.load(made_up(motion_kind, kind, ends, tmp_path))
+    tree, loop, rng = robot.tree, robot.closures.loops[0], np.random.default_rng(9)
+    other = loop.reversed(tree)
+    assert (other is None) == kind.startswith("point-on")
+    for configuration in closed_configurations(robot):
+        at, links = configuration.at, configuration.link_jacobians
+        J = loop.jacobian(tree, at, links)
+        any_rates = rng.uniform(-1, 1, tree.n)
+        moving = motion(tree, at, any_rates - np.linalg.pinv(J) @ (J @ any_rates), np.zeros(tree.n))
+        held = np.column_stack([J, loop.bias(tree, at, moving)])  # J qdd + bias = 0
+        for same in (replace(loop, closed=True), *([] if other is None else [other, replace(other, closed=True)])):
+            found = np.column_stack([same.jacobian(tree, at, links), same.bias(tree, at, moving)])
+            assert found.shape == held.shape
+            mix = found[:, :-1] @ np.linalg.pinv(J)
+            assert found == pytest.approx(mix @ held, abs=1e-11)  # entries of size one, closed to 1e-13
+            assert np.linalg.cond(mix) < 1e2  # nothing is lost: directions and arms of size one

@@ -48,8 +48,18 @@ def derivatives(build, at: list[float]) -> tuple[np.ndarray, np.ndarray]:
         lambda a, b, c: [(a * b).hold() * c, a.sign() * b],
         lambda a, b, c: list(a.solve_system(np.array([[a, b], [c, 2.0]]), np.array([b * c, a]))),
         lambda a, b, c: list(a.solve_system(np.array([[0.0, -b], [c, -a]]), np.array([[b, 1.0], [a, -c]])).flat),
+        lambda a, b, c: list(a.solve_system(np.array([[a], [-3.0 * b], [c]]), np.array([b * c, a, -a * c]))),
     ],
-    ids=["sums and products", "quotients and roots", "angles", "arctangent", "held and sign", "solve", "solve of two"],
+    ids=[
+        "sums and products",
+        "quotients and roots",
+        "angles",
+        "arctangent",
+        "held and sign",
+        "solve",
+        "solve of two",
+        "more rows",
+    ],
 )
 def test_derivatives_equal_differences_of_the_values(build):
     rng = np.random.default_rng(2)

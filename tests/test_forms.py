@@ -70,6 +70,52 @@ def test_a_system_whose_leading_pivots_vanish_is_solved():
     assert list(program.evaluate(values).values()) == pytest.approx(np.linalg.solve(numbers, right), rel=1e-14)
 
 
+def legs_on_a_platform(rng, legs: int, zeros: float) -> np.ndarray:
+    """A regular matrix like that of legs with 4 joints and 5 rows each on a platform with as many unknowns as legs."""
+    while True:
+        A = np.zeros((5 * legs, 5 * legs))
+        for k in range(legs):
+            own = slice(5 * k, 5 * k + 5)
+            A[own, 4 * k : 4 * k + 4] = rng.uniform(-1, 1, (5, 4)) * (rng.random((5, 4)) > zeros)
+            A[own, 4 * legs :] = rng.uniform(-1, 1, (5, legs)) * (rng.random((5, legs)) > zeros)
+        if np.linalg.cond(A) < 1e3:
+            return A
+
+
+def test_legs_are_eliminated_one_by_one_at_any_pose():
+    """The same program for matrices whose entries vanish in other places each time: no row can be chosen beforehand."""
+    rng, graph, legs = np.random.default_rng(10), Graph(), 3
+    A, _ = symbolic(graph, "A", np.abs(legs_on_a_platform(rng, legs, 0.0)))
+    b = np.array([graph.symbol(f"b{k}") for k in range(5 * legs)], dtype=object)
+    program = make_program(graph, "legs", {"x": solve(A, b)})
+    # in one block elimination alone takes 2 n^3 / 3; leg by leg it is about 4 x 5 x (4 + 3 + 1) for each, and 3 x 3
+    assert program.counts()["total"] < 2 * (5 * legs) ** 3 / 3 / 3
+    for _ in range(20):
+        numbers, right = legs_on_a_platform(rng, legs, 0.4), rng.uniform(-1, 1, 5 * legs)
+        values = {f"A{index}": numbers[index] for index in np.ndindex(numbers.shape)}
+        values |= {f"b{k}": value for k, value in enumerate(right)}
+        found = program.evaluate({name: float(values[name]) for name in program.inputs})
+        # rounding times the condition
+        assert list(found.values()) == pytest.approx(np.linalg.solve(numbers, right), rel=1e-10, abs=1e-10)
+
+
+def test_constants_among_symbols_are_eliminated_as_numbers():
+    graph = Graph()
+    a, b = graph.symbol("a"), graph.symbol("b")
+    A = np.array(
+        [[1.0, 2.0, 0, 0, a], [3.0, 1.0, 0, 0, b], [-1.0, 4.0, 0, 0, 1.0], [0, 0, a, b, 1.0], [0, 0, b, -a, 0]]
+    )
+    A = A.astype(object)
+    x = solve(A, np.array([1.0, 2.0, 3.0, a, 0.0], dtype=object))
+    program = make_program(graph, "mixed", {"x": x})
+    numbers = np.array(
+        [[0.7 if e is a else 1.3 if e is b else -0.7 if hasattr(e, "edge") else e for e in row] for row in A]
+    )
+    found = program.evaluate({"a": 0.7, "b": 1.3})
+    wanted = np.linalg.solve(numbers.astype(float), [1.0, 2.0, 3.0, 0.7, 0.0])
+    assert list(found.values()) == pytest.approx(wanted, rel=1e-13)  # condition below 100
+
+
 def test_a_positive_definite_system_is_solved_without_pivots():
     rng = np.random.default_rng(7)
     for n in (1, 2, 3, 6):

@@ -132,6 +132,34 @@ def test_a_solve_gives_the_solution_whatever_entries_vanish(graph):
         assert list(found.values()) == pytest.approx(np.linalg.solve(A, b), rel=1e-13)  # condition below 100
 
 
+def test_elimination_of_more_rows_than_unknowns_solves_some_and_leaves_the_rest(graph):
+    m, n = 5, 3
+    names = [f"m{k}" for k in range(m * n)] + [f"r{k}" for k in range(m)]
+    symbols = [graph.symbol(name) for name in names]
+    matrix, right = np.array(symbols[: m * n], dtype=object).reshape(m, n), np.array(symbols[m * n :], dtype=object)
+    program = make_program(graph, "solve", {"x": symbols[0].solve_system(matrix, right)})
+    rng = np.random.default_rng(4)
+    for density in (1.0, 0.6, 0.6, 0.6):
+        A = rng.uniform(0.5, 2, (m, n)) * (rng.random((m, n)) < density)
+        A[rng.permutation(m)[:n], range(n)] = 3.0  # the rank is full, whatever else vanishes
+        b = rng.uniform(-1, 1, m)
+        found = np.array(list(program.evaluate(dict(zip(names, [*A.flat, *b], strict=True))).values()))
+        opening = b - A @ found[:n]  # zero in the rows that were pivots
+        pivots = np.argsort(np.abs(opening))[:n]
+        assert np.abs(opening[pivots]).max() < 1e-14
+        assert np.linalg.matrix_rank(A[pivots]) == n
+        assert sorted(found[n:]) == pytest.approx(sorted(np.delete(opening, pivots)), abs=1e-14)
+
+
+def test_equal_systems_are_one_and_a_negative_right_side_is_free(graph, symbols):
+    a, b, c, d = symbols
+    matrix = np.array([[a, b], [c, d]], dtype=object)
+    x, again = a.solve_system(matrix, np.array([a, b])), a.solve_system(matrix, np.array([[-a, c], [-b, d]]))
+    assert same(again[0, 0], -x[0]) and same(again[1, 0], -x[1])
+    assert len(graph.systems) == 2
+    assert list(a.solve_system(matrix, np.array([0.0, 0.0]))) == [0.0, 0.0]
+
+
 def random_expression(rng, symbols, numbers, depth):
     """The same random expression over symbols and over floats."""
     if depth == 0:

@@ -13,8 +13,8 @@ from parflex.graph.reverse import gradient, sparsity
 
 
 @pytest.mark.parametrize(
-    "name", ["rx90", "5r", "gough-stewart"]
-)  # a tree, a pivoted 2 x 2 block, legs with roots and a 6 x 6
+    "name", ["rx90", "5r", "gough-stewart", "3-prrr"]
+)  # a tree, a pivoted 2 x 2 block, legs with roots and a 6 x 6, legs with more rows than joints
 def test_the_reverse_gradient_is_the_weighted_row_of_the_forward_jacobian(name):
     robot = parflex.load(name)
     traced = trace(robot, "inverse")

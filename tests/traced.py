@@ -26,7 +26,7 @@ Arrays = dict[str, Array]
 ROBOTS = RIGID
 CLOSED = [name for name in ROBOTS if name not in ("puma560", "rx90")]
 LEG_FORM = ["3rrr", "gough-stewart", "space"]
-LONG_JACOBIANS = ["3-prrr", "delta", "gough-stewart", "space"]  # 10 000 to 90 000 operators
+LONG_JACOBIANS = ["delta", "gough-stewart", "space"]  # 10 000 to 35 000 operators
 SEEDS = 6  # poses drawn over the workspace; the others lie around them
 CONDITION = 1e3  # of what a program divides by: three of sixteen digits may go
 

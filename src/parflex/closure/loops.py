@@ -6,7 +6,7 @@ All vectors are in the axes of the first place. A translation row holds `n . rho
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -35,6 +35,7 @@ class Loop:
     turning: str = "free"  # free | about-axis | none | universal
     u1: Array = field(default_factory=lambda: E3[2], repr=False)
     u2: Array = field(default_factory=lambda: E3[2], repr=False)
+    closed: bool = False  # known to be: what its rows hold fixed is not computed again
 
     @property
     def row_names(self) -> list[str]:
@@ -47,6 +48,22 @@ class Loop:
     def size(self) -> int:
         """Number of rows."""
         return len(self.translations) + len(self.rotations) + (self.turning == "universal")
+
+    def reversed(self, tree: Tree) -> Loop | None:
+        """The same closure seen from the second place; None where only the first one carries its directions.
+
+        At closed poses its rows are combinations of those of this loop.
+        """
+        if self.kind in ("point-on-plane", "point-on-line"):
+            return None
+        other = replace(self, first=self.second, second=self.first, u1=self.u2, u2=self.u1)
+        if self.turning == "none":  # both places have the same axes
+            return replace(other, u1=self.u1)
+        if tree.planar:
+            turn = neutral_rotation(tree, self.second).T @ neutral_rotation(tree, self.first)
+            return replace(other, translations=self.translations @ turn.T)
+        along = {0: np.zeros((0, 3)), 1: self.u2[None, :], 2: _normals(self.u2), 3: E3}
+        return replace(other, translations=along[len(self.translations)], rotations=along[len(self.rotations)])
 
     def links(self, tree: Tree) -> list[int]:
         """Links whose joints move one end against the other."""
@@ -81,8 +98,7 @@ class Loop:
 
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Rows J with J qd = 0."""
-        (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
-        turn, rho = R1.T @ R2, R1.T @ (P2 - P1)
+        turn, rho = self._offset(tree, at)
         v1, w1 = place_jacobian(tree, links, self.first)
         v2, w2 = place_jacobian(tree, links, self.second)
         relative_w = turn @ w2 - w1
@@ -91,10 +107,16 @@ class Loop:
             rows.append((cross(turn @ self.u2, self.u1) @ relative_w)[None, :])
         return np.concatenate(rows)
 
-    def bias(self, at: Pose, moving: Motion) -> Array:
-        """What J qdd must cancel: the accelerations of the rows in a motion."""
+    def _offset(self, tree: Tree, at: Pose) -> tuple[Array, Array]:
+        """Rotation and position of the second place in the first."""
         (R1, P1), (R2, P2) = at.of(self.first), at.of(self.second)
-        turn, rho = R1.T @ R2, R1.T @ (P2 - P1)
+        fixed = self.closed and self.turning == "none"
+        together = self.closed and len(self.translations) == (2 if tree.planar else 3)
+        return E3 if fixed else R1.T @ R2, np.zeros(3) if together else R1.T @ (P2 - P1)
+
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """What J qdd must cancel: the accelerations of the rows in a motion."""
+        turn, rho = self._offset(tree, at)
         v1, w1, a1, al1 = moving.of(self.first)
         v2, w2, a2, al2 = (turn @ part for part in moving.of(self.second))
         rel = v2 - v1 - cross(w1, rho)
@@ -244,7 +266,7 @@ class Closures:
 
     def bias(self, at: Pose, moving: Motion) -> Array:
         """b_star: what J_tot qdd must cancel."""
-        parts = [loop.bias(at, moving) for loop in self.loops]
+        parts = [loop.bias(self.tree, at, moving) for loop in self.loops]
         return np.concatenate(parts) if parts else np.zeros(0)
 
 

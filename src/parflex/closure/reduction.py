@@ -7,6 +7,7 @@ With J_f the block of the dependent and J_0 that of the independent rates, qd_f 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -27,27 +28,25 @@ class Reduction:
 
     def rates(self, independent: Array) -> Array:
         """All rates."""
-        return self._spread(independent, -(self.rest @ independent))
+        return self.matrix @ independent
 
     def accelerations(self, independent: Array, b_star: Array) -> Array:
         """All accelerations; `b_star` are those of the closure rows that the motion itself causes."""
-        return self._spread(independent, -(self.rest @ independent) - b_star[self.partition.rows])
+        return self.matrix @ independent + self.closing(b_star)
 
-    def _spread(self, independent: Array, right: Array) -> Array:
+    def closing(self, rows: Array) -> Array:
+        """Accelerations of the dependent rates that cancel those of the closure rows."""
         part = self.partition
-        result: Array = np.zeros(self.size, dtype=scalar_type(independent, self.block, right))
-        result[part.independent] = independent
+        result: Array = np.zeros(self.size, dtype=scalar_type(self.block, rows))
         if len(part.dependent):
-            result[part.dependent] = solve(self.block, right)
+            result[part.dependent] = -solve(self.block, rows[part.rows])
         return result
 
     def forces(self, f: Array) -> Array:
         """J^T f: forces along the independent rates."""
-        part = self.partition
-        if not len(part.dependent):
-            return f[part.independent]
-        return f[part.independent] - self.rest.T @ solve(self.block.T, f[part.dependent])
+        return self.matrix.T @ f
 
+    @cached_property
     def matrix(self) -> Array:
         """J: all rates per independent rate."""
         part = self.partition

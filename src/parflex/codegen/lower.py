@@ -25,6 +25,7 @@ class _Lowering:
         self.picks: dict[int, list[Signed]] = {}
         self.numbers: dict[int, float] = {}  # values that are constants
         self._emitted: dict[Instruction, int] = {}
+        self._eliminations: dict[tuple[int, ...], _Elimination] = {}  # by size and entries of the matrix
         order = program.order()
         self.divisors = program.divisors(order, program.uses(order))
         for node in order:
@@ -152,31 +153,57 @@ class _Lowering:
             self.values[node] = self.emit(FUNCTIONS[op], *(self.plain(argument) for argument in arguments)), 1
 
     def _solve(self, node: int, arguments: list[Signed]) -> None:
-        """Gauss with partial pivoting, rows swapped by selects: the same steps whatever the numbers."""
+        """One right side through the pivoted elimination of its matrix."""
         n = self.program.source.systems[self.program.source.a[self.program.content[node]]][0]
         plain = [self.plain(argument) for argument in arguments]
-        columns = (len(plain) - n * n) // n
-        rows = [plain[n * i : n * i + n] + plain[n * n + columns * i : n * n + columns * (i + 1)] for i in range(n)]
-        inverse = []
+        size = len(plain) // (n + 1)
+        matrix, right = (n, *plain[: n * size]), plain[n * size :]
+        if matrix not in self._eliminations:
+            self._eliminations[matrix] = _Elimination(self, n, matrix[1:])
+        self.picks[node] = [(value, 1) for value in self._eliminations[matrix].through(right)]
+
+
+class _Elimination:
+    """Gauss with partial pivoting, rows swapped by selects: the same steps whatever the numbers."""
+
+    def __init__(self, lowering: _Lowering, n: int, matrix: Sequence[int]) -> None:
+        self.emit, self.n = lowering.emit, n
+        rows = [list(matrix[n * i : n * i + n]) for i in range(len(matrix) // n)]
+        self.larger: dict[tuple[int, int], int] = {}
+        self.scales: dict[tuple[int, int], int] = {}
+        self.inverse: list[int] = []
         for k in range(n):
-            for i in range(k + 1, n):
-                larger = self.emit("greater", self.emit("abs", rows[i][k]), self.emit("abs", rows[k][k]))
-                for j in range(k, n + columns):
-                    top, other = rows[k][j], rows[i][j]
-                    rows[k][j] = self.emit("select", larger, other, top) if top != other else top
-                    rows[i][j] = self.emit("select", larger, top, other) if top != other else other
-            inverse.append(self.emit("div", self.constant(1.0), rows[k][k]))
-            for i in range(k + 1, n):
-                scale = self.emit("mul", rows[i][k], inverse[k])
-                for j in range(k + 1, n + columns):
+            for i in range(k + 1, len(rows)):
+                self.larger[k, i] = self.emit("greater", self.emit("abs", rows[i][k]), self.emit("abs", rows[k][k]))
+                for j in range(k, n):
+                    rows[k][j], rows[i][j] = self.swapped(k, i, rows[k][j], rows[i][j])
+            self.inverse.append(self.emit("div", lowering.constant(1.0), rows[k][k]))
+            for i in range(k + 1, len(rows)):
+                scale = self.scales[k, i] = self.emit("mul", rows[i][k], self.inverse[k])
+                for j in range(k + 1, n):
                     rows[i][j] = self.emit("sub", rows[i][j], self.emit("mul", scale, rows[k][j]))
-        for i in reversed(range(n)):
-            for column in range(n, n + columns):
-                value = rows[i][column]
-                for j in range(i + 1, n):
-                    value = self.emit("sub", value, self.emit("mul", rows[i][j], rows[j][column]))
-                rows[i][column] = self.emit("mul", value, inverse[i])
-        self.picks[node] = [(rows[i][n + c], 1) for i in range(n) for c in range(columns)]
+        self.rows = rows
+
+    def swapped(self, k: int, i: int, top: int, other: int) -> tuple[int, int]:
+        """The two values in the order in which row i stands above row k where its pivot is larger."""
+        if top == other:
+            return top, other
+        larger = self.larger[k, i]
+        return self.emit("select", larger, other, top), self.emit("select", larger, top, other)
+
+    def through(self, right: Sequence[int]) -> list[int]:
+        """Solutions for a right side, then what is left of it in the rows beyond."""
+        x = list(right)
+        for k in range(self.n):
+            for i in range(k + 1, len(x)):
+                x[k], x[i] = self.swapped(k, i, x[k], x[i])
+            for i in range(k + 1, len(x)):
+                x[i] = self.emit("sub", x[i], self.emit("mul", self.scales[k, i], x[k]))
+        for i in reversed(range(self.n)):
+            for j in range(i + 1, self.n):
+                x[i] = self.emit("sub", x[i], self.emit("mul", self.rows[i][j], x[j]))
+            x[i] = self.emit("mul", x[i], self.inverse[i])
+        return x
 
 
 def lower(

@@ -158,7 +158,7 @@ def _general(robot: Robot, grouped: Robot, driven: bool = True) -> general_form.
             key="actuation",
             hint="choose an --actuation without spare motors",
         )
-    return general_form.GeneralForm(grouped, Configuration(robot, robot.home).reduction.partition)
+    return general_form.general_form(grouped, Configuration(robot, robot.home).reduction.partition)
 
 
 def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
@@ -322,7 +322,7 @@ def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Ou
         return {"effort": general_form.inverse(general, q, rates[order], wanted[order], options.without)}, labels
     q = newton_steps(robot, q, motors)
     still = np.zeros(len(general.partition.independent))
-    J_a = general_form.general_state(general, q, still).reduction.matrix()[motors]
+    J_a = general_form.general_state(general, q, still).reduction.matrix[motors]
     qd = solve(J_a, rates)
     moving = general_form.general_state(general, q, qd)
     drift = moving.reduction.accelerations(still, moving.b_star)[motors]

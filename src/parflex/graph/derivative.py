@@ -96,9 +96,11 @@ def _combined(edges: list[int], slopes: list[Scalar], rows: dict[int, Row]) -> R
 
 
 def _solve_rows(graph: Graph, node: int, rows: dict[int, Row]) -> dict[int, list[Scalar]]:
-    """d(A^-1 B) = A^-1 (dB - dA X), all inputs as right sides of one system."""
+    """d(A^-1 b) = A^-1 (db - dA x), all inputs as right sides of one system.
+
+    The same holds for the rows that are left of a system with more rows than unknowns: they are b_2 - A_2 x.
+    """
     n, matrix, right = graph.systems[graph.a[node]]
-    columns = len(right) // n
     moving = sorted({x for edge in (*matrix, *right) for x in rows[edge >> 1]})
     if not moving:
         return {}
@@ -107,18 +109,14 @@ def _solve_rows(graph: Graph, node: int, rows: dict[int, Row]) -> dict[int, list
         value = rows[edge >> 1].get(x, 0.0)
         return -value if edge & 1 else value
 
-    solution = [graph.wrap(graph.node(PICK, node << 1, k) << 1) for k in range(len(right))]
+    solution = [graph.wrap(graph.node(PICK, node << 1, k) << 1) for k in range(n)]
     sides: list[Scalar] = []
-    for i in range(n):
+    for i, edge in enumerate(right):
         for x in moving:
-            for c in range(columns):
-                value = slope(right[columns * i + c], x)
-                for j in range(n):
-                    value = value - slope(matrix[n * i + j], x) * solution[columns * j + c]
-                sides.append(value)
+            value = slope(edge, x)
+            for j in range(n):
+                value = value - slope(matrix[n * i + j], x) * solution[j]
+            sides.append(value)
     edges = graph.solve(n, list(matrix), [graph.edge(value) for value in sides])
-    width = len(moving) * columns
-    return {
-        x: [graph.wrap(edges[i * width + m * columns + c]) for i in range(n) for c in range(columns)]
-        for m, x in enumerate(moving)
-    }
+    width = len(moving)
+    return {x: [graph.wrap(edge) for edge in edges[m::width]] for m, x in enumerate(moving)}

@@ -17,6 +17,7 @@ from numpy import sign as numpy_sign
 INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD, ATAN2 = range(13)
 OP_NAMES = ("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold", "atan2")
 Scalar = Any  # a float or an Expression
+System = tuple[int, tuple[int, ...], tuple[int, ...]]  # unknowns, edges of the matrix by rows, edges of a right side
 
 
 class Graph:
@@ -28,13 +29,12 @@ class Graph:
         self.b: list[int] = []
         self.constants: list[float] = []
         self.names: list[str] = []
-        self.systems: list[
-            tuple[int, tuple[int, ...], tuple[int, ...]]
-        ] = []  # size, edges of matrix and right sides, by rows
+        self.systems: list[System] = []
         self.unit_pairs: dict[int, int] = {}  # square of a cosine -> square of its sine, and back
         self._table: dict[tuple[int, int, int], int] = {}
         self._inputs: dict[str, int] = {}
         self._constant_nodes: dict[float, int] = {}
+        self._systems: dict[System, int] = {}
 
     def __len__(self) -> int:
         return len(self.op)
@@ -153,10 +153,30 @@ class Graph:
         return self.node(DIV, m << 1, n << 1) << 1 | sign
 
     def solve(self, size: int, matrix: list[int], right: list[int]) -> list[int]:
-        """Edges of the solutions of a square system with one or more right sides (by rows), by pivoted elimination."""
-        self.systems.append((size, tuple(matrix), tuple(right)))
-        system = self._new(SOLVE, len(self.systems) - 1, 0)
-        return [self.node(PICK, system << 1, k) << 1 for k in range(len(right))]
+        """Edges of what pivoted elimination of `size` unknowns makes of one or more right sides (by rows).
+
+        For as many rows as unknowns these are the solutions. More rows leave equations without the unknowns: of each
+        right side first come the solutions of the rows that were pivots, then what is left of the other rows. Which
+        rows these are depends on the matrix alone, so the outcome is linear in the right side.
+        """
+        rows = len(matrix) // size
+        columns = [
+            self._solve_column(size, tuple(matrix), right[c :: len(right) // rows]) for c in range(len(right) // rows)
+        ]
+        return [column[i] for i in range(rows) for column in columns]
+
+    def _solve_column(self, size: int, matrix: tuple[int, ...], right: list[int]) -> list[int]:
+        zero = self.edge(0.0)
+        first = next((edge for edge in right if edge >> 1 != zero >> 1), None)
+        if first is None:
+            return [zero] * len(right)
+        sign = first & 1
+        system = (size, matrix, tuple(edge if edge >> 1 == zero >> 1 else edge ^ sign for edge in right))
+        if system not in self._systems:
+            self._systems[system] = self._new(SOLVE, len(self.systems), 0)
+            self.systems.append(system)
+        node = self._systems[system] << 1
+        return [self.node(PICK, node, k) << 1 | sign for k in range(len(right))]
 
     def arguments(self, node: int) -> list[int]:
         """Edges that a node uses."""
@@ -260,9 +280,9 @@ class Expression:
         return Expression(g, c << 1), Expression(g, s << 1 | sign)
 
     def solve_system(self, matrix: ndarray, right: ndarray) -> ndarray:
-        """Solution of a square system by the pivoted primitive; `right` is a vector or a matrix of columns."""
+        """Pivoted elimination, see `Graph.solve`; `right` is a vector or a matrix of columns."""
         g = self.graph
-        edges = g.solve(len(matrix), [g.edge(entry) for entry in matrix.flat], [g.edge(entry) for entry in right.flat])
+        edges = g.solve(matrix.shape[1], [g.edge(x) for x in matrix.flat], [g.edge(x) for x in right.flat])
         return array([g.wrap(edge) for edge in edges], dtype=object).reshape(right.shape)
 
     def hold(self) -> Expression:

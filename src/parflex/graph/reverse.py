@@ -46,22 +46,27 @@ def _below(graph: Graph, roots: list[int]) -> set[int]:
 
 
 def _through_solve(graph: Graph, node: int, felt: dict[int, Scalar]) -> None:
-    """For X = A^-1 B: what B feels is A^-T times what X does, what A feels is minus that times X^T."""
+    """For x = A^-1 b: what b feels is A^-T times what x does, what A feels is minus that times x^T.
+
+    With more rows than unknowns the outcome is G b for a square G that pivoting makes: b feels G^T times what it does.
+    """
     n, matrix, right = graph.systems[graph.a[node]]
-    columns = len(right) // n
-    picks = [graph.node(PICK, node << 1, k) for k in range(len(right))]
+    size = len(right)
+    picks = [graph.node(PICK, node << 1, k) for k in range(size)]
     if not any(pick in felt for pick in picks):
         return
-    turned = [matrix[n * j + i] for i in range(n) for j in range(n)]
-    sides = [graph.edge(felt.get(pick, 0.0)) for pick in picks]
-    back = [graph.wrap(edge) for edge in graph.solve(n, turned, sides)]
-    for k, edge in enumerate(right):
-        _add(felt, edge, back[k])
-    solution = [graph.wrap(pick << 1) for pick in picks]
-    for i in range(n):
+    sides = [felt.get(pick, 0.0) for pick in picks]
+    if size == n:
+        turned = [matrix[n * j + i] for i in range(n) for j in range(n)]
+        back = [graph.wrap(edge) for edge in graph.solve(n, turned, [graph.edge(value) for value in sides])]
+    else:
+        units = [graph.edge(float(i == j)) for i in range(size) for j in range(size)]
+        G = [graph.wrap(edge) for edge in graph.solve(n, list(matrix), units)]
+        back = [sum((G[size * k + i] * sides[k] for k in range(size)), 0.0) for i in range(size)]
+    for i, edge in enumerate(right):
+        _add(felt, edge, back[i])
         for j in range(n):
-            for c in range(columns):
-                _add(felt, matrix[n * i + j], -(back[columns * i + c] * solution[columns * j + c]))
+            _add(felt, matrix[n * i + j], -(back[i] * graph.wrap(picks[j] << 1)))
 
 
 def sparsity(outputs: Sequence[Scalar], inputs: Sequence[Expression]) -> list[list[bool]]:

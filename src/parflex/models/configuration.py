@@ -95,7 +95,7 @@ class Configuration:
     @cached_property
     def J(self) -> Array:
         """All rates per independent rate."""
-        return self.reduction.matrix()
+        return self.reduction.matrix
 
     @property
     def J_a(self) -> Array:

@@ -7,23 +7,26 @@ one regular block, forces by its transpose. The pivoting of the blocks is left t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 
-from parflex.closure.mobility import Partition
+from parflex.closure.loops import Loop
+from parflex.closure.mobility import Partition, scaled_jacobian
 from parflex.closure.reduction import Reduction, reduction
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, joint_forces, mass_matrix, motion, newton_euler, pose
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray
+CHANGE = 1e-9  # lengths and directions that differ by less between two random poses are the same, but for rounding
 
 
 @dataclass(frozen=True)
 class GeneralForm:
-    """A robot with its partition."""
+    """A robot with its partition; its loops may be seen from other ends than those of the file."""
 
     robot: Robot
     partition: Partition
@@ -32,6 +35,36 @@ class GeneralForm:
     def independent_names(self) -> list[str]:
         """Names of the independent rates."""
         return [self.robot.tree.rate_names[k] for k in self.partition.independent]
+
+
+def general_form(robot: Robot, partition: Partition) -> GeneralForm:
+    """The form in which the closures of a robot cost least, for rates that were chosen before.
+
+    Loops are taken as closed, which every pose of a model is, and seen from the end from which fewer entries of the
+    joints' columns change from pose to pose: seen from the end of a leg, the axes of its last joints stand still.
+    """
+    tree = robot.tree
+    joints = [k for k in range(tree.n) if tree.links[tree.link_of_rate[k]].joint.kind not in ("free", "planar")]
+    loops = []
+    for loop in robot.closures.loops:
+        ends = [replace(end, closed=True) for end in (loop, loop.reversed(tree)) if end is not None]
+        loops.append(min(ends, key=lambda end: _changing(robot, end, joints)))
+    closures = replace(robot.closures, loops=tuple(loops))
+    if not len(partition.rows):
+        return GeneralForm(robot, partition)
+    block = scaled_jacobian(closures, robot.home)[:, partition.dependent]
+    rows = np.sort(scipy.linalg.qr(block.T, mode="r", pivoting=True)[1][: len(partition.rows)])
+    return GeneralForm(replace(robot, closures=closures), replace(partition, rows=rows))
+
+
+def _changing(robot: Robot, loop: Loop, columns: list[int]) -> int:
+    """How many entries of the rows of a loop in these columns differ between poses; any poses will do."""
+    found = []
+    for seed in range(2):
+        q = robot.home + np.random.default_rng(seed).uniform(-1, 1, len(robot.home))
+        at = pose(robot.tree, q)
+        found.append(loop.jacobian(robot.tree, at, jacobians(robot.tree, at))[:, columns])
+    return int(np.sum(np.abs(found[0] - found[1]) > CHANGE))
 
 
 @dataclass(frozen=True)
@@ -58,7 +91,11 @@ def general_state(form: GeneralForm, q: Any, rates: Array) -> GeneralState:
 def forces(state: GeneralState, accelerations: Array, without: tuple[str, ...]) -> Array:
     """Forces along all rates of the open tree for independent accelerations."""
     tree = state.form.robot.tree
-    qdd = state.reduction.accelerations(accelerations, state.b_star)
+    # the independent accelerations alone open the loops; that the others close them again costs fewer operators than J
+    start: Array = np.zeros(tree.n, dtype=scalar_type(accelerations, state.qd))
+    start[state.form.partition.independent] = accelerations
+    opening = state.form.robot.closures.bias(state.at, motion(tree, state.at, state.qd, start))
+    qdd = start + state.reduction.closing(opening)
     moving = motion(tree, state.at, state.qd, qdd, -tree.gravity)
     return newton_euler(tree, state.at, moving).forces + joint_forces(tree, state.q, state.qd, qdd, without)
 
@@ -72,7 +109,7 @@ def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: s
     actuated, independent = list(actuated), list(reduced.partition.independent)
     if set(actuated) == set(independent):
         return reduced.forces(f)[[independent.index(k) for k in actuated]]
-    J_a = reduced.matrix()[actuated]
+    J_a = reduced.matrix[actuated]
     if form == "projected":
         return solve(J_a.T, reduced.forces(f))
     others = f.copy()
@@ -88,7 +125,7 @@ def inverse(form: GeneralForm, q: Any, rates: Array, accelerations: Array, witho
 
 def independent_mass_matrix(state: GeneralState, without: tuple[str, ...] = ()) -> Array:
     """M in the independent rates."""
-    J = state.reduction.matrix()
+    J = state.reduction.matrix
     return J.T @ mass_matrix(state.form.robot.tree, state.at, without) @ J
 
 

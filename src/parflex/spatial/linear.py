@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
@@ -25,7 +27,7 @@ def solve(A: Array, b: Array) -> Array:
     """X with A x = b for a square, regular A; `b` is a vector or a matrix of columns.
 
     Symbols: the matrix is brought to block-triangular form by its exact zeros; single entries are divided by, larger
-    blocks go to the pivoted primitive of the scalar. So no regular pose meets a zero pivot.
+    blocks are eliminated in stages. So no regular pose meets a zero pivot.
     """
     if not is_symbolic(A, b):
         return np.linalg.solve(A, b)
@@ -40,16 +42,111 @@ def solve(A: Array, b: Array) -> Array:
 def _solve_block(A: Array, b: Array) -> Array:
     if len(b) == 1:
         return b / A[0, 0]
-    symbol = next((entry for entry in (*A.flat, *b.flat) if hasattr(entry, "solve_system")), None)
-    if symbol is None:
-        return np.linalg.solve(A.astype(float), b.astype(float)).astype(object)
-    return symbol.solve_system(A, b)
+    return _solve_in_stages(A, b.reshape(len(b), -1)).reshape(b.shape)
+
+
+def _solve_in_stages(A: Array, B: Array) -> Array:
+    """Elimination of a few unknowns at a time, each against the rows that hold them.
+
+    The unknowns of a leg stand in the rows of its own closure alone. They are eliminated there by pivoting over these
+    rows; rows that are left hold what the leg asks of the others, and take part in a later stage. A regular matrix has
+    independent columns, so those of a stage are independent in their rows: a stage is as safe as the whole.
+    """
+    n = len(A)
+    plan = min([_stages(A), [_Stage(list(range(n)), list(range(n)), [])]], key=lambda plan: _cost(plan, A, B.shape[1]))
+    table, results = np.concatenate([A, B], axis=1).astype(object), []
+    for stage in plan:
+        carried = [*stage.others, *range(n, table.shape[1])]
+        result = _eliminated(table[np.ix_(stage.rows, stage.columns)], table[np.ix_(stage.rows, carried)])
+        results.append(result[: len(stage.columns)])
+        left = np.zeros((len(stage.rows) - len(stage.columns), table.shape[1]), dtype=object)
+        left[:, carried] = result[len(stage.columns) :]
+        table = np.concatenate([np.delete(table, stage.rows, axis=0), left])
+    x = np.zeros(B.shape, dtype=object)
+    for stage, result in zip(reversed(plan), reversed(results), strict=True):
+        known = len(stage.others)
+        x[stage.columns] = result[:, known:] - result[:, :known] @ x[stage.others]
+    return x
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """Columns that are eliminated from rows, and other columns that stand in these rows.
+
+    Rows are numbered as they are then: those of earlier stages are gone, what was left of them stands behind.
+    """
+
+    rows: list[int]
+    columns: list[int]
+    others: list[int]
+
+
+def _stages(A: Array) -> list[_Stage]:
+    """Stages by the exact zeros: the column that stands in the fewest rows next, with all that stand in no others."""
+    table = _pattern(A)
+    columns, stages = list(range(A.shape[1])), []
+    while columns:
+        rows = np.flatnonzero(min((table[:, k] for k in columns), key=np.sum))
+        outside = np.delete(table, rows, axis=0)
+        group = [k for k in columns if not outside[:, k].any()]
+        columns = [k for k in columns if k not in set(group)]
+        held: Array = np.logical_or.reduce(table[rows])
+        stages.append(_Stage(rows.tolist(), group, [k for k in columns if held[k]]))
+        table = np.concatenate([outside, np.tile(held, (len(rows) - len(group), 1))])
+    return stages
+
+
+def _cost(plan: list[_Stage], A: Array, sides: int) -> int:
+    """Operators of the stages for a number of right sides, all of them full."""
+    n, total = len(A), 0
+    table = np.concatenate([_pattern(A), np.ones((n, sides), dtype=bool)], axis=1)
+    for stage in plan:
+        carried = [*stage.others, *range(n, n + sides)]
+        rows = table[np.ix_(stage.rows, [*stage.columns, *carried])]
+        total += _gauss(rows, len(stage.columns)) + 2 * len(stage.columns) * len(stage.others) * sides
+        left = np.zeros((len(rows) - len(stage.columns), n + sides), dtype=bool)
+        left[:, carried] = rows[len(stage.columns) :, len(stage.columns) :]
+        table = np.concatenate([np.delete(table, stage.rows, axis=0), left])
+    return total
+
+
+def _gauss(rows: Array, n: int) -> int:
+    """Operators of pivoted elimination of the first n columns; `rows` (what is not zero) becomes what it leaves."""
+    total = 0
+    for k in range(n):
+        held = [i for i in range(k, len(rows)) if i == k or rows[i, k]]
+        rows[held] = rows[held].any(axis=0)
+        total += 1 + (len(held) - 1) * (1 + 2 * int(np.sum(rows[k, k + 1 :])))
+    inside = sum(2 * int(np.sum(rows[k, k + 1 : n])) + 1 for k in range(n))
+    return total + inside * (rows.shape[1] - n)
+
+
+def _pattern(A: Array) -> Array:
+    """Which entries are not zero."""
+    return np.array([[not _is_zero(entry) for entry in row] for row in A])
+
+
+def _eliminated(A: Array, B: Array) -> Array:
+    """The solutions for the pivot rows, then what is left of the other rows; by the pivoted primitive of the scalar."""
+    if A.shape == (1, 1):
+        return B / A[0, 0]
+    symbol = next((entry for entry in (*A.flat, *B.flat) if hasattr(entry, "solve_system")), None)
+    return symbol.solve_system(A, B) if symbol is not None else _eliminated_numbers(A, B)
+
+
+def _eliminated_numbers(A: Array, B: Array) -> Array:
+    """The same for constants that stand among symbols."""
+    order, L, U = scipy.linalg.lu(A.astype(float), p_indices=True)
+    n = A.shape[1]
+    top = B.astype(float)[np.argsort(order)]
+    below = L[n:] @ scipy.linalg.solve_triangular(L[:n], top[:n], lower=True)
+    return np.concatenate([np.linalg.solve(L[:n] @ U, top[:n]), top[n:] - below]).astype(object)
 
 
 def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
     """Rows and columns of the diagonal blocks of A, in an order in which each needs only earlier ones."""
     n = len(A)
-    pattern = np.array([[not _is_zero(entry) for entry in row] for row in A])
+    pattern = _pattern(A)
     match = maximum_bipartite_matching(csr_array(pattern), perm_type="column")  # column of each row
     if np.any(match < 0):
         raise np.linalg.LinAlgError("the system is singular by its structure")
