@@ -7,7 +7,7 @@ are and projects only the others.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal
@@ -16,20 +16,16 @@ import numpy as np
 import scipy.linalg
 
 from parflex.bodies import ElasticBody
-from parflex.closure.mobility import rank
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.forces import Without, Wrenches, check_terms, tree_forces
 from parflex.models.general_form import motor_efforts
+from parflex.models.reactions import reactions_of
 from parflex.models.robot import Robot
-from parflex.recursion import joint_forces, motion, newton_euler
 from parflex.recursion import mass_matrix as tree_mass_matrix
-from parflex.recursion.newton_euler import JOINT_TERMS
-from parflex.spatial import cross
+from parflex.recursion import motion
 
 Array = np.ndarray
-Wrenches = Mapping[str, Sequence[float]]
-Without = Sequence[str]
-TERMS = (*JOINT_TERMS, "gravity")
 
 
 @dataclass(frozen=True)
@@ -50,63 +46,6 @@ class Result:
         """World acceleration (a, al) of a frame, by default the end effector."""
         moving = motion(self.robot.tree, self.configuration.at, self.rates, self.accelerations)
         return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
-
-
-def tree_forces(
-    configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrenches | None = None, without: Without = ()
-) -> Array:
-    """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included."""
-    return _newton_euler(configuration, qd, qdd, wrenches, without).forces + joint_forces(
-        configuration.robot.tree, configuration.q, qd, qdd, tuple(without)
-    )
-
-
-def _newton_euler(
-    configuration: Configuration,
-    qd: Array,
-    qdd: Array,
-    wrenches: Wrenches | None,
-    without: Without,
-    more: Mapping[int, tuple[Array, Array]] | None = None,
-) -> Any:
-    tree = configuration.robot.tree
-    base = np.zeros(3) if "gravity" in without else -tree.gravity
-    external = _on_links(configuration, wrenches or {})
-    for link, (force, moment) in (more or {}).items():
-        old = external.get(link, (np.zeros(3), np.zeros(3)))
-        external[link] = (old[0] + force, old[1] + moment)
-    return newton_euler(tree, configuration.at, motion(tree, configuration.at, qd, qdd, base), external)
-
-
-def _on_links(configuration: Configuration, wrenches: Wrenches) -> dict[int, tuple[Array, Array]]:
-    """World wrenches at frames as wrenches on links, at their origins and in their axes."""
-    tree = configuration.robot.tree
-    result: dict[int, tuple[Array, Array]] = {}
-    for frame, values in wrenches.items():
-        if frame not in tree.places:
-            raise InputError(
-                f"there is no frame '{frame}'", key="wrench", value=frame, hint=did_you_mean(frame, tree.places)
-            )
-        wrench = np.array([*values, *[0.0] * (6 - len(values))], dtype=float)
-        if len(wrench) != 6 or not np.all(np.isfinite(wrench)):
-            raise InputError(
-                "a wrench is a force and a moment", key="wrench", value=str(list(values)), hint="give fx,fy,fz,mx,my,mz"
-            )
-        place = tree.places[frame]
-        if place.link < 0:
-            continue
-        R = configuration.at.rotation[place.link]
-        force, moment = R.T @ wrench[:3], R.T @ wrench[3:]
-        moment = moment + cross(place.position, force)
-        old = result.get(place.link, (np.zeros(3), np.zeros(3)))
-        result[place.link] = (old[0] + force, old[1] + moment)
-    return result
-
-
-def _check_terms(without: Without) -> None:
-    for name in without:
-        if name not in TERMS:
-            raise InputError(f"'{name}' cannot be left out", key="without", value=name, hint=did_you_mean(name, TERMS))
 
 
 def _is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
@@ -132,7 +71,7 @@ def inverse_dynamics(
     `form` "projected" is [Khalil2007, eq. (20)], "split" the cheaper (22). With more motors than freedoms the efforts
     are those of least norm.
     """
-    _check_terms(without)
+    check_terms(without)
     configuration = configure(robot, at)
     if robot.tree.elastic:
         return _elastic_inverse(configuration, velocity, acceleration, wrenches, without, reactions)
@@ -147,7 +86,7 @@ def inverse_dynamics(
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     if redundant:
         warnings.append("there are more motors than freedoms: the efforts are those of least norm")
-    found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
+    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
     return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
 
 
@@ -186,7 +125,7 @@ def _elastic_inverse(
     tau, qdd = solution[count:], configuration.J @ solution[:count] + b
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
     f = tree_forces(configuration, qd, qdd, wrenches, without)
-    found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
+    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
@@ -212,7 +151,7 @@ def forward_dynamics(
     reactions: bool = False,
 ) -> Result:
     """Accelerations under efforts of the motors; a motor that is not named has none."""
-    _check_terms(without)
+    check_terms(without)
     configuration = configure(robot, at)
     tau = read_efforts(robot, effort)
     qd = configuration.rates(velocity)
@@ -223,7 +162,7 @@ def forward_dynamics(
     found = None
     if reactions:
         f = tree_forces(configuration, qd, qdd, wrenches, without)
-        found = _reactions(configuration, qd, qdd, f, tau, wrenches, without, warnings)
+        found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings)
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings)
 
 
@@ -318,82 +257,3 @@ def energies(configuration: Configuration, qd: Array) -> tuple[float, float]:
             kinetic += 0.5 * link.terms.motor_inertia * float(qd[link.v.start]) ** 2
             potential += 0.5 * link.terms.stiffness * float(configuration.q[link.q.start] - link.terms.rest) ** 2
     return kinetic, potential
-
-
-def _reactions(
-    configuration: Configuration,
-    qd: Array,
-    qdd: Array,
-    f: Array,
-    tau: Array,
-    wrenches: Wrenches | None,
-    without: Without,
-    warnings: list[str],
-) -> dict[str, Any]:
-    """Wrenches in all joints and closures: multipliers of least norm, then Newton-Euler with them acting."""
-    robot = configuration.robot
-    missing = f.copy()
-    missing[list(robot.actuated)] -= tau
-    rows = configuration.closure_jacobian[:, robot.free]
-    lam = np.linalg.lstsq(rows.T, missing[robot.free], rcond=1e-9)[0] if len(rows) else np.zeros(0)
-    undetermined = _undetermined(configuration)
-    closures, acting = _closure_wrenches(configuration, lam)
-    result = _newton_euler(configuration, qd, qdd, wrenches, without, acting)
-    loose = _loose_joints(configuration, undetermined)
-    if len(undetermined):
-        warnings.append("the robot is over-constrained: reactions marked undetermined are those of least norm")
-    joints = {
-        link.name: {"force": result.f[j].tolist(), "moment": result.m[j].tolist(), "undetermined": link.name in loose}
-        for j, link in enumerate(robot.tree.links)
-        if link.joint.kind not in ("free", "planar")
-    }
-    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
-        closures[loop.name]["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
-    return {"joints": joints, "closures": closures}
-
-
-def _undetermined(configuration: Configuration) -> Array:
-    """Rows: combinations of multipliers that act on nothing."""
-    rows = configuration.scaled_closure_jacobian[:, configuration.robot.free]
-    if not len(rows):
-        return np.zeros((0, 0))
-    U, _, _ = np.linalg.svd(rows)
-    return (U[:, rank(rows) :] * configuration.robot.closures.row_units()[:, None]).T
-
-
-def _closure_wrenches(
-    configuration: Configuration, lam: Array
-) -> tuple[dict[str, Any], dict[int, tuple[Array, Array]]]:
-    """Wrenches of the closures for people, and what they put on the links."""
-    robot, at = configuration.robot, configuration.at
-    shown: dict[str, Any] = {}
-    acting: dict[int, tuple[Array, Array]] = {}
-    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
-        force, moment = loop.wrench(at, lam[part])
-        shown[loop.name] = {"force": force.tolist(), "moment": moment.tolist()}
-        R1, _ = at.of(loop.first)
-        _, P2 = at.of(loop.second)
-        for link, sign in ((loop.second.link, 1.0), (loop.first.link, -1.0)):
-            if link < 0:
-                continue
-            R, P = at.rotation[link], at.position[link]
-            local = sign * R.T @ R1 @ force
-            turn = sign * R.T @ R1 @ moment + cross(R.T @ (P2 - P), local)
-            old = acting.get(link, (np.zeros(3), np.zeros(3)))
-            acting[link] = (old[0] + local, old[1] + turn)
-    return shown, acting
-
-
-def _loose_joints(configuration: Configuration, undetermined: Array) -> set[str]:
-    """Joints whose reaction changes with the multipliers that act on nothing."""
-    robot = configuration.robot
-    loose: set[str] = set()
-    still = np.zeros(robot.tree.n)
-    quiet = ("gravity",)
-    for combination in undetermined:
-        _, acting = _closure_wrenches(configuration, combination)
-        result = _newton_euler(configuration, still, still, None, quiet, acting)
-        for j, link in enumerate(robot.tree.links):
-            if max(np.abs(result.f[j]).max(), np.abs(result.m[j]).max()) > 1e-9:
-                loose.add(link.name)
-    return loose

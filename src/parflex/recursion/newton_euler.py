@@ -63,7 +63,7 @@ def newton_euler(
 
 def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str, ...] = ()) -> Array:
     """Forces of the joints' own rows: motor inertia, friction, springs and dampers."""
-    forces = np.zeros(tree.n, dtype=np.asarray(qd).dtype)
+    forces = np.zeros(tree.n, dtype=np.result_type(np.asarray(q).dtype, np.asarray(qd).dtype))
     for link in tree.links:
         if link.joint.kind not in ("revolute", "prismatic"):
             continue

@@ -1,0 +1,80 @@
+"""Forces along the rates of the open tree in a motion: Newton-Euler with external wrenches, and the joints' terms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.models.configuration import Configuration
+from parflex.recursion import NewtonEuler, joint_forces, motion, newton_euler
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.spatial import cross
+
+Array = np.ndarray
+Wrenches = Mapping[str, Sequence[float]]
+Without = Sequence[str]
+TERMS = (*JOINT_TERMS, "gravity")
+
+
+def tree_forces(
+    configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrenches | None = None, without: Without = ()
+) -> Array:
+    """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included."""
+    return tree_newton_euler(configuration, qd, qdd, wrenches, without).forces + joint_forces(
+        configuration.robot.tree, configuration.q, qd, qdd, tuple(without)
+    )
+
+
+def tree_newton_euler(
+    configuration: Configuration,
+    qd: Array,
+    qdd: Array,
+    wrenches: Wrenches | None = None,
+    without: Without = (),
+    more: Mapping[int, tuple[Array, Array]] | None = None,
+) -> NewtonEuler:
+    """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
+    tree = configuration.robot.tree
+    base = np.zeros(3) if "gravity" in without else -tree.gravity
+    external = _on_links(configuration, wrenches or {})
+    for link, (force, moment) in (more or {}).items():
+        old = external.get(link, (np.zeros(3), np.zeros(3)))
+        external[link] = (old[0] + force, old[1] + moment)
+    return newton_euler(tree, configuration.at, motion(tree, configuration.at, qd, qdd, base), external)
+
+
+def _on_links(configuration: Configuration, wrenches: Wrenches) -> dict[int, tuple[Array, Array]]:
+    """World wrenches at frames as wrenches on links, at their origins and in their axes."""
+    tree = configuration.robot.tree
+    result: dict[int, tuple[Array, Array]] = {}
+    for frame, values in wrenches.items():
+        if frame not in tree.places:
+            raise InputError(
+                f"there is no frame '{frame}'", key="wrench", value=frame, hint=did_you_mean(frame, tree.places)
+            )
+        if len(values) not in (3, 6) or not np.all(np.isfinite(np.array(values, dtype=float))):
+            raise InputError(
+                f"the wrench on '{frame}' is not a force and a moment",
+                key="wrench",
+                value=str(list(values)),
+                hint="give fx,fy,fz or fx,fy,fz,mx,my,mz",
+            )
+        wrench = np.array([*values, *[0.0] * (6 - len(values))], dtype=float)
+        place = tree.places[frame]
+        if place.link < 0:
+            continue
+        R = configuration.at.rotation[place.link]
+        force, moment = R.T @ wrench[:3], R.T @ wrench[3:]
+        moment = moment + cross(place.position, force)
+        old = result.get(place.link, (np.zeros(3), np.zeros(3)))
+        result[place.link] = (old[0] + force, old[1] + moment)
+    return result
+
+
+def check_terms(without: Without) -> None:
+    """Refuse terms that cannot be left out."""
+    for name in without:
+        if name not in TERMS:
+            raise InputError(f"'{name}' cannot be left out", key="without", value=name, hint=did_you_mean(name, TERMS))
