@@ -40,6 +40,7 @@ class ElasticBody:
     nodes: dict[str, Node] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # names of the coordinates; displacements begin with u
     twist: Array | None = None  # inertia of the coordinates that is not that of moving points: sections that only twist
+    rooted: RigidBody | None = None  # what is fixed to its root, counted in m, S and G
 
     @property
     def size(self) -> int:
@@ -109,7 +110,8 @@ def with_rigid(body: ElasticBody, rigid: RigidBody) -> ElasticBody:
     S, G = body.S.copy(), body.G.copy()
     S[0] += rigid.S
     G[0, 0] += rigid.Sigma
-    return replace(body, m=body.m + rigid.m, S=S, G=G)
+    rooted = rigid if body.rooted is None else body.rooted + rigid
+    return replace(body, m=body.m + rigid.m, S=S, G=G, rooted=rooted)
 
 
 def axial(matrix: Array) -> Array:

@@ -7,56 +7,48 @@ from typing import Any
 import click
 
 from parflex.cli import output
+from parflex.cli.conditions import condition_options, linear_model_of
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, read_pose_option, robot_options
+from parflex.cli.input import robot_options
 
 
 @cli.command(epilog="\b\nExample:\n  parflex frequencies navaro --pose pose-3 --modes 5")
 @robot_options
-@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates.")
-@click.option("--modes", type=int, default=6, show_default=True, help="How many modes.")
-@click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
-@click.option(
-    "--lock", default="actuators", show_default=True, metavar="actuators|none|NAMES", help="Joints that stand still."
-)
+@condition_options
+@click.option("--modes", type=int, metavar="N", help="How many modes; default six, or all if there are fewer.")
 @click.option("--shapes", is_flag=True, help="Also the mode shapes over all coordinates.")
-def frequencies(
-    robot: str,
-    as_json: bool,
-    pose: str | None,
-    modes: int,
-    elements: int | None,
-    lock: str,
-    shapes: bool,
-    **choice: Any,
-) -> None:
+def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **options: Any) -> None:
     """Natural frequencies and modes of a robot with elastic bodies or springs."""
-    from parflex.models.linear import natural_frequencies, participation
+    from parflex.models.linear import modes_of
+    from parflex.models.participation import energy_shares, participation
 
-    loaded = open_robot(robot, elements=elements, **choice)
-    names: Any = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
-    found = natural_frequencies(loaded, read_pose_option(pose), modes, names)
-    shares = participation(loaded, found.shapes)
+    found = modes_of(linear_model_of(robot, options), modes)
+    held = found.model.robot
+    shares = participation(held, found.shapes)
+    energy = energy_shares(found)
     answer: dict[str, Any] = {
         "frequencies_hz": found.frequencies.tolist(),
         "free_motions": found.free_motions,
+        "unstable_motions": found.unstable_motions,
         "damping": found.damping.tolist(),
+        "kind": [one["kind"] for one in energy],
         "participation": shares,
+        "energy": energy,
         "independent_coordinates": found.independent_coordinates,
-        "warnings": list(loaded.warnings),
+        "warnings": [*held.warnings, *found.model.warnings],
     }
     if shapes:
-        rates = loaded.tree.rate_names
+        rates = held.tree.rate_names
         answer["shapes"] = [dict(zip(rates, shape.tolist(), strict=True)) for shape in found.shapes.T]
     rows = [
-        (k + 1, float(f), float(d), ", ".join(f"{name} {share:.0%}" for name, share in _largest(part)))
-        for k, (f, d, part) in enumerate(zip(found.frequencies, found.damping, shares, strict=True))
+        (k + 1, float(f), float(d), one["kind"] or "", ", ".join(f"{name} {share:.0%}" for name, share in _top(part)))
+        for k, (f, d, one, part) in enumerate(zip(found.frequencies, found.damping, energy, shares, strict=True))
     ]
-    tables: list[Any] = [("natural frequencies", ["mode", "Hz", "damping ratio", "strain energy"], rows)]
+    tables: list[Any] = [("natural frequencies", ["mode", "Hz", "damping ratio", "kind", "strain energy"], rows)]
     if found.free_motions:
         tables.append(("motions without stiffness", ["moves most"], [(name,) for name in found.free_motions]))
     output.show(answer, as_json, *tables)
 
 
-def _largest(part: dict[str, float]) -> list[tuple[str, float]]:
+def _top(part: dict[str, float]) -> list[tuple[str, float]]:
     return sorted(part.items(), key=lambda entry: -entry[1])[:3]

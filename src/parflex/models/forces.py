@@ -11,6 +11,7 @@ from parflex.models.configuration import Configuration
 from parflex.recursion import NewtonEuler, joint_forces, motion, newton_euler
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial import cross
+from parflex.tree import Tree
 
 Array = np.ndarray
 Wrenches = Mapping[str, Sequence[float]]
@@ -50,18 +51,7 @@ def _on_links(configuration: Configuration, wrenches: Wrenches) -> dict[int, tup
     tree = configuration.robot.tree
     result: dict[int, tuple[Array, Array]] = {}
     for frame, values in wrenches.items():
-        if frame not in tree.places:
-            raise InputError(
-                f"there is no frame '{frame}'", key="wrench", value=frame, hint=did_you_mean(frame, tree.places)
-            )
-        if len(values) not in (3, 6) or not np.all(np.isfinite(np.array(values, dtype=float))):
-            raise InputError(
-                f"the wrench on '{frame}' is not a force and a moment",
-                key="wrench",
-                value=str(list(values)),
-                hint="give fx,fy,fz or fx,fy,fz,mx,my,mz",
-            )
-        wrench = np.array([*values, *[0.0] * (6 - len(values))], dtype=float)
+        wrench = checked_wrench(configuration.robot.tree, frame, values)
         place = tree.places[frame]
         if place.link < 0:
             continue
@@ -78,3 +68,17 @@ def check_terms(without: Without) -> None:
     for name in without:
         if name not in TERMS:
             raise InputError(f"'{name}' cannot be left out", key="without", value=name, hint=did_you_mean(name, TERMS))
+
+
+def checked_wrench(tree: Tree, frame: str, values: Sequence[float], key: str = "wrench") -> Array:
+    """Force and moment on a frame that exists."""
+    if frame not in tree.places:
+        raise InputError(f"there is no frame '{frame}'", key=key, value=frame, hint=did_you_mean(frame, tree.places))
+    if len(values) not in (3, 6) or not np.all(np.isfinite(np.array(values, dtype=float))):
+        raise InputError(
+            f"the {key} on '{frame}' is not a force and a moment",
+            key=key,
+            value=str(list(values)),
+            hint="give fx,fy,fz or fx,fy,fz,mx,my,mz",
+        )
+    return np.array([*values, *[0.0] * (6 - len(values))], dtype=float)

@@ -1,24 +1,39 @@
-"""The linear model about an undeformed pose at rest: mass, stiffness and damping, natural frequencies and mode shapes.
+"""The linear model of a robot at rest: mass, stiffness and damping, natural frequencies and mode shapes.
 
-At the undeformed pose, preload left out, M = J^T M_tot J and K = J^T K_tot J with J of the closures. [Germain2015]
+About the undeformed pose, preload left out, M = J^T M_tot J and K = J^T K_tot J with J of the closures [Germain2015].
+About the equilibrium under gravity and loads, K is the derivative of the reduced forces, that of J^T included.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from typing import Literal, Unpack
 
 import numpy as np
-import scipy.linalg
 
 from parflex.bodies import ElasticBody
 from parflex.errors import InputError, did_you_mean
-from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.equilibrium import (
+    ZERO,
+    Conditions,
+    Equilibrium,
+    Loading,
+    eigen,
+    equilibrium,
+    moving_names,
+    prepare,
+    rate_units,
+    tangent_stiffness,
+)
+from parflex.models.forces import Without
+from parflex.models.holding import Lock, locked_robot
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix as tree_mass_matrix
 
+__all__ = ["LinearModel", "Modes", "linear_model", "locked_robot", "natural_frequencies", "tree_stiffness"]
 Array = np.ndarray
-ZERO = 1e-7  # of the largest: eigenvalues below belong to motions without stiffness
+About = Literal["undeformed", "equilibrium"]
 
 
 @dataclass(frozen=True)
@@ -31,13 +46,22 @@ class LinearModel:
     D: Array
     J: Array
     names: list[str]
+    start: Configuration
+    loading: Loading = field(default_factory=Loading)
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def robot(self) -> Robot:
+        """The robot as it is held."""
+        return self.configuration.robot
 
 
 @dataclass(frozen=True)
 class Modes:
     """Frequencies in Hz, shapes, damping ratios, and motions without stiffness by the name of what moves most.
 
-    Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive.
+    Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive. Damping ratios are
+    v^T D v / (2 omega): those of light damping. Unstable motions grow instead of vibrating.
     """
 
     frequencies: Array
@@ -45,41 +69,49 @@ class Modes:
     damping: Array
     free_motions: list[str]
     independent_coordinates: int
-
-
-def locked_robot(robot: Robot, lock: str | Sequence[str] = "actuators") -> Robot:
-    """The robot with its motors, none, or named joints standing still."""
-    if lock == "none":
-        return robot
-    if lock == "actuators":
-        return robot.locking(robot.actuated)
-    held: set[int] = set()
-    for name in [lock] if isinstance(lock, str) else lock:
-        links = [
-            link
-            for link in robot.tree.links
-            if link.name in (name, f"{name}.1", f"{name}.2") and link.joint.rate_labels
-        ]
-        if not links:
-            joints = [link.name for link in robot.tree.links if link.joint.rate_labels]
-            raise InputError(f"there is no joint '{name}'", key="lock", value=name, hint=did_you_mean(name, joints))
-        held |= {k for link in links for k in range(link.v.start, link.v.stop)}
-    return robot.locking(held)
+    unstable_motions: list[str]
+    model: LinearModel
 
 
 def linear_model(
-    robot: Robot, at: PoseLike | Configuration = None, lock: str | Sequence[str] = "actuators"
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    lock: Lock = "actuators",
+    about: About = "undeformed",
+    **conditions: Unpack[Conditions],
 ) -> LinearModel:
-    """Mass, stiffness and damping at a pose."""
-    q = configure(robot, at).q
-    held = Configuration(locked_robot(robot, lock), q)
-    J = held.J
-    K_tot, D_tot = tree_stiffness(held)
-    M_tot = tree_mass_matrix(robot.tree, held.at)
-    return LinearModel(held, J.T @ M_tot @ J, J.T @ K_tot @ J, J.T @ D_tot @ J, J, held.independent_names)
+    """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
+
+    `conditions` are those of `equilibrium`. About the undeformed pose nothing that loads the robot changes K.
+    """
+    if about == "undeformed":
+        configuration, loading = prepare(robot, at, lock, **conditions)
+        K_tot, D_tot = tree_stiffness(configuration, loading.without)
+        return _model(configuration, configuration, loading, configuration.J.T @ K_tot @ configuration.J, D_tot)
+    if about != "equilibrium":
+        raise InputError(
+            f"'{about}' is no state to linearise about",
+            key="about",
+            value=about,
+            hint=did_you_mean(about, ("undeformed", "equilibrium")),
+        )
+    return about_equilibrium(equilibrium(robot, at, lock, **conditions))
 
 
-def tree_stiffness(configuration: Configuration) -> tuple[Array, Array]:
+def about_equilibrium(rest: Equilibrium) -> LinearModel:
+    """The linear model about an equilibrium."""
+    K = tangent_stiffness(rest.configuration, rest.loading)
+    _, D_tot = tree_stiffness(rest.configuration, rest.loading.without)
+    return _model(rest.configuration, rest.start, rest.loading, K, D_tot)
+
+
+def _model(here: Configuration, start: Configuration, loading: Loading, K: Array, D_tot: Array) -> LinearModel:
+    J = here.J
+    M = J.T @ tree_mass_matrix(here.robot.tree, here.at, tuple(loading.without)) @ J
+    return LinearModel(here, M, K, J.T @ D_tot @ J, J, here.independent_names, start, loading)
+
+
+def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple[Array, Array]:
     """K_tot and D_tot of the open tree: elastic bodies, springs, dampers and viscous friction of joints."""
     tree = configuration.robot.tree
     K, D = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
@@ -89,66 +121,62 @@ def tree_stiffness(configuration: Configuration) -> tuple[Array, Array]:
             D[link.e_v, link.e_v] = link.body.D
         if link.joint.kind in ("revolute", "prismatic"):
             k = link.v.start
-            K[k, k] = link.terms.stiffness
-            D[k, k] = link.terms.damper + link.terms.viscous
+            if "springs" not in without:
+                K[k, k], D[k, k] = link.terms.stiffness, link.terms.damper
+            if "friction" not in without:
+                D[k, k] += link.terms.viscous
     return K, D
 
 
 def natural_frequencies(
-    robot: Robot, at: PoseLike | Configuration = None, modes: int = 6, lock: str | Sequence[str] = "actuators"
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    modes: int | None = None,
+    lock: Lock = "actuators",
+    about: About = "undeformed",
+    **conditions: Unpack[Conditions],
 ) -> Modes:
-    """Lowest natural frequencies at a pose, with mode shapes and damping ratios; motions without stiffness apart."""
-    model = linear_model(robot, at, lock)
-    count = len(model.names)
-    if count == 0:
-        raise InputError(
-            "nothing can move: all joints are locked and no body bends", key="lock", hint="lock fewer joints"
-        )
-    units = robot.tree.rate_units[model.configuration.reduction.partition.independent]
+    """Lowest natural frequencies at a pose, with mode shapes and damping ratios; motions without stiffness apart.
+
+    Six modes, or all if there are fewer, unless `modes` says how many.
+    """
+    return modes_of(linear_model(robot, at, lock, about, **conditions), modes)
+
+
+def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
+    """Lowest modes of a linear model: six, or all if there are fewer, unless it is said how many."""
+    here, count = model.configuration, len(model.names)
+    units = rate_units(here)
     scale = np.outer(units, units)
-    values, vectors = scipy.linalg.eigh(model.K * scale, model.M * scale)
-    free = int(np.sum(values < ZERO**2 * max(values[-1], 1e-300)))
-    if modes < 1 or modes > count - free:
-        raise InputError(
-            f"{modes} modes are asked for, the robot has {count - free}", key="modes", value=modes, hint="ask for fewer"
+    skew = float(np.abs(model.K - model.K.T).max() / max(np.abs(model.K).max(), 1e-300))
+    warnings = list(model.warnings)
+    if skew > 1e-6:  # rounding of the equilibrium leaves 1e-9
+        warnings.append(
+            "moments that keep their axes while the robot turns are not conservative: "
+            "the modes are those of the symmetric part of the stiffness"
         )
-    shapes = model.J @ (units[:, None] * vectors)
-    picked = shapes[:, free : free + modes]
+    values, vectors = eigen(here, (model.K + model.K.T) / 2 * scale, model.M * scale)
+    limit = ZERO**2 * max(float(np.abs(values).max()), 1e-300)
+    unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
+    first = unstable + free
+    if modes is None:
+        modes = min(6, count - first)
+    elif modes < 1 or modes > count - first:
+        raise InputError(
+            f"{modes} modes are asked for, the robot has {count - first}", key="modes", value=modes, hint=_fewer(first)
+        )
+    reduced = units[:, None] * vectors
+    shapes = model.J @ reduced
+    picked = shapes[:, first : first + modes]
     signs = np.sign(picked[np.abs(picked).argmax(axis=0), range(modes)])
-    picked = picked * signs
-    omega = np.sqrt(values[free : free + modes])
-    reduced = (units[:, None] * vectors)[:, free : free + modes]
-    damping = np.array([float(v @ model.D @ v) for v in reduced.T]) / (2 * omega)
-    names = [_moving(robot, shapes[:, k]) for k in range(free)]
-    return Modes(omega / (2 * np.pi), picked, damping, names, count)
+    omega = np.sqrt(values[first : first + modes])
+    damping = np.array([float(v @ model.D @ v) for v in reduced[:, first : first + modes].T]) / (2 * omega)
+    names = [moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable])]
+    if unstable:
+        warnings.append("the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow")
+    told = replace(model, warnings=warnings)
+    return Modes(omega / (2 * np.pi), picked * signs, damping, names[0], count, names[1], told)
 
 
-def participation(robot: Robot, shapes: Array) -> list[dict[str, float]]:
-    """Of each mode, the share of its strain energy in each frame with a beam or a spring; small ones are left out."""
-    result = []
-    for shape in shapes.T:
-        energy: dict[str, float] = {}
-        for link in robot.tree.links:
-            own = 0.0
-            if isinstance(link.body, ElasticBody):
-                own += float(shape[link.e_v] @ link.body.K @ shape[link.e_v])
-            if link.joint.kind in ("revolute", "prismatic"):
-                own += link.terms.stiffness * float(shape[link.v.start]) ** 2
-            frame = _frame_of(robot, link.name)
-            energy[frame] = energy.get(frame, 0.0) + own
-        total = sum(energy.values())
-        result.append({name: value / total for name, value in energy.items() if value > 1e-4 * total})
-    return result
-
-
-def _frame_of(robot: Robot, link: str) -> str:
-    """The frame of the file that an element of a beam belongs to."""
-    names = {frame.name for frame in robot.description.frame}
-    while link not in names and "." in link:
-        link = link.rpartition(".")[0]
-    return link
-
-
-def _moving(robot: Robot, shape: Array) -> str:
-    """The coordinate that moves most."""
-    return robot.tree.rate_names[int(np.abs(shape / robot.tree.rate_units).argmax())]
+def _fewer(left_out: int) -> str:
+    return "ask for fewer" if not left_out else f"ask for fewer; {left_out} motions have no frequency"

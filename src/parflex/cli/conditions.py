@@ -1,0 +1,124 @@
+"""Options of the verbs that linearise or load a robot: pose, elements, how the motors are held, what acts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from parflex.cli.input import Command, assignments, numbers, open_robot, read_pose_option
+from parflex.errors import InputError
+
+
+def condition_options(command: Command) -> Command:
+    """Pose, elements, locked joints, servos, loads and efforts."""
+    for option in (
+        click.option("--without", metavar="LIST", default="", help="Leave out: gravity, springs, friction, ..."),
+        click.option("--effort", metavar="KEY=VALUE,...", help="Efforts of motors that are neither locked nor held."),
+        click.option(
+            "--load",
+            "loads",
+            metavar="FRAME:FX,FY,FZ,MX,MY,MZ",
+            multiple=True,
+            help="Load on a frame, world axes; the moment may be left out.",
+        ),
+        click.option(
+            "--about",
+            default="undeformed",
+            show_default=True,
+            metavar="undeformed|equilibrium",
+            help="The pose as given, or the equilibrium under gravity and loads.",
+        ),
+        click.option("--servo-damping", metavar="VALUE|JOINT=VALUE,...", help="Damping of the servos, N s/m or N m s."),
+        click.option(
+            "--servo", metavar="VALUE|JOINT=VALUE,...", help="Motors held by springs of this stiffness, N/m or N m."
+        ),
+        click.option(
+            "--lock",
+            default="actuators",
+            show_default=True,
+            metavar="actuators|none|NAMES",
+            help="Joints that stand still.",
+        ),
+        click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N."),
+        click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates."),
+    ):
+        command = option(command)
+    return command
+
+
+def linear_model_of(robot: str, options: dict[str, Any]) -> Any:
+    """The linear model that the options ask for."""
+    from parflex.models.linear import linear_model
+
+    loaded, given = read_conditions(robot, options)
+    return linear_model(loaded, **given)
+
+
+def read_conditions(robot: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The robot and the arguments of the Python calls with the same words."""
+    words = dict(options)
+    lock = words.pop("lock")
+    given: dict[str, Any] = {
+        "at": read_pose_option(words.pop("pose")),
+        "lock": lock if lock in ("actuators", "none") else [name.strip() for name in lock.split(",")],
+        "about": words.pop("about"),
+        "servo": _servo(words.pop("servo"), "servo"),
+        "servo_damping": _servo(words.pop("servo_damping"), "servo-damping"),
+        "loads": read_loads(words.pop("loads")),
+        "without": [part.strip() for part in words.pop("without").split(",") if part.strip()],
+    }
+    effort = words.pop("effort")
+    given["effort"] = None if effort is None else assignments(effort, "effort")
+    return open_robot(robot, **words), given
+
+
+def read_loads(texts: tuple[str, ...]) -> dict[str, list[float]]:
+    """`FRAME:FX,FY,FZ` as a table; `FRAME=...` means the same."""
+    table: dict[str, list[float]] = {}
+    for text in texts:
+        mark = next((mark for mark in ":=" if mark in text), ":")
+        name, found, values = text.partition(mark)
+        frame = name.strip()
+        if not found or not frame:
+            raise InputError(f"'{text}' is not FRAME:FX,FY,FZ", key="load", value=text, hint="write tip:0,0,-100")
+        if frame in table:
+            raise InputError(f"the load on '{frame}' is given twice", key="load", value=text, hint="add them up")
+        table[frame] = numbers(values, "load")
+        if len(table[frame]) not in (3, 6):
+            raise InputError(
+                f"'{text}' has not three or six numbers",
+                key="load",
+                value=text,
+                hint="give fx,fy,fz or fx,fy,fz,mx,my,mz",
+            )
+    return table
+
+
+def _servo(text: str | None, key: str) -> Any:
+    if text is None:
+        return None
+    if "=" in text:
+        return assignments(text, key)
+    values = numbers(text, key)
+    if len(values) != 1:
+        raise InputError(
+            f"'{text}' is not one number", key=key, value=text, hint="give one for all motors, or JOINT=VALUE,..."
+        )
+    return values[0]
+
+
+def read_range(text: str) -> list[float]:
+    """`a:b:n` as n numbers from a to b; `a:b:n:log` with equal ratios."""
+    import numpy as np
+
+    parts = text.split(":")
+    log = len(parts) == 4 and parts[3] == "log"
+    form = "write a:b:n or a:b:n:log, e.g. 1:100:200"
+    if len(parts) != 3 and not log:
+        raise InputError(f"'{text}' is not a range", key="frequencies", value=text, hint=form)
+    low, high, count = numbers(",".join(parts[:3]), "frequencies")
+    if count != int(count) or not 1 <= count <= 100_000 or low < 0 or high < low or (log and low == 0):
+        raise InputError(f"'{text}' is not a range of frequencies", key="frequencies", value=text, hint=form)
+    spaced = np.geomspace(low, high, int(count)) if log else np.linspace(low, high, int(count))
+    return [float(value) for value in spaced]

@@ -1,0 +1,284 @@
+"""Static equilibrium of a robot under gravity, springs, efforts and loads, and its exact tangent stiffness.
+
+At rest the forces F(q) of the open tree give the reduced forces c = J^T F. With the multipliers lam that make the
+dependent rows of F - J_tot^T lam vanish, dc = J^T d(F - J_tot^T lam) for constant lam: the derivative of J^T is in the
+turning of the closure wrenches. One pass of the recursion over dual numbers gives it to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypedDict
+
+import numpy as np
+import scipy.linalg
+
+from parflex.closure.assembly import CLOSED
+from parflex.closure.reduction import reduction
+from parflex.errors import InputError, SingularError
+from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.dynamics import read_efforts
+from parflex.models.forces import Without, Wrenches, check_terms, checked_wrench, tree_forces, tree_newton_euler
+from parflex.models.holding import Lock, Servo, held_robot
+from parflex.models.reactions import closure_wrenches
+from parflex.models.robot import Robot
+from parflex.recursion import NewtonEuler, joint_forces
+from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.spatial.dual import slopes, small_steps
+
+Array = np.ndarray
+ZERO = 1e-7  # of the largest frequency: motions below are taken as free of stiffness
+STEPS = 60
+STRIDE = 0.3  # longest Newton step, as an angle or in typical lengths: longer ones leave the domain of the tangent
+FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
+
+
+class Conditions(TypedDict, total=False):
+    """How a robot is held and loaded."""
+
+    servo: Servo
+    servo_damping: Servo
+    loads: Wrenches | None  # wrenches on frames, in world axes that do not turn with them
+    effort: Mapping[str, float] | None  # of motors that are neither locked nor held
+    without: Without
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What acts on a robot at rest: loads on frames, constant efforts along rates, and terms that are left out."""
+
+    loads: Wrenches = field(default_factory=dict)
+    tau: Array = field(default_factory=lambda: np.zeros(0))
+    without: Without = ()
+
+    def forces(self, configuration: Configuration) -> Array:
+        """F: what the rates of the open tree would need to stay at rest, less the efforts."""
+        still = np.zeros(configuration.robot.tree.n)
+        return tree_forces(configuration, still, still, self.loads, self.without) - self.tau
+
+    def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
+        """Wrenches in all joints of the tree at rest, with the closures acting."""
+        still = np.zeros(configuration.robot.tree.n)
+        _, acting = closure_wrenches(configuration, lam)
+        return tree_newton_euler(configuration, still, still, self.loads, self.without, acting)
+
+    def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
+        """F - J_tot^T lam."""
+        still = np.zeros(configuration.robot.tree.n)
+        own = joint_forces(configuration.robot.tree, configuration.q, still, still, tuple(self.without))
+        return self.wrenches(configuration, lam).forces + own - self.tau
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A robot at rest under loads, how it is loaded, where it started from, and how many steps were taken."""
+
+    given: Robot  # before it was held
+    configuration: Configuration
+    start: Configuration
+    loading: Loading
+    steps: int
+
+    @property
+    def robot(self) -> Robot:
+        """The robot as it is held."""
+        return self.configuration.robot
+
+
+def prepare(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    lock: Lock = "actuators",
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    loads: Wrenches | None = None,
+    effort: Mapping[str, float] | None = None,
+    without: Without = (),
+) -> tuple[Configuration, Loading]:
+    """The robot at a pose, held as asked, and what acts on it."""
+    check_terms(without)
+    if "springs" in without and (servo is not None or servo_damping is not None):
+        raise InputError(
+            "a servo is a spring, and springs are left out", key="without", value="springs", hint="keep one of them"
+        )
+    for frame, values in (loads or {}).items():
+        checked_wrench(robot.tree, frame, values, "load")
+    q = configure(robot, at).q
+    held = held_robot(robot, q, lock, servo, servo_damping)
+    tau = np.zeros(robot.tree.n)
+    free = set(held.actuated)
+    for name, value in (effort or {}).items():
+        given = read_efforts(robot, {name: value})
+        k = robot.actuated[int(np.argmax(np.abs(given)))] if given.any() else None
+        if k is not None and k not in free:
+            raise InputError(
+                f"'{name}' is locked, so no effort can be given to it", key="effort", value=name, hint="lock less"
+            )
+        tau[list(robot.actuated)] += given
+    configuration = Configuration(held, q)
+    if not len(configuration.reduction.partition.independent):
+        raise InputError(
+            "nothing can move: all joints are locked and no body bends",
+            key="lock",
+            hint="lock fewer joints, or hold the motors with --servo",
+        )
+    return configuration, Loading(dict(loads or {}), tau, tuple(without))
+
+
+def multipliers(configuration: Configuration, F: Array) -> Array:
+    """Lam of the chosen rows that makes the dependent rows of F - J_tot^T lam vanish."""
+    part = configuration.reduction.partition
+    lam = np.zeros(configuration.robot.closures.size)
+    if len(part.dependent):
+        lam[part.rows] = np.linalg.solve(configuration.reduction.block.T, F[part.dependent])
+    return lam
+
+
+def tangent_stiffness(configuration: Configuration, loading: Loading) -> Array:
+    """K = dc/dq of the reduced forces along the independent rates."""
+    tree, J = configuration.robot.tree, configuration.J
+    lam = multipliers(configuration, loading.forces(configuration))
+    moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(J)))
+    return J.T @ slopes(loading.closed_forces(moved, lam), J.shape[1])
+
+
+def equilibrium(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    lock: Lock = "actuators",
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    loads: Wrenches | None = None,
+    effort: Mapping[str, float] | None = None,
+    without: Without = (),
+) -> Equilibrium:
+    """Where the robot comes to rest under gravity, springs, loads and efforts, found by Newton from the given pose.
+
+    Motors are locked at the pose, held by servos that pull towards it, or free under a given effort.
+    """
+    start, loading = prepare(robot, at, lock, servo, servo_damping, loads, effort, without)
+    here, travel = start, 0.0
+    for step in range(1, STEPS + 1):
+        units = rate_units(here)
+        c = here.reduction.forces(loading.forces(here))
+        solver = StiffnessSolver(here, tangent_stiffness(here, loading))
+        x = solver.solve(-c)
+        size = float(np.linalg.norm(x / units))
+        if size <= max(1e-7 * travel, FINE):  # convergence is quadratic: after this step only rounding is left
+            closed = _closed_step(here, x)
+            return Equilibrium(robot, closed or here, start, loading, step)
+        share = min(1.0, STRIDE / float(np.abs(x / units).max()))
+        found = _damped_step(here, loading, solver, x, share)
+        if found is None:
+            if size < 1e-9:  # rounding: steps do not become shorter any more
+                return Equilibrium(robot, here, start, loading, step)
+            break
+        here, share = found
+        travel += share * size
+    raise SingularError(
+        f"no equilibrium is found near this pose: Newton stops with steps of {size:.3g} typical lengths",
+        key="load",
+        value=size,
+        hint="make the loads smaller, hold more joints, or start from a pose nearer to the equilibrium",
+    )
+
+
+def rate_units(configuration: Configuration) -> Array:
+    """Units of the independent rates."""
+    return configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
+
+
+def _closed_step(here: Configuration, x: Array) -> Configuration | None:
+    """The pose after a step of the independent coordinates, loops closed by the dependent ones."""
+    robot = here.robot
+    q = robot.tree.moved(here.q, here.J @ x)
+    if robot.closures.loops:
+        q, error = robot.assembler.newton(q, here.reduction.partition.dependent, list(robot.closures.loops))
+        if not error <= CLOSED:
+            return None
+    return Configuration(robot, q)
+
+
+def _damped_step(
+    here: Configuration, loading: Loading, solver: StiffnessSolver, x: Array, share: float
+) -> tuple[Configuration, float] | None:
+    """The longest of ever shorter steps after which the same tangent asks for a shorter step than now."""
+    units, size = rate_units(here), float(np.linalg.norm(x / rate_units(here)))
+    for _ in range(14):
+        there = _closed_step(here, share * x)
+        if there is not None:
+            reduced = reduction(there.closure_jacobian, here.reduction.partition)
+            ahead = solver.solve(-reduced.forces(loading.forces(there)), refuse=False)
+            if np.linalg.norm(ahead / units) < size:  # NaN is refused too
+                return there, share
+        share /= 2
+    return None
+
+
+class StiffnessSolver:
+    """Solves K x = f. Motions without stiffness are left out where f does not drive them, and named where it does."""
+
+    def __init__(self, configuration: Configuration, K: Array) -> None:
+        self.configuration, self.K = configuration, K
+        self.units = rate_units(configuration)
+        self.free = np.zeros((len(K), 0))
+        scaled = K * np.outer(self.units, self.units)
+        self.regular = bool(np.all(np.isfinite(scaled))) and np.linalg.cond(scaled, 1) < 1e11  # four digits to spare
+        if not self.regular:
+            self._split(scaled)
+        else:
+            self.factor = scipy.linalg.lu_factor(scaled)
+
+    def _split(self, scaled: Array) -> None:
+        configuration = self.configuration
+        J = configuration.J * self.units
+        M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
+        values, vectors = eigen(configuration, (scaled + scaled.T) / 2, M)
+        zero = np.abs(values) < ZERO**2 * np.abs(values).max()
+        self.free, self.values, self.vectors = vectors[:, zero], values[~zero], vectors[:, ~zero]
+
+    def free_motions(self) -> list[str]:
+        """Names of the coordinates that move without stiffness."""
+        return moving_names(self.configuration, self.configuration.J @ (self.units[:, None] * self.free))
+
+    def solve(self, f: Array, refuse: bool = True) -> Array:
+        """X with K x = f; `f` is a vector or has columns."""
+        columns = (f.T * self.units).T
+        if self.regular:
+            return (scipy.linalg.lu_solve(self.factor, columns, check_finite=False).T * self.units).T
+        driven = np.abs(self.free.T @ columns)
+        if refuse and driven.size and driven.max() > 1e-9 * max(float(np.abs(self.vectors.T @ columns).max()), 1e-300):
+            names = ", ".join(f"'{name}'" for name in self.free_motions())
+            raise SingularError(
+                f"the stiffness is singular: nothing holds {names} against what acts",
+                key="stiffness",
+                value=names,
+                hint="lock or servo-hold more joints, or give them springs",
+            )
+        modal = ((self.vectors.T @ columns).T / self.values).T
+        return ((self.vectors @ modal).T * self.units).T
+
+
+def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Array]:
+    """Eigenvalues and M-normalised vectors of K v = w^2 M v; a motion without inertia is named."""
+    try:
+        return scipy.linalg.eigh(K, M)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(M)
+        weak = configuration.independent_names[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise SingularError(
+            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its frequency is not defined",
+            key="inertia",
+            value=weak,
+            hint="give the bodies that move so a mass and an inertia",
+        ) from None
+
+
+def moving_names(configuration: Configuration, shapes: Array) -> list[str]:
+    """One coordinate for each of these motions: those that, given, determine them best."""
+    if not shapes.shape[1]:
+        return []
+    tree = configuration.robot.tree
+    _, _, order = scipy.linalg.qr((shapes / tree.rate_units[:, None]).T, mode="economic", pivoting=True)
+    return [tree.rate_names[k] for k in order[: shapes.shape[1]]]

@@ -1,0 +1,102 @@
+"""What the motors do while a robot vibrates or is loaded: stand still, let go, or hold like springs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+Lock = str | Sequence[str]
+Servo = float | Mapping[str, float] | None
+
+
+def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = ()) -> Robot:
+    """The robot with its motors, none, or named joints standing still; rates in `but` do not."""
+    if lock == "none":
+        return robot
+    if lock == "actuators":
+        return robot.locking(set(robot.actuated) - set(but))
+    held: set[int] = set()
+    for name in [lock] if isinstance(lock, str) else lock:
+        links = [
+            link
+            for link in robot.tree.links
+            if link.name in (name, f"{name}.1", f"{name}.2") and link.joint.rate_labels
+        ]
+        if not links:
+            joints = [link.name for link in robot.tree.links if link.joint.rate_labels]
+            raise InputError(f"there is no joint '{name}'", key="lock", value=name, hint=did_you_mean(name, joints))
+        own = {k for link in links for k in range(link.v.start, link.v.stop)}
+        if own & set(but):
+            raise InputError(
+                f"'{name}' cannot be locked and held by a servo", key="lock", value=name, hint="keep one of them"
+            )
+        held |= own
+    return robot.locking(held)
+
+
+def held_robot(
+    robot: Robot, q: Array, lock: Lock = "actuators", servo: Servo = None, servo_damping: Servo = None
+) -> Robot:
+    """The robot with joints locked and motors held by servos, which pull towards the positions `q`.
+
+    A servo is a spring and a damper in the row of its motor. A number is meant for all motors that are not locked
+    by name; a motor with a servo is not locked by `lock="actuators"`.
+    """
+    stiffness = _by_motor(robot, servo, "servo", lock)
+    damping = _by_motor(robot, servo_damping, "servo-damping", lock)
+    locked = locked_robot(robot, lock, stiffness.keys() | damping.keys())
+    if not stiffness and not damping:
+        return locked
+    links = list(robot.tree.links)
+    for k in sorted(stiffness.keys() | damping.keys()):
+        j = robot.tree.link_of_rate[k]
+        terms, position = links[j].terms, float(q[links[j].q.start])
+        total = terms.stiffness + stiffness.get(k, 0.0)
+        # two springs in parallel are one, which rests at the weighted mean
+        pull = terms.stiffness * terms.rest + stiffness.get(k, 0.0) * position
+        own = replace(
+            terms, stiffness=total, rest=pull / total if total else 0.0, damper=terms.damper + damping.get(k, 0.0)
+        )
+        links[j] = replace(links[j], terms=own)
+    tree = replace(robot.tree, links=tuple(links))
+    held = replace(locked, tree=tree, closures=replace(robot.closures, tree=tree))
+    held.__dict__["home"] = robot.home  # springs change neither the home nor how the robot can move
+    held.__dict__["mobility"] = locked.mobility
+    return held
+
+
+def _by_motor(robot: Robot, given: Servo, key: str, lock: Lock) -> dict[int, float]:
+    """Values by rate of the motor; a number is meant for all."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        named = {lock} if isinstance(lock, str) else set(lock)
+        given = {name: given for name in robot.actuated_names if name not in named}
+        if not given:
+            raise InputError("no motor is there to be held", key=key, hint="mark joints as actuated")
+    result: dict[int, float] = {}
+    names = robot.actuated_names
+    for word, value in given.items():
+        name = word if word in names else word.removeprefix("q")
+        if name not in names:
+            raise InputError(f"'{word}' is not an actuated joint", key=key, value=word, hint=did_you_mean(word, names))
+        k = robot.actuated[names.index(name)]
+        if robot.tree.links[robot.tree.link_of_rate[k]].joint.kind not in ("revolute", "prismatic"):
+            raise InputError(
+                f"'{word}' has more than one axis", key=key, value=word, hint="servos hold joints with one axis"
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:
+            raise InputError(
+                f"the value of '{word}' is not a finite number that is not negative",
+                key=key,
+                value=value,
+                hint="give N/m or N m/rad, e.g. 1e6",
+            )
+        result[k] = float(value)
+    return result
