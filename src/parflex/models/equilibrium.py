@@ -8,7 +8,7 @@ turning of the closure wrenches. One pass of the recursion over dual numbers giv
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 import numpy as np
@@ -31,6 +31,7 @@ Array = np.ndarray
 ZERO = 1e-7  # of the largest frequency: motions below are taken as free of stiffness
 STEPS = 60
 STRIDE = 0.3  # longest Newton step, as an angle or in typical lengths: longer ones leave the domain of the tangent
+SMALLEST_PART = 1 / 64  # of the loads, where they are put on bit by bit
 FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
 
 
@@ -158,7 +159,30 @@ def equilibrium(
     Motors are locked at the pose, held by servos that pull towards it, or free under a given effort.
     """
     start, loading = prepare(robot, at, lock, servo, servo_damping, loads, effort, without)
-    here, travel = start, 0.0
+    found = _newton(start, loading)
+    if found.stuck:
+        found = _gradually(start, loading, found)
+    if found.stuck:
+        raise SingularError(
+            f"no equilibrium is found near this pose: '{found.stuck}' moves on and on",
+            key="load",
+            value=found.stuck,
+            hint="make the loads smaller, hold more joints, or start from a pose nearer to the equilibrium",
+        )
+    return Equilibrium(robot, found.configuration, start, loading, found.steps)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where Newton ended, after how many steps, and if it is stuck, the coordinate that moves most."""
+
+    configuration: Configuration
+    steps: int
+    stuck: str = ""
+
+
+def _newton(here: Configuration, loading: Loading) -> _Found:
+    travel = 0.0
     for step in range(1, STEPS + 1):
         units = rate_units(here)
         c = here.reduction.forces(loading.forces(here))
@@ -166,22 +190,33 @@ def equilibrium(
         x = solver.solve(-c)
         size = float(np.linalg.norm(x / units))
         if size <= max(1e-7 * travel, FINE):  # convergence is quadratic: after this step only rounding is left
-            closed = _closed_step(here, x)
-            return Equilibrium(robot, closed or here, start, loading, step)
+            return _Found(_closed_step(here, x) or here, step)
         share = min(1.0, STRIDE / float(np.abs(x / units).max()))
         found = _damped_step(here, loading, solver, x, share)
         if found is None:
             if size < 1e-9:  # rounding: steps do not become shorter any more
-                return Equilibrium(robot, here, start, loading, step)
+                return _Found(here, step)
             break
         here, share = found
         travel += share * size
-    raise SingularError(
-        f"no equilibrium is found near this pose: Newton stops with steps of {size:.3g} typical lengths",
-        key="load",
-        value=size,
-        hint="make the loads smaller, hold more joints, or start from a pose nearer to the equilibrium",
-    )
+    return _Found(here, step, moving_names(here, (here.J @ x)[:, None])[0])
+
+
+def _gradually(start: Configuration, loading: Loading, found: _Found) -> _Found:
+    """The same with what acts at the start put on bit by bit: efforts along all rates hold back the rest of it."""
+    first = loading.forces(start)
+    here, done, part, steps = start, 0.0, 0.25, found.steps
+    while done < 1.0:
+        held_back = replace(loading, tau=loading.tau + (1 - min(1.0, done + part)) * first)
+        found = _newton(here, held_back)
+        steps += found.steps
+        if found.stuck:
+            part /= 2
+            if part < SMALLEST_PART:
+                break
+            continue
+        here, done, part = found.configuration, min(1.0, done + part), 1.5 * part
+    return replace(found, steps=steps)
 
 
 def rate_units(configuration: Configuration) -> Array:
@@ -235,7 +270,7 @@ class StiffnessSolver:
         J = configuration.J * self.units
         M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
         values, vectors = eigen(configuration, (scaled + scaled.T) / 2, M)
-        zero = np.abs(values) < ZERO**2 * np.abs(values).max()
+        zero = np.abs(values) <= ZERO**2 * np.abs(values).max()
         self.free, self.values, self.vectors = vectors[:, zero], values[~zero], vectors[:, ~zero]
 
     def free_motions(self) -> list[str]:
@@ -248,7 +283,8 @@ class StiffnessSolver:
         if self.regular:
             return (scipy.linalg.lu_solve(self.factor, columns, check_finite=False).T * self.units).T
         driven = np.abs(self.free.T @ columns)
-        if refuse and driven.size and driven.max() > 1e-9 * max(float(np.abs(self.vectors.T @ columns).max()), 1e-300):
+        others = float(np.abs(self.vectors.T @ columns).max(initial=1e-300))
+        if refuse and driven.max(initial=0.0) > 1e-9 * others:
             names = ", ".join(f"'{name}'" for name in self.free_motions())
             raise SingularError(
                 f"the stiffness is singular: nothing holds {names} against what acts",

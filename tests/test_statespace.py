@@ -1,0 +1,134 @@
+"""State space and frequency response: the receptance of a beam in closed form, SciPy's own systems, and files."""
+
+from __future__ import annotations
+
+import bars
+import numpy as np
+import pytest
+import scipy.io
+import scipy.signal
+from test_command_line import answered, refused
+
+import parflex
+from parflex.errors import InputError
+from parflex.models.statespace import state_space
+
+
+def receptance(hertz: np.ndarray) -> np.ndarray:
+    """Deflection of the end of the cantilever per unit force there, by the differential equation of the beam."""
+    lam = (bars.WEIGHT * (2 * np.pi * hertz) ** 2 / bars.EI) ** 0.25 * bars.LENGTH
+    top = np.sin(lam) * np.cosh(lam) - np.cos(lam) * np.sinh(lam)
+    return bars.LENGTH**3 / (bars.EI * lam**3) * top / (1 + np.cos(lam) * np.cosh(lam))
+
+
+def test_the_response_of_a_cantilever_is_that_of_the_differential_equation(tmp_path, figure):
+    hertz = np.array([1.0, 5.0, 20.0, 40.0, 60.0, 110.0])  # through two resonances, at 12.8 and 80 Hz
+    errors = []
+    for elements in (10, 20):
+        bar = bars.cantilever(tmp_path, elements=elements)
+        found = state_space(bar, ["bar.tip.fy"], ["bar.tip.y"]).response(hertz)[:, 0, 0]
+        assert np.abs(found.imag).max() == 0.0  # nothing damps
+        errors.append(float(np.abs(found / receptance(hertz) - 1).max()))
+    figure("cantilever: receptance of twenty elements against the closed form", errors[1])
+    # zeros and poles are off by up to (3.9 / elements)^4 / 1440; 60 Hz is a fifteenth from a zero: thirty times that
+    assert errors[1] < 3e-5
+    assert errors[0] / errors[1] == pytest.approx(16, rel=0.05)  # the fourth power of the element length
+
+
+def test_the_response_is_that_of_scipy_and_of_its_simulation():
+    robot = parflex.load("dualemps")
+    system = state_space(
+        robot,
+        ["11", "17.fx"],
+        ["17.y", "velocity:17.y", "acceleration:17.y", "13.uy", "21", "17.theta"],
+        servo=1e6,
+        servo_damping=300.0,
+    )
+    hertz = np.array([0.5, 7.0, 33.0, 150.0])
+    found = system.response(hertz)
+    peer = scipy.signal.StateSpace(system.A, system.B[:, :1], system.C, system.D[:, :1])
+    for k, f in enumerate(hertz):
+        s = 2j * np.pi * f
+        expected = system.C @ np.linalg.solve(s * np.eye(len(system.A)) - system.A, system.B) + system.D
+        # one solve of condition 1e8 each
+        assert np.abs(found[k] - expected).max() < 1e-7 * np.abs(expected).max()
+        assert found[k, 1] == pytest.approx(s * found[k, 0], rel=1e-9)  # velocity, then acceleration
+        assert found[k, 2] == pytest.approx(s * s * found[k, 0], rel=1e-6, abs=1e-9 * np.abs(found[k, 2]).max())
+    # in steady vibration the simulation has the amplitude of the response
+    omega = 2 * np.pi * 7.0
+    t = np.linspace(0, 12, 24001)
+    _, y, _ = scipy.signal.lsim(peer, np.cos(omega * t), t)
+    late = t > 10
+    wave = np.array([np.cos(omega * t[late]), -np.sin(omega * t[late])]).T
+    fitted = np.linalg.lstsq(wave, y[late], rcond=None)[0]
+    phasor = fitted[0] + 1j * fitted[1]
+    assert phasor[0] == pytest.approx(found[1, 0, 0], rel=1e-2)  # what is left of the start after ten seconds
+    assert np.all(np.linalg.eigvals(system.A).real < 0)
+
+
+def test_reciprocity_holds_between_any_two_places():
+    robot = parflex.load("navaro")
+    words = ["platform.fx", "platform.mz", "leg1.3.tip.fy"]
+    system = state_space(robot, words, ["platform.x", "platform.rz", "leg1.3.tip.y"], at="pose-3")
+    for H in system.response([10.0, 45.0, 61.0]):
+        assert np.abs(H - H.T).max() < 1e-9 * np.abs(H).max()  # rounding near resonances
+
+
+def test_static_response_is_the_compliance_and_the_effort_of_a_joint_its_row(tmp_path):
+    arm = '[[frame]]\nname = "arm"\njoint = "revolute"\nspring = { stiffness = 8 }\ninertia = { ZZ = 2 }\n'
+    system = state_space(bars.robot(tmp_path, arm), ["arm"], ["arm", "acceleration:arm"])
+    assert system.response([0.0])[0, :, 0] == pytest.approx([1 / 8, 0], abs=1e-15)
+    assert np.abs(system.A - [[0, 1], [-4, 0]]).max() < 1e-14  # rounding
+    assert pytest.approx(np.array([[0], [0.5]]), abs=1e-15) == system.B
+    assert np.abs(system.C - [[1, 0], [-4, 0]]).max() < 1e-14
+    assert pytest.approx(np.array([[0], [0.5]]), abs=1e-15) == system.D
+    assert system.states == ["arm", "velocity:arm"]
+    resonance = system.response([1 / np.pi])  # two radians a second: a pole
+    assert not np.isfinite(resonance).all() or np.abs(resonance).max() > 1e9
+
+
+@pytest.mark.parametrize("kind", ["npz", "mat"])
+def test_the_file_holds_matrices_response_and_names(kind, tmp_path, capsys):
+    path = tmp_path / f"plant.{kind}"
+    answer = answered(
+        capsys, "statespace", "dualemps", "--servo", "1e6", "--input", "11", "--output", "17.y,velocity:17.x",
+        "--frequencies", "1:100:5:log", "--out", str(path),
+    )  # fmt: skip
+    stored = np.load(path) if kind == "npz" else scipy.io.loadmat(path)
+    for key in ("A", "B", "C", "D"):
+        assert np.array_equal(stored[key], np.array(answer[key]))
+    names = {key: [str(np.ravel(name)[0]) for name in np.ravel(stored[key])] for key in ("states", "inputs", "outputs")}
+    assert names == {key: answer[key] for key in names}
+    assert names["outputs"] == ["17.y", "velocity:17.x"]
+    real, imaginary = (np.array(answer["response"][part]) for part in ("real", "imaginary"))
+    assert np.array_equal(stored["response"], real + 1j * imaginary)
+    assert np.ravel(stored["frequencies_hz"]) == pytest.approx(np.geomspace(1, 100, 5))
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]  # nothing half-written is left
+
+
+def test_a_file_that_cannot_be_written_leaves_nothing(tmp_path, capsys):
+    ask = ("statespace", "dualemps", "--servo", "1e6", "--input", "11", "--output", "17.y", "--out")
+    assert refused(capsys, *ask, str(tmp_path / "plant.csv"))["key"] == "out"
+    assert refused(capsys, *ask, str(tmp_path / "no" / "plant.npz"))["key"] == "out"
+    (tmp_path / "plant.npz").mkdir()
+    assert refused(capsys, *ask, str(tmp_path / "plant.npz"))["key"] == "out"
+    assert [file.name for file in tmp_path.iterdir()] == ["plant.npz"]
+
+
+def test_unknown_inputs_and_outputs_are_refused(capsys):
+    robot = parflex.load("dualemps")
+    for inputs, outputs, word in (
+        (["11"], ["17.q"], "17.q"),
+        (["12x"], ["17.y"], "12x"),
+        (["13.uy"], ["17.y"], "13.uy"),
+        (["17.fx"], ["speed:17.y"], "speed"),
+        ([], ["17.y"], "no input"),
+        (["17.fx"], [], "no output"),
+    ):
+        with pytest.raises(InputError, match=word):
+            state_space(robot, inputs, outputs, lock="none")
+    with pytest.raises(InputError, match="locked"):
+        state_space(robot, ["11"], ["17.y"])
+    for span in ("1:2", "5:1:3", "0:10:3:log", "1:10:2.5", "1:10:3:lin"):
+        key = refused(capsys, "statespace", "dualemps", "--input", "17.fx", "--output", "17.y", "--frequencies", span)
+        assert key["key"] == "frequencies", span
