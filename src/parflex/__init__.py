@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from parflex.models.base_parameters import base_parameters
     from parflex.models.configuration import configure
     from parflex.models.dynamics import energies, forward_dynamics, inverse_dynamics, mass_matrix
+    from parflex.models.equilibrium import equilibrium
     from parflex.models.kinematics import frames, geometric_solutions, jacobian
-    from parflex.models.linear import natural_frequencies
+    from parflex.models.linear import linear_model, natural_frequencies
     from parflex.models.robot import load
+    from parflex.models.statespace import state_space
+    from parflex.models.stiffness import cartesian_stiffness, deflection
     from parflex.models.tracking import track_modes
     from parflex.view.draw import draw
 
@@ -26,36 +29,46 @@ __version__ = "0.1.0"
 
 _DOORS = {
     "base_parameters": "parflex.models.base_parameters",
+    "cartesian_stiffness": "parflex.models.stiffness",
     "catalogue_names": "parflex.description.source",
     "configure": "parflex.models.configuration",
+    "deflection": "parflex.models.stiffness",
     "draw": "parflex.view.draw",
     "energies": "parflex.models.dynamics",
+    "equilibrium": "parflex.models.equilibrium",
     "forward_dynamics": "parflex.models.dynamics",
     "frames": "parflex.models.kinematics",
     "geometric_solutions": "parflex.models.kinematics",
     "inverse_dynamics": "parflex.models.dynamics",
     "jacobian": "parflex.models.kinematics",
+    "linear_model": "parflex.models.linear",
     "load": "parflex.models.robot",
     "mass_matrix": "parflex.models.dynamics",
     "model": "parflex.codegen.model",
     "natural_frequencies": "parflex.models.linear",
+    "state_space": "parflex.models.statespace",
     "track_modes": "parflex.models.tracking",
 }
 __all__ = [
     "base_parameters",
+    "cartesian_stiffness",
     "catalogue_names",
     "configure",
+    "deflection",
     "draw",
     "energies",
+    "equilibrium",
     "forward_dynamics",
     "frames",
     "geometric_solutions",
     "inverse_dynamics",
     "jacobian",
+    "linear_model",
     "load",
     "mass_matrix",
     "model",
     "natural_frequencies",
+    "state_space",
     "track_modes",
 ]
 

@@ -55,7 +55,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         rows = [
             (one["element"], end, *one[end].values()) for one in bent.sections for end in ("root", "tip") if end in one
         ]
-        tables.append(("section forces", ["element", "end", "N", "Vy", "Vz", "T", "My", "Mz"], rows))
+        tables.append(("section forces", ["element", "end", *bent.sections[0]["root"]], rows))
     output.show(answer, as_json, *tables)
 
 

@@ -169,7 +169,8 @@ def section_forces(here: Configuration, wrenches: NewtonEuler, without: Sequence
     """Normal force, shear forces, torque and bending moments at both ends of each element of each beam.
 
     They are what the part beyond the section puts on the part before it, in the axes of the section: N is positive in
-    tension. What is fixed to the root of an element (bodies, loads, other frames) is not in its own section.
+    tension. In planar robots only N, Vy and Mz are known. What is fixed to the root of an element (bodies, loads,
+    other frames) is not in its own section.
     """
     tree = here.robot.tree
     table = []
@@ -187,7 +188,9 @@ def section_forces(here: Configuration, wrenches: NewtonEuler, without: Sequence
         names = [link.name, *(tree.links[k].name for k in tips)]
         entry: dict[str, Any] = {"element": link.name, "nodes": names}
         for name, values in zip(("root", "tip"), ends, strict=False):
-            entry[name] = dict(zip(SECTION_FORCES, values.tolist(), strict=True))
+            own = dict(zip(SECTION_FORCES, values.tolist(), strict=True))
+            # what a plane carries across it, and how legs share that, a planar model does not say
+            entry[name] = {key: own[key] for key in ("N", "Vy", "Mz")} if tree.planar else own
         table.append(entry)
     return table
 
