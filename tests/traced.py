@@ -9,7 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from conftest import RIGID
+from conftest import CATALOGUE, RIGID
 from mechanisms import invented
 from states import Draws, random_states
 
@@ -40,7 +40,8 @@ long = [
 @cache
 def robot(name: str) -> Robot:
     """A robot of the catalogue, or one that only tests know."""
-    return parflex.load(name if name in ROBOTS else invented(name))
+    known = (CATALOGUE / f"{name}.toml").exists()
+    return parflex.load(name if known else invented(name))
 
 
 @cache

@@ -75,7 +75,8 @@ def beam(
                     G[a, b, i, j] = length * sum(terms)
     held = section.Iy + section.Iz if rotary_inertia else 0.0  # of the polar moment, by the integrals
     missing = section.Ip - held if abs(section.Ip - held) > 1e-12 * section.Ip else 0.0
-    twist = _add_torsion(G, material.density * missing * length)
+    # in the plane nothing twists, and left out it does not hide that r0 is the length times the axial shape
+    twist = np.zeros((6, 6)) if planar else _add_torsion(G, material.density * missing * length)
     K = _stiffness(length, material, section, Ps)
     body = ElasticBody(weights[0] * length, S, G, K, np.zeros_like(K), {"tip": _tip(length)}, LABELS, twist)
     return _in_plane(body) if planar else body
@@ -134,6 +135,16 @@ def _add_torsion(G: Array, j: float) -> Array:
     twist = np.zeros((6, 6))
     twist[3, 3] = j / 3
     return twist
+
+
+def without_torsion(body: ElasticBody) -> tuple[ElasticBody, float]:
+    """The moving points of a beam alone, and the inertia of its sections against twist that its integrals contain."""
+    if body.twist is None or not body.twist.any():
+        return body, 0.0
+    j = 3 * float(body.twist[3, 3])
+    G = body.G.copy()
+    _add_torsion(G, -j)
+    return replace(body, G=G, twist=np.zeros_like(body.twist)), j
 
 
 def _stiffness(L: float, material: Material, section: Section, Ps: tuple[float, float]) -> Array:

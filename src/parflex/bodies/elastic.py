@@ -40,12 +40,17 @@ class ElasticBody:
     nodes: dict[str, Node] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # names of the coordinates; displacements begin with u
     twist: Array | None = None  # inertia of the coordinates that is not that of moving points: sections that only twist
-    rooted: RigidBody | None = None  # what is fixed to its root, counted in m, S and G
+    rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
+    bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
 
     @property
     def size(self) -> int:
         """Number of elastic coordinates."""
         return len(self.S) - 1
+
+    def without_rigid(self) -> ElasticBody:
+        """The body without what is fixed to its root."""
+        return self if self.bare is None else self.bare
 
     def deformed(self, e: Array) -> tuple[Array, Array]:
         """First and second moments S and Sigma of the deformed body."""
@@ -110,8 +115,7 @@ def with_rigid(body: ElasticBody, rigid: RigidBody) -> ElasticBody:
     S, G = body.S.copy(), body.G.copy()
     S[0] += rigid.S
     G[0, 0] += rigid.Sigma
-    rooted = rigid if body.rooted is None else body.rooted + rigid
-    return replace(body, m=body.m + rigid.m, S=S, G=G, rooted=rooted)
+    return replace(body, m=body.m + rigid.m, S=S, G=G, rigid=body.rigid + rigid, bare=body.without_rigid())
 
 
 def axial(matrix: Array) -> Array:

@@ -203,7 +203,7 @@ def model(
     """
     options = Options(parameters=parameters, include=tuple(include))
     best: Model | None = None
-    for choice in variants(robot, options):
+    for choice in variants(robot, name, options):
         traced = trace(robot, name, choice)
         program = make_program(traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit)
         found = Model(

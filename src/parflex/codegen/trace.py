@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen import flexible
 from parflex.codegen.parameters import cleaned_body, grouped_robot
 from parflex.errors import InputError, did_you_mean
 from parflex.graph.derivative import jacobian
@@ -61,6 +62,7 @@ class Options:
     include: tuple[str, ...] = ()  # of JOINT_TERMS
     by_columns: bool = False
     end_masses: bool = False
+    lead: str = "root"  # what the pieces of a robot that bends move with
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -68,8 +70,10 @@ class Options:
         return tuple(term for term in JOINT_TERMS if term not in self.include)
 
 
-def variants(robot: Robot, options: Options) -> list[Options]:
+def variants(robot: Robot, name: str, options: Options) -> list[Options]:
     """Ways to write the same model; the one with the fewest operators is kept."""
+    if robot.tree.elastic and name in ("inverse", "direct"):
+        return [replace(options, lead=lead) for lead in flexible.leads(robot)]
     if leg_form.leg_form(robot) is None or options.parameters != "numbers":
         return [options]
     return [replace(options, by_columns=c, end_masses=e) for c in (True, False) for e in (True, False)]
@@ -137,6 +141,8 @@ def _values(form: leg_form.LegForm, platform: leg_form.PlatformMotion) -> list[A
 
 
 def _inverse(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    if robot.tree.elastic:
+        return flexible.inverse(tracer, robot, options.lead, options.without)
     Configuration(robot, robot.home).refuse_undefined_actuation()
     labels = {"effort": robot.actuated_names}
     form = _form(grouped, options)
@@ -158,10 +164,14 @@ def _general(robot: Robot, grouped: Robot, driven: bool = True) -> general_form.
             key="actuation",
             hint="choose an --actuation without spare motors",
         )
+    if robot.tree.elastic:
+        return general_form.general_form(grouped, flexible.form_of(robot).partition)
     return general_form.general_form(grouped, Configuration(robot, robot.home).reduction.partition)
 
 
 def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+    if robot.tree.elastic:
+        return flexible.direct(tracer, robot, options.lead, options.without)
     form = _form(grouped, options)
     motors = len(robot.actuated)
     if form is not None:
@@ -177,7 +187,7 @@ def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> 
     q, qd, tau = tracer.group("q", robot.tree.nq), tracer.group("qd", n), tracer.group("effort", motors)
     labels = {"q": list(robot.tree.position_names), "qd": general.independent_names, "qdd": general.independent_names}
     labels["effort"] = robot.actuated_names
-    if not robot.closures.loops and not robot.locked and not robot.tree.elastic:
+    if not robot.closures.loops and not robot.locked:
         push = np.zeros(robot.tree.n, dtype=object)
         push[list(robot.actuated)] = tau
         at = pose(grouped.tree, q)
@@ -248,7 +258,12 @@ def _geometry(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -
 
 
 def _newton(tracer: _Tracer, robot: Robot, given: list[int]) -> Outputs:
-    """A fixed number of Newton steps from a guess of all positions, with some coordinates held as they are in it."""
+    """A fixed number of Newton steps from a guess of all positions, with some coordinates held as they are in it.
+
+    Of a robot that bends all independent coordinates are held.
+    """
+    if robot.tree.elastic:
+        given = [int(k) for k in flexible.form_of(robot).partition.independent]
     q = tracer.group("guess", robot.tree.nq)
     result = newton_steps(robot, q, given)
     return {"q": result}, {"guess": list(robot.tree.position_names), "q": list(robot.tree.position_names)}
@@ -305,6 +320,8 @@ def _leg_form_step(tracer: _Tracer, robot: Robot, form: leg_form.LegForm, option
 
 def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """What a controller calls: sensed positions and rates, wanted accelerations, last pose in; efforts out."""
+    if robot.tree.elastic:
+        flexible.refuse_step(robot)
     Configuration(robot, robot.home).refuse_undefined_actuation()
     general = _general(robot, grouped)
     tree, motors = robot.tree, list(robot.actuated)

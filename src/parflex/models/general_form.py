@@ -136,3 +136,19 @@ def direct(form: GeneralForm, q: Any, rates: Array, tau: Array, without: tuple[s
     push: Array = np.zeros(len(state.qd), dtype=scalar_type(tau))
     push[list(form.robot.actuated)] = tau
     return solve_positive(independent_mass_matrix(state, without), state.reduction.forces(push) - c)
+
+
+def driven(
+    form: GeneralForm, q: Any, rates: Array, accelerations: Array, without: tuple[str, ...] = ()
+) -> tuple[Array, Array]:
+    """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
+    state = general_state(form, q, rates)
+    count = len(form.partition.independent)
+    motors = [list(form.partition.independent).index(k) for k in form.robot.actuated]
+    rest = [k for k in range(count) if k not in set(motors)]
+    M = independent_mass_matrix(state, without)
+    c = state.reduction.forces(forces(state, np.zeros(count), without))
+    qdd: Array = np.zeros(count, dtype=scalar_type(c, accelerations))
+    qdd[motors] = accelerations
+    qdd[rest] = solve_positive(M[np.ix_(rest, rest)], -c[rest] - M[np.ix_(rest, motors)] @ qdd[motors])
+    return M[motors] @ qdd + c[motors], qdd

@@ -200,6 +200,5 @@ def own_weight(here: Configuration, j: int, without: Sequence[str]) -> tuple[Arr
     tree, link = here.robot.tree, here.robot.tree.links[j]
     a = np.zeros(3) if "gravity" in without else -here.at.rotation[j].T @ tree.gravity
     m, (S, _) = link.body.m, link.body.deformed(here.q[link.e])
-    if link.body.rooted is not None:
-        m, S = m - link.body.rooted.m, S - link.body.rooted.S
+    m, S = m - link.body.rigid.m, S - link.body.rigid.S
     return m * a, cross(S, a)

@@ -76,11 +76,19 @@ def rotation_from_vector(vector: Any) -> Array:
     return clean(quaternion_matrix(vector_quaternion(vector)))
 
 
+# (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
+INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
 SERIES = 9  # terms of the series below: exact to rounding up to half a turn
 
 
 def exponential(th: Array) -> Array:
-    """exp(hat(th)) by its series: no branch and no division, so that it can be traced at th = 0."""
+    """exp(hat(th)): no division, so that it can be traced at th = 0.
+
+    A turn about one axis of the frame is a sine and a cosine; else it is a series.
+    """
+    turning = [k for k in range(3) if not (isinstance(th[k], float) and th[k] == 0)]
+    if len(turning) == 1:
+        return rotation_about(turning[0], th[turning[0]])
     a, b, _ = _series(th @ th)
     H = hat(th)
     return np.eye(3) + a * H + b * (H @ H)
@@ -91,6 +99,16 @@ def left_jacobian(th: Array) -> Array:
     _, b, c = _series(th @ th)
     H = hat(th)
     return np.eye(3) + b * H + c * (H @ H)
+
+
+def inverse_left_jacobian(th: Array) -> Array:
+    """L(th)^-1, good to rounding for the small turns of elastic bodies."""
+    s = th @ th
+    d: Any = 0.0
+    for term in reversed(INVERSE_SERIES):
+        d = d * s + term
+    H = hat(th)
+    return np.eye(3) - H / 2 + d * (H @ H)
 
 
 def left_jacobian_rate(th: Array, th_dot: Array) -> Array:

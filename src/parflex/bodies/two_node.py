@@ -1,0 +1,189 @@
+"""A beam between two nodes: its equations in the accelerations of root and tip instead of root and elastic coordinates.
+
+With Lb = diag(1, L) and T the shift from root to tip, e_dot = Lb^-1 (t_B - T t_A): bodies that meet at a node share its
+twist, loops through beams need no equation, and the inertia is constant but for the turning of the root.
+
+Motions are fields over the body: 3 x r coefficients of r scalar functions of the material point, `weights` holding
+the integrals of their products. Functions that are combinations of others (in an Euler-Bernoulli beam r0 is the length
+times the axial shape) are written with those, so that what cancels on paper cancels here and costs nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies.beam import without_torsion
+from parflex.bodies.elastic import ElasticBody
+from parflex.spatial import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
+
+Array = np.ndarray
+DEPENDENT = 1e-10  # of the size of a function: what is smaller is rounding of the integrals
+E3 = np.eye(3)
+
+
+@dataclass(frozen=True)
+class TwoNodeBeam:
+    """A beam whose coordinates are `components` of the motion of its tip."""
+
+    body: ElasticBody
+    components: tuple[int, ...]  # of (x, y, z, rx, ry, rz)
+    rigid: Array  # coefficients of the constant function and of r0
+    shapes: Array  # coefficients of each shape function, N x 3 x r
+    weights: Array  # r x r
+    polar: float  # inertia of the sections that only spin about the beam, where they are not moving points
+
+    def tip(self, e: Array) -> Array:
+        """Place of the tip."""
+        return self.body.nodes["tip"].r0 + self.body.nodes["tip"].Phi_d @ e
+
+    def elastic_rates(self, e: Array) -> Array:
+        """N x 12 matrix from the twists of root and tip, in the root's axes, to e_dot."""
+        r_B = self.tip(e)
+        turn = inverse_left_jacobian(self.body.nodes["tip"].Phi_r @ e)
+        zero = np.zeros((3, 3))
+        root = np.block([[-E3, hat(r_B)], [zero, -turn]])
+        return np.hstack([root, np.block([[E3, zero], [zero, turn]])])[list(self.components)]
+
+    def drift(self, e: Array, ed: Array, w: Array) -> Array:
+        """e_ddot while root and tip do not accelerate: -Lb^-1 h."""
+        tip = self.body.nodes["tip"]
+        th, th_dot, ed_d = tip.Phi_r @ e, tip.Phi_r @ ed, tip.Phi_d @ ed
+        a = cross(w, cross(w, self.tip(e))) + 2 * cross(w, ed_d)
+        al = cross(w, left_jacobian(th) @ th_dot) + left_jacobian_rate(th, th_dot)
+        return -np.concatenate([a, inverse_left_jacobian(th) @ al])[list(self.components)]
+
+    def equations(self, e: Array, ed: Array, w: Array, used: tuple[int, ...]) -> tuple[Array, Array]:
+        """Inertia and forces in the motion of root and tip, of each the components `used`; forces at no acceleration.
+
+        The root's angular velocity `w` and all components are in the root's axes.
+        """
+        columns = [*used, *(6 + k for k in used)]
+        rates = self.elastic_rates(e)[:, columns]
+        fields = [self._column(k, e, rates[:, i]) for i, k in enumerate(columns)]
+        drift = self.drift(e, ed, w)
+        spin, W = hat(w) @ hat(w), hat(w)
+        bias = self._bent(spin, e) + sum(
+            (2 * ed[k] * (W @ shape) + drift[k] * shape for k, shape in enumerate(self.shapes)), np.zeros(())
+        )
+        M = self._products(fields, rates)
+        weighted = bias @ self.weights
+        forces = np.array([(field * weighted).sum() for field in fields])
+        forces = forces + rates.T @ (self.body.K @ e + self.body.D @ ed)
+        if self.polar:
+            added, turning = self._spin(columns, rates, ed, drift, w)
+            M, forces = M + added, forces + turning
+        return M, forces
+
+    def _spin(self, columns: list[int], rates: Array, ed: Array, drift: Array, w: Array) -> tuple[Array, Array]:
+        """Of sections that spin about the beam: w_x of the root, and linearly more by the twist's rate."""
+        twist = self.components.index(3)
+        spins = np.array([[float(k == 3), rates[twist, i]] for i, k in enumerate(columns)])
+        weights = self.polar * np.array([[1.0, 1 / 2], [1 / 2, 1 / 3]])
+        momentum = self.polar * np.array([w[0] + ed[twist] / 2, 0.0, 0.0])
+        turning = cross(w, momentum)
+        moments = np.array([turning[k - 3] if 3 <= k < 6 else 0.0 for k in columns])
+        return spins @ weights @ spins.T, spins @ (weights[:, 1] * drift[twist]) + moments
+
+    def _column(self, k: int, e: Array, rates: Array) -> Array:
+        """The field of material accelerations per unit of one component of the root (0-5) or the tip (6-11)."""
+        if k < 3:
+            field = np.outer(E3[k], self.rigid[0])
+        elif k < 6:
+            field = self._bent(hat(E3[k - 3]), e)
+        else:
+            field = np.zeros(())
+        return field + sum((rate * shape for rate, shape in zip(rates, self.shapes, strict=True)), np.zeros(()))
+
+    def _bent(self, matrix: Array, e: Array) -> Array:
+        """The field matrix (r0 + Phi_d e)."""
+        place = self.rigid[1:] + sum((x * shape for x, shape in zip(e, self.shapes, strict=True)), np.zeros(()))
+        return matrix @ place
+
+    def _products(self, fields: list[Array], rates: Array) -> Array:
+        count = len(fields)
+        M = np.zeros((count, count), dtype=np.result_type(*fields, rates))
+        weighted = [field @ self.weights for field in fields]
+        for i in range(count):
+            for j in range(i + 1):
+                M[i, j] = M[j, i] = (fields[j] * weighted[i]).sum()
+        return M
+
+
+def two_node_beam(body: Any) -> TwoNodeBeam | None:
+    """The two-node form of a body whose coordinates are components of the motion of its one tip; else None."""
+    if not isinstance(body, ElasticBody) or set(body.nodes) != {"tip"}:
+        return None
+    tip = body.nodes["tip"]
+    motion = np.vstack([tip.Phi_d, tip.Phi_r])
+    components = tuple(int(np.abs(column).argmax()) for column in motion.T)
+    if not np.array_equal(motion, np.eye(6)[:, list(components)]):
+        return None
+    bare = body.without_rigid()
+    points, polar = without_torsion(bare)
+    coefficients, weights = _independent_functions(points, components)
+    shapes = coefficients[4:].reshape(body.size, 3, -1)
+    return TwoNodeBeam(bare, components, coefficients[:4], shapes, weights, polar)
+
+
+def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tuple[Array, Array]:
+    """Coefficients of 1, the components of r0 and those of the shapes in functions of which none is a combination.
+
+    What turning the root adds to a bent beam comes first, so that fields which change with the state have few entries.
+    """
+    size = 1 + 3 * (body.size + 1)
+    gram = np.zeros((size, size))
+    gram[0, 0] = body.m
+    gram[0, 1:] = gram[1:, 0] = body.S.ravel()
+    gram[1:, 1:] = body.G.transpose(0, 2, 1, 3).reshape(size - 1, size - 1)
+    scale = np.sqrt(np.abs(np.diag(gram)))
+    scale[scale < DEPENDENT * scale.max()] = 1.0
+    unit = np.eye(size)
+    shapes_first = [unit[k] for k in (0, *range(4, size), 1, 2, 3)]  # so that r0 is written with the shapes
+    basis: Array = np.zeros((0, size))
+    product = gram / np.outer(scale, scale)
+    for candidate in [*_turned_shapes(body, components), *shapes_first]:
+        vector = candidate * scale
+        size_of = np.abs(vector).max()
+        if not size_of:
+            continue
+        rest = product @ vector / size_of
+        if len(basis):
+            rest = rest - product @ basis.T @ np.linalg.solve(basis @ product @ basis.T, basis @ rest)
+        if np.abs(rest).max() > DEPENDENT:
+            basis = np.vstack([basis, vector / size_of])
+    coefficients = np.linalg.solve(basis @ product @ basis.T, basis @ product).T
+    lengths = np.array([scale[np.abs(vector).argmax()] for vector in basis])
+    coefficients = _exact(coefficients * scale[:, None] / lengths, body.nodes["tip"].r0)
+    plain = basis * lengths[:, None] / scale
+    weights = plain @ gram @ plain.T
+    return coefficients, (weights + weights.T) / 2
+
+
+def _exact(coefficients: Array, lengths: Array) -> Array:
+    """Coefficients freed of the rounding of the integrals: they are whole numbers or lengths of the beam."""
+    result = coefficients.copy()
+    size = max(1.0, float(np.abs(coefficients).max()))
+    for value in (*range(-2, 3), *lengths, *(-lengths)):
+        result[np.abs(coefficients - value) < DEPENDENT * size] = value
+    return result
+
+
+def _turned_shapes(body: ElasticBody, components: tuple[int, ...]) -> list[Array]:
+    """Of each elastic coordinate, the functions in -hat(phi_k) + Phi hat(u_k), u_k the motion of the tip."""
+    functions: list[Array] = []
+    position = {c: k for k, c in enumerate(components)}
+    for k, c in enumerate(components):
+        for axis in (other - 3 for other in components if other >= 3):
+            turn = hat(E3[axis])
+            field = np.zeros((3, 1 + 3 * (body.size + 1)))
+            field[:, 1 + 3 * (k + 1) : 4 + 3 * (k + 1)] += turn
+            if c < 3:
+                for i in range(3):
+                    if i in position:
+                        start = 1 + 3 * (position[i] + 1)
+                        field[:, start : start + 3] -= turn[i, c] * E3
+            functions += list(field)
+    return functions

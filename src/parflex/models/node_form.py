@@ -1,0 +1,217 @@
+"""Dynamics of robots that bend in the twists of their rigid pieces, over any scalar.
+
+Unknown are accelerations of pieces and of the joints inside them; beams give inertia and forces between the nodes that
+they tie. The matrix is symmetric, positive definite and sparse, so it is eliminated without pivoting in an order that
+keeps it so. Elastic accelerations follow from those of the nodes. [Briot2014], [Germain2015] in one form.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.models.piece_motion import Carried, PieceMotion, accelerations
+from parflex.models.piece_rates import Rates, piece_rates
+from parflex.models.pieces import Beam, Pieces
+from parflex.recursion import Pose, joint_forces, pose
+from parflex.spatial import cross, hat
+from parflex.spatial.elimination import solve_sparse
+from parflex.spatial.linear import scalar_type
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class NodeState:
+    """Everything at a state: rates, accelerations per unknown, inertia and forces in the unknowns."""
+
+    form: Pieces
+    at: Pose
+    rates: Rates
+    moving: PieceMotion
+    A: Array
+    f: Array
+
+
+def node_state(form: Pieces, q: Any, independent: Array, without: tuple[str, ...] = ()) -> NodeState:
+    """Inertia A and forces f with A x + f = forces of the motors, for closed positions and independent rates."""
+    at = pose(form.robot.tree, q)
+    rates = piece_rates(form, at, independent)
+    n = form.size
+    A, f = np.zeros((n, n), dtype=object), np.zeros(n, dtype=object)
+    state = NodeState(form, at, rates, accelerations(form, at, rates), A, f)
+    for beam in form.beams:
+        _add_beam(state, beam)
+    for j, body in form.bodies.items():
+        if j not in form.on_beams:
+            own = state.moving.links[j]
+            M, forces = _body(body, own.w, own.turned)
+            J = np.vstack([own.J_v, own.J_w])
+            _add(state, J, M, forces + M @ np.concatenate([own.a, own.al]))
+    _add_joints(state, without)
+    return state
+
+
+def _body(body: RigidBody, w: Array, R: Array | None) -> tuple[Array, Array]:
+    """Inertia of a rigid body and the forces of its turning, in axes to which R takes its vectors."""
+    S, I = (body.S, body.I) if R is None else (R @ body.S, R @ body.I @ R.T)
+    M = np.block([[body.m * np.eye(3), hat(S).T], [hat(S), I]])
+    return M, np.concatenate([cross(w, cross(w, S)), cross(w, I @ w)])
+
+
+def _add_beam(state: NodeState, beam: Beam) -> None:
+    """Inertia and forces of a beam and of what its ends carry, in the axes of the pieces that it ties."""
+    form, link, rates = state.form, state.form.robot.tree.links[beam.link], state.rates
+    used, count = list(form.used), len(form.used)
+    e, ed = state.at.q[link.e], rates.qd[link.e_v]
+    M, forces = beam.form.equations(e, ed, rates.w(beam.link), form.used)
+    parts = slice(0, count), slice(count, 2 * count)
+    for j, w, R, own in (
+        (beam.link, rates.w(beam.link), None, parts[0]),
+        (beam.tip, rates.before[beam.tip], state.at.local_rotation[beam.tip], parts[1]),
+    ):
+        if form.on_beams.get(j) == beam.link:
+            added, turning = _body(form.bodies[j], w, R)
+            M[own, own] = M[own, own] + added[np.ix_(used, used)]
+            forces[own] = forces[own] + turning[used]
+    ends = state.moving.links[beam.link], state.moving.links[beam.tip]
+    turns = [ends[0].turned, _tip_axes(state, beam, ends[1])]  # from the axes of the root to those of the pieces
+    bias = [part if R is None else R.T @ part for end, R in zip(ends, turns, strict=True) for part in (end.a, end.al)]
+    forces = forces + M @ np.concatenate(bias)[[*used, *(6 + k for k in used)]]
+    for own, R in zip(parts, turns, strict=True):
+        if R is not None:
+            M, forces = _turned(M, forces, own, form.used, R)
+    J = np.vstack([np.vstack([end.J_v, end.J_w])[used] for end in ends])
+    _add(state, J, M, forces)
+
+
+def _tip_axes(state: NodeState, beam: Beam, tip: Carried) -> Array | None:
+    """Rotation from the axes of the root to those in which the tip is written; None if they are the same."""
+    R = state.at.local_rotation[beam.tip]
+    if tip.turned is None:
+        return R.T
+    return None if tip.turned is R else tip.turned @ R.T
+
+
+def _turned(M: Array, forces: Array, own: slice, used: tuple[int, ...], R: Array) -> tuple[Array, Array]:
+    """Inertia and forces of two nodes with the components of one of them turned by R.
+
+    A multiple of the unit matrix does not turn: it is taken out of each block on the diagonal first.
+    """
+    linear, angular = [k for k in used if k < 3], [k - 3 for k in used if k >= 3]
+    Q = np.zeros((len(used), len(used)), dtype=object)
+    Q[: len(linear), : len(linear)] = R[np.ix_(linear, linear)]
+    Q[len(linear) :, len(linear) :] = R[np.ix_(angular, angular)]
+    M, forces = M.astype(object), forces.astype(object)
+    rest = [k for k in range(len(M)) if not own.start <= k < own.stop]
+    forces[own] = Q @ forces[own]
+    M[own, rest] = Q @ M[own, rest]
+    M[rest, own] = M[own, rest].T
+    block = M[own, own]
+    even = [_repeated(np.diag(block)[part]) for part in (slice(0, len(linear)), slice(len(linear), None))]
+    unit = np.diag([even[0]] * len(linear) + [even[1]] * len(angular))
+    M[own, own] = unit + Q @ (block - unit) @ Q.T
+    return M, forces
+
+
+def _repeated(entries: Array) -> float:
+    """The number that stands most often among the entries, the last of those that stand once; 0 if all are symbols."""
+    numbers = [float(x) for x in entries if isinstance(x, (int, float))]
+    return max(reversed(numbers), key=numbers.count) if len(entries) > 1 and numbers else 0.0
+
+
+def _add(state: NodeState, J: Array, M: Array, forces: Array) -> None:
+    """Add J^T M J and J^T forces."""
+    A, f = state.A, state.f
+    columns = [k for k in range(J.shape[1]) if any(not _zero(x) for x in J[:, k])]
+    own = J[:, columns]
+    MJ = M @ own
+    for a, i in enumerate(columns):
+        for b, k in enumerate(columns[: a + 1]):
+            A[i, k] = A[k, i] = A[i, k] + own[:, a] @ MJ[:, b]
+        f[i] = f[i] + own[:, a] @ forces
+
+
+def _zero(x: Any) -> bool:
+    return isinstance(x, (int, float)) and x == 0
+
+
+def _add_joints(state: NodeState, without: tuple[str, ...]) -> None:
+    """Motor inertia, friction and springs of the joints."""
+    tree = state.form.robot.tree
+    terms = joint_forces(tree, state.at.q, state.rates.qd, np.zeros(tree.n), without)
+    for k, row in state.moving.joints.items():
+        inertia = tree.links[tree.link_of_rate[k]].terms.motor_inertia
+        M = np.array([[inertia if "motor-inertia" not in without else 0.0]])
+        if M.any() or not _zero(terms[k]):
+            _add(state, row[None, :], M, terms[k : k + 1])
+
+
+def motor_slots(state: NodeState) -> list[int]:
+    """The unknowns that are accelerations of the motors."""
+    return [int(np.flatnonzero(state.moving.joints[k])[0]) for k in state.form.robot.actuated]
+
+
+def independent_accelerations(state: NodeState, x: Array) -> Array:
+    """Accelerations of the independent coordinates from the unknowns."""
+    form = state.form
+    tree = form.robot.tree
+    values: dict[int, Any] = {k: row @ x for k, row in state.moving.joints.items()}
+    wanted = {int(k) for k in form.partition.independent}
+    for beam in form.beams:
+        start = tree.links[beam.link].e_v.start
+        own = [k for k in range(beam.form.body.size) if start + k in wanted]
+        if own:
+            bent = _elastic_acceleration(state, beam, x)
+            values |= {start + k: bent[k] for k in own}
+    for j, link in enumerate(tree.links):
+        if link.joint.kind in ("free", "planar"):
+            moving = state.moving.links[j]
+            gravity = state.at.rotation[j].T @ tree.gravity
+            a, al = moving.a + moving.J_v @ x + gravity, moving.al + moving.J_w @ x
+            motion = np.concatenate([a, al])[list(form.used)]
+            values |= dict(zip(range(link.v.start, link.v.stop), motion, strict=True))
+    return np.array([values[int(k)] for k in form.partition.independent])
+
+
+def _elastic_acceleration(state: NodeState, beam: Beam, x: Array) -> Array:
+    link = state.form.robot.tree.links[beam.link]
+    e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
+    root, tip = state.moving.links[beam.link], state.moving.links[beam.tip]
+    parts: list[Array] = []
+    for end, R in ((root, root.turned), (tip, _tip_axes(state, beam, tip))):
+        moved = (end.a + end.J_v @ x, end.al + end.J_w @ x)
+        parts += moved if R is None else [R.T @ part for part in moved]
+    return beam.form.elastic_rates(e) @ np.concatenate(parts) + beam.form.drift(e, ed, state.rates.w(beam.link))
+
+
+def direct(form: Pieces, q: Any, rates: Array, tau: Array, without: tuple[str, ...] = ()) -> Array:
+    """Accelerations of the independent coordinates under the efforts of the motors."""
+    state = node_state(form, q, rates, without)
+    right = -state.f
+    for slot, effort in zip(motor_slots(state), tau, strict=True):
+        right[slot] = right[slot] + effort
+    return independent_accelerations(state, _numbers(solve_sparse(state.A, right), q))
+
+
+def inverse(
+    form: Pieces, q: Any, rates: Array, accelerations: Array, without: tuple[str, ...] = ()
+) -> tuple[Array, Array]:
+    """Efforts of the motors for their accelerations, and the accelerations of all independent coordinates."""
+    state = node_state(form, q, rates, without)
+    driven = motor_slots(state)
+    rest = [k for k in range(form.size) if k not in set(driven)]
+    A, f = state.A, state.f
+    x = np.zeros(form.size, dtype=object)
+    x[driven] = accelerations
+    x[rest] = solve_sparse(A[np.ix_(rest, rest)], -f[rest] - A[np.ix_(rest, driven)] @ x[driven])
+    effort = A[driven] @ x + f[driven]
+    return _numbers(effort, q), independent_accelerations(state, _numbers(x, q))
+
+
+def _numbers(values: Array, q: Any) -> Array:
+    """Floats where the inputs are floats."""
+    return values.astype(scalar_type(q))

@@ -1,0 +1,175 @@
+"""Accelerations of the links of a robot cut into pieces, as affine functions of the unknowns.
+
+A piece that moves freely is written in one set of axes, those of the link that it moves with. What stands on the
+ground is written in the axes of each link, as an arm is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parflex.models.piece_rates import Rates, hinge_pose
+from parflex.models.pieces import Piece, Pieces, Step
+from parflex.recursion import Pose
+from parflex.spatial import cross, hat
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Carried:
+    """A frame at an instant: its acceleration is a + J_v x, al + J_w x with x the unknowns.
+
+    All is in axes that need not be its own: `turned` takes vectors of the frame to them (None: they are its own).
+    """
+
+    turned: Array | None
+    w: Array
+    a: Array
+    al: Array
+    J_v: Array
+    J_w: Array
+
+    def out(self, vectors: Array) -> Array:
+        """Vectors of the frame in the axes used."""
+        return vectors if self.turned is None else self.turned @ vectors
+
+    def offset(self, p: Array, turned: Array | None) -> Carried:
+        """Of a frame fixed at p, in the same axes."""
+        a = self.a + cross(self.al, p) + cross(self.w, cross(self.w, p))
+        return Carried(turned, self.w, a, self.al, self.J_v - hat(p) @ self.J_w, self.J_w)
+
+    def in_axes(self, R: Array) -> Carried:
+        """In axes turned by R, which become those of the frame."""
+        return Carried(None, R.T @ self.w, R.T @ self.a, R.T @ self.al, R.T @ self.J_v, R.T @ self.J_w)
+
+    def behind(self, S_v: Array, S_w: Array, rate: Array, slots: slice, absolute: bool) -> Carried:
+        """Of a frame behind a joint here; `S_v`, `S_w` in the axes used."""
+        slide, turn = S_v @ rate, S_w @ rate
+        a, al = self.a + 2 * cross(self.w, slide), self.al + cross(self.w, turn)
+        J_v, J_w = self._moved(S_v, S_w, slots, absolute, 1.0)
+        return Carried(self.turned, self.w + turn, a, al, J_v, J_w)
+
+    def before(self, S_v: Array, S_w: Array, rate: Array, slots: slice, absolute: bool) -> Carried:
+        """Of a frame before a joint, behind which this one is."""
+        slide, turn = S_v @ rate, S_w @ rate
+        w = self.w - turn
+        J_v, J_w = self._moved(S_v, S_w, slots, absolute, -1.0)
+        return Carried(self.turned, w, self.a - 2 * cross(w, slide), self.al - cross(w, turn), J_v, J_w)
+
+    def _moved(self, S_v: Array, S_w: Array, slots: slice, absolute: bool, sign: float) -> tuple[Array, Array]:
+        """J behind a joint; with `absolute` its unknown is the turning of the frame itself about the axis."""
+        J_v, J_w = self.J_v.astype(object), self.J_w.astype(object)
+        width = slots.stop - slots.start
+        if absolute:
+            J_w = J_w - np.outer(S_w[:, 0], S_w[:, 0] @ J_w)
+            J_w[:, slots] = S_w
+            return J_v, J_w
+        J_v[:, slots], J_w[:, slots] = sign * S_v[:, :width], sign * S_w[:, :width]
+        return J_v, J_w
+
+
+@dataclass(frozen=True)
+class PieceMotion:
+    """Accelerations of all links, and of the joints' free rates as rows over the unknowns."""
+
+    links: dict[int, Carried]
+    joints: dict[int, Array]
+
+
+def accelerations(form: Pieces, at: Pose, rates: Rates) -> PieceMotion:
+    """Of all links and joints."""
+    carried: dict[int, Carried] = {}
+    joints: dict[int, Array] = {}
+    for piece in form.pieces:
+        carried[piece.reference] = _reference(form, at, rates, piece)
+        for step in piece.steps:
+            source = carried[step.source]
+            carried[step.link] = _stepped(form, at, rates, step, source, piece.reference != GROUND)
+            if step.joint is not None:
+                joints |= _joint_rows(form, step, source, carried[step.link])
+    return PieceMotion(carried, joints)
+
+
+def _joint_rows(form: Pieces, step: Step, source: Carried, target: Carried) -> dict[int, Array]:
+    """Accelerations of the free rates of a joint: unknowns of their own, or what one link turns beyond the other."""
+    link = form.robot.tree.links[step.joint]  # type: ignore[index]
+    own = [k for k in range(link.v.start, link.v.stop) if k not in form.robot.locked]
+    if step.absolute:
+        moved = target if step.forward else source
+        axis = moved.out(link.joint.S_w)[:, 0]
+        before, behind = (source, target) if step.forward else (target, source)
+        return {own[0]: axis @ (behind.J_w - before.J_w)}
+    return {k: np.eye(form.size)[slot] for k, slot in zip(own, range(step.slots.start, step.slots.stop), strict=True)}
+
+
+def _reference(form: Pieces, at: Pose, rates: Rates, piece: Piece) -> Carried:
+    J, zero = np.zeros((6, form.size)), np.zeros(3)
+    if piece.reference == GROUND:
+        return Carried(None, zero, -form.robot.tree.gravity, zero, J[:3], J[3:])
+    J[list(form.used), range(piece.slots.start, piece.slots.stop)] = 1.0
+    if piece.reference in form.loose:
+        return Carried(at.local_rotation[piece.reference], rates.before[piece.reference], zero, zero, J[:3], J[3:])
+    return Carried(None, rates.w(piece.reference), zero, zero, J[:3], J[3:])
+
+
+def _stepped(form: Pieces, at: Pose, rates: Rates, step: Step, source: Carried, aligned: bool) -> Carried:
+    tree = form.robot.tree
+    if step.joint is not None:
+        link = tree.links[step.joint]
+        R, p = at.local_rotation[step.joint], at.local_position[step.joint]
+        S_v, S_w, rate = link.joint.S_v, link.joint.S_w, rates.qd[link.v]
+        if step.forward:
+            return _forward(source, R, p, S_v, S_w, rate, step.slots, aligned, step.absolute)
+        return _backward(source, R, p, S_v, S_w, rate, step.slots, aligned, step.absolute)
+    h = form.hinges[step.closure]  # type: ignore[index]
+    R, p = hinge_pose(at, h)
+    none, rate = slice(0, 0), rates.hinge[step.closure]  # type: ignore[index]
+    ends = (h.loop.first, h.loop.second) if step.forward else (h.loop.second, h.loop.first)
+    fixed = np.zeros((3, 0)), np.zeros((3, 0)), np.zeros(0), none, aligned
+    here = _forward(source, ends[0].rotation, ends[0].position, *fixed)
+    across = _forward if step.forward else _backward
+    there = across(here, R, p, h.S_v, h.S_w, rate, step.slots, aligned, step.absolute)
+    return _backward(there, ends[1].rotation, ends[1].position, *fixed)
+
+
+def _forward(
+    source: Carried,
+    R: Array,
+    p: Array,
+    S_v: Array,
+    S_w: Array,
+    rate: Array,
+    slots: slice,
+    aligned: bool,
+    absolute: bool = False,
+) -> Carried:
+    """Over a frame at p, turned by R in the source, and a joint there."""
+    if aligned:
+        turned = source.out(R)
+        moved = source.offset(source.out(p), turned)
+        return moved.behind(turned @ S_v, turned @ S_w, rate, slots, absolute)
+    return source.offset(p, None).in_axes(R).behind(S_v, S_w, rate, slots, absolute)
+
+
+def _backward(
+    source: Carried,
+    R: Array,
+    p: Array,
+    S_v: Array,
+    S_w: Array,
+    rate: Array,
+    slots: slice,
+    aligned: bool,
+    absolute: bool = False,
+) -> Carried:
+    """To the frame in which the source is behind a joint at p, turned by R."""
+    if aligned:
+        moved = source.before(source.out(S_v), source.out(S_w), rate, slots, absolute)
+        turned = source.out(R.T)
+        return moved.offset(-(turned @ p), turned)
+    moved = source.before(S_v, S_w, rate, slots, absolute).in_axes(R.T)
+    return moved.offset(-p, None)

@@ -1,0 +1,213 @@
+"""Rates of a robot cut into pieces: independent rates in, twists of links and rates of beams and hinges out.
+
+Twists spread from the ground over joints, beams and closures whose rates are known; a beam whose two ends are known
+gives its own rates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import SingularError
+from parflex.models.pieces import Beam, Given, Hinge, Pieces
+from parflex.recursion import Pose
+from parflex.spatial import cross, left_jacobian
+from parflex.spatial.linear import solve
+from parflex.tree import Place
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+Twist = tuple[Array, Array]
+
+
+@dataclass
+class Rates:
+    """Twists of links in their own axes, all rates of the tree, rates of the closures as joints."""
+
+    twists: dict[int, Twist]
+    qd: Array
+    hinge: dict[int, Array]
+    before: dict[int, Array]  # angular velocities of links at tips of beams, in the axes of the beam's root
+
+    def w(self, link: int) -> Array:
+        """Angular velocity of a link."""
+        return self.twists[link][1]
+
+
+def piece_rates(form: Pieces, at: Pose, independent: Array) -> Rates:
+    """All rates from the independent ones."""
+    return _Sweep(form, at, independent).run()
+
+
+class _Sweep:
+    def __init__(self, form: Pieces, at: Pose, independent: Array) -> None:
+        tree = form.robot.tree
+        self.form, self.at, self.tree = form, at, tree
+        self.qd: Array = np.zeros(tree.n, dtype=object)
+        self.qd[form.partition.independent] = independent
+        self.known = [k not in set(form.partition.dependent) for k in range(tree.n)]
+        self.twists: dict[int, Twist] = {GROUND: (np.zeros(3), np.zeros(3))}
+        self.before: dict[int, Array] = {}
+        self.hinge: dict[int, Array] = {c: np.zeros(0) for c, h in enumerate(form.hinges) if not h.size}
+
+    def run(self) -> Rates:
+        while len(self.twists) <= len(self.tree.links) or not all(self.known):
+            if not (self._joints() or self._beams() or self._closures()):
+                raise SingularError("the rates of the robot do not follow from the independent ones", key="closure")
+        for c in range(len(self.form.hinges)):
+            if c not in self.hinge:
+                self.hinge[c] = self._hinge_rate(c)
+        qd = self.qd.astype(float) if not any(hasattr(x, "edge") for x in self.qd) else self.qd
+        for beam in self.form.beams:
+            if beam.tip not in self.before:
+                self.before[beam.tip] = self._out(beam.tip, self.twists[beam.tip][1])
+        return Rates(self.twists, qd, self.hinge, self.before)
+
+    def _joints(self) -> bool:
+        """Over joints of the tree with known rates."""
+        moved = False
+        for j, link in enumerate(self.tree.links):
+            if link.node is not None or (link.joint.kind in ("free", "planar") and link.parent != GROUND):
+                continue
+            if (j in self.twists) == (link.parent in self.twists) or not all(self.known[link.v]):
+                continue
+            S_v, S_w, rate = link.joint.S_v, link.joint.S_w, self.qd[link.v]
+            p = self.at.local_position[j]
+            if link.parent in self.twists:
+                v, w = self.twists[link.parent]
+                v, w = self._into(j, v + cross(w, p)) + S_v @ rate, self._into(j, w) + S_w @ rate
+                self.twists[j] = (v, w)
+            else:
+                v, w = self.twists[j]
+                w = self._out(j, w - S_w @ rate)
+                self.twists[link.parent] = (self._out(j, v - S_v @ rate) - cross(w, p), w)
+            moved = True
+        return moved
+
+    def _into(self, j: int, vector: Array) -> Array:
+        return self.at.from_parent(self.tree, j, vector)
+
+    def _out(self, j: int, vector: Array) -> Array:
+        return self.at.to_parent(self.tree, j, vector)
+
+    def _beams(self) -> bool:
+        """Over beams with known rates; rates of beams with known ends."""
+        moved = False
+        for beam in self.form.beams:
+            link, tip = self.tree.links[beam.link], beam.form.body.nodes["tip"]
+            known = all(self.known[link.e_v])
+            ends = [end in self.twists for end in (beam.link, beam.tip)]
+            e, p = self.at.q[link.e], self.at.local_position[beam.tip]
+            if known and ends[0] != ends[1]:
+                ed = self.qd[link.e_v]
+                slide, turn = tip.Phi_d @ ed, left_jacobian(tip.Phi_r @ e) @ (tip.Phi_r @ ed)
+                if ends[0]:
+                    v, w = self.twists[beam.link]
+                    self.before[beam.tip] = w + turn
+                    self.twists[beam.tip] = (
+                        self._into(beam.tip, v + cross(w, p) + slide),
+                        self._into(beam.tip, w + turn),
+                    )
+                else:
+                    v, w = self.twists[beam.tip]
+                    w = self._out(beam.tip, w) - turn
+                    self.twists[beam.link] = (self._out(beam.tip, v) - cross(w, p) - slide, w)
+                moved = True
+            elif not known and all(ends):
+                self.qd[link.e_v] = self._from_ends(beam, self.twists[beam.tip])
+                for k in range(link.e_v.start, link.e_v.stop):
+                    self.known[k] = True
+                moved = True
+        return moved
+
+    def _from_ends(self, beam: Beam, tip: Twist) -> Array:
+        rates = beam.form.elastic_rates(self.at.q[self.tree.links[beam.link].e])
+        at_tip = [self._out(beam.tip, part) for part in tip]
+        return rates @ np.concatenate([*self.twists[beam.link], *at_tip])
+
+    def _closures(self) -> bool:
+        """Over closures: welds at once, hinges when the beam behind them says how far they turn."""
+        for given in self.form.given:
+            h = self.form.hinges[given.closure]
+            near, far = (h.loop.first, h.loop.second) if given.from_first else (h.loop.second, h.loop.first)
+            if not h.size:
+                for a, b in ((near, far), (far, near)):
+                    if a.link in self.twists and b.link not in self.twists:
+                        self.twists[b.link] = _to_link(b, self._across(given, self._of(a), a is h.loop.first))
+                        return True
+            beam = self.form.beams[given.beam]
+            ready = near.link in self.twists and beam.link in self.twists and far.link not in self.twists
+            if h.size and ready:
+                self._turn_hinge(given, beam, near, far)
+                return True
+        return False
+
+    def _of(self, place: Place) -> Twist:
+        v, w = self.twists[place.link]
+        return place.rotation.T @ (v + cross(w, place.position)), place.rotation.T @ w
+
+    def _across(self, given: Given, twist: Twist, from_first: bool, rate: Array | None = None) -> Twist:
+        """From one place of a closure to the other."""
+        h = self.form.hinges[given.closure]
+        turn, rho = hinge_pose(self.at, h)
+        slide = h.S_v @ rate if rate is not None else np.zeros(3)
+        spin = h.S_w @ rate if rate is not None else np.zeros(3)
+        v, w = twist
+        if from_first:
+            return turn.T @ (v + cross(w, rho)) + slide, turn.T @ w + spin
+        w = turn @ (w - spin)
+        return turn @ (v - slide) - cross(w, rho), w
+
+    def _turn_hinge(self, given: Given, beam: Beam, near: Place, far: Place) -> None:
+        """The rates of a hinge from the coordinates of the beam that are given, then across it."""
+        h = self.form.hinges[given.closure]
+        base = self._of(near)
+        zero = (np.zeros(3), np.zeros(3))
+        still = self._down(_to_link(far, self._across(given, base, given.from_first)), far.link, beam.tip, True)
+        link = self.tree.links[beam.link]
+        wanted = self.qd[link.e_v][list(given.kept)] - self._from_ends(beam, still)[list(given.kept)]
+        matrix = []
+        rates = beam.form.elastic_rates(self.at.q[link.e])[:, 6:]
+        for unit in np.eye(h.size):
+            moved = _to_link(far, self._across(given, zero, given.from_first, unit))
+            end = self._down(moved, far.link, beam.tip, False)
+            matrix.append((rates @ np.concatenate([self._out(beam.tip, part) for part in end]))[list(given.kept)])
+        rate = solve(np.array(matrix).T, wanted)
+        self.hinge[given.closure] = rate
+        self.twists[far.link] = _to_link(far, self._across(given, base, given.from_first, rate))
+
+    def _down(self, twist: Twist, link: int, target: int, moving: bool) -> Twist:
+        """The twist of a link nearer to the root, from one further out, joints between moving or held."""
+        while link != target:
+            own = self.tree.links[link]
+            rate: Any = self.qd[own.v] if moving else np.zeros(len(own.joint.rate_labels))
+            w = self._out(link, twist[1] - own.joint.S_w @ rate)
+            v = self._out(link, twist[0] - own.joint.S_v @ rate) - cross(w, self.at.local_position[link])
+            twist, link = (v, w), own.parent
+        return twist
+
+    def _hinge_rate(self, closure: int) -> Array:
+        """Rates of a closure whose two places are known."""
+        h = self.form.hinges[closure]
+        turn, rho = hinge_pose(self.at, h)
+        (v1, w1), (v2, w2) = self._of(h.loop.first), self._of(h.loop.second)
+        v, w = v2 - turn.T @ (v1 + cross(w1, rho)), w2 - turn.T @ w1
+        return np.linalg.pinv(np.vstack([h.S_v, h.S_w])) @ np.concatenate([v, w])
+
+
+def _to_link(place: Place, twist: Twist) -> Twist:
+    """The twist of the link that carries a place."""
+    w = place.rotation @ twist[1]
+    return place.rotation @ twist[0] - cross(w, place.position), w
+
+
+def hinge_pose(at: Pose, h: Hinge) -> tuple[Array, Array]:
+    """Rotation and position of the second place of a closure in the first."""
+    slides, turns = bool(h.S_v.any()), bool(h.S_w.any())
+    if not slides and not turns:
+        return np.eye(3), np.zeros(3)
+    (R1, P1), (R2, P2) = at.of(h.loop.first), at.of(h.loop.second)
+    return (R1.T @ R2 if turns else np.eye(3)), (R1.T @ (P2 - P1) if slides else np.zeros(3))

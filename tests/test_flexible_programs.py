@@ -1,0 +1,262 @@
+"""Programs of robots that bend: every emitter gives the numbers of the general reduction, another way to write them."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from conftest import CATALOGUE
+from emitted import c_library
+from test_emitters import EMITTERS, SHORT
+from traced import long, made
+
+import parflex
+from parflex.codegen.compile import Kernel
+from parflex.codegen.optimise import make_program
+from parflex.errors import InputError
+from parflex.graph import Graph
+from parflex.models import general_form, node_form
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics import reduced_equations
+from parflex.models.pieces import LEADS, pieces
+from parflex.models.robot import Robot
+from parflex.recursion import mass_matrix
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.spatial.elimination import solve_sparse
+
+FLEXIBLE = sorted(path.stem for path in CATALOGUE.glob("*.toml") if "beam = " in path.read_text(encoding="utf-8"))
+LARGE = ["gough-stewart-beams", "navaro", "navaro-refined"]  # up to 50 000 operators
+CASES = [pytest.param(name, marks=long if name in LARGE else []) for name in FLEXIBLE]
+# of the largest acceleration, and of the largest force that an effort is the sum of: beams and slides push against
+# each other with much more than what remains for a motor
+TOLERANCE = 1e-11
+BENT = 1e-4  # elastic coordinates in m and rad: beams of these robots carry no more
+
+
+@cache
+def robot(name: str) -> Robot:
+    return parflex.load(name)
+
+
+@cache
+def bent_states(name: str, count: int) -> list[dict]:
+    """Closed, bent positions with rates, efforts and what they cause, by the general reduction."""
+    rng = np.random.default_rng(3)
+    return [bent_state(robot(name), rng) for _ in range(count)]
+
+
+def bent_state(of: Robot, rng: np.random.Generator) -> dict:
+    tree = of.tree
+    step = rng.uniform(-1, 1, tree.n) * np.where(np.isin(np.arange(tree.n), tree.elastic), BENT, 0.05)
+    q, error = of.assembler.newton(tree.moved(of.home, step), of.free, list(of.closures.loops))
+    assert error < 1e-12
+    at = Configuration(of, q)
+    rates = at.J @ rng.uniform(-1, 1, at.J.shape[1])
+    M, c, b = reduced_equations(at, rates, without=JOINT_TERMS)
+    efforts = rng.uniform(-100, 100, len(of.actuated))
+    accelerations = at.J @ np.linalg.solve(M, at.J_a.T @ efforts - c) + b
+    inertia = np.abs(mass_matrix(tree, at.at, JOINT_TERMS)[list(of.actuated)]) @ np.abs(accelerations)
+    sizes = {"effort": float(max(inertia.max(), np.abs(efforts).max())), "qdd": float(np.abs(accelerations).max())}
+    return {"at": at, "q": q, "rates": rates, "effort": efforts, "accelerations": accelerations, "sizes": sizes}
+
+
+def batch(states: list[dict], program, of: Robot) -> tuple[dict, dict]:
+    """Inputs of a program and what it must give."""
+    numbers = {name: k for k, name in enumerate(of.tree.rate_names)}
+    independent = [numbers[name] for name in program.labels["qd"]]
+    motors = list(of.actuated)
+    groups = {
+        "q": [state["q"] for state in states],
+        "qd": [state["rates"][independent] for state in states],
+        "effort": [state["effort"] for state in states],
+        "motor_acceleration": [state["accelerations"][motors] for state in states],
+        "qdd": [state["accelerations"][independent] for state in states],
+        "free_acceleration": [
+            state["accelerations"][[k for k in independent if k not in set(motors)]] for state in states
+        ],
+    }
+    arrays = {name: np.array(value) for name, value in groups.items()}
+    return {name: arrays[name] for name in program.inputs}, {name: arrays[name] for name in program.outputs}
+
+
+def error_of(found: dict, wanted: dict, states: list[dict]) -> float:
+    """Largest difference, relative to the numbers that it is the rounding of."""
+    worst = 0.0
+    for group, value in wanted.items():
+        sizes = [state["sizes"]["effort" if group == "effort" else "qdd"] for state in states[: len(value)]]
+        worst = max(worst, float((np.abs(found[group] - value).max(axis=1) / sizes).max()))
+    return worst
+
+
+@pytest.mark.parametrize("model", ["inverse", "direct"])
+@pytest.mark.parametrize("name", CASES)
+def test_every_emitter_gives_the_numbers_of_the_general_reduction(name, model, tmp_path, figure):
+    program = made(name, model)
+    size = len(program.program.instructions)
+    states = bent_states(name, 200 if size <= SHORT else 20)
+    given, wanted = batch(states, program, robot(name))
+    for key, (emitter, count) in EMITTERS.items():
+        if size > SHORT and not key.startswith("llvm"):
+            continue
+        found = emitter(program, {group: value[:count] for group, value in given.items()})
+        error = error_of(found, {group: value[:count] for group, value in wanted.items()}, states)
+        figure(f"{name} {model} by {key}", error, TOLERANCE)
+        assert error < TOLERANCE, key
+    assert error_of(c_library(program, given, tmp_path), wanted, states) < TOLERANCE, "c"
+
+
+@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize("name", FLEXIBLE)
+def test_pieces_move_as_the_tree_does_whatever_they_are_written_with(name, lead, figure):
+    of, state = robot(name), bent_states(name, 1)[0]
+    form = pieces(of, lead)
+    independent = form.partition.independent
+    moving = node_form.node_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
+    assert np.abs(moving.rates.qd - state["rates"]).max() < 1e-11  # rounding of poses and rates of size 1
+    found = node_form.direct(form, state["q"], state["rates"][independent], state["effort"], JOINT_TERMS)
+    wanted = state["accelerations"][independent]
+    error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
+    figure(f"{name} in pieces ({lead})", error, TOLERANCE)
+    assert error < TOLERANCE
+
+
+@pytest.mark.parametrize("name", FLEXIBLE)
+def test_there_are_as_many_unknowns_as_independent_coordinates(name):
+    of = robot(name)
+    locked = of.locking(of.actuated)
+    for one in (of, locked):
+        form = pieces(one)
+        assert form.size == len(form.partition.independent) == one.mobility.freedoms(len(one.free))
+
+
+def test_sections_that_only_spin_have_their_inertia_in_pieces(tmp_path):
+    text = (CATALOGUE / "navaro.toml").read_text(encoding="utf-8")
+    file = tmp_path / "thin.toml"
+    file.write_text(text.replace("rotary_inertia = true", "rotary_inertia = false"), encoding="utf-8")
+    of = parflex.load(file, settings={"gravity": [1, 2, -9.81]})
+    state = bent_state(of, np.random.default_rng(6))
+    form = pieces(of)
+    independent = form.partition.independent
+    found = node_form.direct(form, state["q"], state["rates"][independent], state["effort"], JOINT_TERMS)
+    assert np.abs(found - state["accelerations"][independent]).max() < TOLERANCE * np.abs(found).max()
+
+
+def test_motor_inertia_friction_and_springs_act_in_pieces():
+    settings = {"frame.0.motor_inertia": 3.0, "frame.8.spring": {"stiffness": 70.0, "rest": 0.2}}
+    of = parflex.load("dualemps", settings=settings)
+    rng = np.random.default_rng(4)
+    state = bent_state(of, rng)
+    form = pieces(of)
+    independent = form.partition.independent
+    M, c, b = reduced_equations(state["at"], state["rates"])
+    J, J_a = state["at"].J, state["at"].J_a
+    wanted = (J @ np.linalg.solve(M, J_a.T @ state["effort"] - c) + b)[independent]
+    found = node_form.direct(form, state["q"], state["rates"][independent], state["effort"])
+    assert np.abs(found - wanted).max() < TOLERANCE * np.abs(wanted).max()
+    without = node_form.direct(form, state["q"], state["rates"][independent], state["effort"], JOINT_TERMS)
+    assert np.abs(found - without).max() > 1e-2 * np.abs(wanted).max()  # they matter
+
+
+def test_a_rigid_loop_beside_beams_takes_the_general_form(tmp_path):
+    file = tmp_path / "lever.toml"
+    file.write_text(RIGID_LOOP, encoding="utf-8")
+    of = parflex.load(file)
+    assert pieces(of) is None
+    program = parflex.model(of, "inverse")
+    states = [bent_state(of, np.random.default_rng(k)) for k in range(5)]
+    given, wanted = batch(states, program, of)
+    assert error_of(program(**given), wanted, states) < TOLERANCE
+
+
+RIGID_LOOP = """
+format = 1
+name = "lever"
+motion = "planar"
+[materials.steel]
+elastic_modulus = 2e11
+density = 7800
+[sections.bar]
+shape = "rectangle"
+y = 0.01
+z = 0.02
+[[frame]]
+name = "crank"
+joint = "revolute"
+actuated = true
+start = 1.2
+inertia = { M = 1.0, MX = 0.1, ZZ = 0.02 }
+[[frame]]
+name = "coupler"
+parent = "crank"
+place = { position = [0.2, 0, 0] }
+joint = "revolute"
+start = -1.0
+inertia = { M = 2.0, MX = 0.5, ZZ = 0.2 }
+[[frame]]
+name = "rocker"
+place = { position = [0.5, 0, 0] }
+joint = "revolute"
+start = 1.5
+inertia = { M = 1.5, MX = 0.2, ZZ = 0.05 }
+[[point]]
+name = "end"
+frame = "coupler"
+position = [0.45, 0, 0]
+[[point]]
+name = "pin"
+frame = "rocker"
+position = [0.4, 0, 0]
+[[closure]]
+between = ["end", "pin"]
+joint = "revolute"
+[[frame]]
+name = "arm"
+parent = "coupler"
+place = { position = [0.2, 0, 0], rotation = [0, 0, 0.7] }
+beam = { length = 0.5, material = "steel", section = "bar" }
+[[frame]]
+name = "tool"
+parent = "arm.tip"
+inertia = { M = 0.3 }
+"""
+
+
+def test_a_controller_step_of_a_bending_robot_is_refused_with_the_reason():
+    with pytest.raises(InputError, match="do not give the state of a body that bends"):
+        parflex.model(robot("dualemps"), "step")
+
+
+def test_geometry_closes_the_loops_of_a_bent_robot():
+    of, program = robot("dualemps"), made("dualemps", "geometry")
+    for state in bent_states("dualemps", 5):
+        guess = state["q"] + 1e-4 * np.isin(np.arange(of.tree.nq), of.tree.elastic)
+        found = program(guess=guess)["q"]
+        assert Configuration(of, found).closure_error < 1e-14
+        changed = np.flatnonzero(found != guess)
+        assert len(changed) == of.closures.size  # only as many as the loops have equations
+
+
+def test_a_sparse_system_is_solved_as_a_dense_one():
+    rng = np.random.default_rng(8)
+    A = np.diag(rng.uniform(3, 5, 8)) + 0.0
+    for i, j in ((0, 3), (3, 7), (1, 2), (2, 7), (4, 5), (5, 6)):
+        A[i, j] = A[j, i] = rng.uniform(-1, 1)
+    b = rng.uniform(-1, 1, 8)
+    graph = Graph()
+    symbols = A.astype(object)
+    symbols[0, 0] = graph.symbol("a")
+    x = solve_sparse(symbols, b.astype(object))
+    program = make_program(graph, "x", {"x": x})
+    assert program.counts()["div"] <= 8
+    assert np.abs(Kernel(program).one(np.array([A[0, 0]]))[:8] - np.linalg.solve(A, b)).max() < 1e-14
+
+
+def test_the_general_form_drives_motors_too():
+    of, state = robot("dualemps"), bent_states("dualemps", 1)[0]
+    form = general_form.general_form(of, pieces(of).partition)
+    independent = [int(k) for k in form.partition.independent]
+    wanted = state["accelerations"][list(of.actuated)]
+    effort, qdd = general_form.driven(form, state["q"], state["rates"][independent], wanted, JOINT_TERMS)
+    assert np.abs(effort - state["effort"]).max() < TOLERANCE * state["sizes"]["effort"]
+    assert np.abs(qdd - state["accelerations"][independent]).max() < TOLERANCE * np.abs(qdd).max()
