@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+import parflex
+
 CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
-RIGID = sorted(path.stem for path in CATALOGUE.glob("*.toml") if "beam = " not in path.read_text(encoding="utf-8"))
+RIGID = [name for name in parflex.catalogue_names() if not parflex.load(name).tree.elastic]
 
 
 @pytest.fixture

@@ -97,12 +97,17 @@ def navaro_model(
     pose: tuple[float, float, float],
     masses: dict[str, float] | None = None,
     springs: tuple[float, float] | None = None,
-    elements: int = 1,
+    driven: str = "",
+    disc: float = 0.0,
 ) -> FrameModel:
-    """The robot from nodes and joints; `masses` at B, C, D, E and springs at A of links 1 and 2 if given."""
+    """The robot from nodes and joints; `masses` at B, C, D, E and springs at A of links 1 and 2 if given.
+
+    `driven` has one digit for each leg: the link that its clutch holds, while the other one turns freely,
+    with a disc of that inertia.
+    """
     model = FrameModel()
     centre = model.node([pose[0], pose[1], 0])
-    for gamma, (AD, DE, EP) in zip(GAMMA, directions(*pose), strict=True):
+    for leg, (gamma, (AD, DE, EP)) in enumerate(zip(GAMMA, directions(*pose), strict=True)):
         ways = {name: BAR * np.array([np.cos(angle), np.sin(angle), 0]) for name, angle in (("AD", AD), ("DE", DE))}
         A = BASE * np.array([np.cos(gamma), np.sin(gamma), 0])
         at = {"A": A, "D": A + ways["AD"], "B": A - ways["DE"]}
@@ -110,17 +115,20 @@ def navaro_model(
         assert np.allclose(at["E"] + REACH * np.array([np.cos(EP), np.sin(EP), 0]), model.positions[centre])
         ends = {bar: [model.node(at[bar[0]]), model.node(at[bar[1]])] for bar in ("AD", "AB", "BC", "CD", "DE")}
         for first, last in ends.values():
-            model.beam(first, last, LINK, _in_plane(model, first, last), elements)
+            model.beam(first, last, LINK, _in_plane(model, first, last))
         arm = model.node(at["E"])
-        model.beam(arm, centre, ARM, _in_plane(model, arm, centre), elements)
+        model.beam(arm, centre, ARM, _in_plane(model, arm, centre))
         model.tie(ends["CD"][1], ends["DE"][0])
         for one, two in ((ends["AD"][1], ends["CD"][1]), (ends["AB"][1], ends["BC"][0])):
             model.tie(one, two, "revolute")
         model.tie(ends["BC"][1], ends["CD"][0], "revolute")
         model.tie(ends["DE"][1], arm, "revolute")
         for number, link in enumerate(("AD", "AB")):
-            model.tie(ends[link][0], None, "welded" if springs is None else "revolute")
-            if springs is not None:
+            free = bool(driven) and driven[leg] != str(number + 1)
+            model.tie(ends[link][0], None, "revolute" if free or springs is not None else "welded")
+            if free:
+                model.mass(ends[link][0], 0.0, np.diag([0, 0, disc]))
+            elif springs is not None:
                 model.spring([0, 0, 1], springs[number], ends[link][0])
         for name, mass in (masses or {}).items():
             model.mass({"B": ends["AB"][1], "C": ends["BC"][1], "D": ends["AD"][1], "E": ends["DE"][1]}[name], mass)

@@ -11,8 +11,9 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from parflex.description import schema
 from parflex.description.expressions import FUNCTIONS, NAMES
+from parflex.description.inheritance import read_family
 from parflex.description.references import check_references
-from parflex.description.source import apply_settings, read_source, refuse_deep
+from parflex.description.source import apply_settings, refuse_deep
 from parflex.description.values import Name, Number, as_value, shown
 from parflex.errors import RobotFileError, did_you_mean, nearest
 
@@ -22,7 +23,7 @@ LEG_LISTS: dict[str, type[Any]] = {"frame": schema.Frame, "point": schema.Point,
 
 def load_description(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[schema.RobotFile, str]:
     """The checked description of a catalogue robot or file, and the file's name for messages."""
-    raw, file = read_source(robot)
+    raw, file = read_family(robot)
     complete = apply_settings(raw, settings or {}, file)
     refuse_deep(complete, file)
     return describe(complete, file), file

@@ -293,6 +293,7 @@ class RobotFile(Table):
 
     format: Literal[1]
     name: Name
+    extends: Text | None = None
     title: Text = ""
     motion: Literal["spatial", "planar"] = "spatial"
     gravity: Vector = (0.0, 0.0, -9.81)

@@ -14,6 +14,7 @@ from parflex.bodies import ElasticBody, RigidBody
 from parflex.bodies.elastic import with_rigid
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
+from parflex.closure.drives import drive_springs
 from parflex.closure.loops import Closures, build_closures, neutral_rotation
 from parflex.closure.targets import Target
 from parflex.description import schema
@@ -80,9 +81,16 @@ class Robot:
     def start(self) -> Array:
         """Start values of all positions in this working mode."""
         q = self.tree.start.copy()
+        for number in self.drive_springs:
+            q[self.tree.links[number].q] = self.tree.links[number].terms.rest
         for name, value in self.mode.start.items():
             q[self.tree.links[self.tree.number(name)].q] = value
         return q
+
+    @cached_property
+    def drive_springs(self) -> tuple[int, ...]:
+        """Links on a spring right behind a joint of the same axis: at rest in every pose."""
+        return drive_springs(self.tree, self.closures)
 
     @cached_property
     def home(self) -> Array:
@@ -128,9 +136,10 @@ class Robot:
     def _assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms.
 
-        Bodies stay undeformed.
+        Bodies stay undeformed, and so do the springs of elastic drives.
         """
-        locked = locked | set(self.tree.elastic)
+        springs = {k for number in self.drive_springs for k in range(*self.tree.links[number].v.indices(self.tree.n))}
+        locked = locked | set(self.tree.elastic) | springs
         wider = whole_end_effector(self.tree, self.actuated, target, q)
         try:
             if wider is None:

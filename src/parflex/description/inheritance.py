@@ -1,0 +1,105 @@
+"""A robot file that says only what differs from another one: `extends = "navaro"`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from parflex.description.source import catalogue_names, read_source
+from parflex.description.values import as_value, shown
+from parflex.errors import RobotFileError, did_you_mean
+
+NAMED_LISTS = ("frame", "point", "closure")
+OWN_KEYS = ("name", "extends")  # a file never takes these from the one it extends
+MAX_GENERATIONS = 8
+
+
+def read_family(robot: str | Path) -> tuple[dict[str, Any], str]:
+    """The raw table of a robot with all that it takes from the files it extends, and the name of its own file."""
+    raw, file = read_source(robot)
+    return _complete(raw, file, [file]), file
+
+
+def _complete(raw: dict[str, Any], file: str, seen: list[str]) -> dict[str, Any]:
+    """The table laid over the table that it extends, which may extend another one."""
+    if "extends" not in raw:
+        return raw
+    parent = raw["extends"]
+    if not isinstance(parent, str) or not parent:
+        raise RobotFileError(
+            f"'extends' is to name a robot or a file, not {shown(parent)}",
+            file=file,
+            key="extends",
+            value=as_value(parent),
+            hint='write extends = "NAME", or leave it out',
+        )
+    base, base_file = _read_parent(parent, file)
+    if base_file in seen or len(seen) >= MAX_GENERATIONS:
+        raise RobotFileError(
+            f"the files extend each other in a circle: {' -> '.join([*seen, base_file])}"
+            if base_file in seen
+            else f"more than {MAX_GENERATIONS} files extend each other",
+            file=file,
+            key="extends",
+            value=parent,
+            hint="let one of them stand alone",
+        )
+    below = {key: value for key, value in _complete(base, base_file, [*seen, base_file]).items() if key not in OWN_KEYS}
+    return merged(below, raw)
+
+
+def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
+    """The table that a file extends: a robot of the catalogue, or a file named from the folder of this one."""
+    if parent in catalogue_names():
+        return read_source(parent)
+    path = Path(file).parent / parent
+    if not path.exists():
+        raise RobotFileError(
+            f"there is no robot or file '{parent}' to extend",
+            file=file,
+            key="extends",
+            value=parent,
+            hint=did_you_mean(parent, catalogue_names()),
+        )
+    return read_source(path.resolve())
+
+
+def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """The tables of both; frames, points and closures with the same name are one, with the keys of both."""
+    result = dict(below)
+    for key, value in above.items():
+        old = below.get(key)
+        if key in NAMED_LISTS and old is not None and _is_rows(old) and _is_rows(value):
+            result[key] = _merged_rows(old, value)
+        elif key == "legs" and isinstance(old, dict) and isinstance(value, dict):
+            result[key] = merged(old, value)
+        elif isinstance(old, dict) and isinstance(value, dict):
+            result[key] = {**old, **value}
+        else:
+            result[key] = value
+    return result
+
+
+def _is_rows(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+
+
+def _merged_rows(below: list[dict[str, Any]], above: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of both; a row with the name of an earlier one changes that."""
+    rows = [dict(row) for row in below]
+    places = {name: index for index, row in enumerate(rows) if (name := _name_of(row))}
+    for row in above:
+        index = places.get(_name_of(row) or "")
+        if index is None:
+            rows.append(row)
+        else:
+            rows[index] |= row
+    return rows
+
+
+def _name_of(row: dict[str, Any]) -> str | None:
+    """The name of a row; a closure without one is called after its ends."""
+    name, ends = row.get("name"), row.get("between")
+    if name is None and isinstance(ends, list) and all(isinstance(end, str) for end in ends):
+        return "~".join(ends)
+    return name if isinstance(name, str) else None

@@ -1,0 +1,139 @@
+"""Robot files that say only what differs from another one."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+import parflex
+from parflex.cli.main import main
+from parflex.description.loader import load_description
+from parflex.errors import RobotFileError
+
+PARENT = """
+format = 1
+name = "parent"
+title = "two links"
+gravity = [0, -9.81, 0]
+motion = "planar"
+[constants]
+length = 0.5
+half = "length/2"
+[[frame]]
+name = "upper"
+joint = "revolute"
+actuated = true
+inertia = { M = 1, MX = "half", ZZ = 0.1 }
+[[frame]]
+name = "lower"
+parent = "upper"
+joint = "revolute"
+place = { position = ["length", 0, 0] }
+inertia = { mass = 0.5 }
+[[closure]]
+between = ["lower", "upper"]
+joint = "point-on-line"
+axis = "x"
+[poses.home]
+upper = 0.1
+[poses.up]
+upper = 1.5
+"""
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / f"{name}.toml"
+    path.write_text(f'format = 1\nname = "{name}"\n{text}' if text is not PARENT else PARENT)
+    return path
+
+
+def test_a_file_takes_everything_it_does_not_say_itself(tmp_path):
+    write(tmp_path, "parent", PARENT)
+    child = write(
+        tmp_path,
+        "child",
+        'extends = "parent.toml"\n[constants]\nlength = 0.8\n[poses.home]\nlower = 0.3\n'
+        '[[frame]]\nname = "lower"\ninertia = { M = 2, ZZ = 0.2 }\n[[frame]]\nname = "hand"\nparent = "lower"\n'
+        '[[closure]]\nname = "lower~upper"\naxis = "y"\n[[point]]\nname = "spot"\nframe = "hand"\n',
+    )
+    robot, _ = load_description(child)
+    assert (robot.name, robot.title, robot.motion, robot.extends) == ("child", "two links", "planar", "parent.toml")
+    assert robot.constants == {"length": 0.8, "half": 0.4}  # expressions are read after the files are put together
+    assert [frame.name for frame in robot.frame] == ["upper", "lower", "hand"]
+    assert robot.frame[1].inertia.M == 2 and robot.frame[1].inertia.mass is None  # replaced as a whole
+    assert robot.frame[1].joint == "revolute" and robot.frame[1].place.position == (0.8, 0, 0)
+    (closure,) = robot.closure
+    assert closure.joint == "point-on-line" and closure.axis == (0, 1, 0)
+    assert robot.poses == {"home": {"lower": 0.3}, "up": {"upper": 1.5}}
+
+
+def test_settings_reach_what_a_file_has_taken_from_another(tmp_path):
+    write(tmp_path, "parent", PARENT)
+    child = write(tmp_path, "child", 'extends = "parent.toml"\n')
+    grandchild = write(tmp_path, "grandchild", 'extends = "child.toml"\ntitle = "third"\n')
+    robot, file = load_description(grandchild, {"constants.length": 0.6, "frame.upper.inertia.M": 3})
+    assert robot.constants["half"] == 0.3 and robot.frame[0].inertia.M == 3
+    assert file == str(grandchild) and robot.title == "third" and child.exists()
+
+
+BAD = {
+    "a number": ("extends = 3\n", "'extends' is to name a robot or a file, not 3"),
+    "nothing": ('extends = ""\n', "'extends' is to name a robot or a file"),
+    "an unknown robot": (
+        'extends = "navarro"\n',
+        "there is no robot or file 'navarro' to extend; did you mean 'navaro'",
+    ),
+    "itself": ('extends = "bad.toml"\n', "extend each other in a circle"),
+    "a folder": ('extends = "."\n', "is a folder"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_extended_is_refused_with_one_sentence(case, tmp_path, capsys):
+    text, words = BAD[case]
+    path = write(tmp_path, "bad", text)
+    with pytest.raises(SystemExit) as end:
+        main(["info", str(path), "--json"])
+    assert end.value.code == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert words in f"{error['message']}; {error['hint']}"
+    assert error["file"] and error["hint"]
+
+
+def test_files_that_extend_each_other_are_named(tmp_path, capsys):
+    write(tmp_path, "one", 'extends = "two.toml"\n')
+    write(tmp_path, "two", 'extends = "one.toml"\n')
+    with pytest.raises(SystemExit) as end:
+        main(["info", str(tmp_path / "one.toml"), "--json"])
+    assert end.value.code == 2
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert "one.toml" in error["message"] and "two.toml" in error["message"] and error["key"] == "extends"
+
+
+def test_a_long_line_of_files_is_refused(tmp_path):
+    write(tmp_path, "r0", 'extends = "four-bar"\n')
+    for k in range(1, 10):
+        write(tmp_path, f"r{k}", f'extends = "r{k - 1}.toml"\n')
+    assert parflex.load(tmp_path / "r5.toml").name == "r5"
+    with pytest.raises(RobotFileError, match="more than 8 files extend each other"):
+        parflex.load(tmp_path / "r9.toml")
+
+
+def test_a_name_is_never_taken_from_another_file(tmp_path):
+    path = tmp_path / "nameless.toml"
+    path.write_text('format = 1\nextends = "four-bar"\n')
+    with pytest.raises(RobotFileError, match="key 'name' is missing"):
+        parflex.load(path)
+
+
+def test_a_path_is_seen_from_the_folder_of_the_file(tmp_path, monkeypatch):
+    (tmp_path / "deep").mkdir()
+    write(tmp_path, "parent", PARENT)
+    write(tmp_path / "deep", "child", 'extends = "../parent.toml"\n')
+    monkeypatch.chdir(tmp_path / "deep")
+    assert load_description("child.toml")[0].title == "two links"
+    monkeypatch.chdir(os.sep)
+    assert load_description(tmp_path / "deep" / "child.toml")[0].title == "two links"
