@@ -11,6 +11,7 @@ import scipy.optimize
 from oracles.beam_loops import BeamLoops
 
 import parflex
+from parflex.closure.reduction import reduction
 from parflex.errors import InputError, ParflexError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.equilibrium import equilibrium, tangent_stiffness
@@ -130,6 +131,53 @@ def test_a_long_way_down_is_the_elastica(tmp_path, figure):
     # straight elements of 1/16 miss the shortening by their own bending, theta^2 / 2 per element, summed: 0.03 %
     assert error < 5e-4
     assert abs(tip[1]) > 0.3 * L
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.7, np.pi / 2])
+def test_a_round_bar_in_space_bends_by_the_same_way_whichever_side_it_is_pushed(angle, tmp_path):
+    text = bars.CANTILEVER.replace('section = "bar"', 'section = "rod"')
+    text += '[sections.rod]\nshape = "circle"\ndiameter = 0.01\n'
+    push, pull = 60.0, 90.0
+    plane, space = (bars.robot(tmp_path, text, motion=motion, elements=4) for motion in ("planar", "spatial"))
+    loads = {"bar.tip": [pull, push, 0]}
+    expected = deflection(plane, frames=["bar.tip"], about="equilibrium", loads=loads).frames["bar.tip"]
+    turned = {"bar.tip": [pull, push * np.cos(angle), push * np.sin(angle)]}
+    moved = deflection(space, frames=["bar.tip"], about="equilibrium", loads=turned).frames["bar.tip"]
+    across = np.array([np.cos(angle), np.sin(angle)])
+    assert abs(expected[1]) > 0.05  # a sixteenth of the length: far from linear
+    assert moved[0] == pytest.approx(expected[0], rel=1e-9)  # both end at rounding over the stiffness
+    assert moved[1:3] == pytest.approx(expected[1] * across, rel=1e-9, abs=1e-12)
+    assert moved[4:6] == pytest.approx(expected[5] * np.array([-across[1], across[0]]), rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "conditions"),
+    [("navaro", {}), ("gough-stewart", {"servo": 1e6}), ("space", {"servo": 1e5}), ("delta", {"servo": 1e4})],
+)
+def test_the_tangent_is_the_derivative_of_the_reduced_forces(name, conditions, figure):
+    """Also in space, with quaternions, and with a moment that makes it unsymmetric; loops stay closed on the way."""
+    robot = parflex.load(name)
+    load = {robot.tree.end_effector: [5.0, -3.0, -8.0, 0.4, 0.8, -0.3]}
+    rest = equilibrium(robot, loads=load, **conditions)
+    here, loading = rest.configuration, rest.loading
+    K = tangent_stiffness(here, loading)
+    held, part, h = here.robot, here.reduction.partition, 1e-5
+
+    def forces(x: np.ndarray) -> np.ndarray:
+        q = held.tree.moved(here.q, here.J @ x)
+        q, _ = held.assembler.newton(q, part.dependent, list(held.closures.loops))
+        there = Configuration(held, q)
+        return reduction(there.closure_jacobian, part).forces(loading.forces(there))
+
+    columns = range(0, len(K), max(1, len(K) // 12))
+    units = held.tree.rate_units[part.independent]
+    error = 0.0
+    for k in columns:
+        x = h * units[k] * np.eye(len(K))[k]
+        slope = (forces(x) - forces(-x)) / (2 * h * units[k])
+        error = max(error, float(np.abs(slope - K[:, k]).max() / np.abs(K).max()))
+    figure(f"{name}: tangent against central differences", error)
+    assert error < 1e-7  # steps of 1e-5: the third derivative counts 1e-10, rounding of the closures 1e-9
 
 
 LOOP = """

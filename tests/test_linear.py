@@ -175,6 +175,15 @@ def test_free_motions_are_named_by_coordinates_that_differ(tmp_path):
     assert sorted(found.free_motions) == ["bar.vx", "bar.vy", "bar.wz"]
 
 
+def test_a_moment_that_keeps_its_axis_has_no_potential_and_a_force_has(tmp_path):
+    bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
+    for load, told in (([300, 20, 30], False), ([0, 0, 0, 8, 0, 0], True)):
+        found = natural_frequencies(bar, about="equilibrium", loads={"bar.tip": load})
+        K, D = found.model.K, np.sqrt(np.diag(found.model.K))
+        assert bool(np.abs((K - K.T) / np.outer(D, D)).max() > 1e-12) is told  # rounding leaves 1e-15
+        assert any("not conservative" in text for text in found.model.warnings) is told
+
+
 # -- what cannot be --------------------------------------------------------------------------------------------------
 
 

@@ -108,15 +108,13 @@ def prepare(
     q = configure(robot, at).q
     held = held_robot(robot, q, lock, servo, servo_damping)
     tau = np.zeros(robot.tree.n)
-    free = set(held.actuated)
-    for name, value in (effort or {}).items():
-        given = read_efforts(robot, {name: value})
-        k = robot.actuated[int(np.argmax(np.abs(given)))] if given.any() else None
-        if k is not None and k not in free:
+    tau[list(robot.actuated)] = read_efforts(robot, effort)
+    for k in robot.actuated:
+        if tau[k] and k in held.locked:
+            name = robot.tree.rate_names[k]
             raise InputError(
                 f"'{name}' is locked, so no effort can be given to it", key="effort", value=name, hint="lock less"
             )
-        tau[list(robot.actuated)] += given
     configuration = Configuration(held, q)
     if not len(configuration.reduction.partition.independent):
         raise InputError(

@@ -148,9 +148,9 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
     here, count = model.configuration, len(model.names)
     units = rate_units(here)
     scale = np.outer(units, units)
-    skew = float(np.abs(model.K - model.K.T).max() / max(np.abs(model.K).max(), 1e-300))
     warnings = list(model.warnings)
-    if skew > 1e-6:  # rounding of the equilibrium leaves 1e-9
+    weights = np.sqrt(np.maximum(np.abs(np.diag(model.K)), 1e-300))
+    if np.any(np.abs(model.K - model.K.T) > 1e-4 * np.outer(weights, weights)):  # frequencies feel the square of it
         warnings.append(
             "moments that keep their axes while the robot turns are not conservative: "
             "the modes are those of the symmetric part of the stiffness"

@@ -141,7 +141,10 @@ def _inside(
         pull = held.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
         efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
     sections = section_forces(here, loading.wrenches(here, lam), loading.without)
-    warnings = [*given.warnings]
+    warnings = [*given.warnings, *given.limit_warnings(here.q)]
+    across = [name for name, load in loading.loads.items() if given.tree.planar and np.any(np.array(load)[2:5])]
+    if across:
+        warnings.append(f"a planar robot does not feel fz, mx and my of the load on '{across[0]}'")
     if held.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
     return Deflection(moved, efforts, sections, here, warnings)
