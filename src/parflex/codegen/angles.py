@@ -1,12 +1,11 @@
 """Parallel axes: cos x cos y - sin x sin y is cos(x + y), which saves operators where one rotation follows another.
 
 A pair of angles is tried on the whole program: every place that can use it does, the other passes run again, and the
-result is kept only if it has fewer operators.
+result is kept only if it has fewer operators. Pairs of identical legs are tried together.
 """
 
 from __future__ import annotations
 
-import copy
 from collections import Counter
 from collections.abc import Callable
 
@@ -24,20 +23,28 @@ def parallel_axes(program: Nary, tidy: Callable[[Nary], None]) -> Nary:
         return program
     tried: set[Pair] = set()
     while True:
-        candidates = [pair for pair in _pairs(program) if pair not in tried]
+        candidates = {pair: places for pair, places in _pairs(program).items() if pair not in tried}
         if not candidates:
             return program
-        tried.add(candidates[0])
-        trial = _copied(program)
-        _use(trial, candidates[0])
+        chosen = _one_for_each_leg(candidates)
+        tried.update(chosen)
+        trial = program.copy()
+        _use(trial, set(chosen))
         tidy(trial)
         if trial.cost() < program.cost():
             program = trial
 
 
-def _copied(program: Nary) -> Nary:
-    """A copy that shares the graph: the graph only grows."""
-    return copy.deepcopy(program, {id(program.source): program.source})
+def _one_for_each_leg(candidates: dict[Pair, int]) -> list[Pair]:
+    """Of all pairs whose angles hang together, which are those of one leg, the one with most places."""
+    leg: dict[int, int] = {}  # angle -> one that stands for all angles it is paired with
+    for x, y in candidates:
+        old, new = leg.setdefault(x, x), leg.setdefault(y, y)
+        leg.update({angle: new for angle, name in leg.items() if name == old})
+    chosen: dict[int, Pair] = {}
+    for pair in sorted(candidates, key=lambda pair: -candidates[pair]):
+        chosen.setdefault(leg[pair[0]], pair)
+    return list(chosen.values())
 
 
 def _trigonometry(program: Nary) -> Trig:
@@ -108,27 +115,27 @@ def _kind(op_x: int, op_y: int, relative: int) -> str:
     return "sin+" if relative > 0 else "-sin-"  # cos x sin y +- sin x cos y
 
 
-def _pairs(program: Nary) -> list[Pair]:
-    """Pairs of angles, those with most places first."""
+def _pairs(program: Nary) -> dict[Pair, int]:
+    """Pairs of angles and the number of their places."""
     trig = _trigonometry(program)
     count: Counter = Counter()
     for node in program.order():
         if program.kind[node] == "sum":
             count.update(pair for pair, _ in _matches(program, node, trig))
-    return [pair for pair, _ in count.most_common()]
+    return dict(count)
 
 
-def _use(program: Nary, pair: Pair) -> None:
-    """Write every match of the pair with the angle's sum or difference."""
+def _use(program: Nary, pairs: set[Pair]) -> None:
+    """Write every match of the pairs with the sum or difference of their angles."""
     while True:
         trig = _trigonometry(program)
         change: dict[int, Signed] = {}
         for node in program.order():
             if program.kind[node] != "sum":
                 continue
-            matches = [match for angles, match in _matches(program, node, trig) if angles == pair]
-            if matches:
-                first, second, rest, kind = matches[0]
+            found = next(((pair, match) for pair, match in _matches(program, node, trig) if pair in pairs), None)
+            if found is not None:
+                pair, (first, second, rest, kind) = found
                 terms = dict(program.content[node])
                 sign = terms.pop(first)
                 terms.pop(second)

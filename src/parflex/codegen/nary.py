@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from copy import copy
 
 from parflex.graph.expression import ADD, CONST, DIV, MUL, SOLVE, Graph
 
@@ -150,14 +151,20 @@ class Nary:
             return self.source.constants[self.source.a[self.content[node]]]
         return None
 
+    def copy(self) -> Nary:
+        """A program that changes on its own. Contents are replaced, never changed, and the graph only grows: shared."""
+        other = copy(self)
+        for name, value in vars(self).items():
+            if isinstance(value, (list, dict)):
+                setattr(other, name, value.copy())
+        return other
+
     # -- looking ---------------------------------------------------------------------------------------
 
     def children(self, node: int) -> list[int]:
         """Nodes that this one uses, each as often as it does."""
         kind = self.kind[node]
-        if kind == "sum":
-            return list(self.content[node])
-        if kind == "product":
+        if kind in ("sum", "product"):
             return list(self.content[node])
         if kind == "function":
             return [child for child, _ in self.arguments[node]]
@@ -169,16 +176,16 @@ class Nary:
         done: set[int] = set()
         result: list[int] = []
         for root, _ in self.outputs:
-            stack: list[tuple[int, bool]] = [(root, False)]
+            stack = [root]
             while stack:
-                node, ready = stack.pop()
-                if ready:
-                    result.append(node)
+                node = stack.pop()
+                if node < 0:  # all that it uses is there
+                    result.append(~node)
                 elif node not in done:
                     done.add(node)
-                    stack.append((node, True))
+                    stack.append(~node)
                     below = [replaced[node][0]] if node in replaced else self.children(node)
-                    stack += [(child, False) for child in below if child not in done]
+                    stack += [child for child in below if child not in done]
         return result
 
     def uses(self, order: list[int]) -> Counter:
