@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,10 +17,11 @@ from test_command_line import answered, refused
 from traced import difference, expected, inputs, made, samples
 
 import parflex
-from parflex.codegen import cache
+from parflex.codegen import cache, store
 from parflex.codegen.compile import Kernel
-from parflex.codegen.model import write_files
+from parflex.codegen.files import MARK, write_files
 from parflex.codegen.optimise import make_program
+from parflex.codegen.trace import Options
 from parflex.errors import InputError
 from parflex.graph import Graph
 
@@ -91,8 +93,6 @@ def test_parameters_by_name_act_as_those_of_the_file():
     payload = {"M[5]": model.parameters["M[5]"] + 2.0}
     heavier = model.with_parameters(payload)
     assert difference(model(**given), expected("rx90", "inverse", states)) < ROUNDING  # the first one has not changed
-    from dataclasses import replace
-
     from parflex.models.base_parameters import body_from_parameters, body_parameters
 
     links = list(robot.tree.links)
@@ -214,14 +214,67 @@ def test_two_processes_at_once_share_a_cache(tmp_path):
     started = [process(CALL, PARFLEX_CACHE=str(tmp_path)) for _ in range(2)]
     answers = {ended(one) for one in started}
     assert len(answers) == 1
-    assert len(list(tmp_path.iterdir())) == 1  # one program, no leftovers
+    kept = sorted(path.suffix for path in tmp_path.iterdir())
+    assert kept == ["", ".program"]  # one program and its compiled code, no leftovers
     assert {ended(process(CALL, PARFLEX_CACHE=str(tmp_path)))} == answers
+
+
+def test_a_model_that_was_made_once_is_read_and_not_traced_again(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    first = parflex.model(parflex.load("rx90"), "inverse", parameters=["M[5]"], include=["friction"])
+    monkeypatch.setattr("parflex.codegen.model.trace", lambda *_: pytest.fail("traced again"))
+    again = parflex.model(parflex.load("rx90"), "inverse", parameters=["M[5]"], include=["friction"])
+    for part in ("name", "inputs", "outputs", "parameters", "labels", "program"):
+        assert getattr(again, part) == getattr(first, part), part
+    assert again.program.digest() == first.program.digest()  # so its compiled code is found too
+    assert all(np.array_equal(again.sample[name], value) for name, value in first.sample.items())
+    monkeypatch.setattr("parflex.codegen.compile.build_module", lambda *_: pytest.fail("compiled again"))
+    with pytest.raises(BaseException, match="compiled again"):
+        again(**again.sample)  # it was never called before: the program was kept, not its code
+
+
+def test_whatever_changes_a_program_changes_its_key(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    plain = parflex.load("gough-stewart")
+    heavy = parflex.load("gough-stewart", payload=(2.0, 0.0, 0.0, 0.1))
+    links = list(plain.tree.links)
+    links[3] = replace(links[3], terms=replace(links[3].terms, motor_inertia=0.5))
+    robots = [plain, heavy, replace(plain, tree=replace(plain.tree, links=tuple(links)))]
+    robots += [parflex.load("gough-stewart", settings={"gravity": [0, 0, -1.62]}), plain.locking([plain.actuated[0]])]
+    robots += [parflex.load(name) for name in parflex.catalogue_names() if name != plain.name]
+    keys = [store.key_of(robot, "inverse", Options(), 1000) for robot in robots]
+    choices = [("direct", Options(), 1000), ("inverse", Options("base"), 1000), ("inverse", Options(), 999)]
+    choices += [("inverse", Options(include=("friction",)), 1000), ("inverse", Options(("M[platform]",)), 1000)]
+    keys += [store.key_of(plain, *choice) for choice in choices]
+    assert len(set(keys)) == len(keys)
+    assert store.key_of(parflex.load("gough-stewart"), "inverse", Options(), 1000) == keys[0]
+    monkeypatch.setattr(store, "_code", lambda: b"another version")
+    assert store.key_of(plain, "inverse", Options(), 1000) not in keys
+
+
+@pytest.mark.parametrize("damage", [b"", b"short", None])
+def test_a_damaged_program_is_made_again(monkeypatch, tmp_path, damage):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    first = parflex.model(parflex.load("four-bar"), "inverse")
+    (file,) = tmp_path.iterdir()
+    good = file.read_bytes()
+    file.write_bytes(good[:-100] + bytes(100) if damage is None else damage)
+    assert parflex.model(parflex.load("four-bar"), "inverse").program == first.program
+    assert file.read_bytes() == good
+
+
+def test_a_refused_model_is_not_kept(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    for _ in range(2):
+        with pytest.raises(InputError, match="limit of 100"):
+            parflex.model(parflex.load("rx90"), "direct", limit=100)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_process_killed_while_writing_leaves_nothing_that_is_read(tmp_path, monkeypatch):
     stuck = """
 import os, pathlib, time
-from parflex.codegen import cache
+from parflex.codegen import cache, store
 def wait(self, target):
     print("writing", flush=True)
     time.sleep(60)
@@ -245,7 +298,7 @@ def test_a_cache_that_cannot_be_written_is_said_in_one_sentence(small, monkeypat
     program, _ = small
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(InputError, match="cannot be kept there") as stop:
+    with pytest.raises(InputError, match="programs cannot be kept there") as stop:
         Kernel(program)
     assert stop.value.key == "PARFLEX_CACHE" and "off" in stop.value.hint
 
@@ -308,11 +361,11 @@ def test_a_write_that_fails_on_the_way_leaves_nothing(monkeypatch, tmp_path):
 def test_a_folder_in_the_place_of_a_file_keeps_the_others_as_they_were(tmp_path):
     files = made("four-bar", "inverse").files("c")
     first, *_, last = files
-    (tmp_path / first).write_text("old")
+    (tmp_path / first).write_text(f"old, {MARK}")
     (tmp_path / last).mkdir()
     with pytest.raises(InputError, match="cannot be written"):
         write_files(tmp_path, files)
-    assert (tmp_path / first).read_text() == "old"
+    assert (tmp_path / first).read_text() == f"old, {MARK}"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([first, last])
 
 
@@ -323,3 +376,56 @@ def test_the_command_line_writes_every_target(capsys, tmp_path, target):
     assert answer["counts"] == made("four-bar", "inverse").counts
     assert answer["outputs"] == ["effort[0]"] and len(answer["inputs"]) == 5
     assert json.dumps(answer) and all(Path(file).read_text() for file in answer["files"])
+
+
+@pytest.mark.parametrize("target", ["c", "llvm", "numpy", "jax", "casadi", "sympy"])
+def test_a_file_that_is_not_ours_is_kept_unless_forced(capsys, tmp_path, target):
+    call = ("codegen", "four-bar", "inverse", "--target", target, "-o", tmp_path)
+    files = [Path(file) for file in answered(capsys, *call)["files"]]
+    assert all(MARK in file.read_text().splitlines()[0] for file in files)
+    fresh = [file.read_bytes() for file in files]
+    assert len(answered(capsys, *call)["files"]) == len(files)  # ours are written again
+    files[0].write_text(f"{MARK}: an older one\n")
+    files[-1].write_text("my own work\n")
+    error = refused(capsys, *call)
+    assert error["key"] == "output" and error["value"] == files[-1].name and "--force" in error["hint"]
+    assert files[-1].read_text() == "my own work\n" and (len(files) == 1 or "older" in files[0].read_text())
+    assert sorted(tmp_path.iterdir()) == sorted(files)
+    answered(capsys, *call, "--force")
+    assert [file.read_bytes() for file in files] == fresh
+
+
+def test_the_command_line_compiles_for_this_machine_and_says_where(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
+    call = ("codegen", "four-bar", "inverse", "--target", "llvm", "-o", tmp_path / "out")
+    compiled = Path(answered(capsys, *call)["compiled"])
+    assert compiled.parent == tmp_path / "cache" and compiled.is_file()
+    monkeypatch.setattr("parflex.codegen.compile.build_module", lambda *_: pytest.fail("compiled again"))
+    model = parflex.model(parflex.load("four-bar"), "inverse")
+    assert np.isfinite(model(**model.sample)["effort"]).all()  # the same code serves Python
+    assert model.compiled() == compiled
+    monkeypatch.undo()
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    assert answered(capsys, *call)["compiled"] is None
+
+
+@pytest.mark.parametrize("target", ["llvm", "c"])
+def test_a_cache_that_cannot_be_written_stops_the_command_line_with_one_sentence(capsys, monkeypatch, tmp_path, target):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "file" / "cache"))
+    error = refused(capsys, "codegen", "four-bar", "inverse", "--target", target, "-o", tmp_path / "out")
+    assert error["key"] == "PARFLEX_CACHE" and "programs cannot be kept there" in error["message"]
+    assert "off" in error["hint"] and not (tmp_path / "out").exists()
+
+
+def test_the_usual_cache_that_cannot_be_written_is_a_warning_in_the_answer(capsys, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.delenv("PARFLEX_CACHE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    answer = answered(capsys, "codegen", "four-bar", "inverse", "--target", "llvm", "-o", tmp_path / "out")
+    assert answer["compiled"] is None and len(answer["files"]) == 1
+    (warning,) = answer["warnings"]
+    assert "not kept" in warning
+    monkeypatch.setattr(cache, "_told", set())
+    (warning,) = answered(capsys, "count", "four-bar", "inverse")["warnings"]
+    assert "not kept" in warning

@@ -14,7 +14,8 @@ from test_documentation import ROOT, blocks, commands, run_parflex, shows
 from traced import ROBOTS, difference, expected, inputs, made, samples
 
 from parflex.codegen.emit_c import CHUNK, emit_c
-from parflex.codegen.model import TARGETS, Model, write_files
+from parflex.codegen.files import write_files
+from parflex.codegen.model import TARGETS, Model
 from parflex.codegen.optimise import make_program
 from parflex.codegen.trace import MODELS
 from parflex.graph import Graph
@@ -61,7 +62,7 @@ def test_single_precision_is_near(name, tmp_path):
     # seven digits, of which a matrix of condition up to 1e3 takes three
     assert difference(found, expected(name, "inverse", states)) < 1e-3
     assert difference(found, expected(name, "inverse", states)) > 1e-12  # it is single precision
-    text = "".join(text for name, text in program.files("c", float32=True).items() if not name.endswith("Makefile"))
+    text = "".join(text for name, text in program.files("c", float32=True).items() if not name.endswith(".mk"))
     assert "static const double" not in text and "double *" not in text
 
 
@@ -89,9 +90,13 @@ def test_parameters_are_set_up_by_a_function_of_their_own(tmp_path):
 def test_the_makefile_builds_the_example(tmp_path):
     make = tool("make")
     tool("cc")
-    write_files(tmp_path, made("four-bar", "inverse").files("c"))
-    subprocess.run([make, "-C", str(tmp_path), "example"], capture_output=True, check=True)
-    assert subprocess.run([str(tmp_path / "example")], capture_output=True, check=True).stdout
+    (tmp_path / "Makefile").write_text("mine")
+    for model in ("inverse", "direct"):  # two models in one folder, beside a Makefile of somebody else
+        write_files(tmp_path, made("four-bar", model).files("c"))
+        name = f"four_bar_{model}"
+        subprocess.run([make, "-C", str(tmp_path), "-f", f"{name}.mk"], capture_output=True, check=True)
+        assert subprocess.run([str(tmp_path / f"{name}_example")], capture_output=True, check=True).stdout
+    assert (tmp_path / "Makefile").read_text() == "mine"
 
 
 def test_the_header_lists_inputs_outputs_and_counts():

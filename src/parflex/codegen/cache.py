@@ -1,4 +1,4 @@
-"""Compiled programs on disk: one file each, named by a hash of program and target, written whole or not at all."""
+"""Programs and their compiled code on disk: one file each, named by a hash, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _complain(place: Path, error: OSError) -> None:
     """A folder that was named must work; the usual one may fail, which is said once."""
     if os.environ.get(VARIABLE):
         raise InputError(
-            f"compiled programs cannot be kept there ({error.strerror})",
+            f"programs cannot be kept there ({error.strerror})",
             file=str(place),
             key=VARIABLE,
             value=str(place),
@@ -73,4 +73,4 @@ def _complain(place: Path, error: OSError) -> None:
         ) from None
     if str(place) not in _told:
         _told.add(str(place))
-        warnings.warn(f"compiled programs are not kept: {place} cannot be written ({error.strerror})", stacklevel=2)
+        warnings.warn(f"programs are not kept: {place} cannot be written ({error.strerror})", stacklevel=2)

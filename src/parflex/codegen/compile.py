@@ -43,6 +43,8 @@ class Kernel:
         *target, self.lanes = _host()
         key = hashlib.sha256(f"{program.digest()} {target} {llvmlite.__version__} {EMITTER}".encode()).hexdigest()
         self._engine = _engine(key, program, self.lanes)
+        folder = cache.folder()
+        self.kept = folder / key if folder is not None and (folder / key).is_file() else None
         pointer = ctypes.c_void_p
         one = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64)
         self._one = one(self._engine.get_function_address("one"))

@@ -1,10 +1,11 @@
-"""A small C main that calls a generated function at home, and the Makefile that builds it."""
+"""A small C main that calls a generated function at home, and a makefile that builds it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from parflex.codegen.emit_c import identifier
+from parflex.codegen.files import MARK
 from parflex.codegen.program import Program
 
 
@@ -12,7 +13,7 @@ def emit_c_example(program: Program, x: Sequence[float], p: Sequence[float], flo
     """File name -> text."""
     name, upper, real = identifier(program.name), identifier(program.name).upper(), "float" if float32 else "double"
     lines = [
-        f"/* calls {name} once, with the robot at home; prints one output a line */",
+        f"/* {MARK}: calls {name} once, with the robot at home; prints one output a line */",
         "#include <stdio.h>",
         "",
         f'#include "{name}.h"',
@@ -33,14 +34,15 @@ def emit_c_example(program: Program, x: Sequence[float], p: Sequence[float], flo
         "",
     ]
     makefile = [
+        f"# {MARK}: make -f {name}.mk",
         "CC ?= cc",
         "CFLAGS ?= -std=c99 -O3 -Wall -Wextra -Werror -pedantic",
         "",
-        f"example: {name}_example.c {name}.c {name}.h",
+        f"{name}_example: {name}_example.c {name}.c {name}.h",
         f"\t$(CC) $(CFLAGS) -o $@ {name}_example.c {name}.c -lm",
         "",
     ]
-    return {f"{name}_example.c": "\n".join(lines), "Makefile": "\n".join(makefile)}
+    return {f"{name}_example.c": "\n".join(lines), f"{name}.mk": "\n".join(makefile)}
 
 
 def _numbers(values: Sequence[float], float32: bool) -> str:

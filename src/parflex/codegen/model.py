@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from errno import EISDIR
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -13,9 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen import store
 from parflex.codegen.emit_c import emit_c, identifier
 from parflex.codegen.emit_c_example import emit_c_example
 from parflex.codegen.emit_python import DIALECTS, emit_python, functions_of, library_of, run
+from parflex.codegen.files import MARK
 from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.program import Program
 from parflex.codegen.trace import Options, sample_inputs, trace, variants
@@ -85,6 +85,10 @@ class Model:
             return self._shaped(kernel.one(np.concatenate([flat[0], constants])), None)
         rows = np.concatenate([flat, np.broadcast_to(constants, (batch, len(constants)))], axis=1)
         return self._shaped(kernel.many(rows), batch)
+
+    def compiled(self) -> Path | None:
+        """Compile for this machine; the file that keeps the machine code, None where nothing is kept."""
+        return self._parts[1].kept
 
     def evaluate(self, target: str = "numpy", **arrays: Any) -> dict[str, Array]:
         """The same by another library: "numpy" on floats or batches, "jax" under its transformations."""
@@ -173,7 +177,7 @@ class Model:
             from parflex.codegen.emit_llvm import build_module
 
             program = self.program.split()[1] if self.program.parameters else self.program
-            return {f"{identifier(self.name)}.ll": str(build_module(program, 2))}
+            return {f"{identifier(self.name)}.ll": f"; {self.name}: {MARK}\n{build_module(program, 2)}"}
         if target != "numpy" and len(self.program.instructions) > SCRIPT_LIMIT:
             raise _too_long(target, self.program)
         return emit_python(self.program, target)
@@ -199,51 +203,36 @@ def model(
     """The model of a robot with the fewest operators that the known ways of writing it give.
 
     `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `include`: joint terms
-    that act, of "motor-inertia", "friction", "springs".
+    that act, of "motor-inertia", "friction", "springs". What was made once is kept on disk.
     """
     options = Options(parameters=parameters, include=tuple(include))
-    best: Model | None = None
-    for choice in variants(robot, name, options):
-        traced = trace(robot, name, choice)
-        program = make_program(traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit)
-        found = Model(
-            program.name,
-            program,
-            {group: symbols.shape for group, symbols in traced.inputs.items()},
-            {group: values.shape for group, values in traced.outputs.items()},
-            traced.parameters,
-            traced.labels,
-            sample_inputs(robot, traced.inputs),
-        )
-        if best is None or found.counts["total"] < best.counts["total"]:
-            best = found
-    assert best is not None
-    return best
+    key = store.key_of(robot, name, options, limit)
+    kept = store.read(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    made = min((_made(robot, name, choice, limit) for choice in variants(robot, name, options)), key=_total)
+    if key is not None:
+        store.write(key, made)
+    return made
 
 
-def write_files(folder: str | Path, files: Mapping[str, str]) -> list[Path]:
-    """Write all files or none: each goes to a name of its own first."""
-    folder = Path(folder)
-    partial: list[tuple[Path, Path]] = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in files.items():
-            partial.append((folder / f".{name}.part", folder / name))
-            partial[-1][0].write_text(text, encoding="utf-8")
-        for _, final in partial:
-            if final.is_dir():
-                raise IsADirectoryError(EISDIR, f"'{final.name}' is a folder")
-        for part, final in partial:
-            part.replace(final)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})", file=str(folder), key="output", hint="check path and rights"
-        ) from None
-    finally:
-        for part, _ in partial:
-            with suppress(OSError):
-                part.unlink()
-    return [final for _, final in partial]
+def _made(robot: Robot, name: str, options: Options, limit: int) -> Model:
+    """One way of writing a model."""
+    traced = trace(robot, name, options)
+    program = make_program(traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit)
+    return Model(
+        program.name,
+        program,
+        {group: symbols.shape for group, symbols in traced.inputs.items()},
+        {group: values.shape for group, values in traced.outputs.items()},
+        traced.parameters,
+        traced.labels,
+        sample_inputs(robot, traced.inputs),
+    )
 
 
-__all__ = ["TARGETS", "Model", "model", "write_files"]
+def _total(made: Model) -> int:
+    return made.counts["total"]
+
+
+__all__ = ["TARGETS", "Model", "model"]
