@@ -10,6 +10,7 @@ from oracles.beam_robots import dualemps_model, gough_stewart_model
 from oracles.navaro_frame import POSES, navaro_model
 
 import parflex
+from parflex.models.kinematics import counts
 from parflex.models.linear import natural_frequencies
 
 MASSES = {"B": 0.4053, "C": 0.4079, "D": 0.4123, "E": 0.3108}
@@ -80,6 +81,8 @@ def test_elastic_drives_are_at_rest_in_every_pose():
     for pose in ("home", "pose-4", {"x": 0.05, "y": -0.02, "z": 0, "rx": 0, "ry": 0, "rz": -0.4}):
         q = parflex.configure(robot, pose).q
         assert [q[robot.tree.links[number].q.start] for number in robot.drive_springs] == [0.0] * 6
+        assert parflex.configure(robot, pose).condition.platform < 10  # motors hold all that is not elastic
+    assert counts(robot)["degrees_of_freedom"] == 3
 
 
 def test_frequencies_of_the_fitted_dualemps(figure):

@@ -186,7 +186,7 @@ class Configuration:
     def _rest(self, joints: dict[int, float], frames: dict[str, dict[int, float]]) -> list[Array]:
         n = self.robot.tree.n
         motors = np.eye(n)[list(self.robot.actuated)]
-        elastic = np.eye(n)[list(self.robot.tree.elastic)]
+        elastic = np.eye(n)[list(self.robot.deformations)]
         if joints and not frames:
             return [elastic, motors, np.eye(n)]
         frame = next(iter(frames), self.robot.tree.end_effector)
@@ -196,7 +196,7 @@ class Configuration:
     def _rest_bias(
         self, joints: dict[int, float], frames: dict[str, dict[int, float]], biases: Mapping[str, Array], b: Array
     ) -> list[Array]:
-        motors, elastic = b[list(self.robot.actuated)], b[list(self.robot.tree.elastic)]
+        motors, elastic = b[list(self.robot.actuated)], b[list(self.robot.deformations)]
         if joints and not frames:
             return [elastic, motors, b]
         bias = biases[next(iter(frames), self.robot.tree.end_effector)]
@@ -243,8 +243,8 @@ class Configuration:
     def condition(self) -> Condition:
         """How near the pose is to a singularity, by kind; bodies are taken as rigid for it."""
         robot = self.robot
-        if not set(robot.tree.elastic) <= robot.locked:
-            return Configuration(robot.locking(robot.tree.elastic), self.q).condition
+        if not set(robot.deformations) <= robot.locked:
+            return Configuration(robot.locking(robot.deformations), self.q).condition
         ranks: dict[str, int] = {}
         for q in robot.reference_poses:  # home alone may be singular
             for name, block in self._leg_blocks(q).items():

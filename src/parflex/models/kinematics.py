@@ -61,7 +61,7 @@ def counts(robot: Robot) -> dict[str, Any]:
     ]
     rank = robot.mobility.rank
     free = len(robot.free)
-    rigid = robot.locking(tree.elastic)
+    rigid = robot.locking(robot.deformations)
     names = robot.closures.row_names
     held = robot.locked | moving
     locked = robot.mobility_with(held)

@@ -93,6 +93,11 @@ class Robot:
         return drive_springs(self.tree, self.closures)
 
     @cached_property
+    def deformations(self) -> tuple[int, ...]:
+        """Rates that are zero as long as nothing gives way: of elastic bodies and of springs of elastic drives."""
+        return (*self.tree.elastic, *(self.tree.links[number].v.start for number in self.drive_springs))
+
+    @cached_property
     def home(self) -> Array:
         """Positions of the pose `home` (or of the start values, closed)."""
         given = self.description.poses.get("home", {})
@@ -138,8 +143,7 @@ class Robot:
 
         Bodies stay undeformed, and so do the springs of elastic drives.
         """
-        springs = {k for number in self.drive_springs for k in range(*self.tree.links[number].v.indices(self.tree.n))}
-        locked = locked | set(self.tree.elastic) | springs
+        locked = locked | set(self.deformations)
         wider = whole_end_effector(self.tree, self.actuated, target, q)
         try:
             if wider is None:
