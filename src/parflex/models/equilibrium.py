@@ -161,10 +161,11 @@ def equilibrium(
     if found.stuck:
         found = _gradually(start, loading, found)
     if found.stuck:
+        name = _softest(start, loading)
         raise SingularError(
-            f"no equilibrium is found near this pose: '{found.stuck}' moves on and on",
+            f"no equilibrium is found near this pose; '{name}' is held least",
             key="load",
-            value=found.stuck,
+            value=name,
             hint="make the loads smaller, hold more joints, or start from a pose nearer to the equilibrium",
         )
     return Equilibrium(robot, found.configuration, start, loading, found.steps)
@@ -172,11 +173,11 @@ def equilibrium(
 
 @dataclass(frozen=True)
 class _Found:
-    """Where Newton ended, after how many steps, and if it is stuck, the coordinate that moves most."""
+    """Where Newton ended, after how many steps, and whether it is stuck there."""
 
     configuration: Configuration
     steps: int
-    stuck: str = ""
+    stuck: bool = False
 
 
 def _newton(here: Configuration, loading: Loading) -> _Found:
@@ -197,7 +198,7 @@ def _newton(here: Configuration, loading: Loading) -> _Found:
             break
         here, share = found
         travel += share * size
-    return _Found(here, step, moving_names(here, (here.J @ x)[:, None])[0])
+    return _Found(here, step, stuck=True)
 
 
 def _gradually(start: Configuration, loading: Loading, found: _Found) -> _Found:
@@ -215,6 +216,14 @@ def _gradually(start: Configuration, loading: Loading, found: _Found) -> _Found:
             continue
         here, done, part = found.configuration, min(1.0, done + part), 1.5 * part
     return replace(found, steps=steps)
+
+
+def _softest(here: Configuration, loading: Loading) -> str:
+    """The coordinate that moves most in the motion of least stiffness for its inertia."""
+    units = rate_units(here)
+    K, J = tangent_stiffness(here, loading) * np.outer(units, units), here.J * units
+    _, vectors = eigen(here, (K + K.T) / 2, J.T @ tree_mass_matrix(here.robot.tree, here.at) @ J)
+    return moving_names(here, J @ vectors[:, :1])[0]
 
 
 def rate_units(configuration: Configuration) -> Array:
