@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
 import numpy as np
-import scipy.linalg
 
 from parflex.closure.assembly import CLOSED
 from parflex.closure.reduction import reduction
@@ -23,12 +22,12 @@ from parflex.models.forces import Without, Wrenches, check_terms, checked_wrench
 from parflex.models.holding import Lock, Servo, held_robot
 from parflex.models.reactions import closure_wrenches
 from parflex.models.robot import Robot
+from parflex.models.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
 from parflex.recursion import NewtonEuler, joint_forces
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.spatial.dual import slopes, small_steps
 
 Array = np.ndarray
-ZERO = 1e-7  # of the largest frequency: motions below are taken as free of stiffness
 STEPS = 60
 STRIDE = 0.3  # longest Newton step, as an angle or in typical lengths: longer ones leave the domain of the tangent
 SMALLEST_PART = 1 / 64  # of the loads, where they are put on bit by bit
@@ -226,11 +225,6 @@ def _softest(here: Configuration, loading: Loading) -> str:
     return moving_names(here, J @ vectors[:, :1])[0]
 
 
-def rate_units(configuration: Configuration) -> Array:
-    """Units of the independent rates."""
-    return configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
-
-
 def _closed_step(here: Configuration, x: Array) -> Configuration | None:
     """The pose after a step of the independent coordinates, loops closed by the dependent ones."""
     robot = here.robot
@@ -256,72 +250,3 @@ def _damped_step(
                 return there, share
         share /= 2
     return None
-
-
-class StiffnessSolver:
-    """Solves K x = f. Motions without stiffness are left out where f does not drive them, and named where it does."""
-
-    def __init__(self, configuration: Configuration, K: Array) -> None:
-        self.configuration, self.K = configuration, K
-        self.units = rate_units(configuration)
-        self.free = np.zeros((len(K), 0))
-        scaled = K * np.outer(self.units, self.units)
-        self.regular = bool(np.all(np.isfinite(scaled))) and np.linalg.cond(scaled, 1) < 1e11  # four digits to spare
-        if not self.regular:
-            self._split(scaled)
-        else:
-            self.factor = scipy.linalg.lu_factor(scaled)
-
-    def _split(self, scaled: Array) -> None:
-        configuration = self.configuration
-        J = configuration.J * self.units
-        M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
-        values, vectors = eigen(configuration, (scaled + scaled.T) / 2, M)
-        zero = np.abs(values) <= ZERO**2 * np.abs(values).max()
-        self.free, self.values, self.vectors = vectors[:, zero], values[~zero], vectors[:, ~zero]
-
-    def free_motions(self) -> list[str]:
-        """Names of the coordinates that move without stiffness."""
-        return moving_names(self.configuration, self.configuration.J @ (self.units[:, None] * self.free))
-
-    def solve(self, f: Array, refuse: bool = True) -> Array:
-        """X with K x = f; `f` is a vector or has columns."""
-        columns = (f.T * self.units).T
-        if self.regular:
-            return (scipy.linalg.lu_solve(self.factor, columns, check_finite=False).T * self.units).T
-        driven = np.abs(self.free.T @ columns)
-        others = float(np.abs(self.vectors.T @ columns).max(initial=1e-300))
-        if refuse and driven.max(initial=0.0) > 1e-9 * others:
-            names = ", ".join(f"'{name}'" for name in self.free_motions())
-            raise SingularError(
-                f"the stiffness is singular: nothing holds {names} against what acts",
-                key="stiffness",
-                value=names,
-                hint="lock or servo-hold more joints, or give them springs",
-            )
-        modal = ((self.vectors.T @ columns).T / self.values).T
-        return ((self.vectors @ modal).T * self.units).T
-
-
-def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Array]:
-    """Eigenvalues and M-normalised vectors of K v = w^2 M v; a motion without inertia is named."""
-    try:
-        return scipy.linalg.eigh(K, M)
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(M)
-        weak = configuration.independent_names[int(np.argmax(np.abs(vectors[:, 0])))]
-        raise SingularError(
-            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its frequency is not defined",
-            key="inertia",
-            value=weak,
-            hint="give the bodies that move so a mass and an inertia",
-        ) from None
-
-
-def moving_names(configuration: Configuration, shapes: Array) -> list[str]:
-    """One coordinate for each of these motions: those that, given, determine them best."""
-    if not shapes.shape[1]:
-        return []
-    tree = configuration.robot.tree
-    _, _, order = scipy.linalg.qr((shapes / tree.rate_units[:, None]).T, mode="economic", pivoting=True)
-    return [tree.rate_names[k] for k in order[: shapes.shape[1]]]

@@ -14,21 +14,11 @@ import numpy as np
 from parflex.bodies import ElasticBody
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.equilibrium import (
-    ZERO,
-    Conditions,
-    Equilibrium,
-    Loading,
-    eigen,
-    equilibrium,
-    moving_names,
-    prepare,
-    rate_units,
-    tangent_stiffness,
-)
+from parflex.models.equilibrium import Conditions, Equilibrium, Loading, equilibrium, prepare, tangent_stiffness
 from parflex.models.forces import Without
 from parflex.models.holding import Lock, locked_robot
 from parflex.models.robot import Robot
+from parflex.models.stiff_system import ZERO, eigen, moving_names, rate_units
 from parflex.recursion import mass_matrix as tree_mass_matrix
 
 __all__ = ["LinearModel", "Modes", "linear_model", "locked_robot", "natural_frequencies", "tree_stiffness"]

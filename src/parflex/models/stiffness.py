@@ -15,10 +15,11 @@ import numpy as np
 from parflex.bodies import ElasticBody
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.equilibrium import Conditions, Equilibrium, Loading, StiffnessSolver, equilibrium
+from parflex.models.equilibrium import Conditions, Equilibrium, Loading, equilibrium
 from parflex.models.holding import Lock
 from parflex.models.linear import About, LinearModel, linear_model, tree_stiffness
 from parflex.models.robot import Robot
+from parflex.models.stiff_system import StiffnessSolver
 from parflex.recursion import NewtonEuler
 from parflex.spatial import cross
 from parflex.spatial.rotations import vector_from_rotation
