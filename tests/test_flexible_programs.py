@@ -260,3 +260,65 @@ def test_the_general_form_drives_motors_too():
     effort, qdd = general_form.driven(form, state["q"], state["rates"][independent], wanted, JOINT_TERMS)
     assert np.abs(effort - state["effort"]).max() < TOLERANCE * state["sizes"]["effort"]
     assert np.abs(qdd - state["accelerations"][independent]).max() < TOLERANCE * np.abs(qdd).max()
+
+
+@pytest.mark.parametrize("name", ["dualemps", "5r", "space"])
+def test_a_state_gives_its_rates_whatever_is_guessed_for_dependent_positions(name):
+    of = robot(name)
+    program, driven = made(name, "state-rates"), made(name, "state-rates-driven")
+    numbers = {label: k for k, label in enumerate(of.tree.rate_names)}
+    rng = np.random.default_rng(7)
+    for _ in range(5):
+        state = bent_state(of, rng)
+        for model in (program, driven):
+            independent = [numbers[label] for label in model.labels["qd"]]
+            dependent = np.array([k not in set(independent) for k in range(of.tree.n)])
+            off = 1e-5 * rng.uniform(-1, 1, of.tree.n) * dependent
+            given = {"q": of.tree.moved(state["q"], off), "qd": state["rates"][independent]}
+            if model is program:
+                found = model(**given, effort=state["effort"])
+            else:
+                found = model(**given, motor_acceleration=state["accelerations"][list(of.actuated)])
+                assert np.abs(found["effort"] - state["effort"]).max() < TOLERANCE * state["sizes"]["effort"]
+            assert np.abs(found["q"] - state["q"]).max() < 1e-9  # the square of the guess's error
+            wanted = state["accelerations"][independent]
+            assert np.abs(found["acceleration"] - wanted).max() < 1e-6 * state["sizes"]["qdd"]
+            h = 1e-6
+            moved = of.tree.moved(state["q"], h * state["rates"]) - of.tree.moved(state["q"], -h * state["rates"])
+            assert np.abs(found["position_rates"] - moved / (2 * h)).max() < 1e-8  # rounding over h
+
+
+def test_energies_of_a_program_are_those_of_the_float_path():
+    program = made("dualemps", "energy")
+    for state in bent_states("dualemps", 3):
+        found = program(q=state["q"], rates=state["rates"])
+        kinetic, potential = parflex.energies(state["at"], state["rates"])
+        assert found["kinetic"][0] == pytest.approx(kinetic, rel=1e-12)
+        assert found["elastic"][0] + found["gravity"][0] == pytest.approx(potential, rel=1e-12)
+
+
+def test_a_wrench_on_a_frame_acts_in_the_rates_of_a_state():
+    of = robot("dualemps")
+    program = parflex.model(of, "state-rates", wrenches=["17"])
+    state, wrench = bent_states("dualemps", 1)[0], np.array([30.0, -20.0, 0.0, 0.0, 0.0, 5.0])
+    numbers = {label: k for k, label in enumerate(of.tree.rate_names)}
+    independent = [numbers[label] for label in program.labels["qd"]]
+    rates, effort = state["rates"][independent], state["effort"]
+    found = program(q=state["q"], qd=rates, effort=effort, wrench_17=wrench)["acceleration"]
+    M, c, b = reduced_equations(state["at"], state["rates"], {"17": wrench}, JOINT_TERMS)
+    J, J_a = state["at"].J, state["at"].J_a
+    wanted = (J @ np.linalg.solve(M, J_a.T @ effort - c) + b)[independent]
+    assert np.abs(found - wanted).max() < TOLERANCE * np.abs(wanted).max()
+    with pytest.raises(InputError, match="there is no frame"):
+        parflex.model(of, "state-rates", wrenches=["71"])
+    with pytest.raises(InputError, match="takes no wrenches"):
+        parflex.model(of, "inverse", wrenches=["17"])
+
+
+def test_coulomb_friction_may_change_its_sign_smoothly():
+    of, state = robot("dualemps"), bent_states("dualemps", 1)[0]
+    programs = [parflex.model(of, "inverse", include=["friction"], friction_width=width) for width in (0.0, 1e-9, 1e3)]
+    given, _ = batch([state], programs[0], of)
+    sharp, narrow, wide = (program(**given)["effort"][0] for program in programs)
+    assert np.abs(sharp - narrow).max() < 1e-6
+    assert np.abs(sharp - wide).max() > 1.0  # 25 N on the slides

@@ -7,7 +7,8 @@ import pytest
 
 import parflex
 from parflex.codegen.optimise import make_program
-from parflex.codegen.trace import sample_inputs, trace
+from parflex.codegen.samples import sample_inputs
+from parflex.codegen.trace import trace
 from parflex.graph.derivative import jacobian
 from parflex.graph.reverse import gradient, sparsity
 

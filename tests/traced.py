@@ -19,6 +19,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics import reduced_equations
 from parflex.models.robot import Robot
 from parflex.recursion import motion, pose
+from parflex.recursion.energy import energies
 from parflex.recursion.newton_euler import JOINT_TERMS
 
 Array = np.ndarray
@@ -167,8 +168,10 @@ def _input(model: Model, group: str, state: Sample, rng: np.random.Generator) ->
         }[group]
     if group in ("q", "effort"):
         return q if group == "q" else state.efforts
+    if group == "rates":
+        return state.rates
     if group in ("qd", "qdd"):
-        chosen = independent(of)
+        chosen = labelled(of, model.labels[group])
         return (state.rates if group == "qd" else state.accelerations)[chosen]
     return state.platform()[group]
 
@@ -194,6 +197,11 @@ def independent(of: Robot) -> list[int]:
     return list(_independent(of.name))
 
 
+def labelled(of: Robot, names: list[str]) -> list[int]:
+    """Numbers of rates by their names."""
+    return [of.tree.rate_names.index(name) for name in names]
+
+
 def expected(name: str, model: str, states: list[Sample]) -> Arrays:
     """What the float path gives for the outputs of a model, as a batch."""
     return stacked([_expected(name, model, state) for state in states])
@@ -201,6 +209,7 @@ def expected(name: str, model: str, states: list[Sample]) -> Arrays:
 
 def _expected(name: str, model: str, state: Sample) -> Arrays:
     of, configuration = state.robot, state.configuration
+    answer: Arrays
     if model == "mass-matrix":
         M, _, _ = reduced_equations(configuration, state.rates, without=JOINT_TERMS)
         T = np.linalg.inv(configuration.J[independent(of)])  # to the rates that are best at home
@@ -216,7 +225,15 @@ def _expected(name: str, model: str, state: Sample) -> Arrays:
             "angular_velocity": twist[3:],
             "rates": state.rates,
         }
-    answer: Arrays = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse") else {}
+    if model == "energy":
+        found = energies(of.tree, configuration.at, state.rates)
+        return {kind: np.array([getattr(found, kind)]) for kind in ("kinetic", "elastic", "gravity")}
+    if model.startswith("state-rates"):
+        chosen = labelled(of, made(name, model).labels["qd"])
+        answer = {"q": configuration.q, "acceleration": state.accelerations[chosen]}
+        answer["position_rates"] = of.tree.position_rates(configuration.q, state.rates)
+        return answer | ({"effort": state.efforts} if model.endswith("driven") else {})
+    answer = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse") else {}
     leg_form = name in LEG_FORM
     if model == "direct":
         efforts = dict(zip(of.actuated_names, state.efforts.tolist(), strict=True))

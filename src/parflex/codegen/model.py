@@ -18,7 +18,8 @@ from parflex.codegen.emit_python import DIALECTS, emit_python, functions_of, lib
 from parflex.codegen.files import MARK
 from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.program import Program
-from parflex.codegen.trace import Options, sample_inputs, trace, variants
+from parflex.codegen.samples import sample_inputs
+from parflex.codegen.trace import Options, trace, variants
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 
@@ -115,7 +116,9 @@ class Model:
         flat = [group[k] for group in groups.values() for k in range(group.numel())]
         results = iter(self.function("casadi")(flat))
         outputs = [ca.vertcat(*(next(results) for _ in range(int(np.prod(shape))))) for shape in self.outputs.values()]
-        return ca.Function(identifier(self.name), list(groups.values()), outputs, list(groups), list(self.outputs))
+        names = list(groups), list(self.outputs)
+        both = {"allow_duplicate_io_names": True}  # positions go in as a guess and come out closed
+        return ca.Function(identifier(self.name), list(groups.values()), outputs, *names, both)
 
     def _flat(self, arrays: Mapping[str, Any]) -> tuple[Array, int | None]:
         """Rows of inputs, and the size of the batch or None; wrong names and shapes are refused by name."""
@@ -198,14 +201,18 @@ def model(
     *,
     parameters: str | Sequence[str] = "numbers",
     include: Sequence[str] = (),
+    wrenches: Sequence[str] = (),
+    friction_width: float = 0.0,
     limit: int = OPERATOR_LIMIT,
 ) -> Model:
     """The model of a robot with the fewest operators that the known ways of writing it give.
 
     `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `include`: joint terms
-    that act, of "motor-inertia", "friction", "springs". What was made once is kept on disk.
+    that act, of "motor-inertia", "friction", "springs"; `wrenches`: frames on which a wrench acts, for models of a
+    state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb friction changes its sign (0: at once).
+    What was made once is kept on disk.
     """
-    options = Options(parameters=parameters, include=tuple(include))
+    options = Options(parameters, tuple(include), wrenches=tuple(wrenches), friction_width=friction_width)
     key = store.key_of(robot, name, options, limit)
     kept = store.read(key) if key is not None else None
     if kept is not None:

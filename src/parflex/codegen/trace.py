@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import flexible
+from parflex.codegen import flexible, moving
 from parflex.codegen.parameters import cleaned_body, grouped_robot
 from parflex.errors import InputError, did_you_mean
 from parflex.graph.derivative import jacobian
@@ -63,6 +63,8 @@ class Options:
     by_columns: bool = False
     end_masses: bool = False
     lead: str = "root"  # what the pieces of a robot that bends move with
+    wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
+    friction_width: float = 0.0  # rate over which Coulomb friction changes its sign
 
     @property
     def without(self) -> tuple[str, ...]:
@@ -72,7 +74,7 @@ class Options:
 
 def variants(robot: Robot, name: str, options: Options) -> list[Options]:
     """Ways to write the same model; the one with the fewest operators is kept."""
-    if robot.tree.elastic and name in ("inverse", "direct"):
+    if robot.tree.elastic and name in ("inverse", "direct", "state-rates", "state-rates-driven"):
         return [replace(options, lead=lead) for lead in flexible.leads(robot)]
     if leg_form.leg_form(robot) is None or options.parameters != "numbers":
         return [options]
@@ -88,10 +90,28 @@ def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
             raise InputError(
                 f"'{term}' cannot be included", key="with", value=term, hint=did_you_mean(term, JOINT_TERMS)
             )
+    robot = _prepared(robot, model, options)
     tracer = _Tracer()
     grouped, values = grouped_robot(robot, tracer.graph, options.parameters)
     outputs, labels = MODELS[model](tracer, robot, grouped, options)
     return Trace(model, tracer.graph, tracer.inputs, outputs, values, labels)
+
+
+def _prepared(robot: Robot, model: str, options: Options) -> Robot:
+    """The robot with what the options change in it."""
+    if options.wrenches and model not in ("state-rates", "state-rates-driven"):
+        raise InputError(
+            f"'{model}' takes no wrenches", key="wrenches", value=model, hint="use 'state-rates' or leave them out"
+        )
+    for frame in options.wrenches:
+        if frame not in robot.tree.places:
+            hint = did_you_mean(frame, robot.tree.places)
+            raise InputError(f"there is no frame '{frame}'", key="wrenches", value=frame, hint=hint)
+    if not options.friction_width:
+        return robot
+    links = [replace(link, terms=replace(link.terms, width=options.friction_width)) for link in robot.tree.links]
+    tree = replace(robot.tree, links=tuple(links))
+    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
 
 
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]
@@ -348,31 +368,6 @@ def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Ou
     return {"effort": effort, "q": q}, labels
 
 
-def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
-    """Numbers for the inputs of a trace: home, with small rates and accelerations; for examples."""
-    home, tree = robot.home, robot.tree
-    at = pose(tree, home)
-    body = next((j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")), None)
-    positions = {"q": home, "guess": home, "last": home}
-    positions["motor_position"] = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in robot.actuated])
-    sample = {}
-    for name, symbols in inputs.items():
-        if name in positions:
-            value = positions[name]
-        elif name in ("last_position", "last_turn") and body is not None:
-            own = home[tree.links[body].q]
-            split = 2 if tree.planar else 3
-            value = own[:split] if name == "last_position" else own[split:]
-        elif name == "position" and body is not None:
-            value = at.position[body][: symbols.shape[0]]
-        elif name == "rotation" and body is not None:
-            value = at.rotation[body][: symbols.shape[0], : symbols.shape[1]]
-        else:
-            value = 0.1 * (1 + np.arange(symbols.size)).reshape(symbols.shape)
-        sample[name] = np.asarray(value, dtype=float)
-    return sample
-
-
 MODELS: dict[str, Callable[[_Tracer, Robot, Robot, Options], Outputs]] = {
     "inverse": _inverse,
     "direct": _direct,
@@ -382,4 +377,7 @@ MODELS: dict[str, Callable[[_Tracer, Robot, Robot, Options], Outputs]] = {
     "geometry": _geometry,
     "geometry-direct": _geometry_direct,
     "step": _step,
+    "state-rates": lambda tracer, robot, grouped, options: moving.state_rates(tracer, grouped, False, options),
+    "state-rates-driven": lambda tracer, robot, grouped, options: moving.state_rates(tracer, grouped, True, options),
+    "energy": lambda tracer, robot, grouped, options: moving.energy(tracer, robot),
 }

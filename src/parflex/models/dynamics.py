@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 import scipy.linalg
 
-from parflex.bodies import ElasticBody
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.forces import Without, Wrenches, check_terms, tree_forces
@@ -24,6 +23,7 @@ from parflex.models.reactions import reactions_of
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion import motion
+from parflex.recursion.energy import energies as tree_energies
 
 Array = np.ndarray
 
@@ -238,22 +238,5 @@ def mass_matrix(
 
 def energies(configuration: Configuration, qd: Array) -> tuple[float, float]:
     """Kinetic and potential energy; motors and springs included, gravity counted from the world's origin."""
-    tree, at = configuration.robot.tree, configuration.at
-    moving = motion(tree, at, qd, np.zeros(tree.n))
-    kinetic = potential = 0.0
-    for j, link in enumerate(tree.links):
-        e, ed = configuration.q[link.e], qd[link.e_v]
-        if isinstance(link.body, ElasticBody):
-            twist = np.concatenate([moving.v[j], moving.w[j], ed])
-            kinetic += 0.5 * float(twist @ link.body.inertia_matrix(e) @ twist)
-            potential += 0.5 * float(e @ link.body.K @ e)
-            S, _ = link.body.deformed(e)
-        else:
-            kinetic += float(link.body.kinetic_energy(moving.v[j], moving.w[j]))
-            S = link.body.S
-        first_moment = link.body.m * at.position[j] + at.rotation[j] @ S
-        potential -= float(tree.gravity @ first_moment)
-        if link.joint.kind in ("revolute", "prismatic"):
-            kinetic += 0.5 * link.terms.motor_inertia * float(qd[link.v.start]) ** 2
-            potential += 0.5 * link.terms.stiffness * float(configuration.q[link.q.start] - link.terms.rest) ** 2
-    return kinetic, potential
+    found = tree_energies(configuration.robot.tree, configuration.at, qd)
+    return float(found.kinetic), float(found.elastic + found.gravity)

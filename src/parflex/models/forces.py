@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
-from parflex.recursion import NewtonEuler, joint_forces, motion, newton_euler
+from parflex.recursion import NewtonEuler, Pose, joint_forces, motion, newton_euler
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial import cross
 from parflex.tree import Tree
@@ -39,23 +39,22 @@ def tree_newton_euler(
     """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
     tree = configuration.robot.tree
     base = np.zeros(3) if "gravity" in without else -tree.gravity
-    external = _on_links(configuration, wrenches or {})
+    checked = {frame: checked_wrench(tree, frame, values) for frame, values in (wrenches or {}).items()}
+    external = on_links(tree, configuration.at, checked)
     for link, (force, moment) in (more or {}).items():
         old = external.get(link, (np.zeros(3), np.zeros(3)))
         external[link] = (old[0] + force, old[1] + moment)
     return newton_euler(tree, configuration.at, motion(tree, configuration.at, qd, qdd, base), external)
 
 
-def _on_links(configuration: Configuration, wrenches: Wrenches) -> dict[int, tuple[Array, Array]]:
-    """World wrenches at frames as wrenches on links, at their origins and in their axes."""
-    tree = configuration.robot.tree
+def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> dict[int, tuple[Array, Array]]:
+    """World wrenches at frames as wrenches on links, at their origins and in their axes, over any scalar."""
     result: dict[int, tuple[Array, Array]] = {}
-    for frame, values in wrenches.items():
-        wrench = checked_wrench(configuration.robot.tree, frame, values)
+    for frame, wrench in wrenches.items():
         place = tree.places[frame]
         if place.link < 0:
             continue
-        R = configuration.at.rotation[place.link]
+        R = at.rotation[place.link]
         force, moment = R.T @ wrench[:3], R.T @ wrench[3:]
         moment = moment + cross(place.position, force)
         old = result.get(place.link, (np.zeros(3), np.zeros(3)))

@@ -6,7 +6,7 @@ one regular block, forces by its transpose. The pivoting of the blocks is left t
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -88,8 +88,13 @@ def general_state(form: GeneralForm, q: Any, rates: Array) -> GeneralState:
     return GeneralState(form, at, q, reduced, qd, closures.bias(at, motion(tree, at, qd, np.zeros(tree.n))))
 
 
-def forces(state: GeneralState, accelerations: Array, without: tuple[str, ...]) -> Array:
-    """Forces along all rates of the open tree for independent accelerations."""
+def forces(
+    state: GeneralState,
+    accelerations: Array,
+    without: tuple[str, ...],
+    external: Mapping[int, tuple[Array, Array]] | None = None,
+) -> Array:
+    """Forces along all rates of the open tree for independent accelerations; `external` wrenches act on links."""
     tree = state.form.robot.tree
     # the independent accelerations alone open the loops; that the others close them again costs fewer operators than J
     start: Array = np.zeros(tree.n, dtype=scalar_type(accelerations, state.qd))
@@ -97,7 +102,7 @@ def forces(state: GeneralState, accelerations: Array, without: tuple[str, ...]) 
     opening = state.form.robot.closures.bias(state.at, motion(tree, state.at, state.qd, start))
     qdd = start + state.reduction.closing(opening)
     moving = motion(tree, state.at, state.qd, qdd, -tree.gravity)
-    return newton_euler(tree, state.at, moving).forces + joint_forces(tree, state.q, state.qd, qdd, without)
+    return newton_euler(tree, state.at, moving, external).forces + joint_forces(tree, state.q, state.qd, qdd, without)
 
 
 def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: str = "split") -> Array:
@@ -131,10 +136,20 @@ def independent_mass_matrix(state: GeneralState, without: tuple[str, ...] = ()) 
 
 def direct(form: GeneralForm, q: Any, rates: Array, tau: Array, without: tuple[str, ...] = ()) -> Array:
     """Independent accelerations under the efforts of the motors."""
-    state = general_state(form, q, rates)
-    c = state.reduction.forces(forces(state, np.zeros(len(form.partition.independent)), without))
+    return accelerations_under(general_state(form, q, rates), tau, without)
+
+
+def accelerations_under(
+    state: GeneralState,
+    tau: Array,
+    without: tuple[str, ...] = (),
+    external: Mapping[int, tuple[Array, Array]] | None = None,
+) -> Array:
+    """Independent accelerations under the efforts of the motors, of a state."""
+    still = np.zeros(len(state.form.partition.independent))
+    c = state.reduction.forces(forces(state, still, without, external))
     push: Array = np.zeros(len(state.qd), dtype=scalar_type(tau))
-    push[list(form.robot.actuated)] = tau
+    push[list(state.form.robot.actuated)] = tau
     return solve_positive(independent_mass_matrix(state, without), state.reduction.forces(push) - c)
 
 
@@ -142,13 +157,25 @@ def driven(
     form: GeneralForm, q: Any, rates: Array, accelerations: Array, without: tuple[str, ...] = ()
 ) -> tuple[Array, Array]:
     """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
-    state = general_state(form, q, rates)
-    count = len(form.partition.independent)
-    motors = [list(form.partition.independent).index(k) for k in form.robot.actuated]
+    return efforts_for(general_state(form, q, rates), accelerations, without)
+
+
+def efforts_for(
+    state: GeneralState,
+    accelerations: Array,
+    without: tuple[str, ...] = (),
+    external: Mapping[int, tuple[Array, Array]] | None = None,
+) -> tuple[Array, Array]:
+    """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
+    independent = list(state.form.partition.independent)
+    count = len(independent)
+    motors = [independent.index(k) for k in state.form.robot.actuated]
     rest = [k for k in range(count) if k not in set(motors)]
-    M = independent_mass_matrix(state, without)
-    c = state.reduction.forces(forces(state, np.zeros(count), without))
-    qdd: Array = np.zeros(count, dtype=scalar_type(c, accelerations))
+    qdd: Array = np.zeros(count, dtype=scalar_type(state.qd, accelerations))
     qdd[motors] = accelerations
-    qdd[rest] = solve_positive(M[np.ix_(rest, rest)], -c[rest] - M[np.ix_(rest, motors)] @ qdd[motors])
-    return M[motors] @ qdd + c[motors], qdd
+    if rest:
+        M = independent_mass_matrix(state, without)
+        c = state.reduction.forces(forces(state, np.zeros(count), without, external))
+        qdd[rest] = solve_positive(M[np.ix_(rest, rest)], -c[rest] - M[np.ix_(rest, motors)] @ qdd[motors])
+        return M[motors] @ qdd + c[motors], qdd
+    return state.reduction.forces(forces(state, qdd, without, external))[motors], qdd

@@ -7,12 +7,14 @@ keeps it so. Elastic accelerations follow from those of the nodes. [Briot2014], 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from parflex.bodies import RigidBody
+from parflex.models.forces import on_links
 from parflex.models.piece_motion import Carried, PieceMotion, accelerations
 from parflex.models.piece_rates import Rates, piece_rates
 from parflex.models.pieces import Beam, Pieces
@@ -36,8 +38,17 @@ class NodeState:
     f: Array
 
 
-def node_state(form: Pieces, q: Any, independent: Array, without: tuple[str, ...] = ()) -> NodeState:
-    """Inertia A and forces f with A x + f = forces of the motors, for closed positions and independent rates."""
+def node_state(
+    form: Pieces,
+    q: Any,
+    independent: Array,
+    without: tuple[str, ...] = (),
+    external: Mapping[str, Array] | None = None,
+) -> NodeState:
+    """Inertia A and forces f with A x + f = forces of the motors, for closed positions and independent rates.
+
+    `external` wrenches act on frames, at their origins, in world axes.
+    """
     at = pose(form.robot.tree, q)
     rates = piece_rates(form, at, independent)
     n = form.size
@@ -52,7 +63,14 @@ def node_state(form: Pieces, q: Any, independent: Array, without: tuple[str, ...
             J = np.vstack([own.J_v, own.J_w])
             _add(state, J, M, forces + M @ np.concatenate([own.a, own.al]))
     _add_joints(state, without)
+    _add_wrenches(state, external or {})
     return state
+
+
+def _add_wrenches(state: NodeState, external: Mapping[str, Array]) -> None:
+    for link, (force, moment) in on_links(state.form.robot.tree, state.at, external).items():
+        own = state.moving.links[link]
+        state.f[:] = state.f - own.J_v.T @ own.out(force) - own.J_w.T @ own.out(moment)
 
 
 def _body(body: RigidBody, w: Array, R: Array | None) -> tuple[Array, Array]:
@@ -188,24 +206,39 @@ def _elastic_acceleration(state: NodeState, beam: Beam, x: Array) -> Array:
     return beam.form.elastic_rates(e) @ np.concatenate(parts) + beam.form.drift(e, ed, state.rates.w(beam.link))
 
 
-def direct(form: Pieces, q: Any, rates: Array, tau: Array, without: tuple[str, ...] = ()) -> Array:
+def direct(
+    form: Pieces,
+    q: Any,
+    rates: Array,
+    tau: Array,
+    without: tuple[str, ...] = (),
+    external: Mapping[str, Array] | None = None,
+) -> Array:
     """Accelerations of the independent coordinates under the efforts of the motors."""
-    state = node_state(form, q, rates, without)
+    return accelerations_under(node_state(form, q, rates, without, external), tau)
+
+
+def accelerations_under(state: NodeState, tau: Array) -> Array:
+    """Accelerations of the independent coordinates under the efforts of the motors."""
     right = -state.f
     for slot, effort in zip(motor_slots(state), tau, strict=True):
         right[slot] = right[slot] + effort
-    return independent_accelerations(state, _numbers(solve_sparse(state.A, right), q))
+    return independent_accelerations(state, _numbers(solve_sparse(state.A, right), state.at.q))
 
 
 def inverse(
     form: Pieces, q: Any, rates: Array, accelerations: Array, without: tuple[str, ...] = ()
 ) -> tuple[Array, Array]:
     """Efforts of the motors for their accelerations, and the accelerations of all independent coordinates."""
-    state = node_state(form, q, rates, without)
+    return efforts_for(node_state(form, q, rates, without), accelerations)
+
+
+def efforts_for(state: NodeState, accelerations: Array) -> tuple[Array, Array]:
+    """Efforts of the motors for their accelerations, and the accelerations of all independent coordinates."""
     driven = motor_slots(state)
-    rest = [k for k in range(form.size) if k not in set(driven)]
-    A, f = state.A, state.f
-    x = np.zeros(form.size, dtype=object)
+    rest = [k for k in range(state.form.size) if k not in set(driven)]
+    A, f, q = state.A, state.f, state.at.q
+    x = np.zeros(state.form.size, dtype=object)
     x[driven] = accelerations
     x[rest] = solve_sparse(A[np.ix_(rest, rest)], -f[rest] - A[np.ix_(rest, driven)] @ x[driven])
     effort = A[driven] @ x + f[driven]

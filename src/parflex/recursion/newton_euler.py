@@ -73,9 +73,14 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
         if terms.viscous and "friction" not in without:
             forces[k] = forces[k] + terms.viscous * qd[k]
         if terms.coulomb and "friction" not in without:
-            forces[k] = forces[k] + terms.coulomb * np.sign(qd[k])
+            forces[k] = forces[k] + terms.coulomb * _direction(qd[k], terms.width)
         if terms.stiffness and "springs" not in without:
             forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest)
         if terms.damper and "springs" not in without:
             forces[k] = forces[k] + terms.damper * qd[k]
     return forces
+
+
+def _direction(rate: Any, width: float) -> Any:
+    """Sign of a rate, or a smooth curve through zero of a given width."""
+    return rate / np.sqrt(rate * rate + width * width) if width else np.sign(rate)

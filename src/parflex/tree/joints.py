@@ -56,9 +56,26 @@ class Joint:
                 way = rotation_about(2, q[2])[:2, :2] @ step[:2]
                 return np.array([q[0] + way[0], q[1] + way[1], q[2] + step[2]])
 
+    def position_rates(self, q: Array, v: Array) -> Array:
+        """Time derivatives of the coordinates for the rates `v`."""
+        match self.kind:
+            case "fixed" | "revolute" | "prismatic":
+                return v
+            case "spherical":
+                return _quaternion_rate(q, v)
+            case "free":
+                return np.concatenate([quaternion_matrix(q[3:]) @ v[:3], _quaternion_rate(q[3:], v[3:])])
+            case _:  # planar
+                return np.array([*(rotation_about(2, q[2])[:2, :2] @ v[:2]), v[2]])
+
     def neutral(self) -> Array:
         """Coordinates of the placed frame itself."""
         return np.array([1.0 if label == "qw" else 0.0 for label in self.position_labels])
+
+
+def _quaternion_rate(quaternion: Array, w: Array) -> Array:
+    """Q (0, w) / 2 for an angular velocity in the moved axes."""
+    return quaternion_product(quaternion, np.array([0.0, *(w / 2)], dtype=np.asarray(w).dtype))
 
 
 def _turned(quaternion: Array, step: Array) -> Array:

@@ -25,6 +25,7 @@ class JointTerms:
     stiffness: float = 0.0
     rest: float = 0.0
     damper: float = 0.0
+    width: float = 0.0  # rate at which Coulomb friction has 0.7 of its value; 0: it is a sign
 
 
 @dataclass(frozen=True)
@@ -146,6 +147,13 @@ class Tree:
         parts = []
         for link in self.links:
             parts += [link.joint.moved(q[link.q], step[link.v]), q[link.e] + step[link.e_v]]
+        return np.concatenate(parts)
+
+    def position_rates(self, q: Array, qd: Array) -> Array:
+        """Time derivatives of all positions, over any scalar."""
+        parts = []
+        for link in self.links:
+            parts += [link.joint.position_rates(q[link.q], qd[link.v]), qd[link.e_v]]
         return np.concatenate(parts)
 
     @cached_property

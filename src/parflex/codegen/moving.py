@@ -1,0 +1,110 @@
+"""Traces for simulation: a state in, its closed positions, its rates and accelerations out; and energies.
+
+Positions that depend on others are taken as a guess and closed by Newton steps first, so that an integrator may carry
+them along without ever relying on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.codegen import flexible
+from parflex.errors import InputError
+from parflex.models import general_form, node_form
+from parflex.models.configuration import Configuration
+from parflex.models.forces import on_links
+from parflex.models.pieces import Pieces
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, pose
+from parflex.recursion.energy import energies
+from parflex.spatial.linear import solve
+
+Array = np.ndarray
+STEPS = 2  # from the guesses of an integrator, off by 1e-5 at most: Newton squares the error each time
+MOTOR_WEIGHT = 1e-4  # of a passive rate: motors had better stay independent where they drive
+
+
+def moving_form(robot: Robot, driven: bool, lead: str) -> Pieces | general_form.GeneralForm:
+    """The form of a robot in motion; where motors drive it, they are among the independent rates."""
+    if robot.tree.elastic:
+        form = flexible.form_of(robot, lead)
+        return form if isinstance(form, Pieces) or not driven else _with_motors(robot)
+    if driven:
+        return _with_motors(robot)
+    return general_form.general_form(robot, Configuration(robot, robot.home).reduction.partition)
+
+
+def _with_motors(robot: Robot) -> general_form.GeneralForm:
+    weights = robot.preference
+    weights[list(robot.actuated)] = MOTOR_WEIGHT
+    J = mobility.scaled_jacobian(robot.closures, robot.home)
+    partition = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
+    if not set(robot.actuated) <= {int(k) for k in partition.independent}:
+        raise InputError(
+            "the motors of this robot cannot all move independently, so their motion cannot be prescribed",
+            key="actuation",
+            value=robot.actuation,
+            hint="choose an --actuation with fewer motors, or give efforts",
+        )
+    return general_form.general_form(robot, partition)
+
+
+def closed(form: Any, q: Array, steps: int = STEPS) -> Array:
+    """Positions after Newton steps of the dependent coordinates of a form, over any scalar."""
+    robot, part = form.robot, form.partition
+    if not len(part.dependent):
+        return q
+    tree = robot.tree
+    for _ in range(steps):
+        at = pose(tree, q)
+        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]
+        step = np.zeros(tree.n, dtype=object)
+        step[part.dependent] = solve(block, -robot.closures.linear_residual(at)[part.rows])
+        q = tree.moved(q, step)
+    return q
+
+
+def state_rates(tracer: Any, robot: Robot, driven: bool, options: Any) -> Any:
+    """Positions, independent rates and efforts (or accelerations of motors) in; what changes in time out."""
+    form = moving_form(robot, driven, options.lead)
+    tree, motors = robot.tree, robot.actuated_names
+    q = closed(form, tracer.group("q", tree.nq))
+    rates = tracer.group("qd", len(form.partition.independent))
+    given = tracer.group("motor_acceleration" if driven else "effort", len(motors))
+    external = {frame: tracer.group(f"wrench_{frame}", 6) for frame in options.wrenches}
+    effort, accelerations, all_rates = _accelerations(form, q, rates, given, driven, external, options.without)
+    outputs = {"q": q, "position_rates": tree.position_rates(q, all_rates), "acceleration": accelerations}
+    labels = {"q": list(tree.position_names), "qd": form.independent_names, "effort": motors}
+    labels |= {"position_rates": list(tree.position_names), "acceleration": form.independent_names}
+    if not driven:
+        return outputs, labels
+    return outputs | {"effort": effort}, labels | {"motor_acceleration": motors}
+
+
+def _accelerations(
+    form: Any, q: Array, rates: Array, given: Array, driven: bool, external: Any, without: tuple[str, ...]
+) -> tuple[Array, Array, Array]:
+    """Efforts, independent accelerations and all rates."""
+    if isinstance(form, Pieces):
+        nodes = node_form.node_state(form, q, rates, without, external)
+        if driven:
+            return *node_form.efforts_for(nodes, given), nodes.rates.qd
+        return given, node_form.accelerations_under(nodes, given), nodes.rates.qd
+    state = general_form.general_state(form, q, rates)
+    on = on_links(form.robot.tree, state.at, external)
+    if driven:
+        return *general_form.efforts_for(state, given, without, on), state.qd
+    return given, general_form.accelerations_under(state, given, without, on), state.qd
+
+
+def energy(tracer: Any, robot: Robot) -> Any:
+    """Closed positions and all rates in, energies out."""
+    tree = robot.tree
+    q, rates = tracer.group("q", tree.nq), tracer.group("rates", tree.n)
+    found = energies(tree, pose(tree, q), rates)
+    labels = {"q": list(tree.position_names), "rates": list(tree.rate_names)}
+    values = {"kinetic": found.kinetic, "elastic": found.elastic, "gravity": found.gravity}
+    return {name: np.array([value], dtype=object) for name, value in values.items()}, labels

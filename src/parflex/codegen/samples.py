@@ -1,0 +1,35 @@
+"""Inputs of a model at home, for a first try and for examples."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parflex.models.robot import Robot
+from parflex.recursion import pose
+
+Array = np.ndarray
+
+
+def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
+    """Numbers for the inputs of a trace: home, with small rates and accelerations; for examples."""
+    home, tree = robot.home, robot.tree
+    at = pose(tree, home)
+    body = next((j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")), None)
+    positions = {"q": home, "guess": home, "last": home}
+    positions["motor_position"] = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in robot.actuated])
+    sample = {}
+    for name, symbols in inputs.items():
+        if name in positions:
+            value = positions[name]
+        elif name in ("last_position", "last_turn") and body is not None:
+            own = home[tree.links[body].q]
+            split = 2 if tree.planar else 3
+            value = own[:split] if name == "last_position" else own[split:]
+        elif name == "position" and body is not None:
+            value = at.position[body][: symbols.shape[0]]
+        elif name == "rotation" and body is not None:
+            value = at.rotation[body][: symbols.shape[0], : symbols.shape[1]]
+        else:
+            value = 0.1 * (1 + np.arange(symbols.size)).reshape(symbols.shape)
+        sample[name] = np.asarray(value, dtype=float)
+    return sample

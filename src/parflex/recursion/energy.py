@@ -1,0 +1,51 @@
+"""Energies of the tree, over any scalar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.recursion.kinematics import Pose, motion
+from parflex.tree import Tree
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Energies:
+    """Kinetic energy with that of motors, elastic energy of bodies and springs, energy in the field of gravity.
+
+    Gravity is counted from the origin of the world.
+    """
+
+    kinetic: Any
+    elastic: Any
+    gravity: Any
+
+
+def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
+    """Energies for all rates of the tree."""
+    moving = motion(tree, at, qd, np.zeros(tree.n))
+    kinetic: Any = 0.0
+    elastic: Any = 0.0
+    gravity: Any = 0.0
+    for j, link in enumerate(tree.links):
+        v, w = moving.v[j], moving.w[j]
+        if isinstance(link.body, ElasticBody):
+            e = at.q[link.e]
+            twist = np.concatenate([v, w, qd[link.e_v]])
+            kinetic = kinetic + 0.5 * (twist @ link.body.inertia_matrix(e) @ twist)
+            elastic = elastic + 0.5 * (e @ link.body.K @ e)
+            S, _ = link.body.deformed(e)
+        else:
+            kinetic = kinetic + link.body.kinetic_energy(v, w)
+            S = link.body.S
+        gravity = gravity - tree.gravity @ (link.body.m * at.position[j] + at.rotation[j] @ S)
+        if link.joint.kind in ("revolute", "prismatic"):
+            rate, stretch = qd[link.v.start], at.q[link.q.start] - link.terms.rest
+            kinetic = kinetic + 0.5 * link.terms.motor_inertia * (rate * rate)
+            elastic = elastic + 0.5 * link.terms.stiffness * (stretch * stretch)
+    return Energies(kinetic, elastic, gravity)
