@@ -1,6 +1,7 @@
 """Lagrange's equations of a robot, differentiated automatically from its energies and closures."""
 
 from collections.abc import Callable, Mapping, Sequence
+from math import factorial
 
 import casadi as ca
 import numpy as np
@@ -31,17 +32,21 @@ class EnergyModel:
         self._inputs = [x, xd, parameters]
         self._transforms = _transforms(data, x, poses)
         self._jacobians: dict[str, ca.Function] = {}
-        kinetic, potential = _energies(data, self._transforms, x, xd)
-        momentum = ca.gradient(kinetic, xd)
-        bias = ca.jtimes(momentum, x, xd) - ca.gradient(kinetic, x) + ca.gradient(potential, x)
-        mass = ca.jacobian(momentum, xd)
+        self._derive()
         residual = ca.vertcat(*(_closure(c, self._transforms, data.planar) for c in data.closures), ca.SX(0, 1))
         rate = ca.jtimes(residual, x, xd)
         self.closure_rows: int = residual.numel()
-        self._dynamics = ca.Function("dynamics", self._inputs, [mass, bias])
-        self._energy = ca.Function("energy", self._inputs, [kinetic, potential])
         self._residual = ca.Function("residual", self._inputs, [residual])
         self._closing = ca.Function("closing", self._inputs, [ca.jacobian(residual, x), ca.jtimes(rate, x, xd)])
+
+    def _derive(self) -> None:
+        """The mass matrix and the other terms from the energies."""
+        x, xd, _ = self._inputs
+        kinetic, potential = _energies(self.data, self._transforms, x, xd)
+        momentum = ca.gradient(kinetic, xd)
+        bias = ca.jtimes(momentum, x, xd) - ca.gradient(kinetic, x) + ca.gradient(potential, x)
+        self._dynamics = ca.Function("dynamics", self._inputs, [ca.jacobian(momentum, xd), bias])
+        self._energy = ca.Function("energy", self._inputs, [kinetic, potential])
 
     def closure_residual(self, q: Numbers) -> np.ndarray:
         """Gaps of all closures, in metres and radians (small angles)."""
@@ -63,8 +68,12 @@ class EnergyModel:
         self, q: Numbers, qd: np.ndarray, include: Sequence[str] = TERMS
     ) -> tuple[np.ndarray, np.ndarray]:
         """M and c of M qdd + c = forces, for all coordinates of the tree and the platform."""
-        mass, bias = self._evaluate(self._dynamics, q, qd)
+        mass, bias = self._inertial(q, qd)
         return add_joint_terms(self.data, q, qd, mass, bias.ravel(), include)
+
+    def _inertial(self, q: Numbers, qd: np.ndarray) -> list[np.ndarray]:
+        """Mass matrix and bias without the terms of the joints."""
+        return self._evaluate(self._dynamics, q, qd)
 
     def energy(self, q: Numbers, qd: np.ndarray, include: Sequence[str] = TERMS) -> tuple[float, float]:
         """Kinetic energy with that of the rotors, potential energy with that of the springs."""
@@ -176,6 +185,21 @@ def _turn_x(angle: ca.SX) -> ca.SX:
     return ca.vertcat(ca.horzcat(1, 0, 0), ca.horzcat(0, c, -s), ca.horzcat(0, s, c))
 
 
+def _node(d: ca.SX, planar: bool) -> ca.SX:
+    """The end of a beam: displaced, then turned by a rotation vector.
+
+    The exponential by its power series in the square of the angle, which is smooth at zero; ten terms are exact to
+    rounding up to a turn of one radian.
+    """
+    shift, turn = (ca.vertcat(d[:2], 0), ca.vertcat(0, 0, d[2])) if planar else (d[:3], d[3:])
+    h, square = ca.skew(turn), ca.sumsqr(turn)
+    first = second = ca.SX(0)
+    for k in reversed(range(10)):
+        first = 1 / factorial(2 * k + 1) - square * first
+        second = 1 / factorial(2 * k + 2) - square * second
+    return _rigid(ca.SX.eye(3) + first * h + second * h @ h, shift)
+
+
 def _about(pose: ca.SX, shift: ca.SX, turn: ca.SX) -> ca.SX:
     """Chart about a pose; the exponential to second order, all that is differentiated at zero."""
     rotation, h = pose[:, :3], ca.skew(turn)
@@ -189,6 +213,8 @@ MOTIONS: dict[str, Callable[[ca.SX, ca.SX | None], ca.SX]] = {
     "pz": lambda d, pose: _rigid(ca.SX.eye(3), ca.vertcat(0, 0, d)),
     "spherical": lambda d, pose: _about(pose, ca.SX.zeros(3), d),
     "free": lambda d, pose: _about(pose, d[:3], d[3:]),
+    "node": lambda d, pose: _node(d, planar=False),
+    "planar-node": lambda d, pose: _node(d, planar=True),
     "planar": lambda d, pose: _about(pose, ca.vertcat(d[:2], 0), ca.vertcat(0, 0, d[2])),
 }
 

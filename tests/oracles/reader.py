@@ -1,6 +1,5 @@
 """Reader of robot files for the oracles: valid files only, no messages."""
 
-import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from .beam_element import Bar
+from .beam_tables import bar, complete
 from .expressions import number, numbers
 from .tables import Table, body, joint_terms, placement, quaternion
 
@@ -24,7 +25,10 @@ QUATERNION = ("qw", "qx", "qy", "qz")
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """A frame placed in its parent, moved by at most one axis, a ball (`spherical`) or `free`/`planar`."""
+    """A frame placed in its parent, moved by at most one axis, a ball (`spherical`) or `free`/`planar`.
+
+    The end of a beam element (`node`, `planar-node`) is moved by its elastic coordinates from the undeformed end.
+    """
 
     name: str
     parent: str
@@ -43,6 +47,7 @@ class Frame:
     stiffness: float = 0.0
     rest: float = 0.0
     damper: float = 0.0
+    bar: Bar | None = None  # the element between the parent and this node
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +82,7 @@ class RobotData:
 
 def read_robot(path: str | Path) -> RobotData:
     """Numbers of the robot in a TOML file."""
-    table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    table = complete(Path(path))
     constants: dict[str, float] = {}
     for key, value in table.get("constants", {}).items():
         constants[key] = number(value, constants)
@@ -100,6 +105,7 @@ def read_robot(path: str | Path) -> RobotData:
             marks = marks if isinstance(marks, list) else [marks] * len(rates)
             actuated += [rate for rate, mark in zip(rates, marks, strict=True) if mark]
             locked += rates if entry.get("locked", False) else []
+            frames += _nodes(entry, names, table, planar)
     own_name = table.get("platform", {}).get("name", "platform")
     frames = _sorted([replace(f, parent=own_name if f.parent == "platform" else f.parent) for f in frames])
     end_effector = table.get("end_effector", "platform" if "platform" in table else last)
@@ -144,7 +150,8 @@ def _leg(
     own = {_with_leg(name, leg) for name in own}
 
     def full(name: str) -> str:
-        return f"{leg}.{name}" if name in own else name
+        """The leg's own frame or point, or a node of one of its beams."""
+        return f"{leg}.{name}" if name in own or name.rpartition(".")[0] in own else name
 
     for kind in ("frame", "point", "closure"):
         for template in group.get(kind, []):
@@ -231,6 +238,24 @@ def _frames(entry: Table, names: Mapping[str, float], planar: bool) -> list[Fram
             **inertial,
             **joint_terms(entry, names, 1),
         ),
+    ]
+
+
+def _nodes(entry: Table, names: Mapping[str, float], table: Table, planar: bool) -> list[Frame]:
+    """The ends of the elements of the beam of a frame, each named by the root of its element."""
+    if "beam" not in entry:
+        return []
+    beam = entry["beam"]
+    count, section = beam.get("elements", 1), bar(beam, names, table)
+    flat = beam.get("model", "planar" if planar else "spatial") == "planar"
+    parts = ("ux", "uy", "rz") if flat else ("ux", "uy", "uz", "rx", "ry", "rz")
+    step = np.array([number(beam["length"], names) / count, 0, 0])
+    roots = [entry["name"], *(f"{entry['name']}.{k}" for k in range(1, count))]
+    ends = [*roots[1:], f"{entry['name']}.tip"]
+    kind, zero = "planar-node" if flat else "node", (0.0,) * len(parts)
+    return [
+        Frame(end, root, step, np.eye(3), kind, _names(root, parts), _names(root, parts), zero, bar=section)
+        for root, end in zip(roots, ends, strict=True)
     ]
 
 

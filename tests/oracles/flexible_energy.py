@@ -1,0 +1,165 @@
+"""Lagrange's equations of a robot with beams, differentiated automatically from its energies and closures.
+
+A section of an element moves with the root of the element and by its shapes: u = xi ux along the beam, the cubic
+Hermite deflections v and w, the twist xi rx; the section turns by (xi rx, -w', v') and stays plane. Energies are
+Gauss sums along the elements over squares of velocities and of strains; nothing is integrated by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+
+from . import chart
+from .energy import TERMS, EnergyModel, Numbers
+from .reader import Frame
+
+POINTS, WEIGHTS = np.polynomial.legendre.leggauss(4)  # exact to degree seven; cubics squared have degree six
+NODES = ("node", "planar-node")
+
+
+class FlexibleEnergyModel(EnergyModel):
+    """Rigid bodies and beams; loops are closed by multipliers. Coordinates and terms as in `EnergyModel`."""
+
+    def _derive(self) -> None:
+        x, xd, _ = self._inputs
+        weighed: list[tuple[float, ca.SX]] = []  # T = sum weight |rate of vector|^2 / 2
+        spun: list[
+            tuple[float, ca.SX, ca.SX, ca.SX]
+        ] = []  # T = sum weight (rate of first . second + rate of scalar)^2 / 2
+        strain, weight = ca.SX(0), ca.SX(0)
+        gravity = ca.SX(self.data.gravity)
+        for frame, d in self._moved(x):
+            for mass, vector in _principal(chart.pseudo_inertia(frame)):
+                weighed.append((mass, self._transforms[frame.name][:3, :] @ vector))
+            weight -= ca.dot(gravity, self._transforms[frame.name][:3, :] @ chart.pseudo_inertia(frame)[:, 3])
+            if frame.kind in NODES:
+                element = Element(frame, d, self._transforms[frame.parent])
+                weighed += element.weighed
+                spun += element.spun
+                strain += element.strain
+                weight -= ca.dot(gravity, element.first_moment)
+        kinetic = _kinetic(weighed, spun, x, xd)
+        momentum, potential = ca.gradient(kinetic, xd), strain + weight
+        bias = ca.jtimes(momentum, x, xd) - ca.gradient(kinetic, x) + ca.gradient(potential, x)
+        self._momentum = ca.Function("momentum", self._inputs, [momentum])
+        self._bias = ca.Function("bias", self._inputs, [bias])
+        self._energy = ca.Function("energy", self._inputs, [kinetic, potential])
+        self._stiffness = ca.Function("stiffness", self._inputs, [ca.hessian(strain, x)[0]])
+
+    def _moved(self, x: ca.SX) -> list[tuple[Frame, ca.SX]]:
+        """Frames with their own coordinates."""
+        ends = np.cumsum([0, *(len(frame.rates) for frame in self.data.frames)])
+        return [(f, x[int(a) : int(b)]) for f, a, b in zip(self.data.frames, ends, ends[1:], strict=False)]
+
+    def _inertial(self, q: Numbers, qd: np.ndarray) -> list[np.ndarray]:
+        """The momentum is linear in the rates: its values at unit rates are the columns of the mass matrix."""
+        columns = [self._evaluate(self._momentum, q, unit)[0].ravel() for unit in np.eye(len(self.coordinates))]
+        return [np.array(columns).T, self._evaluate(self._bias, q, qd)[0]]
+
+    def accelerations(self, q: Numbers, qd: np.ndarray, efforts: Numbers, include: Sequence[str] = TERMS) -> np.ndarray:
+        """All accelerations under efforts, with the multipliers of the loops."""
+        M, c = self.mass_matrix_and_bias(q, qd, include)
+        force = np.zeros(len(M))
+        for name, value in efforts.items():
+            force[self.coordinates.index(name)] = value
+        A, bias = self.closure_jacobian(q, qd)
+        return _saddle(M, A, force - c, -bias)[: len(M)]
+
+    def driven(
+        self, q: Numbers, qd: np.ndarray, accelerations: Numbers, include: Sequence[str] = TERMS
+    ) -> tuple[np.ndarray, dict[str, float]]:
+        """All accelerations and the efforts when motors move as given: they are closures with multipliers too."""
+        M, c = self.mass_matrix_and_bias(q, qd, include)
+        A, bias = self.closure_jacobian(q, qd)
+        motors = np.eye(len(M))[[self.coordinates.index(name) for name in accelerations]]
+        wanted = np.array(list(accelerations.values()))
+        solution = _saddle(M, np.vstack([A, motors]), -c, np.concatenate([-bias, wanted]))
+        efforts = -solution[len(M) + len(A) :]
+        return solution[: len(M)], dict(zip(accelerations, map(float, efforts), strict=True))
+
+    def frequencies(self, q: Numbers, held: Sequence[str]) -> np.ndarray:
+        """Frequencies in Hz, also those that are zero, about rest, gravity left out, with some coordinates held."""
+        M, _ = self.mass_matrix_and_bias(q, np.zeros(len(self.coordinates)), ("motor_inertia",))
+        K = self._evaluate(self._stiffness, q)[0]
+        rows = np.eye(len(M))[[self.coordinates.index(name) for name in held]].reshape(-1, len(M))
+        _, values, right = np.linalg.svd(np.vstack([self.closure_jacobian(q)[0], rows]))
+        free = right[int(np.sum(values > 1e-10 * values[0])) :].T
+        factor = np.linalg.inv(np.linalg.cholesky(free.T @ M @ free))
+        squares = np.linalg.eigvalsh(factor @ (free.T @ K @ free) @ factor.T)
+        return np.sqrt(np.maximum(squares, 0)) / (2 * np.pi)
+
+
+class Element:
+    """A beam element between the transform of its root and its elastic coordinates."""
+
+    def __init__(self, node: Frame, d: ca.SX, root: ca.SX) -> None:
+        assert node.bar is not None
+        self.bar, self.length, self.root = node.bar, float(node.position[0]), root[:3, :]
+        # ux, uy, uz, rx, ry, rz
+        self.e = d if node.kind == "node" else ca.vertcat(d[:2], 0, 0, 0, d[2])
+        self.weighed: list[tuple[float, ca.SX]] = []
+        self.spun: list[tuple[float, ca.SX, ca.SX, ca.SX]] = []
+        self.strain, self.first_moment = ca.SX(0), ca.SX.zeros(3)
+        for point, share in zip((POINTS + 1) / 2, WEIGHTS / 2, strict=True):
+            self._section(point, share * self.length, twists=node.kind == "node")
+
+    def _section(self, xi: float, length: float, twists: bool) -> None:
+        """Add a slice of some length at the share xi of the element."""
+        bar, e = self.bar, self.e
+        v, turn_z, bend_z = _hermite(xi, self.length, e[1], e[5])
+        w, slope, bend_y = _hermite(xi, self.length, e[2], -e[4])
+        turn = ca.vertcat(xi * e[3], -slope, turn_z)
+        line = ca.vertcat(xi * (self.length + e[0]), v, w, 1)
+        along_y, along_z = (ca.vertcat(axis + ca.cross(turn, axis), 0) for axis in (ca.SX([0, 1, 0]), ca.SX([0, 0, 1])))
+        mass = bar.density * bar.A * length
+        self.weighed.append((mass, self.root @ line))
+        self.first_moment += mass * (self.root @ line)
+        spin = bar.Ip
+        if bar.rotary:
+            self.weighed.append((bar.density * bar.Iz * length, self.root @ along_y))
+            self.weighed.append((bar.density * bar.Iy * length, self.root @ along_z))
+            spin -= bar.Iy + bar.Iz
+        if twists and abs(spin) > 1e-12 * bar.Ip:
+            self.spun.append((bar.density * spin * length, self.root[:, 1], self.root[:, 2], xi * e[3]))
+        stretch, twist = e[0] / self.length, e[3] / self.length
+        self.strain += length / 2 * bar.E * (bar.A * stretch**2 + bar.Iz * bend_z**2 + bar.Iy * bend_y**2)
+        self.strain += length / 2 * bar.G * bar.J * twist**2
+
+
+def _hermite(xi: float, length: float, end: ca.SX, slope: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+    """Deflection, slope and curvature of the cubic that is clamped at 0 and has this end and end slope."""
+    cubic = np.linalg.solve([[length**2, length**3], [2 * length, 3 * length**2]], np.eye(2))
+    a, b = (row[0] * end + row[1] * slope for row in cubic.tolist())
+    x = xi * length
+    return a * x**2 + b * x**3, 2 * a * x + 3 * b * x**2, 2 * a + 6 * b * x
+
+
+def _principal(moments: np.ndarray) -> list[tuple[float, np.ndarray]]:
+    """Second moments of mass as a sum of weighted squares; weights are negative where no real body has them."""
+    if not moments.any():
+        return []
+    values, vectors = np.linalg.eigh(moments)
+    return [(float(value), vector) for value, vector in zip(values, vectors.T, strict=True) if value]
+
+
+def _kinetic(weighed: list, spun: list, x: ca.SX, xd: ca.SX) -> ca.SX:
+    """Kinetic energy; all rates are found in one sweep."""
+    moving = ca.vertcat(*(vector for _, vector in weighed), *(ca.vertcat(y, angle) for _, y, _, angle in spun))
+    rates = ca.jtimes(moving, x, xd)
+    kinetic, first = ca.SX(0), 0
+    for mass, _ in weighed:
+        kinetic += mass / 2 * ca.sumsqr(rates[first : first + 3])
+        first += 3
+    for inertia, _, z, _ in spun:
+        kinetic += inertia / 2 * (ca.dot(rates[first : first + 3], z) + rates[first + 3]) ** 2
+        first += 4
+    return kinetic
+
+
+def _saddle(M: np.ndarray, A: np.ndarray, force: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Accelerations and multipliers of M x + A^T lam = force, A x = right."""
+    system = np.block([[M, A.T], [A, np.zeros((len(A), len(A)))]])
+    return np.linalg.solve(system, np.concatenate([force, right]))
