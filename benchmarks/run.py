@@ -17,6 +17,7 @@ import tempfile  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import counts  # noqa: E402
+import frequency_map  # noqa: E402
 import gough_stewart  # noqa: E402
 import growth  # noqa: E402
 import puma  # noqa: E402
@@ -30,6 +31,7 @@ BENCHMARKS = {
     "operators": counts.run,
     "files": growth.run_files,
     "growth": growth.run_growth,
+    "frequency-map": frequency_map.run,
 }
 
 

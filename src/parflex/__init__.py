@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from parflex.codegen.model import model
     from parflex.description.source import catalogue_names
+    from parflex.design.frequencies import many_frequencies
+    from parflex.design.grid import frequency_map
     from parflex.models.base_parameters import base_parameters
     from parflex.models.configuration import configure
     from parflex.models.dynamics import energies, forward_dynamics, inverse_dynamics, mass_matrix
@@ -38,11 +40,13 @@ _DOORS = {
     "equilibrium": "parflex.models.equilibrium",
     "forward_dynamics": "parflex.models.dynamics",
     "frames": "parflex.models.kinematics",
+    "frequency_map": "parflex.design.grid",
     "geometric_solutions": "parflex.models.kinematics",
     "inverse_dynamics": "parflex.models.dynamics",
     "jacobian": "parflex.models.kinematics",
     "linear_model": "parflex.models.linear",
     "load": "parflex.models.robot",
+    "many_frequencies": "parflex.design.frequencies",
     "mass_matrix": "parflex.models.dynamics",
     "model": "parflex.codegen.model",
     "natural_frequencies": "parflex.models.linear",
@@ -60,11 +64,13 @@ __all__ = [
     "equilibrium",
     "forward_dynamics",
     "frames",
+    "frequency_map",
     "geometric_solutions",
     "inverse_dynamics",
     "jacobian",
     "linear_model",
     "load",
+    "many_frequencies",
     "mass_matrix",
     "model",
     "natural_frequencies",

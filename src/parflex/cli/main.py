@@ -8,7 +8,15 @@ import warnings
 
 import click
 
-from parflex.cli import dynamics, output, programs, robots, statics, vibration  # noqa: F401 - importing them adds their verbs
+from parflex.cli import (  # noqa: F401 - importing them adds their verbs
+    dynamics,
+    maps,
+    output,
+    programs,
+    robots,
+    statics,
+    vibration,
+)
 from parflex.cli.group import cli
 from parflex.errors import ParflexError
 

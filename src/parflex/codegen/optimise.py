@@ -26,8 +26,12 @@ def make_program(
     outputs: Mapping[str, Any],
     parameters: Sequence[str] = (),
     limit: int = OPERATOR_LIMIT,
+    quick: bool = False,
 ) -> Program:
-    """The optimised program of named outputs; a value may be an array, whose entries get numbers behind the name."""
+    """The optimised program of named outputs; a value may be an array, whose entries get numbers behind the name.
+
+    `quick` leaves the passes out: for programs that are made at once and run a few times.
+    """
     if len(graph) > limit:
         raise InputError(
             f"the program has {len(graph)} operators, more than the limit of {limit}",
@@ -37,7 +41,7 @@ def make_program(
         )
     flat = flatten_names(outputs)
     edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
-    program = optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
+    program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
     variables = [word for word in graph.names if word not in set(parameters)]
     return lower(program, name, variables, [word for word in parameters if word in set(graph.names)], list(flat))
 

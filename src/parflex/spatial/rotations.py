@@ -65,10 +65,10 @@ def quaternion_product(a: Any, b: Any) -> Array:
 
 
 def vector_quaternion(vector: Any) -> Array:
-    """Unit quaternion of a rotation vector."""
+    """Unit quaternion of a rotation vector, or of each row of many."""
     vector = np.asarray(vector, dtype=float)
-    half = 0.5 * float(np.linalg.norm(vector))
-    return np.array([np.cos(half), *(0.5 * np.sinc(half / np.pi) * vector)])
+    half = 0.5 * np.linalg.norm(vector, axis=-1, keepdims=True)
+    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * vector], axis=-1)
 
 
 def rotation_from_vector(vector: Any) -> Array:

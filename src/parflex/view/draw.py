@@ -20,6 +20,14 @@ GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
 def draw(robot: Robot, at: str | Mapping[str, float] | Configuration | None, path: str | Path) -> list[str]:
     """Write a picture of the robot at a pose; warnings about the pose come back."""
+    path = picture_path(path)
+    configuration = configure(robot, at)
+    write_picture(picture(configuration), path)
+    return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+
+
+def picture_path(path: str | Path) -> Path:
+    """The path of a picture; kinds of pictures that cannot be written are refused."""
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise InputError(
@@ -28,8 +36,11 @@ def draw(robot: Robot, at: str | Mapping[str, float] | Configuration | None, pat
             value=str(path),
             hint="use " + ", ".join(FORMATS),
         )
-    configuration = configure(robot, at)
-    figure = picture(configuration)
+    return path
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure whole or not at all."""
     partial = path.with_name(path.name + ".part")
     try:
         figure.savefig(
@@ -42,7 +53,6 @@ def draw(robot: Robot, at: str | Mapping[str, float] | Configuration | None, pat
         ) from None
     finally:
         partial.unlink(missing_ok=True)
-    return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
 
 
 def picture(configuration: Configuration) -> Any:

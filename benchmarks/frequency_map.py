@@ -1,0 +1,105 @@
+"""Natural frequencies at many poses beside a direct-stiffness model solved pose by pose, both on one thread."""
+
+from __future__ import annotations
+
+import resource
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+from report import Report
+from timing import Harness
+
+import parflex
+from parflex.design.grid import frequency_map
+from parflex.design.positions import OK
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+from oracles.navaro_frame import Navaro, directions  # noqa: E402
+
+POSES = 10_000
+ROUNDS = 3
+CHECKED = 400
+PEER_POSES = 300
+ELEMENTS = (1, 2, 4, 8)
+GRID = 200  # cells along each side of the map whose memory is measured
+NAME = "frequency-map"
+
+
+def random_poses(count: int) -> np.ndarray:
+    """Poses that can be reached, with any orientation."""
+    rng, poses = np.random.default_rng(11), []
+    while len(poses) < count:
+        pose = (*rng.uniform(-0.4, 0.4, 2), rng.uniform(-np.pi, np.pi))
+        if np.isfinite(directions(*pose)).all():
+            poses.append(pose)
+    return np.array(poses)
+
+
+def run(report: Report, harness: Harness, folder: Path) -> None:
+    """Poses per second of both sides, growth with the elements of a link, memory of a map."""
+    poses = random_poses(POSES)
+    peer = Navaro()
+    robot = parflex.load("navaro")
+    parflex.many_frequencies(robot, ["x", "y", "rz"], poses)  # compiled programs are kept on disk from here on
+    ours, theirs, later = [], [], []
+    for number in range(ROUNDS):
+        report.progress(f"frequency map: round {number + 1} of {ROUNDS}")
+        start = time.process_time()
+        found = parflex.many_frequencies(robot, ["x", "y", "rz"], poses)
+        ours.append((time.process_time() - start) / POSES)
+        start = time.process_time()
+        expected = np.array([peer.modes(*pose)[0] for pose in poses[:PEER_POSES]])
+        theirs.append((time.process_time() - start) / PEER_POSES)
+        later.append(_again(found, poses))
+    expected = np.array([peer.modes(*pose)[0] for pose in poses[:CHECKED]])
+    good = found.status[:CHECKED] == OK
+    error = float(np.abs(found.frequencies[:CHECKED][good] - expected[good]).max())
+    missed = f"{int((found.status != OK).sum())} of {POSES} poses not reached, {found.solver.solved_in_full} solved in full"
+    report.timing(NAME, "direct stiffness, pose by pose", 1e9 * np.array(theirs), error=None, note="SciPy, 90 unknowns")
+    report.timing(NAME, "parflex, everything", 1e9 * np.array(ours), error=error / 50, note=f"{error:.1e} Hz; {missed}")
+    report.timing(NAME, "parflex, tables there", 1e9 * np.array(later), error=error / 50, note="positions and modes")
+    report.figure(NAME, "direct stiffness", 1 / min(theirs), "poses/s")
+    report.figure(NAME, "parflex", 1 / min(ours), "poses/s", note="tables and all other preparation counted")
+    report.figure(NAME, "largest error", error, "Hz", note=f"{CHECKED} poses against the direct-stiffness model")
+    report.compare(NAME, "parflex, everything", "direct stiffness, pose by pose", wanted=10)
+    report.compare(NAME, "parflex, tables there", "direct stiffness, pose by pose")
+    _growth(report, poses)
+    _memory(report, robot, folder)
+
+
+def _again(found: object, poses: np.ndarray) -> float:
+    """Seconds a pose with the tables already there."""
+    from parflex.design.positions import PositionSolver
+
+    solver = found.solver  # type: ignore[attr-defined]
+    positions = PositionSolver(solver.geometry, ["x", "y", "rz"], poses[0].tolist())
+    start = time.process_time()
+    placed = positions(poses)
+    solver(placed.q[placed.status == OK])
+    return (time.process_time() - start) / len(poses)
+
+
+def _growth(report: Report, poses: np.ndarray) -> None:
+    for elements in ELEMENTS:
+        report.progress(f"frequency map: {elements} elements in each beam")
+        robot = parflex.load("navaro", elements=elements)
+        start = time.process_time()
+        found = parflex.many_frequencies(robot, ["x", "y", "rz"], poses)
+        whole = time.process_time() - start
+        note = f"{1e6 * _again(found, poses):.0f} us a pose with tables there; {found.solver.why_not or 'tables'}"
+        report.figure(NAME, f"{elements} elements, {POSES} poses, everything", whole, "s", note=note)
+
+
+def _memory(report: Report, robot: parflex.models.robot.Robot, folder: Path) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    axes = [("x", -0.3, 0.3, GRID), ("y", -0.3, 0.3, GRID)]
+    found = frequency_map(robot, axes, {"rz": -1.0}, out=folder / "map.npz")
+    seconds = time.process_time() - start
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    note = f"{found.count(OK)} cells reached, {seconds:.1f} s, file {(folder / 'map.npz').stat().st_size / 2**20:.1f} MB"
+    report.figure(NAME, f"memory of a {GRID} x {GRID} map", grown, "MB", note=note)
+    arrays = 1000 * 1000 * (6 * 8 + 1) / 2**20
+    report.figure(NAME, "arrays of a 1000 x 1000 map", arrays, "MB", note="all else is as for a small one: blocks")

@@ -1,0 +1,1 @@
+"""Sweeps over many poses: positions, natural frequencies and maps of a workspace."""

@@ -1,0 +1,237 @@
+"""The geometry of a robot for many poses at once: the recursion is traced once and run on arrays of poses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.closure import mobility
+from parflex.closure.loops import Loop
+from parflex.codegen.compile import Kernel
+from parflex.codegen.emit_python import functions_of, run
+from parflex.codegen.optimise import make_program
+from parflex.codegen.program import Program
+from parflex.graph.expression import Graph
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, pose
+from parflex.spatial.linear import solve
+from parflex.tree import Tree
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
+COMPILE_FROM = 4000  # poses from which machine code pays for making it
+POLISH = 1e-6  # opening from which one more Newton step goes to rounding
+BLOCK = 512  # poses that interpreted programs take at a time: their values stay in the cache
+
+
+def rigid_tree(tree: Tree) -> Tree:
+    """The tree with its bodies undeformed: elastic coordinates are gone, nodes stand where the bodies are straight."""
+    links, q0, v0 = [], 0, 0
+    for link in tree.links:
+        q1, v1 = q0 + link.q.stop - link.q.start, v0 + link.v.stop - link.v.start
+        none_q, none_v = slice(q1, q1), slice(v1, v1)
+        links.append(replace(link, body=RigidBody(), node=None, q=slice(q0, q1), v=slice(v0, v1), e=none_q, e_v=none_v))
+        q0, v0 = q1, v1
+    return replace(tree, links=tuple(links))
+
+
+class BatchProgram:
+    """A traced program as a function of rows: interpreted on arrays, compiled when there are many rows."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return Kernel(self.program)
+
+    def __call__(self, rows: Array) -> Array:
+        """Outputs (count x outputs) for rows of inputs (count x inputs)."""
+        if len(rows) >= COMPILE_FROM or "_kernel" in self.__dict__:
+            return self._kernel.many(np.ascontiguousarray(rows))
+        result = np.empty((len(rows), len(self.program.outputs)))
+        functions = functions_of("numpy")
+        for start in range(0, len(rows), BLOCK):
+            part = rows[start : start + BLOCK]
+            for k, value in enumerate(run(self.program, list(part.T), functions)):
+                result[start : start + BLOCK, k] = value
+        return result
+
+
+class Geometry:
+    """Positions without elastic coordinates, and where the links are, for many poses."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.tree = rigid_tree(robot.tree)
+        self.kept = np.array([i for link in robot.tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
+        self.kept_rates = np.array(
+            [k for link in robot.tree.links for k in range(link.v.start, link.v.stop)], dtype=int
+        )
+        self.home = robot.home[self.kept]
+        self._steppers: dict[tuple, Stepper] = {}
+
+    def rate(self, k: int) -> int:
+        """Number here of a rate of the robot."""
+        return int(np.searchsorted(self.kept_rates, k))
+
+    def whole(self, q: Array) -> Array:
+        """Positions of the robot, elastic coordinates zero."""
+        result = np.zeros((len(q), self.robot.tree.nq))
+        result[:, self.kept] = q
+        return result
+
+    def places(self, links: Sequence[int]) -> Places:
+        """Where some links are, for many poses."""
+        branch = Branch(self.tree, links)
+        graph, q = branch.symbols()
+        at = pose(branch.tree, q)
+        own = [branch.number[j] for j in links]
+        outputs = {f"{k}": np.concatenate([at.rotation[k].ravel(), at.position[k]]) for k in own}
+        return Places(BatchProgram(make_program(graph, "places", outputs, quick=True)), branch.positions, len(own))
+
+
+@dataclass(frozen=True)
+class Places:
+    """Rotations and positions of links in world axes, from positions of the rigid tree."""
+
+    program: BatchProgram
+    positions: Array
+    count: int
+
+    def __call__(self, q: Array) -> tuple[Array, Array]:
+        """Rotations (poses x links x 3 x 3) and positions (poses x links x 3)."""
+        parts = self.program(q[:, self.positions]).reshape(len(q), self.count, 12)
+        return parts[:, :, :9].reshape(len(q), self.count, 3, 3), parts[:, :, 9:]
+
+
+class Branch:
+    """Some links of a tree with all that carry them, numbered anew."""
+
+    def __init__(self, tree: Tree, links: Iterable[int]) -> None:
+        kept = sorted({j for link in links if link != GROUND for j in tree.path(link)})
+        self.number = {GROUND: GROUND} | {j: k for k, j in enumerate(kept)}
+        moved, q0, v0 = [], 0, 0
+        positions: list[int] = []
+        rates: list[int] = []
+        for j in kept:
+            link = tree.links[j]
+            positions += range(link.q.start, link.q.stop)
+            rates += range(link.v.start, link.v.stop)
+            q, v = slice(q0, len(positions)), slice(v0, len(rates))
+            q0, v0 = q.stop, v.stop
+            none_q, none_v = slice(q0, q0), slice(v0, v0)
+            moved.append(replace(link, parent=self.number[link.parent], q=q, v=v, e=none_q, e_v=none_v))
+        self.tree = replace(tree, links=tuple(moved), places={})
+        self.positions, self.rates = np.array(positions, dtype=int), np.array(rates, dtype=int)
+
+    def symbols(self) -> tuple[Graph, Array]:
+        """A graph with one symbol for each position."""
+        graph = Graph()
+        return graph, np.array([graph.symbol(f"q[{k}]") for k in range(len(self.positions))], dtype=object)
+
+    def moved(self, loop: Loop) -> Loop:
+        """The loop between the links as they are numbered here."""
+        first, second = (replace(place, link=self.number[place.link]) for place in (loop.first, loop.second))
+        return replace(loop, first=first, second=second)
+
+
+@dataclass(frozen=True)
+class Stepper:
+    """Newton steps on some loops by some joints, for many poses at once."""
+
+    inputs: Array  # positions of the rigid tree that the program takes
+    moving: Array  # which of the inputs move
+    program: BatchProgram
+    side: float  # sign of the determinant at home: the working mode
+    size: float  # of the determinant at home
+
+    def judge(self, q: Array) -> tuple[Array, Array]:
+        """Opening and determinant at positions as they are."""
+        found = self.program(q[:, self.inputs])
+        return np.sqrt(found[:, -2]), found[:, -1] * self.side
+
+    def solve(self, q: Array, steps: int = 40) -> tuple[Array, Array, Array]:
+        """Positions after Newton, the remaining opening in typical lengths, and the determinant times its home sign."""
+        rows = q[:, self.inputs]
+        opening, side = np.full(len(q), np.inf), np.zeros(len(q))
+        active, polished = np.arange(len(q)), np.zeros(len(q), dtype=bool)
+        for _ in range(steps):
+            found = self.program(rows[active])
+            opening[active], side[active] = np.sqrt(found[:, -2]), found[:, -1] * self.side
+            going = ~polished[active] & np.isfinite(found).all(axis=1)
+            polished[active] = opening[active] < POLISH
+            active = active[going]
+            if not len(active):
+                break
+            rows[active[:, None], self.moving] = found[going, :-2]
+        q = q.copy()
+        q[:, self.inputs] = rows
+        return q, opening, side
+
+
+def stepper(geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int]) -> Stepper:
+    """Steps of the joints with the given rates (numbers of the robot) on loops; made once."""
+    key = (tuple(loop.name for loop in loops), tuple(int(k) for k in rates))
+    if key not in geometry._steppers:
+        geometry._steppers[key] = _stepper(geometry, loops, rates)
+    return geometry._steppers[key]
+
+
+def _stepper(geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int]) -> Stepper:
+    whole, L = geometry.tree, geometry.tree.length
+    branch = Branch(whole, [place.link for loop in loops for place in (loop.first, loop.second)])
+    tree, loops = branch.tree, [branch.moved(loop) for loop in loops]
+    own = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
+    units = whole.rate_units[branch.rates][own]
+    links = sorted({tree.link_of_rate[k] for k in own})
+    moving = np.array([i for j in links for i in range(tree.links[j].q.start, tree.links[j].q.stop)], dtype=int)
+    graph, q = branch.symbols()
+    residual, J = _rows(tree, loops, q, own)
+    _, home = _rows(tree, loops, geometry.home[branch.positions], own)
+    rows = [np.r_[np.ones(len(loop.translations)), np.full(loop.size - len(loop.translations), L)] for loop in loops]
+    metres = np.concatenate(rows)
+    picked = mobility.choose_partition(
+        metres[:, None] * home * (units / L), np.arange(len(own)), len(own), np.ones(len(own))
+    ).rows
+    step = solve(J[picked], -residual[picked])
+    length = sum((value / unit) ** 2 for value, unit in zip(step, units, strict=True))
+    increment = np.zeros(tree.n, dtype=object)
+    increment[own] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
+    opening = sum((value * unit / L) ** 2 for value, unit in zip(residual, metres, strict=True))
+    outputs = {
+        "q": tree.moved(q, increment)[moving],
+        "opening": np.array([opening], dtype=object),
+        "determinant": np.array([determinant(J[picked])], dtype=object),
+    }
+    here = float(np.linalg.det(home[picked]))
+    program = BatchProgram(make_program(graph, "closing", outputs, quick=True))
+    return Stepper(branch.positions, moving, program, float(np.sign(here)), abs(here))
+
+
+def _rows(tree: Tree, loops: Sequence[Loop], q: Array, columns: Array) -> tuple[Array, Array]:
+    """Openings of loops and their rows for some rates."""
+    at = pose(tree, q)
+    links = jacobians(tree, at)
+    residual = np.concatenate([loop.linear_residual(at) for loop in loops])
+    return residual, np.concatenate([loop.jacobian(tree, at, links) for loop in loops])[:, columns]
+
+
+def determinant(matrix: Array) -> object:
+    """By expansion along the row with the fewest entries: short for the sparse blocks of legs, over any scalar."""
+    if len(matrix) == 1:
+        return matrix[0, 0]
+    full = [
+        [k for k, entry in enumerate(row) if not (isinstance(entry, (int, float)) and entry == 0)] for row in matrix
+    ]
+    i = min(range(len(matrix)), key=lambda row: len(full[row]))
+    total: object = 0.0
+    rest = np.delete(matrix, i, axis=0)
+    for k in full[i]:
+        total = total + (-1) ** (i + k) * matrix[i, k] * determinant(np.delete(rest, k, axis=1))
+    return total

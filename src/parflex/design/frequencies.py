@@ -1,0 +1,206 @@
+"""Natural frequencies at many undeformed poses: by tables of condensed legs where there are such, else pose by pose.
+
+Every mode from tables carries a bound of its error, the number of modes below the highest one is checked, some poses
+are solved again in full, and poses that do not pass are solved in full anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+
+from parflex.design.batches import Geometry
+from parflex.design.condensation import Band
+from parflex.design.legs import Leg, NotTabulatedError, Structure, alike, structure
+from parflex.design.nodes import Assembly, NotCoveredError, node_model
+from parflex.design.positions import OK, PositionSolver
+from parflex.design.reduced import ReducedProblem
+from parflex.design.tables import LegTable, build_table
+from parflex.errors import InputError, ParflexError
+from parflex.models.configuration import Configuration
+from parflex.models.linear import ZERO, locked_robot, natural_frequencies
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+WORTH = 500  # poses from which tables pay
+BLOCK = 16384  # poses that are taken at a time: some tens of megabytes
+SAMPLES = 12  # poses solved in full to see how far up the modes reach
+HEADROOM = 1.25  # the band ends so far above the highest frequency of the samples
+CHECKS = 8  # poses of each call that are solved again in full
+AGREE = 1e-6  # relative difference of frequencies that a full solution may have: its own rounding is 1e-8
+
+
+@dataclass
+class FrequencySolver:
+    """Lowest natural frequencies of a robot at many positions of its rigid tree."""
+
+    geometry: Geometry
+    modes: int
+    lock: str | Sequence[str] = "actuators"
+    problem: ReducedProblem | None = None
+    why_not: str = ""
+    solved_in_full: int = 0
+    largest_difference: float = 0.0  # Hz, between tables and the full solution at the poses that were checked
+    _ready: bool = field(default=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.robot = self.geometry.robot
+        self.locked = locked_robot(self.robot, self.lock)
+        try:
+            self.assembly: Assembly | None = Assembly(node_model(self.locked))
+            self.places = self.geometry.places(self.assembly.links)
+            self.free = self._free_motions()
+        except NotCoveredError as error:
+            self.assembly, self.why_not = None, str(error)
+            found = natural_frequencies(self.robot, None, self.modes, self.lock)  # refuses what cannot be asked
+            self.free = len(found.free_motions)
+
+    def _free_motions(self) -> int:
+        """Motions without stiffness, from all modes at home; the number of modes asked for is checked on the way."""
+        assert self.assembly is not None
+        K, M = self.assembly(*self.places(self.geometry.home[None]))
+        if not K.shape[1]:
+            raise NotCoveredError("nothing moves")
+        values = scipy.linalg.eigh(K[0], M[0], eigvals_only=True)
+        free = int(np.sum(values < ZERO**2 * values[-1]))
+        if not 1 <= self.modes <= len(values) - free:
+            raise InputError(
+                f"{self.modes} modes are asked for, the robot has {len(values) - free}",
+                key="modes",
+                value=self.modes,
+                hint="ask for fewer",
+            )
+        return free
+
+    def __call__(self, q: Array) -> Array:
+        """Frequencies in Hz (poses x modes)."""
+        if not self._ready and len(q) >= WORTH:
+            self.prepare(q)
+        result = np.empty((len(q), self.modes))
+        for start in range(0, len(q), BLOCK):
+            result[start : start + BLOCK] = self._block(q[start : start + BLOCK])
+        if self.problem is not None and len(q) >= WORTH:
+            self._check(q, result)
+        return result
+
+    def _block(self, q: Array) -> Array:
+        if self.problem is None:
+            return self.full(q)
+        found = self.problem.solve(q, self.modes)
+        with np.errstate(invalid="ignore"):
+            result = np.sqrt(found.x) / (2 * np.pi)
+        failed = np.flatnonzero(~found.ok)
+        if len(failed):
+            result[failed] = self.full(q[failed])
+            self.solved_in_full += len(failed)
+        return result
+
+    def _check(self, q: Array, result: Array) -> None:
+        """Solve some poses again in full; tables that are off are given up."""
+        picked = np.random.default_rng(0).choice(len(q), min(CHECKS, len(q)), replace=False)
+        exact = self.full(q[picked])
+        off = np.abs(exact - result[picked])
+        self.largest_difference = max(self.largest_difference, float(off.max()))
+        if (off > AGREE * exact).any():
+            self.problem, self.why_not = None, "tables and full solutions disagree"
+            result[:] = self.full(q)
+
+    # -- full solutions --------------------------------------------------------------------------------
+
+    def full(self, q: Array) -> Array:
+        """Frequencies pose by pose from the whole matrices."""
+        if self.assembly is None:
+            return self._general(q)
+        result = np.full((len(q), self.modes), np.nan)
+        last = self.free + self.modes - 1
+        for start in range(0, len(q), 64):
+            K, M = self.assembly(*self.places(q[start : start + 64]))
+            for k in range(len(K)):
+                values = scipy.linalg.eigh(K[k], M[k], subset_by_index=[0, last], eigvals_only=True)
+                result[start + k] = np.sqrt(np.maximum(values[self.free :], 0.0)) / (2 * np.pi)
+        return result
+
+    def _general(self, q: Array) -> Array:
+        result = np.full((len(q), self.modes), np.nan)
+        for k, whole in enumerate(self.geometry.whole(q)):
+            try:
+                result[k] = natural_frequencies(
+                    self.robot, Configuration(self.robot, whole), self.modes, self.lock
+                ).frequencies
+            except ParflexError:
+                continue  # singular here, or more motions without stiffness than elsewhere: not a number
+        return result
+
+    # -- tables ----------------------------------------------------------------------------------------
+
+    def prepare(self, q: Array) -> None:
+        """Build the tables for poses like these."""
+        self._ready = True
+        try:
+            if self.assembly is None or self.free:
+                raise NotTabulatedError(self.why_not or "the robot has motions without stiffness")
+            found = structure(self.robot, self.locked, self.geometry)
+            picked = q[np.linspace(0, len(q) - 1, min(SAMPLES, len(q))).astype(int)]
+            top = (2 * np.pi * HEADROOM * float(self.full(picked).max())) ** 2
+            self.problem = ReducedProblem(found, _tables(found, q, Band(top)), Band(top))
+        except (NotTabulatedError, np.linalg.LinAlgError) as error:
+            self.why_not = str(error)
+
+
+def _tables(found: Structure, q: Array, band: Band) -> list[LegTable]:
+    """One table for each set of legs that are alike, over all shapes that they take."""
+    some = q[np.linspace(0, len(q) - 1, min(len(q), 400)).astype(int)]
+    for leg in found.legs:
+        leg.known = [some]
+    sets: list[list[Leg]] = []
+    for leg in found.legs:
+        shapes = leg.shape.of(some[:3])
+        for members in sets:
+            if alike(members[0], leg, shapes):
+                members.append(leg)
+                break
+        else:
+            sets.append([leg])
+    tables: dict[int, LegTable] = {}
+    for members in sets:
+        shapes = np.concatenate([leg.shape.of(q) for leg in members])
+        margin = 1e-9 * np.ptp(shapes, axis=0)
+        samples = np.concatenate([leg.shape.of(some) for leg in members])
+        table = build_table(members[0], shapes.min(axis=0) - margin, shapes.max(axis=0) + margin, band, samples[::8])
+        tables |= {id(leg): table for leg in members}
+    return [tables[id(leg)] for leg in found.legs]
+
+
+@dataclass(frozen=True)
+class ManyFrequencies:
+    """Frequencies in Hz (poses x modes; not a number where the pose cannot be) and the state of each pose."""
+
+    frequencies: Array
+    status: Array
+    solver: FrequencySolver
+
+
+def many_frequencies(
+    robot: Robot,
+    coordinates: Sequence[str],
+    poses: Array,
+    modes: int = 6,
+    lock: str | Sequence[str] = "actuators",
+) -> ManyFrequencies:
+    """Lowest natural frequencies at many undeformed poses, given as rows of coordinates."""
+    values = np.asarray(poses, dtype=float)
+    if values.ndim != 2 or values.shape[1] != len(coordinates) or not len(values):
+        raise InputError(
+            f"poses have the shape {values.shape}", key="poses", hint=f"give rows of {len(coordinates)} coordinates"
+        )
+    geometry = Geometry(robot)
+    solver = FrequencySolver(geometry, modes, lock)
+    placed = PositionSolver(geometry, coordinates, values[0].tolist())(values)
+    good = placed.status == OK
+    result = np.full((len(values), modes), np.nan)
+    if good.any():
+        result[good] = solver(placed.q[good])
+    return ManyFrequencies(result, placed.status, solver)

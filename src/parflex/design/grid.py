@@ -1,0 +1,266 @@
+"""Maps of natural frequencies over a grid of poses: block by block, kept on disk, taken up again where they stopped."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parflex.design.batches import Geometry
+from parflex.design.frequencies import WORTH, FrequencySolver
+from parflex.design.positions import OK, SINGULAR, UNREACHABLE, WAITING, PositionSolver
+from parflex.errors import InputError
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+BLOCK = 4096  # cells between two looks at the clock
+SAVE_EVERY = 10.0  # seconds
+SAMPLE = 2000  # cells spread over the grid that decide the range of tables
+MOST = 20_000_000  # cells: their frequencies alone are a gigabyte
+STATES = {OK: "ok", UNREACHABLE: "unreachable", SINGULAR: "singular", WAITING: "waiting"}
+Axis = tuple[str, float, float, int]  # coordinate, first and last value, number of values
+
+
+@dataclass(frozen=True)
+class FrequencyMap:
+    """Frequencies in Hz over a grid (grid x modes; not a number where there are none) and the state of each cell."""
+
+    axes: dict[str, Array]
+    frequencies: Array
+    status: Array
+    interrupted: bool
+    computed: int  # cells of this run
+    method: str  # "tables" or "full"
+    reason: str  # why there are no tables
+    solved_in_full: int
+    largest_difference: float
+
+    def count(self, state: int) -> int:
+        """Cells in a state."""
+        return int((self.status == state).sum())
+
+
+def frequency_map(
+    robot: Robot,
+    over: Sequence[Axis],
+    fixed: Mapping[str, float] | None = None,
+    modes: int = 6,
+    lock: str | Sequence[str] = "actuators",
+    out: str | Path | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> FrequencyMap:
+    """Lowest natural frequencies over a grid of undeformed poses; `out` keeps them (npz, and CSV beside it)."""
+    fixed = dict(fixed or {})
+    _check_axes(over, fixed)
+    axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
+    shape = tuple(len(axis) for axis in axes.values())
+    settings = _settings(robot, over, fixed, modes, lock)
+    frequencies, status = np.full((int(np.prod(shape)), modes), np.nan), np.full(int(np.prod(shape)), WAITING, np.int8)
+    path = None if out is None else Path(out)
+    if path is not None:
+        _check_writable(path)
+        _take_up(path, settings, frequencies, status)
+    run = _Run(robot, axes, fixed, modes, lock)
+    before, interrupted, saved = int((status != WAITING).sum()), False, time.monotonic()
+    try:
+        for cells in run.blocks(np.flatnonzero(status == WAITING)):
+            frequencies[cells], status[cells] = run.solve(cells)
+            if progress is not None:
+                progress(int((status != WAITING).sum()), len(status))
+            if path is not None and time.monotonic() - saved > SAVE_EVERY:
+                _save(path, settings, axes, shape, frequencies, status)
+                saved = time.monotonic()
+    except KeyboardInterrupt:
+        interrupted = True
+    computed = int((status != WAITING).sum()) - before
+    if path is not None and (computed or not path.exists()):
+        _save(path, settings, axes, shape, frequencies, status)
+        _save_csv(path.with_suffix(".csv"), axes, frequencies, status)
+    return FrequencyMap(
+        axes,
+        frequencies.reshape(*shape, modes),
+        status.reshape(shape),
+        interrupted,
+        computed,
+        "tables" if run.solver is not None and run.solver.problem is not None else "full",
+        run.solver.why_not if run.solver is not None else "",
+        run.solver.solved_in_full if run.solver is not None else 0,
+        run.solver.largest_difference if run.solver is not None else 0.0,
+    )
+
+
+class _Run:
+    """Positions and frequencies of cells."""
+
+    def __init__(
+        self, robot: Robot, axes: dict[str, Array], fixed: dict[str, float], modes: int, lock: str | Sequence[str]
+    ) -> None:
+        self.axes, self.fixed, self.modes = axes, fixed, modes
+        self.names = [*axes, *fixed]
+        self.geometry, self.lock = Geometry(robot), lock
+        self.positions = PositionSolver(self.geometry, self.names, self.values(np.array([0]))[0].tolist())
+        self.solver: FrequencySolver | None = None
+
+    def values(self, cells: Array) -> Array:
+        """Coordinates of cells, the fixed ones last."""
+        index = np.unravel_index(cells, tuple(len(axis) for axis in self.axes.values()))
+        columns = [axis[k] for axis, k in zip(self.axes.values(), index, strict=True)]
+        return np.stack([*columns, *(np.full(len(cells), value) for value in self.fixed.values())], axis=1)
+
+    def blocks(self, cells: Array) -> Iterator[Array]:
+        """Cells in blocks; before the first, tables are made for poses like those of the whole grid."""
+        self.solver = FrequencySolver(self.geometry, self.modes, self.lock)
+        if len(cells) >= WORTH:
+            some = cells[np.unique(np.linspace(0, len(cells) - 1, SAMPLE).astype(int))]
+            placed = self.positions(self.values(some))
+            if (placed.status == OK).sum() > 0:
+                self.solver.prepare(placed.q[placed.status == OK])
+        for start in range(0, len(cells), BLOCK):
+            yield cells[start : start + BLOCK]
+
+    def solve(self, cells: Array) -> tuple[Array, Array]:
+        """Frequencies and states of cells."""
+        assert self.solver is not None
+        placed = self.positions(self.values(cells))
+        result, status = np.full((len(cells), self.modes), np.nan), placed.status.astype(np.int8)
+        good = status == OK
+        if good.any():
+            result[good] = self.solver(placed.q[good])
+            status[good] = np.where(np.isfinite(result[good]).all(axis=1), OK, SINGULAR)
+        return result, status
+
+
+# -- what is asked for -----------------------------------------------------------------------------------
+
+
+def _check_axes(over: Sequence[Axis], fixed: Mapping[str, float]) -> None:
+    names = [name for name, *_ in over]
+    if not names:
+        raise InputError("no coordinate to go over", key="over", hint="write e.g. x=-0.1:0.1:50,y=-0.1:0.1:50")
+    for name, first, last, count in over:
+        if names.count(name) > 1 or name in fixed:
+            raise InputError(f"'{name}' is given twice", key="over", value=name, hint="keep one of them")
+        if count < 1:
+            raise InputError(f"'{name}' has {count} values", key="over", value=count, hint="take at least one")
+        if not np.isfinite([first, last]).all():
+            raise InputError(f"'{name}' has no end", key="over", value=name, hint="give finite numbers")
+    cells = int(np.prod([count for *_, count in over], dtype=object))
+    if cells > MOST:
+        raise InputError(f"the map has {cells} cells", key="over", value=cells, hint=f"up to {MOST} can be made")
+
+
+def _settings(
+    robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float], modes: int, lock: str | Sequence[str]
+) -> dict[str, object]:
+    """What the map is of; a map on disk is taken up only if this is the same."""
+    described = robot.description.model_dump_json() + repr([len(robot.tree.elastic), sorted(robot.locked)])
+    return {
+        "robot": robot.name,
+        "description": hashlib.sha256(described.encode()).hexdigest(),
+        "actuation": robot.actuation,
+        "working_mode": robot.working_mode,
+        "over": [[name, float(first), float(last), int(count)] for name, first, last, count in over],
+        "fixed": {name: float(value) for name, value in fixed.items()},
+        "modes": modes,
+        "lock": lock if isinstance(lock, str) else list(lock),
+    }
+
+
+# -- on disk ---------------------------------------------------------------------------------------------
+
+
+def _check_writable(path: Path) -> None:
+    if path.suffix == ".csv" or path.is_dir():
+        raise InputError(
+            f"'{path.name}' cannot be the map", key="out", value=str(path), hint="name a file like map.npz"
+        )
+    try:
+        handle, name = tempfile.mkstemp(prefix=".map-", dir=path.parent)
+        os.close(handle)
+        Path(name).unlink()
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})",
+            key="out",
+            file=str(path),
+            value=str(path),
+            hint="check path and rights",
+        ) from None
+
+
+def _take_up(path: Path, settings: dict[str, object], frequencies: Array, status: Array) -> None:
+    """Fill in what an earlier run left; a file that is something else is refused."""
+    if not path.exists():
+        return
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            same = json.loads(str(stored["settings"])) == settings
+            if same:
+                frequencies[:] = stored["frequencies"].reshape(frequencies.shape)
+                status[:] = stored["status"].reshape(status.shape)
+    except (OSError, ValueError, KeyError):
+        raise InputError(
+            "the file is not a map", key="out", file=str(path), value=str(path), hint="give another name"
+        ) from None
+    if not same:
+        raise InputError(
+            "the file holds a map with other settings",
+            key="out",
+            file=str(path),
+            value=str(path),
+            hint="give another name, or remove the file",
+        )
+
+
+def _save(
+    path: Path, settings: dict[str, object], axes: dict[str, Array], shape: tuple[int, ...], found: Array, status: Array
+) -> None:
+    content = {f"axis_{name}": axis for name, axis in axes.items()}
+    content |= {"frequencies": found.reshape(*shape, -1), "status": status.reshape(shape)}
+    content["settings"] = np.array(json.dumps(settings))
+    with _whole(path) as name, Path(name).open("wb") as file:
+        np.savez(file, **content)  # type: ignore[arg-type]
+
+
+def _save_csv(path: Path, axes: dict[str, Array], found: Array, status: Array) -> None:
+    shape = tuple(len(axis) for axis in axes.values())
+    with _whole(path) as name, Path(name).open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        table.writerow([*axes, "state", *(f"f{k + 1}_hz" for k in range(found.shape[1]))])
+        for start in range(0, len(found), BLOCK):
+            cells = np.arange(start, min(start + BLOCK, len(found)))
+            index = np.unravel_index(cells, shape)
+            columns = [axis[k] for axis, k in zip(axes.values(), index, strict=True)]
+            lines = io.StringIO()
+            rows = csv.writer(lines)
+            for row, cell in enumerate(cells):
+                numbers = ["" if np.isnan(value) else repr(float(value)) for value in found[cell]]
+                rows.writerow([*(repr(float(column[row])) for column in columns), STATES[int(status[cell])], *numbers])
+            file.write(lines.getvalue())
+
+
+class _whole:  # noqa: N801 - read as a word: with whole file
+    """A file that is there whole or not at all: written under another name, then renamed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> str:
+        handle, self.name = tempfile.mkstemp(prefix=".map-", dir=self.path.parent)
+        os.close(handle)
+        return self.name
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            Path(self.name).replace(self.path)
+        else:
+            Path(self.name).unlink(missing_ok=True)

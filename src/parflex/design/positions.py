@@ -1,0 +1,166 @@
+"""Positions of all joints at many poses: Newton on all poses at once, from home, then from poses that were found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from parflex.closure.loops import Loop
+from parflex.closure.targets import Target
+from parflex.design.batches import Geometry, Stepper, stepper
+from parflex.design.legs import CLOSED, following_rates
+from parflex.errors import ParflexError, SingularError
+from parflex.models.configuration import Configuration
+from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
+from parflex.spatial import vector_quaternion
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+OK, UNREACHABLE, SINGULAR, WAITING = 0, 1, 2, -1
+FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose counts as singular
+ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
+VECTOR = ("rx", "ry", "rz")
+
+
+class _SlowError(Exception):
+    """These poses are not given by coordinates alone, or a leg has more joints than its loops decide."""
+
+
+@dataclass(frozen=True)
+class Positions:
+    """Positions of the rigid tree (poses x nq) and the state of each pose: OK, UNREACHABLE or SINGULAR."""
+
+    q: Array
+    status: Array
+
+
+class PositionSolver:
+    """Finds positions of a robot at poses that are given by the same coordinates."""
+
+    def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
+        self.robot, self.names, self.geometry = geometry.robot, list(names), geometry
+        robot = self.robot
+        target = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None)
+        try:
+            self._set_up(whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target)
+            self.fast = True
+        except (_SlowError, ParflexError):
+            self.fast = False
+
+    def _set_up(self, target: Target) -> None:
+        if target.frames:
+            raise _SlowError
+        robot = self.robot
+        parts = robot.assembler.parts(target, robot.locked | frozenset(robot.tree.elastic))
+        if any(not all(isinstance(row, Loop) for row in part.rows) for part in parts):
+            raise _SlowError
+        self.steppers: list[Stepper] = []
+        self.judges: list[Stepper] = []
+        held = {robot.tree.link_of_rate[k] for k in target.fixed}
+        for part in parts:
+            rates = [int(k) for k in part.columns]
+            loops = [row for row in part.rows if isinstance(row, Loop)]
+            if not rates:
+                continue
+            if len(following_rates(robot, rates, loops)) < len(rates):
+                raise _SlowError
+            self.steppers.append(stepper(self.geometry, loops, rates))
+            inner = [loop for loop in loops if not held & set(loop.links(robot.tree))]
+            own = [k for k in rates if any(robot.tree.link_of_rate[k] in loop.links(robot.tree) for loop in inner)]
+            following = following_rates(robot, own, inner) if inner else []
+            if following and len(following) < len(rates):
+                self.judges.append(stepper(self.geometry, inner, following))
+        self._places()
+
+    def _places(self) -> None:
+        """Where each coordinate stands among the positions; the rotation vector stands apart."""
+        tree = self.geometry.tree
+        link = tree.links[tree.places[tree.end_effector].link]
+        offset = {"x": 0, "y": 1, "theta": 2} if tree.planar else {"x": 0, "y": 1, "z": 2}
+        self.where: dict[str, int] = {}
+        for name in self.names:
+            joint = joint_named(tree, name)
+            if joint is not None:
+                self.where[name] = joint.q.start
+            elif name in offset or (name in VECTOR and not tree.planar):
+                if link.joint.kind not in ("free", "planar") or link.parent != GROUND:
+                    raise _SlowError
+                self.where[name] = link.q.start + offset.get(name, 3)
+            else:
+                raise _SlowError
+
+    def start(self, values: Array, q: Array) -> Array:
+        """Positions with the given coordinates set."""
+        q = q.copy()
+        vectors = np.zeros((len(values), 3))
+        for column, name in enumerate(self.names):
+            if name in VECTOR:
+                vectors[:, VECTOR.index(name)] = values[:, column]
+            else:
+                q[:, self.where[name]] = values[:, column]
+        if set(VECTOR) & set(self.names):
+            first = self.where[next(name for name in self.names if name in VECTOR)]
+            q[:, first : first + 4] = vector_quaternion(vectors)
+        return q
+
+    def __call__(self, values: Array) -> Positions:
+        """Positions at poses, one row of coordinates each."""
+        values = np.asarray(values, dtype=float)
+        if not self.fast:
+            return self._slow(values)
+        home = np.repeat(self.geometry.home[None], len(values), axis=0)
+        q, status = self._newton(self.start(values, home))
+        for _ in range(ROUNDS):
+            open_ones, good = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
+            if not len(open_ones) or not len(good):
+                break
+            scale = np.maximum(np.ptp(values, axis=0), 1e-300)
+            far, nearest = cKDTree(values[good] / scale).query(values[open_ones] / scale)
+            close = far <= 2 * max(float(np.median(far)), 1e-300)  # those at the edge of what was found
+            if not close.any():
+                break
+            tried = open_ones[close]
+            found, state = self._newton(self.start(values[tried], q[good[nearest[close]]]))
+            gained = state != UNREACHABLE
+            if not gained.any():
+                break
+            q[tried[gained]], status[tried[gained]] = found[gained], state[gained]
+        return Positions(q, status)
+
+    def _newton(self, q: Array) -> tuple[Array, Array]:
+        status = np.full(len(q), OK)
+        for one in self.steppers:
+            q, opening, side = one.solve(q)
+            status[~((opening < CLOSED) & (side > 0))] = UNREACHABLE
+            status[(status == OK) & (side < FLAT * one.size)] = SINGULAR
+        for one in self.judges:
+            _, side = one.judge(q)
+            status[~(side > 0)] = UNREACHABLE
+            status[(status == OK) & (side < FLAT * one.size)] = SINGULAR
+        return q, status
+
+    def _slow(self, values: Array) -> Positions:
+        """Pose by pose, each from the nearest found one before it."""
+        q = np.repeat(self.geometry.home[None], len(values), axis=0)
+        status = np.full(len(values), UNREACHABLE)
+        found: list[int] = []
+        for k, row in enumerate(values):
+            near = None
+            if found:
+                last = found[-20:]
+                near = last[int(np.argmin(np.abs(values[last] - row).sum(axis=1)))]
+            start = None if near is None else self.geometry.whole(q[near : near + 1])[0]
+            try:
+                whole = self.robot.assemble(dict(zip(self.names, row.tolist(), strict=True)), start)
+                Configuration(self.robot, whole).reduction  # noqa: B018 - raises where the closures are singular
+            except SingularError:
+                status[k] = SINGULAR
+                continue
+            except ParflexError:
+                continue
+            q[k], status[k] = whole[self.geometry.kept], OK
+            found.append(k)
+        return Positions(q, status)

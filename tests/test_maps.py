@@ -1,0 +1,183 @@
+"""Frequencies at many poses: tables against the oracle, positions against closed forms, maps on disk."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from oracles.navaro_frame import Navaro, directions
+
+import parflex
+from parflex.cli.main import main
+from parflex.design import frequencies, grid
+from parflex.design.frequencies import FrequencySolver, many_frequencies
+from parflex.design.grid import OK, UNREACHABLE, WAITING, frequency_map
+from parflex.errors import InputError
+from parflex.models.linear import natural_frequencies
+
+
+@pytest.fixture(scope="module")
+def navaro():
+    return parflex.load("navaro")
+
+
+def random_poses(count: int) -> np.ndarray:
+    """Poses of the robot that it can reach, with any orientation."""
+    rng, poses = np.random.default_rng(3), []
+    while len(poses) < count:
+        pose = np.array([*rng.uniform(-0.35, 0.35, 2), rng.uniform(-np.pi, np.pi)])
+        if np.isfinite(directions(*pose)).all():
+            poses.append(pose)
+    return np.array(poses)
+
+
+def test_tables_of_legs_equal_the_finite_element_model_at_random_poses(navaro, figure):
+    poses = random_poses(700)
+    found = many_frequencies(navaro, ["x", "y", "rz"], poses)
+    assert found.solver.problem is not None, found.solver.why_not
+    reached = found.status == OK
+    assert reached.mean() > 0.995
+    oracle = Navaro()
+    expected = np.array([oracle.modes(*pose)[0] for pose in poses[reached][:150]])
+    error = np.abs(found.frequencies[reached][:150] - expected).max()
+    figure("frequencies from tables, largest error in Hz", float(error), 1e-5)
+    assert error < 1e-5  # both sides round: eigenvalues of matrices with entries up to 1e9 times the lowest one
+    assert found.solver.largest_difference < 1e-5
+
+
+def test_tables_that_miss_modes_are_given_up(navaro):
+    """A block of the small problem is taken away: the poses that are solved again in full show it."""
+    poses = random_poses(600)
+    found = many_frequencies(navaro, ["x", "y", "rz"], poses)
+    solver, placed = found.solver, found.status == OK
+    q = frequencies.PositionSolver(solver.geometry, ["x", "y", "rz"], poses[0].tolist())(poses).q[placed]
+    assert solver.problem is not None
+    solver.problem.blocks = solver.problem.blocks[:1]
+    again = solver(q)
+    assert solver.problem is None  # tables were given up
+    assert np.abs(again - found.frequencies[placed]).max() < 1e-5
+
+
+@pytest.mark.parametrize(
+    ("name", "names", "spread"), [("navaro", ["x", "y", "rz"], 0.05), ("dualemps", ["11", "21"], 0.1)]
+)
+def test_node_coordinates_give_the_frequencies_of_the_general_reduction(name, names, spread):
+    robot = parflex.load(name)
+    poses = np.random.default_rng(1).uniform(-spread, spread, (4, len(names)))
+    found = many_frequencies(robot, names, poses, modes=5)
+    assert found.solver.assembly is not None
+    for pose, got in zip(poses, found.frequencies, strict=True):
+        expected = natural_frequencies(robot, dict(zip(names, pose.tolist(), strict=True)), 5).frequencies
+        assert got == pytest.approx(expected, rel=1e-8)  # rounding of two eigenvalue problems of condition 1e8
+
+
+def test_unreachable_cells_are_marked_and_reachable_ones_found(navaro):
+    found = frequency_map(navaro, [("x", -0.5, 0.5, 15), ("y", -0.5, 0.5, 15)], {"rz": -1.0}, modes=2)
+    x, y = found.axes.values()
+    possible = np.array([[np.isfinite(directions(a, b, -1.0)).all() for b in y] for a in x])
+    assert ((found.status == OK) == possible).all()
+    assert np.isnan(found.frequencies[found.status == UNREACHABLE]).all()
+    assert np.isfinite(found.frequencies[found.status == OK]).all()
+
+
+def test_a_robot_that_cannot_vibrate_is_refused():
+    with pytest.raises(InputError):
+        FrequencySolver(frequencies.Geometry(parflex.load("four-bar")), 1)
+
+
+def test_more_modes_than_there_are_are_refused(navaro):
+    with pytest.raises(InputError, match="the robot has 90"):
+        many_frequencies(navaro, ["x"], np.zeros((1, 1)), modes=91)
+
+
+# -- on disk -------------------------------------------------------------------------------------------
+
+AXES = [("x", -0.05, 0.05, 5), ("y", -0.05, 0.05, 4)]
+
+
+def test_an_interrupted_map_is_kept_and_taken_up(navaro, tmp_path, monkeypatch):
+    out = tmp_path / "map.npz"
+    monkeypatch.setattr(grid, "BLOCK", 6)
+
+    def stop(done: int, total: int) -> None:
+        if done >= 12:
+            raise KeyboardInterrupt
+
+    first = frequency_map(navaro, AXES, modes=2, out=out, progress=stop)
+    assert first.interrupted and first.computed == 12 and first.count(WAITING) == 8
+    second = frequency_map(navaro, AXES, modes=2, out=out)
+    assert not second.interrupted and second.computed == 8
+    whole = frequency_map(navaro, AXES, modes=2)
+    assert np.array_equal(second.frequencies, whole.frequencies)
+    third = frequency_map(navaro, AXES, modes=2, out=out)
+    assert third.computed == 0
+    with np.load(out) as stored:
+        assert np.array_equal(stored["frequencies"], whole.frequencies)
+        assert np.array_equal(stored["axis_x"], whole.axes["x"])
+    rows = (tmp_path / "map.csv").read_text(encoding="utf-8").splitlines()
+    assert rows[0] == "x,y,state,f1_hz,f2_hz" and len(rows) == 21
+    assert float(rows[1].split(",")[3]) == whole.frequencies[0, 0, 0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["map.csv", "map.npz"]
+
+
+def test_a_map_with_other_settings_is_refused(navaro, tmp_path):
+    out = tmp_path / "map.npz"
+    frequency_map(navaro, [("x", 0, 0.05, 2)], modes=2, out=out)
+    before = out.read_bytes()
+    for change in ({"modes": 3}, {"fixed": {"y": 0.01}}, {"lock": ["leg1.1"]}):
+        with pytest.raises(InputError, match="other settings"):
+            frequency_map(navaro, [("x", 0, 0.05, 2)], **{"modes": 2, "out": out} | change)
+    out.write_bytes(b"something else")
+    with pytest.raises(InputError, match="not a map"):
+        frequency_map(navaro, [("x", 0, 0.05, 2)], modes=2, out=out)
+    assert before
+
+
+def run(capsys, *words: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as stop:
+        main(list(words))
+    captured = capsys.readouterr()
+    return int(stop.value.code or 0), captured.out, captured.err
+
+
+def test_the_verb_writes_map_table_and_picture(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("map", "dualemps", "--over", "11=-0.1:0.1:3,21=-0.1:0.1:3", "--modes", "3", "--out", "m.npz", "--json")
+    code, out, _ = run(capsys, *words, "--figure", "m.svg")
+    answer = json.loads(out)
+    assert code == 0 and answer["cells"] == answer["ok"] == 9 and not answer["interrupted"]
+    assert answer["lowest_hz"] <= answer["highest_hz"] and answer["method"] == "full"
+    assert (tmp_path / "m.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")
+    assert {"m.npz", "m.csv", "m.svg"} == {path.name for path in tmp_path.iterdir()}
+    code, out, _ = run(capsys, *words)
+    assert code == 0 and json.loads(out)["computed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("over", "more", "said"),
+    [
+        ("x", [], "KEY=FROM:TO:COUNT"),
+        ("x=0:1", [], "KEY=FROM:TO:COUNT"),
+        ("x=0:one:3", [], "not a number"),
+        ("x=0:1:2.5", [], "not a whole number"),
+        ("x=0:1:0", [], "at least one"),
+        ("x=0:1:-3", [], "at least one"),
+        ("x=0:1:2,x=0:1:2", [], "twice"),
+        ("x=0:1:2", ["--fixed", "x=1"], "twice"),
+        ("nonsense=0:1:2", [], "nonsense"),
+        ("x=0:1:100000,y=0:1:100000", [], "cells"),
+        ("x=0:0.01:2", ["--modes", "0"], "modes"),
+        ("x=0:0.01:2", ["--modes", "1000"], "modes"),
+        ("x=0:0.01:2", ["--figure", "m.xyz"], "picture"),
+        ("x=0:0.01:2", ["--out", "nowhere/m.npz"], "written"),
+        ("x=0:0.01:2", ["--out", "m.csv"], "cannot be the map"),
+    ],
+)
+def test_bad_input_of_the_verb_is_one_sentence(over, more, said, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = run(capsys, "map", "navaro", "--over", over, "--out", "m.npz", "--json", *more)
+    assert code == 2, err
+    assert said in err and len(err.splitlines()) == 1
+    assert json.loads(out)["error"]["message"]
+    assert not list(tmp_path.iterdir())
