@@ -16,7 +16,7 @@ from parflex.design.grid import frequency_map
 from parflex.design.positions import OK
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
-from oracles.navaro_frame import Navaro, directions  # noqa: E402
+from oracles.navaro_frame import Navaro, directions
 
 POSES = 10_000
 ROUNDS = 3
@@ -56,7 +56,9 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
     expected = np.array([peer.modes(*pose)[0] for pose in poses[:CHECKED]])
     good = found.status[:CHECKED] == OK
     error = float(np.abs(found.frequencies[:CHECKED][good] - expected[good]).max())
-    missed = f"{int((found.status != OK).sum())} of {POSES} poses not reached, {found.solver.solved_in_full} solved in full"
+    missed = (
+        f"{int((found.status != OK).sum())} of {POSES} poses not reached, {found.solver.solved_in_full} solved in full"
+    )
     report.timing(NAME, "direct stiffness, pose by pose", 1e9 * np.array(theirs), error=None, note="SciPy, 90 unknowns")
     report.timing(NAME, "parflex, everything", 1e9 * np.array(ours), error=error / 50, note=f"{error:.1e} Hz; {missed}")
     report.timing(NAME, "parflex, tables there", 1e9 * np.array(later), error=error / 50, note="positions and modes")
@@ -99,7 +101,9 @@ def _memory(report: Report, robot: parflex.models.robot.Robot, folder: Path) -> 
     found = frequency_map(robot, axes, {"rz": -1.0}, out=folder / "map.npz")
     seconds = time.process_time() - start
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
-    note = f"{found.count(OK)} cells reached, {seconds:.1f} s, file {(folder / 'map.npz').stat().st_size / 2**20:.1f} MB"
+    note = (
+        f"{found.count(OK)} cells reached, {seconds:.1f} s, file {(folder / 'map.npz').stat().st_size / 2**20:.1f} MB"
+    )
     report.figure(NAME, f"memory of a {GRID} x {GRID} map", grown, "MB", note=note)
     arrays = 1000 * 1000 * (6 * 8 + 1) / 2**20
     report.figure(NAME, "arrays of a 1000 x 1000 map", arrays, "MB", note="all else is as for a small one: blocks")

@@ -60,7 +60,8 @@ def test_tables_that_miss_modes_are_given_up(navaro):
 
 
 @pytest.mark.parametrize(
-    ("name", "names", "spread"), [("navaro", ["x", "y", "rz"], 0.05), ("dualemps", ["11", "21"], 0.1)]
+    ("name", "names", "spread"),
+    [("navaro", ["x", "y", "rz"], 0.05), ("dualemps", ["11", "21"], 0.1), ("navaro-refined", ["x", "y", "rz"], 0.05)],
 )
 def test_node_coordinates_give_the_frequencies_of_the_general_reduction(name, names, spread):
     robot = parflex.load(name)

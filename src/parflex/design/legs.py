@@ -231,6 +231,7 @@ def _leg(
     port = _port(robot, geometry, model, root, links)
     carrying = sorted({i for j in links for i in tree.path(j)})
     rates = [k for i in carrying for k in range(tree.links[i].v.start, tree.links[i].v.stop)]
+    rates = [k for k in rates if k not in robot.deformations]  # springs of drives are at rest in every pose
     inner = [loop for loop in robot.closures.loops if set(loop.links(tree)) <= set(carrying)]
     shape, following = _shape(robot, geometry, name, rates, inner)
     assembly = Assembly(model, bodies, np.concatenate([columns, np.arange(first, first + width)]))

@@ -54,7 +54,7 @@ class PositionSolver:
         if target.frames:
             raise _SlowError
         robot = self.robot
-        parts = robot.assembler.parts(target, robot.locked | frozenset(robot.tree.elastic))
+        parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
         if any(not all(isinstance(row, Loop) for row in part.rows) for part in parts):
             raise _SlowError
         self.steppers: list[Stepper] = []

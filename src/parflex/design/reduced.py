@@ -300,7 +300,7 @@ class ReducedProblem:
         return np.where(near, x, np.inf), bound, lowest[:, None]
 
     def _rayleigh(self, one: _Linear, v: Array, x: Array) -> tuple[Array, Array]:
-        """The root x of v^T (K - x M - series) v of each mode, and the residual of v there, in modes of the linear one."""
+        """The root x of v^T (K - x M - series) v of each mode, and the residual of v there in the linear modes."""
         top = self.band.top
         U = one.U @ v
         Z = one.felt(U)
