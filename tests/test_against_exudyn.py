@@ -1,0 +1,66 @@
+"""The DualEMPS beside Exudyn's beams of absolute nodal coordinates: neither code nor formulation is shared."""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.models.linear import natural_frequencies
+from parflex.models.robot import Robot
+from parflex.models.stiffness import deflection
+
+pytest.importorskip("exudyn", reason="Exudyn comes with the bench extra")
+sys.path.append(str(Path(__file__).resolve().parent.parent / "benchmarks"))
+import dualemps_path as path
+import exudyn_peer as peer
+
+POSE = dict(zip(("11", "21"), map(float, path.positions("circle", 0.0, np)), strict=True))
+
+
+@cache
+def robot(elements: int) -> Robot:
+    return parflex.load("dualemps", elements=elements)
+
+
+@pytest.mark.parametrize("elements", [1, 2, 4])
+def test_small_vibrations_are_those_of_exudyn(elements, figure):
+    ours = natural_frequencies(robot(elements), POSE).frequencies
+    theirs = peer.DualEmps("circle", elements).frequencies()[:6]
+    errors = np.abs(theirs / ours - 1)
+    figure(f"dualemps, {elements} elements: first five frequencies against Exudyn", float(errors[:5].max()), 1e-7)
+    figure(f"dualemps, {elements} elements: sixth frequency against Exudyn", float(errors[5]), 1e-4)
+    assert errors[:5].max() < 1e-7  # its stiffness is a difference of forces: half the digits
+    assert errors[5] < 1e-4  # stretches one element, along which Exudyn's displacement is cubic and ours is linear
+
+
+@pytest.mark.parametrize("elements", [1, 4])
+def test_p_gives_way_to_a_small_force_as_in_exudyn(elements, figure):
+    for direction in ((1.0, 0.0), (0.0, 1.0)):
+        errors = []
+        for size in (1.0, 0.1):
+            force = size * np.array(direction)
+            rest = deflection(robot(elements), POSE, about="equilibrium", loads={"17": [*force, 0, 0, 0, 0]})
+            ours, theirs = rest.frames["17"][:2], peer.DualEmps("circle", elements).deflection(force)
+            errors.append(float(np.abs(ours - theirs).max() / np.abs(ours).max()))
+        figure(f"dualemps, {elements} elements: deflection by 1 N and 0.1 N against Exudyn", str(errors))
+        # an element of ours is not shortened nor stiffened by its own bending, Exudyn's is: relative differences go
+        # with the force, and fall with the length of elements
+        assert errors[0] < (1e-2 if elements == 1 else 1e-3)
+        assert errors[0] / errors[1] == pytest.approx(10, rel=0.1)
+
+
+def test_motions_in_closed_form_are_those_of_the_rigid_robot():
+    rigid = parflex.load("dualemps")
+    locked = rigid.locking(rigid.tree.elastic)
+    for motion in ("circle", "circle-harsh", "square"):
+        for t in (0.0, 0.7, 3.3):
+            first, second = path.positions(motion, t, np)
+            q = locked.assemble({"11": float(first), "21": float(second)})
+            at = parflex.models.configuration.Configuration(locked, q)
+            _, place = at.at.of(rigid.tree.places["17"])
+            assert place[:2] == pytest.approx(path.point(first, second, np), abs=1e-12)
