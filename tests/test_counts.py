@@ -31,7 +31,8 @@ COUNTS = {
     "space": {"inverse": 861, "direct": 1512, "mass-matrix": 843},
 }
 # robots that bend: closed positions in, friction off, the elastic solve included
-BENDING = {"dualemps": {"inverse": 832, "direct": 882}}
+BENDING = {"dualemps": {"inverse": 832, "direct": 882}, "dualemps-fitted": {"inverse": 832, "direct": 882}}
+LARGE_TREE = {"papers": 18369, "consistent": 27549}  # direct model of 114 coordinates, by the turns of beam ends
 # with base parameters as symbols, as the literature counts serial arms
 BASE_COUNTS = {
     "puma560": {"total": 514, "setup": 27},
@@ -55,6 +56,14 @@ def test_the_operators_of_robots_that_bend_are_pinned(name, figure):
     for model, total in found.items():
         figure(f"{name} {model}: operators", total, BENDING[name][model])
     assert found == BENDING[name]
+
+
+@pytest.mark.parametrize("rotations", [pytest.param("consistent", marks=long), "papers"])
+def test_the_operators_of_a_large_tree_of_beams_are_pinned(rotations, figure):
+    robot = parflex.load("three-beam-legs", settings={"rotations": rotations})
+    total = parflex.model(robot, "direct").counts["total"]
+    figure(f"three-beam-legs direct, {rotations} turns: operators", total, LARGE_TREE[rotations])
+    assert total == LARGE_TREE[rotations]
 
 
 @pytest.mark.parametrize("name", BASE_COUNTS)

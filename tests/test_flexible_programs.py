@@ -26,7 +26,7 @@ from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial.elimination import solve_sparse
 
 FLEXIBLE = sorted(path.stem for path in CATALOGUE.glob("*.toml") if "beam = " in path.read_text(encoding="utf-8"))
-LARGE = ["gough-stewart-beams", "navaro", "navaro-refined"]  # up to 50 000 operators
+LARGE = ["gough-stewart-beams", "navaro", "navaro-refined", "three-beam-legs"]  # up to 50 000 operators
 CASES = [pytest.param(name, marks=long if name in LARGE else []) for name in FLEXIBLE]
 # of the largest acceleration, and of the largest force that an effort is the sum of: beams and slides push against
 # each other with much more than what remains for a motor
@@ -46,9 +46,9 @@ def bent_states(name: str, count: int) -> list[dict]:
     return [bent_state(robot(name), rng) for _ in range(count)]
 
 
-def bent_state(of: Robot, rng: np.random.Generator) -> dict:
+def bent_state(of: Robot, rng: np.random.Generator, bent: float = BENT) -> dict:
     tree = of.tree
-    step = rng.uniform(-1, 1, tree.n) * np.where(np.isin(np.arange(tree.n), tree.elastic), BENT, 0.05)
+    step = rng.uniform(-1, 1, tree.n) * np.where(np.isin(np.arange(tree.n), tree.elastic), bent, 0.05)
     q, error = of.assembler.newton(tree.moved(of.home, step), of.free, list(of.closures.loops))
     assert error < 1e-12
     at = Configuration(of, q)

@@ -18,6 +18,7 @@ from parflex.bodies.elastic import ElasticBody, Node
 Array = np.ndarray
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
 PLANAR = (0, 1, 5)
+CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,12 @@ def _add_torsion(G: Array, j: float) -> Array:
     return twist
 
 
+def first_bending(length: float, material: Material, section: Section, planar: bool) -> float:
+    """Lowest natural frequency, in rad/s, of the beam in bending, clamped at its root and free at its end."""
+    weakest = section.Iz if planar else min(section.Iy, section.Iz)
+    return float(CLAMPED_FREE**2 * np.sqrt(material.E * weakest / (material.density * section.A * length**4)))
+
+
 def without_torsion(body: ElasticBody) -> tuple[ElasticBody, float]:
     """The moving points of a beam alone, and the inertia of its sections against twist that its integrals contain."""
     if body.twist is None or not body.twist.any():
@@ -180,7 +187,9 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
     """The beam with its motion in the x-y plane only."""
     own = list(PLANAR)
     fields = [0, *(k + 1 for k in own)]
-    nodes = {name: Node(node.r0, node.Phi_d[:, own], node.Phi_r[:, own]) for name, node in body.nodes.items()}
+    nodes = {
+        name: replace(node, Phi_d=node.Phi_d[:, own], Phi_r=node.Phi_r[:, own]) for name, node in body.nodes.items()
+    }
     return ElasticBody(
         body.m,
         body.S[fields],

@@ -14,18 +14,35 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
-from parflex.spatial import cross, hat
+from parflex.spatial import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Node:
-    """A place on an elastic body: at r0 + Phi_d e, turned by exp(hat(Phi_r e))."""
+    """A place on an elastic body: at r0 + Phi_d e, turned by exp(hat(th)) with th = Phi_r e.
+
+    Its angular velocity beyond that of the root is L th_dot. `consistent` is False for the approximation L = 1 of the
+    papers, which is exact in the plane only.
+    """
 
     r0: Array
     Phi_d: Array  # 3 x N
     Phi_r: Array  # 3 x N
+    consistent: bool = True
+
+    def L(self, e: Array) -> Array:
+        """Left Jacobian of the turn."""
+        return left_jacobian(self.Phi_r @ e) if self.consistent else np.eye(3)
+
+    def L_inverse(self, e: Array) -> Array:
+        """Inverse of L."""
+        return inverse_left_jacobian(self.Phi_r @ e) if self.consistent else np.eye(3)
+
+    def L_drift(self, e: Array, ed: Array) -> Array:
+        """L_dot th_dot."""
+        return left_jacobian_rate(self.Phi_r @ e, self.Phi_r @ ed) if self.consistent else np.zeros(3)
 
 
 @dataclass(frozen=True)
@@ -129,3 +146,15 @@ def _weighted(weights: Array, matrices: Array) -> Array:
     for weight, matrix in zip(weights, matrices, strict=True):
         total = total + weight * matrix
     return total
+
+
+def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBody:
+    """The body with Rayleigh damping D = mass Mee + stiffness K of its elastic coordinates."""
+    N = body.size
+    Mee = body.inertia_matrix(np.zeros(N))[6:, 6:]
+    return replace(body, D=mass * Mee + stiffness * body.K)
+
+
+def with_small_turns(body: ElasticBody) -> ElasticBody:
+    """The body with L = 1 at its nodes."""
+    return replace(body, nodes={name: replace(node, consistent=False) for name, node in body.nodes.items()})

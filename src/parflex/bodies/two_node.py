@@ -17,7 +17,7 @@ import numpy as np
 
 from parflex.bodies.beam import without_torsion
 from parflex.bodies.elastic import ElasticBody
-from parflex.spatial import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
+from parflex.spatial import cross, hat
 
 Array = np.ndarray
 DEPENDENT = 1e-10  # of the size of a function: what is smaller is rounding of the integrals
@@ -42,7 +42,7 @@ class TwoNodeBeam:
     def elastic_rates(self, e: Array) -> Array:
         """N x 12 matrix from the twists of root and tip, in the root's axes, to e_dot."""
         r_B = self.tip(e)
-        turn = inverse_left_jacobian(self.body.nodes["tip"].Phi_r @ e)
+        turn = self.body.nodes["tip"].L_inverse(e)
         zero = np.zeros((3, 3))
         root = np.block([[-E3, hat(r_B)], [zero, -turn]])
         return np.hstack([root, np.block([[E3, zero], [zero, turn]])])[list(self.components)]
@@ -50,10 +50,9 @@ class TwoNodeBeam:
     def drift(self, e: Array, ed: Array, w: Array) -> Array:
         """e_ddot while root and tip do not accelerate: -Lb^-1 h."""
         tip = self.body.nodes["tip"]
-        th, th_dot, ed_d = tip.Phi_r @ e, tip.Phi_r @ ed, tip.Phi_d @ ed
-        a = cross(w, cross(w, self.tip(e))) + 2 * cross(w, ed_d)
-        al = cross(w, left_jacobian(th) @ th_dot) + left_jacobian_rate(th, th_dot)
-        return -np.concatenate([a, inverse_left_jacobian(th) @ al])[list(self.components)]
+        a = cross(w, cross(w, self.tip(e))) + 2 * cross(w, tip.Phi_d @ ed)
+        al = cross(w, tip.L(e) @ (tip.Phi_r @ ed)) + tip.L_drift(e, ed)
+        return -np.concatenate([a, tip.L_inverse(e) @ al])[list(self.components)]
 
     def equations(self, e: Array, ed: Array, w: Array, used: tuple[int, ...]) -> tuple[Array, Array]:
         """Inertia and forces in the motion of root and tip, of each the components `used`; forces at no acceleration.

@@ -85,6 +85,24 @@ def _refuse_shear_coefficient(key: str, value: float | None) -> None:
         raise complain(f"{key} = {value} is no shear coefficient", "give a number above 0, at most 1", key, value)
 
 
+class Damping(Table):
+    """Damping of a beam: `mass` (1/s) times its inertia, `stiffness` (s) times its stiffness, or a ratio."""
+
+    mass: Number = 0.0
+    stiffness: Number = 0.0
+    ratio: Number = 0.0
+
+    @model_validator(mode="after")
+    def _possible(self) -> Damping:
+        for key in ("mass", "stiffness", "ratio"):
+            if getattr(self, key) < 0:
+                value = getattr(self, key)
+                raise complain(f"{key} = {value} is negative", "a beam that gains energy does not exist", key, value)
+        if self.ratio and self.stiffness:
+            raise complain("ratio and stiffness are both given", "keep one of them", "ratio")
+        return self
+
+
 class Beam(Table):
     """The body of a frame as an elastic beam along its x axis; its end is the node `tip`."""
 
@@ -97,6 +115,7 @@ class Beam(Table):
     roll: Number = 0.0
     shear: Flag = False
     shear_coefficient: Number | None = None
+    damping: Damping | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Beam:

@@ -297,6 +297,7 @@ class RobotFile(Table):
     title: Text = ""
     motion: Literal["spatial", "planar"] = "spatial"
     gravity: Vector = (0.0, 0.0, -9.81)
+    rotations: Literal["consistent", "papers"] = "consistent"
     end_effector: Name | None = None
     reference: Reference = Reference()
     constants: dict[str, Number] = {}

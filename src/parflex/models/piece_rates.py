@@ -14,7 +14,7 @@ import numpy as np
 from parflex.errors import SingularError
 from parflex.models.pieces import Beam, Given, Hinge, Pieces
 from parflex.recursion import Pose
-from parflex.spatial import cross, left_jacobian
+from parflex.spatial import cross
 from parflex.spatial.linear import solve
 from parflex.tree import Place
 from parflex.tree.tree import GROUND
@@ -103,7 +103,7 @@ class _Sweep:
             e, p = self.at.q[link.e], self.at.local_position[beam.tip]
             if known and ends[0] != ends[1]:
                 ed = self.qd[link.e_v]
-                slide, turn = tip.Phi_d @ ed, left_jacobian(tip.Phi_r @ e) @ (tip.Phi_r @ ed)
+                slide, turn = tip.Phi_d @ ed, tip.L(e) @ (tip.Phi_r @ ed)
                 if ends[0]:
                     v, w = self.twists[beam.link]
                     self.before[beam.tip] = w + turn

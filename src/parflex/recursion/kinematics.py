@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.spatial import cross, exponential, hat, left_jacobian, left_jacobian_rate
+from parflex.spatial import cross, exponential, hat
 from parflex.tree import Place, Tree
 from parflex.tree.tree import GROUND
 
@@ -124,11 +124,10 @@ def _node_motion(tree: Tree, q: Any, j: int, w: Array, qd: Any, qdd: Any) -> tup
         zero = np.zeros(3)
         return zero, zero, zero, zero
     e, ed, edd = q[parent.e], qd[parent.e_v], qdd[parent.e_v]
-    th, th_dot = node.Phi_r @ e, node.Phi_r @ ed
-    L = left_jacobian(th)
-    slide, turn = node.Phi_d @ ed, L @ th_dot
+    L = node.L(e)
+    slide, turn = node.Phi_d @ ed, L @ (node.Phi_r @ ed)
     a = 2 * cross(w, slide) + node.Phi_d @ edd
-    al = cross(w, turn) + L @ (node.Phi_r @ edd) + left_jacobian_rate(th, th_dot)
+    al = cross(w, turn) + L @ (node.Phi_r @ edd) + node.L_drift(e, ed)
     return slide, turn, a, al
 
 
@@ -158,7 +157,7 @@ def jacobians(tree: Tree, at: Pose) -> list[tuple[Array, Array]]:
             if link.node is not None:
                 bent = tree.links[link.parent]
                 J_v[:, bent.e_v] += X @ link.node.Phi_d
-                J_w[:, bent.e_v] += X @ left_jacobian(link.node.Phi_r @ at.q[bent.e]) @ link.node.Phi_r
+                J_w[:, bent.e_v] += X @ link.node.L(at.q[bent.e]) @ link.node.Phi_r
         J_v[:, link.v] += link.joint.S_v
         J_w[:, link.v] += link.joint.S_w
         result.append((J_v, J_w))

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.bodies import ElasticBody
 from parflex.recursion.kinematics import Motion, Pose
-from parflex.spatial import cross, left_jacobian
+from parflex.spatial import cross
 from parflex.tree import Tree
 from parflex.tree.tree import GROUND
 
@@ -55,7 +55,7 @@ def newton_euler(
             f[link.parent] = f[link.parent] + carried
             m[link.parent] = m[link.parent] + turning + cross(at.local_position[j], carried)
             if link.node is not None:
-                L = left_jacobian(link.node.Phi_r @ at.q[tree.links[link.parent].e])
+                L = link.node.L(at.q[tree.links[link.parent].e])
                 felt = link.node.Phi_d.T @ carried + link.node.Phi_r.T @ (L.T @ turning)
                 elastic[link.parent] = elastic[link.parent] + felt
     return NewtonEuler(np.concatenate(rows) if rows else np.zeros(0), f, m)

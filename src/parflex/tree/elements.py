@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from parflex.bodies import ElasticBody, sections
-from parflex.bodies.beam import Material, Section, beam, rolled
+from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
+from parflex.bodies.elastic import with_damping, with_small_turns
 from parflex.description import schema
 from parflex.errors import RobotFileError
 
@@ -47,12 +48,14 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: 
             value=spec.roll,
             hint='swap y and z, or use model = "spatial"',
         )
-    element = beam(
-        spec.length / (spec.elements * refine),
-        read_material(robot.materials[spec.material]),
-        read_section(robot.sections[spec.section], spec.shear_coefficient),
-        planar=planar,
-        rotary_inertia=spec.rotary_inertia,
-        shear=spec.shear,
-    )
-    return rolled(element, spec.roll) if spec.roll else element
+    material = read_material(robot.materials[spec.material])
+    section = read_section(robot.sections[spec.section], spec.shear_coefficient)
+    length = spec.length / (spec.elements * refine)
+    element = beam(length, material, section, planar=planar, rotary_inertia=spec.rotary_inertia, shear=spec.shear)
+    element = rolled(element, spec.roll) if spec.roll else element
+    if spec.damping is not None:
+        stiffness = spec.damping.stiffness
+        if spec.damping.ratio:
+            stiffness = 2 * spec.damping.ratio / first_bending(spec.length, material, section, planar)
+        element = with_damping(element, spec.damping.mass, stiffness)
+    return element if robot.rotations == "consistent" else with_small_turns(element)
