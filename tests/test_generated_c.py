@@ -6,17 +6,24 @@ import contextlib
 import io
 import shlex
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pytest
 from emitted import STRICT, c_library, compile_c, tool, write_c
+from test_counts import chain
 from test_documentation import ROOT, blocks, commands, run_parflex, shows
-from traced import ROBOTS, difference, expected, inputs, made, samples
+from traced import ROBOTS, difference, expected, inputs, long, made, samples
 
-from parflex.codegen.emit_c import CHUNK, emit_c
+import parflex
+from parflex.codegen import emit_llvm
+from parflex.codegen.compile import Kernel
+from parflex.codegen.emit_c import CHUNK, emit_c, identifier
 from parflex.codegen.files import write_files
 from parflex.codegen.model import TARGETS, Model
 from parflex.codegen.optimise import make_program
+from parflex.codegen.pieces import workspace
+from parflex.codegen.program import Program
 from parflex.codegen.trace import MODELS
 from parflex.graph import Graph
 
@@ -116,7 +123,87 @@ def test_a_program_without_inputs_or_with_constant_outputs_compiles(tmp_path):
     compile_c(*STRICT, "-c", "-o", tmp_path / "constant.o", tmp_path / "constant.c")
 
 
-def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(tmp_path):
+def there_and_back(instructions: int, inputs: int) -> Program:
+    """A program whose second half uses the values of the first, the latest first; sizes stay near one."""
+    made: list[tuple] = [("const", 0.5)]
+    for k in range(1, instructions):
+        last = inputs + k - 1
+        partner = inputs + instructions - k if 2 * k > instructions else k % inputs
+        made.append(("sin", last) if k % 40 == 0 else ("add", last, partner) if k % 2 else ("mul", inputs, last))
+    names = tuple(f"x[{k}]" for k in range(inputs))
+    outputs = tuple((f"y[{k}]", inputs + instructions - 1 - 7 * k) for k in range(20))
+    return Program("long_one", names, (), tuple(made), 0, outputs)
+
+
+STACK = 24  # kB; a process that does nothing needs about ten
+SMALL_STACK = """
+#include <stdio.h>
+#include "{name}.h"
+static double x[{upper}_INPUTS], w[{upper}_WORK], y[{upper}_OUTPUTS];
+int main(void) {{
+  for (int k = 0; k < {upper}_INPUTS; ++k) x[k] = 0.1 + 0.8 * k / {upper}_INPUTS;
+  {call};
+  for (int k = 0; k < {upper}_OUTPUTS; ++k) printf("%.17g\\n", y[k]);
+  return 0;
+}}
+"""
+
+
+def on_a_small_stack(program: Program, call: str, folder: Path) -> subprocess.CompletedProcess:
+    """Compile a main that makes this call, unoptimised so that all values have a place, and run it on a small stack."""
+    name = identifier(program.name)
+    for file, text in emit_c(program).items():
+        (folder / file).write_text(text)
+    (folder / "main.c").write_text(SMALL_STACK.format(name=name, upper=name.upper(), call=call))
+    compile_c(*STRICT, "-O0", "-o", folder / "run", folder / "main.c", folder / f"{name}.c", "-lm")
+    command = ["env", "-i", "sh", "-c", f"ulimit -s {STACK}; exec {shlex.quote(str(folder / 'run'))}"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def runs_on_a_small_stack(program: Program, folder: Path, tolerance: float) -> None:
+    name = identifier(program.name)
+    done = on_a_small_stack(program, f"{name}_in(x, w, y)", folder)
+    assert done.returncode == 0, done
+    count = len(program.variables)
+    x = np.array([0.1 + 0.8 * k / count for k in range(count)])
+    wanted = np.array(list(program.evaluate(dict(zip(program.variables, x, strict=True))).values()))
+    assert np.abs(np.array([float(line) for line in done.stdout.split()]) - wanted).max() < tolerance
+
+
+def test_a_long_program_runs_on_a_small_stack_with_a_workspace_of_the_caller(tmp_path):
+    program = there_and_back(13_000, 30)
+    _, size = workspace(program, CHUNK)
+    assert 8 * size > 1024 * STACK  # it would not find room on that stack, as the next lines show
+    assert on_a_small_stack(program, "long_one(x, y); (void)w", tmp_path).returncode != 0
+    runs_on_a_small_stack(program, tmp_path, 1e-12)  # values of size one, halved again and again
+
+
+@pytest.mark.parametrize("joints", [pytest.param(80, marks=long)])
+def test_the_direct_model_of_a_long_chain_runs_on_a_small_stack(joints, tmp_path):
+    program = parflex.model(parflex.load(chain(joints, tmp_path)), "direct").program
+    assert len(program.instructions) > 40_000
+    runs_on_a_small_stack(program, tmp_path, 1e-6)  # accelerations of 1e4 from masses of condition 1e6
+
+
+def test_places_of_the_workspace_are_used_again_but_never_while_they_are_needed():
+    program, piece = there_and_back(5000, 10), 100
+    places, size = workspace(program, piece)
+    assert size == max(places.values()) + 1 < len(places)
+    base = len(program.inputs)
+    reads: dict[int, set[int]] = {}
+    for k, (op, *arguments) in enumerate([*program.instructions, ("outputs", *(k for _, k in program.outputs))]):
+        for a in arguments if op != "const" else ():
+            number = min(k, len(program.instructions) - 1) // piece
+            if a >= base and program.instructions[a - base][0] != "const" and (a - base) // piece != number:
+                reads.setdefault(a, set()).add(number)
+    assert set(reads) == set(places)
+    for one, place in places.items():
+        for other in places:
+            if other > one and places[other] == place:
+                assert (other - base) // piece > max(reads[one])
+
+
+def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(monkeypatch, tmp_path):
     """Values, flags and angles that are used hundreds of instructions after they were made."""
     graph = Graph()
     a, b = graph.symbol("a"), graph.symbol("b")
@@ -134,7 +221,13 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(tmp
     wanted = model.evaluate("numpy", **given)
     # every step halves what came before: rounding does not grow
     assert difference(c_library(model, given, tmp_path), wanted) < 1e-12
-    assert difference(model(**given), wanted) < 1e-12
+    monkeypatch.setenv("PARFLEX_CACHE", "off")
+    for piece in (emit_llvm.CHUNK, 100):  # as one function, and in pieces
+        monkeypatch.setattr(emit_llvm, "CHUNK", piece)
+        kernel, rows = Kernel(program), np.concatenate([given["a"], given["b"]], axis=1)
+        one = np.array([kernel.one(row) for row in rows])
+        assert difference({"y": one}, wanted) < 1e-12
+        assert difference({"y": kernel.many(rows)}, wanted) < 1e-12
 
 
 # -- the page about code -------------------------------------------------------------------------------------------

@@ -12,10 +12,10 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from parflex.codegen import cache
-from parflex.codegen.emit_llvm import build_module
+from parflex.codegen.emit_llvm import build_module, work_of
 from parflex.codegen.program import Program
 
-EMITTER = 4  # goes into the key of the cache: raise it when the emitted code changes
+EMITTER = 5  # goes into the key of the cache: raise it when the emitted code changes
 Array = np.ndarray
 
 
@@ -46,9 +46,10 @@ class Kernel:
         folder = cache.folder()
         self.kept = folder / key if folder is not None and (folder / key).is_file() else None
         pointer = ctypes.c_void_p
-        one = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64)
-        self._one = one(self._engine.get_function_address("one"))
-        self._many = one(self._engine.get_function_address("many"))
+        working = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64, pointer)
+        self._one = working(self._engine.get_function_address("one_in"))
+        self._many = working(self._engine.get_function_address("many_in"))
+        self._work = work_of(program, 1)
 
     def address(self, name: str) -> int:
         """Address of `one(x, y, 1)` or `many(x, y, count)` for other compiled code."""
@@ -58,7 +59,8 @@ class Kernel:
         """Outputs for one vector of inputs."""
         x = np.ascontiguousarray(x, dtype=float)
         y = np.empty(len(self.program.outputs))
-        self._one(x.ctypes.data, y.ctypes.data, 1)
+        work = self._workspace(1)
+        self._one(x.ctypes.data, y.ctypes.data, 1, work.ctypes.data if work is not None else None)
         return y
 
     def many(self, x: Array) -> Array:
@@ -69,8 +71,13 @@ class Kernel:
         columns[:, :count] = x.T
         columns[:, count:] = columns[:, count - 1 : count] if count else 0.0
         result = np.empty((len(self.program.outputs), padded))
-        self._many(columns.ctypes.data, result.ctypes.data, padded)
+        work = self._workspace(self.lanes)
+        self._many(columns.ctypes.data, result.ctypes.data, padded, work.ctypes.data if work is not None else None)
         return result[:, :count].T.copy()
+
+    def _workspace(self, lanes: int) -> Array | None:
+        """What a long program works in: not on the stack, which may be small, nor shared, since calls may overlap."""
+        return np.empty(self._work * lanes) if self._work else None
 
 
 def _engine(key: str, program: Program, lanes: int) -> Any:

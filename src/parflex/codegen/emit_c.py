@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from parflex.codegen.files import MARK
+from parflex.codegen.pieces import workspace
 from parflex.codegen.program import Program
 
 CHUNK = 400  # instructions of one function: longer ones take compilers minutes
@@ -27,7 +28,8 @@ def _header(program: Program, name: str, float32: bool) -> str:
     upper = name.upper()
     counts = program.counts()
     shown = ", ".join(f"{key} {value}" for key, value in counts.items())
-    setup = program.split()[0].outputs if program.parameters else ()
+    setup, main = program.split() if program.parameters else (None, program)
+    work = _work(main)
     lines = [
         f"/* {program.name}: {MARK}; do not edit.",
         f" * operators of one call: {shown}",
@@ -48,20 +50,26 @@ def _header(program: Program, name: str, float32: bool) -> str:
         f"#define {upper}_INPUTS {len(program.variables)}",
         f"#define {upper}_OUTPUTS {len(program.outputs)}",
         f"#define {upper}_PARAMETERS {len(program.parameters)}",
-        f"#define {upper}_SETUP {len(setup)}",
+        f"#define {upper}_SETUP {len(setup.outputs) if setup else 0}",
+        f"#define {upper}_WORK {work}",
         f"#define {upper}_OPERATORS {counts['total']}",
         "",
     ]
+    constants = f"const {real} *s, " if program.parameters else ""
     if program.parameters:
         lines += [
             f"/* run once, and again when a parameter changes: {upper}_PARAMETERS numbers p in, "
             f"{upper}_SETUP constants s out */",
             f"void {name}_setup(const {real} *p, {real} *s);",
             "",
-            f"void {name}(const {real} *x, const {real} *s, {real} *y);",
         ]
-    else:
-        lines.append(f"void {name}(const {real} *x, {real} *y);")
+    lines.append(f"void {name}(const {real} *x, {constants}{real} *y);")
+    if work:
+        lines += [
+            "",
+            f"/* the same with {upper}_WORK numbers w to work in, which {name} itself puts on the stack */",
+            f"void {name}_in(const {real} *x, {constants}{real} *w, {real} *y);",
+        ]
     lines += ["", "#ifdef __cplusplus", "}", "#endif", "", f"#endif /* {upper}_H */", ""]
     return "\n".join(lines)
 
@@ -136,16 +144,20 @@ def _statements(program: Program, writer: _Writer, indices: range, real: str) ->
 
 
 def _functions(program: Program, name: str, real: str, float32: bool) -> list[str]:
-    """The function of a program; long ones are cut into pieces that hand on values in a workspace on the stack."""
+    """The function of a program; long ones are cut into pieces that hand on values in a workspace."""
     writer = _Writer(program, float32)
     end = len(program.instructions)
     extra = f", const {real} *s" if program.parameters else ""
-    unused = _unused(program)
-    if end <= 2 * CHUNK:
+    if not _work(program):
         body = _statements(program, writer, range(end), real)
         results = [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
-        return [f"void {name}(const {real} *x{extra}, {real} *y) {{", *unused, *body, *results, "}", ""]
-    return _chunked(program, writer, name, real, extra, unused)
+        return [f"void {name}(const {real} *x{extra}, {real} *y) {{", *_unused(program), *body, *results, "}", ""]
+    return _in_pieces(program, writer, name, real, extra)
+
+
+def _work(program: Program) -> int:
+    """Numbers of workspace that a program needs; none if it is one function."""
+    return max(workspace(program, CHUNK)[1], 1) if len(program.instructions) > 2 * CHUNK else 0
 
 
 def _unused(program: Program) -> list[str]:
@@ -159,45 +171,40 @@ def _unused(program: Program) -> list[str]:
     return lines if program.outputs else [*lines, "  (void)y;"]
 
 
-def _crossing(program: Program, base: int) -> dict[int, int]:
-    """Values that are used in another piece than their own, and their place in the workspace."""
-    handed: dict[int, int] = {}
-    last = (len(program.instructions) - 1) // CHUNK
-    users = [
-        (index // CHUNK, arguments) for index, (op, *arguments) in enumerate(program.instructions) if op != "const"
-    ]
-    for chunk, arguments in [*users, (last, [k for _, k in program.outputs])]:
-        for k in arguments:
-            if k >= base and program.instructions[k - base][0] != "const" and (k - base) // CHUNK != chunk:
-                handed.setdefault(k, len(handed))
-    return handed
+def _in_pieces(program: Program, writer: _Writer, name: str, real: str, extra: str) -> list[str]:
+    """A function for each piece, one that calls them in turn, and one that has the workspace on its stack.
 
-
-def _chunked(program: Program, writer: _Writer, name: str, real: str, extra: str, unused: list[str]) -> list[str]:
+    So the stack holds the values of one piece at a time, and the workspace may lie elsewhere. Pieces are called from a
+    table: compilers put functions that are called by name and once back together.
+    """
     end = len(program.instructions)
-    handed = _crossing(program, writer.base)
+    places, size = workspace(program, CHUNK)
     starts = list(range(0, end, CHUNK))
+    arguments = f"(const {real} *x{extra}, {real} *w, {real} *y)"
+    given = f"(x{', s' if extra else ''}, w, y)"
+    silence = ["  (void)x;", *(["  (void)s;"] if extra else []), "  (void)w;", "  (void)y;"]
     lines: list[str] = []
-    calls = []
     for number, start in enumerate(starts):
-        last = number == len(starts) - 1
         body = _statements(program, writer, range(start, min(start + CHUNK, end)), real)
-        for value, place in handed.items():
-            if (value - writer.base) // CHUNK == number:
-                body.append(f"  w[{place}] = {writer.where[value]};")
-                writer.where[value] = f"w[{place}]"
-        if last:
+        for value in range(writer.base + start, writer.base + start + CHUNK):
+            if value in places:
+                body.append(f"  w[{places[value]}] = {writer.where[value]};")
+                writer.where[value] = f"w[{places[value]}]"
+        if number == len(starts) - 1:
             body += [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
-        silence = ["  (void)x;", *(["  (void)s;"] if extra else []), "  (void)w;"]
-        output = f", {real} *y" if last else ""
-        lines += [
-            f"static void {name}_{number}(const {real} *x{extra}, {real} *w{output}) {{",
-            *silence,
-            *body,
-            "}",
-            "",
-        ]
-        calls.append(f"  {name}_{number}(x{', s' if extra else ''}, w{', y' if last else ''});")
-    size = max(len(handed), 1)
-    head, work = f"void {name}(const {real} *x{extra}, {real} *y) {{", f"  {real} w[{size}];"
-    return [*lines, head, *unused, work, *calls, "}", ""]
+        lines += [f"static void {name}_{number}{arguments} {{", *silence, *body, "}", ""]
+    table = ", ".join(f"{name}_{number}" for number in range(len(starts)))
+    return [
+        *lines,
+        f"static void (*const {name}_pieces[]){arguments} = {{{table}}};",
+        "",
+        f"{'static ' if name.endswith('_setup') else ''}void {name}_in{arguments} {{",
+        f"  for (int k = 0; k < {len(starts)}; ++k) {name}_pieces[k]{given};",
+        "}",
+        "",
+        f"void {name}(const {real} *x{extra}, {real} *y) {{",
+        f"  {real} w[{max(size, 1)}];",
+        f"  {name}_in{given};",
+        "}",
+        "",
+    ]

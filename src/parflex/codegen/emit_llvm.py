@@ -11,6 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from parflex.codegen.pieces import workspace
 from parflex.codegen.program import Program
 
 CHUNK = 3000  # instructions of one function: cuts cost stores and loads, longer functions take LLVM minutes
@@ -155,54 +156,56 @@ class _Kernel:
         return signed(s, quarter), signed(k, b.add(quarter, number(1)))
 
 
-def _crossing(program: Program) -> dict[int, int]:
-    """Values that are used in another chunk than their own, and their place in the workspace."""
-    base = len(program.inputs)
-    handed: dict[int, int] = {}
-    last = max(len(program.instructions) - 1, 0) // CHUNK
-    users = [
-        (index // CHUNK, arguments) for index, (op, *arguments) in enumerate(program.instructions) if op != "const"
-    ]
-    users.append((last, [k for _, k in program.outputs]))
-    for chunk, arguments in users:
-        for k in arguments:
-            if k >= base and program.instructions[k - base][0] != "const" and (k - base) // CHUNK != chunk:
-                handed.setdefault(k, len(handed))
-    return handed
-
-
 def build_module(program: Program, lanes: int) -> ir.Module:
-    """A module with `one(x, y, 1)` and `many(x, y, count)`; in x and y the values of one input lie `count` apart."""
+    """A module with `one(x, y, 1)` and `many(x, y, count)`; in x and y the values of one input lie `count` apart.
+
+    `one_in` and `many_in` take a place to work in as their last argument, which the others put on the stack.
+    """
     module = ir.Module(name="parflex")
-    _build_kernel(module, program, 1, "one")
+    _build_kernel(module, program, 1, "one_in")
     _build_kernel(module, program, lanes, "lanes")
     _build_loop(module, lanes)
+    for name, width in (("one", 1), ("many", lanes)):
+        _build_on_stack(module, name, work_of(program, width))
     return module
+
+
+def work_of(program: Program, lanes: int) -> int:
+    """Doubles of workspace that a kernel needs."""
+    return lanes * workspace(program, CHUNK)[1]
+
+
+POINTER = DOUBLE.as_pointer()
+WORKING = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT64, POINTER])
 
 
 def _build_kernel(module: ir.Module, program: Program, lanes: int, name: str) -> None:
     kernel = _Kernel(module, program, lanes)
-    pointer = kernel.type.as_pointer()
-    handed = _crossing(program)
+    places, _ = workspace(program, CHUNK)
     chunks = max(-(-len(program.instructions) // CHUNK), 1)
-    kind = ir.FunctionType(ir.VoidType(), [DOUBLE.as_pointer(), DOUBLE.as_pointer(), INT64, pointer])
-    parts = []
-    for number in range(chunks):
-        function = ir.Function(module, kind, f"{name}_{number}")
-        function.linkage = "internal"
-        if chunks > 1:
-            function.attributes.add("noinline")
-        _build_chunk(kernel, function, number, number == chunks - 1, handed)
-        parts.append(function)
-    main = ir.Function(module, ir.FunctionType(ir.VoidType(), [DOUBLE.as_pointer(), DOUBLE.as_pointer(), INT64]), name)
+    main = ir.Function(module, WORKING, name)
+    if chunks == 1:
+        _build_chunk(kernel, main, 0, True, places)
+        return
     b = ir.IRBuilder(main.append_basic_block())
-    work = b.alloca(kernel.type, max(len(handed), 1))
-    for function in parts:
-        b.call(function, [*main.args, work])
+    for number in range(chunks):
+        part = ir.Function(module, WORKING, f"{name}_{number}")
+        part.linkage = "internal"
+        part.attributes.add("noinline")
+        _build_chunk(kernel, part, number, number == chunks - 1, places)
+        b.call(part, main.args)
     b.ret_void()
 
 
-def _build_chunk(kernel: _Kernel, function: ir.Function, number: int, last: bool, handed: dict[int, int]) -> None:
+def _build_on_stack(module: ir.Module, name: str, work: int) -> None:
+    """The function without the last argument: what it works in lies on its stack."""
+    main = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, POINTER, INT64]), name)
+    b = ir.IRBuilder(main.append_basic_block())
+    b.call(module.globals[f"{name}_in"], [*main.args, b.alloca(DOUBLE, max(work, 1))])
+    b.ret_void()
+
+
+def _build_chunk(kernel: _Kernel, function: ir.Function, number: int, last: bool, places: dict[int, int]) -> None:
     program, b = kernel.program, ir.IRBuilder(function.append_basic_block())
     x, y, stride, work = function.args
     values: dict[int, Any] = {}
@@ -213,6 +216,11 @@ def _build_chunk(kernel: _Kernel, function: ir.Function, number: int, last: bool
         place = b.gep(array, [offset])
         return place if kernel.lanes == 1 else b.bitcast(place, kernel.type.as_pointer())
 
+    def held(k: int) -> Any:
+        """Where a value lies in the workspace."""
+        place = b.gep(work, [ir.Constant(INT64, places[k] * kernel.lanes)])
+        return place if kernel.lanes == 1 else b.bitcast(place, kernel.type.as_pointer())
+
     def value(k: int) -> Any:
         if k not in values:
             if k < kernel.base:
@@ -220,7 +228,7 @@ def _build_chunk(kernel: _Kernel, function: ir.Function, number: int, last: bool
             elif program.instructions[k - kernel.base][0] == "const":
                 values[k] = kernel.constant(program.instructions[k - kernel.base][1])
             else:
-                values[k] = b.load(b.gep(work, [ir.Constant(INT64, handed[k])]))
+                values[k] = b.load(held(k), align=8)
                 if program.instructions[k - kernel.base][0] == "greater":  # a flag lies there as 1.0 or 0.0
                     values[k] = b.fcmp_ordered("!=", values[k], kernel.constant(0.0))
         return values[k]
@@ -236,9 +244,8 @@ def _build_chunk(kernel: _Kernel, function: ir.Function, number: int, last: bool
             values[k] = trig[arguments[0]][operation == "cos"]
         else:
             values[k] = kernel.instruction(b, operation, [value(a) for a in arguments])
-        if k in handed:
-            kept = b.uitofp(values[k], kernel.type) if operation == "greater" else values[k]
-            b.store(kept, b.gep(work, [ir.Constant(INT64, handed[k])]))
+        if k in places:  # at once: values that wait for the end of the chunk crowd the registers
+            b.store(b.uitofp(values[k], kernel.type) if operation == "greater" else values[k], held(k), align=8)
     if last:
         for place, (_, k) in enumerate(program.outputs):
             b.store(value(k), address(y, place), align=8)
@@ -246,17 +253,16 @@ def _build_chunk(kernel: _Kernel, function: ir.Function, number: int, last: bool
 
 
 def _build_loop(module: ir.Module, lanes: int) -> None:
-    """many(x, y, count): runs the lane kernel over `count` inputs, a multiple of the lanes."""
-    pointer = DOUBLE.as_pointer()
-    main = ir.Function(module, ir.FunctionType(ir.VoidType(), [pointer, pointer, INT64]), "many")
-    x, y, count = main.args
+    """many_in(x, y, count, work): runs the lane kernel over `count` inputs, a multiple of the lanes."""
+    main = ir.Function(module, WORKING, "many_in")
+    x, y, count, work = main.args
     entry, body, done = (main.append_basic_block(label) for label in ("entry", "body", "done"))
     b = ir.IRBuilder(entry)
     b.cbranch(b.icmp_signed(">", count, ir.Constant(INT64, 0)), body, done)
     b.position_at_end(body)
     k = b.phi(INT64)
     k.add_incoming(ir.Constant(INT64, 0), entry)
-    b.call(module.globals["lanes"], [b.gep(x, [k]), b.gep(y, [k]), count])
+    b.call(module.globals["lanes"], [b.gep(x, [k]), b.gep(y, [k]), count, work])
     following = b.add(k, ir.Constant(INT64, lanes))
     k.add_incoming(following, body)
     b.cbranch(b.icmp_signed("<", following, count), body, done)
