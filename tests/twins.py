@@ -146,7 +146,7 @@ class Twin:
         return Bar(E, E / u(2.2, 2.8), u(2500, 8000), y * z, Iy, Iz, J, Ip, rotary, *map(float, shear))
 
 
-TIES = {True: ("revolute", "welded"), False: ("spherical", "revolute", "welded")}
+TIES = {True: ("revolute", "welded"), False: ("spherical", "revolute", "welded", "cylindrical", "prismatic")}
 KINDS = {True: ("fixed", "revolute", "prismatic"), False: ("fixed", "revolute", "prismatic", "spherical")}
 CHANCES = {True: (0.4, 0.5, 0.1), False: (0.4, 0.3, 0.1, 0.2)}
 
