@@ -50,7 +50,7 @@ def test_the_navaro_equals_its_frame_model_at_any_pose(figure):
 def test_random_closed_mechanisms_equal_their_frame_model(planar, tmp_path, figure):
     """Loops of beams and rigid links on hinges, balls, slides and welds, with springs, lumps and repeated closures."""
     worst, redundant, floating = 0.0, 0, 0
-    for seed in range(24):
+    for seed in (*range(24), 133):  # the last has a free motion that an eigenvalue solver alone takes for unstable
         twin = random_twin(planar, seed)
         if len(twin.model.matrices()[0]) < 6:
             continue  # held by its joints, or as good as
@@ -61,6 +61,7 @@ def test_random_closed_mechanisms_equal_their_frame_model(planar, tmp_path, figu
         free = len(found.free_motions)
         found = natural_frequencies(robot, modes=min(6, found.independent_coordinates - free))
         expected = twin.model.frequencies(len(found.frequencies), skip=free)
+        assert not found.unstable_motions  # nothing is loaded
         assert found.independent_coordinates == len(twin.model.matrices()[0])
         worst = max(worst, float(np.abs(found.frequencies / expected - 1).max()))
         redundant, floating = redundant + bool(robot.mobility.redundant), floating + bool(free)
@@ -94,6 +95,6 @@ def test_frequencies_do_not_depend_on_the_choice_of_coordinates(name, tmp_path, 
         choices.add(tuple(part.independent))
         found = natural_frequencies(chosen, at, lock="none").frequencies
         worst = max(worst, float(np.abs(found / expected - 1).max()))
-    figure(f"{name}: {len(choices)} choices of coordinates, largest relative difference", worst, 1e-8)
+    figure(f"{name}: {len(choices)} choices of coordinates, largest relative difference", worst, 1e-11)
     assert len(choices) > 2
-    assert worst < 1e-8  # rounding times the condition of the worst block that is taken, 1e4
+    assert worst < 1e-11  # rounding times the condition of the worst block that is taken, 1e4
