@@ -1,0 +1,1 @@
+"""Motion in time: prescribed motions, efforts or a controller in, named time series out."""

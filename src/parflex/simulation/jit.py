@@ -1,0 +1,65 @@
+"""Compiled Python for the time loop: numba with its cache in parflex's own folder, and calls through an address.
+
+A model's machine code is called through its address, an ordinary integer argument, so that one compiled integrator
+serves every model and is compiled once on a machine.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from parflex.codegen import cache
+
+
+def _cache_folder() -> Path | None:
+    """Where compiled loops are kept; None if nowhere can be written, when they are compiled anew in each process."""
+    place = cache.folder()
+    if place is None:
+        return None
+    try:
+        (place / "numba").mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=place / "numba"):
+            return place / "numba"
+    except OSError:
+        return None
+
+
+def compiled(function: Callable[..., Any]) -> Any:
+    """The function as machine code, from the cache if it is there."""
+    place = _cache_folder()
+    options = {"error_model": "numpy", "nogil": True}  # 1/0 is infinite, as in the models themselves
+    if place is None:
+        return numba.njit(**options)(function)
+    before = numba.config.CACHE_DIR  # the choice is numba's own, for all: it is put back at once
+    try:
+        numba.config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR") or str(place)
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:  # numba has nowhere to write
+        return numba.njit(**options)(function)
+    finally:
+        numba.config.CACHE_DIR = before
+
+
+@intrinsic
+def call_model(typing: Any, address: Any, x: Any, y: Any) -> Any:
+    """Call `one(x, y, 1)` of a compiled model; all three arguments are addresses."""
+    signature = types.void(types.intp, types.intp, types.intp)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, word])
+        function = builder.inttoptr(arguments[0], kind.as_pointer())
+        data = [builder.inttoptr(argument, pointer) for argument in arguments[1:]]
+        builder.call(function, [*data, ir.Constant(word, 1)])
+        return context.get_dummy_value()
+
+    return signature, generate

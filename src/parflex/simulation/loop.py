@@ -1,0 +1,114 @@
+"""Compiled pieces that all integrators share: given inputs in time, one evaluation, derivatives, rows of output."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.simulation.jit import call_model, compiled
+
+Array = np.ndarray
+# places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
+EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED = range(9)
+POSITION_STEP, RATE_STEP = 1e-7, 1e-6  # of differences, in units of the rates: half the digits, and a little
+
+
+@compiled
+def give_inputs(system: Any, work: Any, t: float, x: Array) -> None:
+    """Write what is given at time t into the inputs of the model."""
+    breaks, pieces = system.breaks, system.coefficients
+    k, last = work.counts[PIECE], len(pieces) - 1
+    while k < last and t >= breaks[k + 1]:
+        k += 1
+    while k > 0 and t < breaks[k]:
+        k -= 1
+    work.counts[PIECE] = k
+    s = t - breaks[k]
+    base, top = system.positions + system.rates, pieces.shape[1] - 1
+    for j in range(pieces.shape[2]):
+        value, slope, curve = pieces[k, top, j], 0.0, 0.0
+        for power in range(top - 1, -1, -1):
+            curve = curve * s + slope
+            slope = slope * s + value
+            value = value * s + pieces[k, power, j]
+        if system.driven:
+            x[system.motor_q[j]] = value
+            x[system.positions + system.motor_v[j]] = slope
+            x[base + j] = 2 * curve
+        else:
+            x[base + j] = value
+
+
+@compiled
+def normalise(system: Any, q: Array) -> None:
+    """Unit quaternions."""
+    for start in system.quaternions:
+        size = math.sqrt(q[start] ** 2 + q[start + 1] ** 2 + q[start + 2] ** 2 + q[start + 3] ** 2)
+        for k in range(start, start + 4):
+            q[k] /= size
+
+
+@compiled
+def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
+    """Outputs of the model."""
+    normalise(system, x)
+    call_model(system.address, x.ctypes.data, y.ctypes.data)
+    work.counts[EVALUATIONS] += 1
+
+
+@compiled
+def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int) -> None:
+    """Evaluate at a state, in one of the rows of the work; the positions are closed by it."""
+    x = work.x[row]
+    x[: system.positions] = q
+    x[system.positions : system.positions + system.rates] = qd
+    give_inputs(system, work, t, x)
+    evaluate(system, work, x, work.y[row])
+    q[:] = work.y[row, : system.positions]
+    qd[:] = x[system.positions : system.positions + system.rates]
+
+
+@compiled
+def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
+    """Derivatives of the free accelerations by free positions and rates, by differences about a row of the work.
+
+    A free position is moved along the rates of change of all positions that its own rate causes.
+    """
+    free, nq, count = system.free, system.positions, len(system.free)
+    x, y, base = work.x[spare], work.y[spare], work.y[row]
+    first = 2 * nq
+    for k in range(count):
+        delta, unit = system.units[k] * POSITION_STEP, system.units[k] * RATE_STEP
+        x[:] = work.x[row]
+        x[nq : nq + system.rates] = 0.0
+        x[nq + free[k]] = 1.0
+        evaluate(system, work, x, y)
+        x[:] = work.x[row]
+        for p in range(nq):
+            x[p] = base[p] + delta * y[nq + p]
+        evaluate(system, work, x, y)
+        for i in range(count):
+            work.jacobian[0, i, k] = (y[first + free[i]] - base[first + free[i]]) / delta
+        x[:] = work.x[row]
+        x[nq + free[k]] += unit
+        evaluate(system, work, x, y)
+        for i in range(count):
+            work.jacobian[1, i, k] = (y[first + free[i]] - base[first + free[i]]) / unit
+    work.counts[JACOBIANS] += 1
+
+
+@compiled
+def record(system: Any, work: Any, t: float, q: Array, qd: Array, out_x: Array, out_y: Array) -> bool:
+    """Evaluate at a state and keep inputs and outputs; False if a number is not finite."""
+    row = len(work.x) - 1
+    evaluate_at(system, work, t, q, qd, row)
+    given = out_x.shape[0]
+    out_x[:] = work.x[row, :given]
+    out_y[:] = work.y[row]
+    for value in out_y:
+        if not math.isfinite(value):
+            return False
+    return True
+

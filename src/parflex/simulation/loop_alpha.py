@@ -1,0 +1,165 @@
+"""Generalized-alpha: second order, with damping of high frequencies that is chosen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.simulation.jit import compiled
+from parflex.simulation.loop import (
+    BEST,
+    ITERATIONS,
+    STARTED,
+    STEPS,
+    WASTED,
+    differentiate,
+    evaluate,
+    evaluate_at,
+    give_inputs,
+    normalise,
+    record,
+)
+
+Array = np.ndarray
+MOST_ITERATIONS = 25
+OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the algorithm's own, AVERAGE its next value
+
+
+@compiled
+def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """Inverse of 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step)."""
+    evaluate_at(system, work, t, q, qd, 1)
+    differentiate(system, work, 1, 2)
+    share = (1 - alpha.mean_force) / (1 - alpha.mean_mass)
+    matrix = np.eye(len(system.free))
+    matrix -= share * h * alpha.gamma * work.jacobian[1] + share * h * h * alpha.beta * work.jacobian[0]
+    work.inverse[:] = np.linalg.inv(matrix).T
+    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+
+
+@compiled
+def _place(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> None:
+    """State at the end of the step for the accelerations there."""
+    nq, x = system.positions, work.x[0]
+    old, slow, new, average = work.acceleration[OLD], work.acceleration[SLOW], work.acceleration[NEW], work.acceleration[AVERAGE]
+    for k in range(len(system.free)):
+        push = (1 - alpha.mean_force) * new[k] + alpha.mean_force * old[k] - alpha.mean_mass * slow[k]
+        average[k] = push / (1 - alpha.mean_mass)
+        f = system.free[k]
+        x[nq + f] = qd[f] + h * ((1 - alpha.gamma) * slow[k] + alpha.gamma * average[k])
+    for k in range(len(system.simple)):
+        p, i = system.simple[k, 0], system.simple[k, 1]
+        x[p] = q[p] + h * (qd[system.free[i]] + h * ((0.5 - alpha.beta) * slow[i] + alpha.beta * average[i]))
+    for p in system.other:
+        x[p] = q[p] + h * 0.5 * (work.rate[0, p] + work.rate[1, p])
+
+
+@compiled
+def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> float:
+    """One step of the simplified Newton iteration; gives the largest change, in units of position."""
+    nq, count, new = system.positions, len(system.free), work.acceleration[NEW]
+    _place(system, work, alpha, h, q, qd)
+    evaluate(system, work, work.x[0], work.y[0])
+    change = np.zeros(count)
+    for k in range(count):
+        miss = work.y[0, 2 * nq + system.free[k]] - new[k]
+        for m in range(count):
+            change[m] += work.inverse[k, m] * miss
+    largest = 0.0
+    for p in system.turning:
+        largest = max(largest, h * abs(work.y[0, nq + p] - work.rate[1, p]))
+    for p in system.other:
+        work.rate[1, p] = work.y[0, nq + p]
+    for k in range(count):
+        new[k] += change[k]
+        size = h * h * abs(change[k]) / system.units[k]
+        if not size <= largest:  # NaN too
+            largest = size
+    work.counts[ITERATIONS] += 1
+    return largest
+
+
+@compiled
+def _solve(
+    system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
+) -> int:
+    """Iterations for the accelerations at the end of the step, or 0 if they do not converge."""
+    x, nq = work.x[0], system.positions
+    x[:nq] = q
+    x[nq : nq + system.rates] = qd
+    give_inputs(system, work, t + h, x)
+    work.acceleration[NEW] = work.acceleration[OLD]
+    work.rate[1] = work.rate[0]
+    before = 0.0
+    for iteration in range(1, MOST_ITERATIONS + 1):
+        size = _iterate(system, work, alpha, h, q, qd)
+        if not math.isfinite(size) or (iteration > 2 and size > 0.9 * before and size > 100 * tolerance):
+            return 0
+        if size <= tolerance:
+            return iteration
+        before = size
+    return 0
+
+
+@compiled
+def _finish(system: Any, work: Any, q: Array, qd: Array) -> None:
+    """The end of the step becomes the state."""
+    nq, x = system.positions, work.x[0]
+    for k in range(len(system.simple)):
+        q[system.simple[k, 0]] = x[system.simple[k, 0]]
+    for p in system.turning:
+        q[p] = x[p]
+    for p in system.closing:
+        q[p] = work.y[0, p]
+    for k in system.free:
+        qd[k] = x[nq + k]
+    normalise(system, q)
+    work.rate[0] = work.y[0, nq : 2 * nq]
+    work.acceleration[OLD] = work.acceleration[NEW]
+    work.acceleration[SLOW] = work.acceleration[AVERAGE]
+    work.counts[STEPS] += 1
+
+
+@compiled
+def alpha_steps(
+    system: Any,
+    work: Any,
+    alpha: Any,
+    t: float,
+    h: float,
+    every: int,
+    q: Array,
+    qd: Array,
+    tolerance: float,
+    out_x: Array,
+    out_y: Array,
+) -> tuple[int, int]:
+    """Fixed steps until the rows of output are full; gives the rows that are and a status."""
+    nq, counts = system.positions, work.counts
+    if counts[STARTED] == 0:
+        _new_matrix(system, work, alpha, t, h, q, qd)
+        for k in range(len(system.free)):
+            work.acceleration[:, k] = work.y[1, 2 * nq + system.free[k]]
+        work.rate[0] = work.y[1, nq : 2 * nq]
+        counts[STARTED] = 1
+    done = 0
+    for row in range(len(out_x)):
+        for _ in range(every):
+            now = t + done * h
+            if counts[WASTED] > 4 * len(system.free):  # what a new matrix costs, in evaluations
+                _new_matrix(system, work, alpha, now, h, q, qd)
+            used = _solve(system, work, alpha, now, h, q, qd, tolerance)
+            if used == 0:
+                _new_matrix(system, work, alpha, now, h, q, qd)
+                used = _solve(system, work, alpha, now, h, q, qd, tolerance)
+                if used == 0:
+                    return row, 1
+            counts[BEST] = min(counts[BEST], used)
+            counts[WASTED] += used - counts[BEST]
+            _finish(system, work, q, qd)
+            done += 1
+        if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
+            return row, 2
+    return len(out_x), 0

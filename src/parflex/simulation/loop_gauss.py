@@ -1,0 +1,219 @@
+"""Implicit Gauss methods: stage accelerations by a simplified Newton iteration whose matrix is kept while it serves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.simulation.jit import compiled
+from parflex.simulation.loop import (
+    BEST,
+    ITERATIONS,
+    STARTED,
+    STEPS,
+    WASTED,
+    differentiate,
+    evaluate,
+    evaluate_at,
+    give_inputs,
+    normalise,
+    record,
+)
+
+Array = np.ndarray
+MOST_ITERATIONS = 25
+
+
+@compiled
+def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """Inverse of 1 - h A (x) Jv - h^2 AA (x) Jq at this state."""
+    stages, count = len(tableau.c), len(system.free)
+    evaluate_at(system, work, t, q, qd, stages)
+    differentiate(system, work, stages, stages + 1)
+    matrix = np.eye(stages * count)
+    for i in range(stages):
+        for j in range(stages):
+            for k in range(count):
+                for m in range(count):
+                    part = h * tableau.A[i, j] * work.jacobian[1, k, m]
+                    part += h * h * tableau.AA[i, j] * work.jacobian[0, k, m]
+                    matrix[i * count + k, j * count + m] -= part
+    work.inverse[:] = np.linalg.inv(matrix).T
+    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+
+
+@compiled
+def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """A new matrix, and stages that start from the state as it is."""
+    stages = len(tableau.c)
+    _new_matrix(system, work, tableau, t, h, q, qd)
+    for i in range(stages):
+        for k in range(len(system.free)):
+            work.acceleration[i, k] = work.y[stages, 2 * system.positions + system.free[k]]
+        work.rate[i] = work.y[stages, system.positions : 2 * system.positions]
+    work.numbers[0] = 0.5
+
+
+@compiled
+def _predict(system: Any, work: Any, tableau: Any) -> None:
+    """Accelerations and rates of change of the next stages from the polynomial through the last ones."""
+    stages = len(tableau.c)
+    for values, width in ((work.acceleration, len(system.free)), (work.rate, system.positions)):
+        for k in range(width):
+            first, second, third = values[0, k], values[1, k], values[stages - 1, k]
+            for i in range(stages):
+                value = tableau.ahead[i, 0] * first + tableau.ahead[i, 1] * second
+                if stages == 3:
+                    value += tableau.ahead[i, 2] * third
+                values[i, k] = value
+
+
+@compiled
+def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Array, qd: Array) -> None:
+    """State of a stage from the accelerations of all of them."""
+    nq, stages, x = system.positions, len(tableau.c), work.x[i]
+    for k in range(len(system.free)):
+        total = 0.0
+        for j in range(stages):
+            total += tableau.A[i, j] * work.acceleration[j, k]
+        x[nq + system.free[k]] = qd[system.free[k]] + h * total
+    for k in range(len(system.simple)):
+        p, f = system.simple[k, 0], system.simple[k, 1]
+        total = 0.0
+        for j in range(stages):
+            total += tableau.AA[i, j] * work.acceleration[j, f]
+        x[p] = q[p] + h * (tableau.c[i] * qd[system.free[f]] + h * total)
+    for p in system.other:
+        total = 0.0
+        for j in range(stages):
+            total += tableau.A[i, j] * work.rate[j, p]
+        x[p] = q[p] + h * total
+
+
+@compiled
+def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> float:
+    """One step of the simplified Newton iteration; gives the largest change, in units of position."""
+    nq, stages, count = system.positions, len(tableau.c), len(system.free)
+    change = np.zeros(stages * count)
+    for i in range(stages):
+        _place_stage(system, work, tableau, i, h, q, qd)
+        evaluate(system, work, work.x[i], work.y[i])
+        for k in range(count):
+            miss = work.y[i, 2 * nq + system.free[k]] - work.acceleration[i, k]
+            row = work.inverse[i * count + k]
+            for m in range(stages * count):
+                change[m] += row[m] * miss
+    largest = 0.0
+    for i in range(stages):
+        for p in system.turning:
+            largest = max(largest, h * abs(work.y[i, nq + p] - work.rate[i, p]))
+        for p in system.other:
+            work.rate[i, p] = work.y[i, nq + p]
+        for k in range(count):
+            work.acceleration[i, k] += change[i * count + k]
+            size = h * h * abs(change[i * count + k]) / system.units[k]
+            if not size <= largest:  # NaN too
+                largest = size
+    work.counts[ITERATIONS] += 1
+    return largest
+
+
+@compiled
+def _solve_stages(
+    system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
+) -> int:
+    """Iterations that were needed, or 0 if they do not converge."""
+    for i in range(len(tableau.c)):
+        work.x[i, : system.positions] = q
+        work.x[i, system.positions : system.positions + system.rates] = qd
+        give_inputs(system, work, t + tableau.c[i] * h, work.x[i])
+    contraction, before = work.numbers[0], 0.0
+    for iteration in range(1, MOST_ITERATIONS + 1):
+        size = _iterate(system, work, tableau, h, q, qd)
+        if not math.isfinite(size):
+            return 0
+        if iteration > 1 and before > 0.0:
+            contraction = size / before
+            if contraction > 0.9 and size > 100 * tolerance:
+                return 0
+        share = min(contraction, 0.9)
+        if len(system.turning):
+            share = 0.9  # their rates lag one iteration behind: the change itself must be small
+        if size * share / (1 - share) <= tolerance or size == 0.0:
+            # a small change is mostly rounding, whose ratio says nothing of the contraction
+            work.numbers[0] = max(contraction, 1e-3)
+            return iteration
+        before = size
+    return 0
+
+
+@compiled
+def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+    """State at the end of the step; dependent positions go on from the last stage, where they were closed."""
+    stages, last = len(tableau.c), len(tableau.c) - 1
+    for k in range(len(system.simple)):
+        p, f = system.simple[k, 0], system.simple[k, 1]
+        total = 0.0
+        for j in range(stages):
+            total += tableau.bA[j] * work.acceleration[j, f]
+        q[p] += h * (qd[system.free[f]] + h * total)
+    for p in system.turning:
+        total = 0.0
+        for j in range(stages):
+            total += tableau.b[j] * work.rate[j, p]
+        q[p] += h * total
+    for p in system.closing:
+        total = 0.0
+        for j in range(stages):
+            total += (tableau.b[j] - tableau.A[last, j]) * work.rate[j, p]
+        q[p] = work.y[last, p] + h * total
+    for k in range(len(system.free)):
+        total = 0.0
+        for j in range(stages):
+            total += tableau.b[j] * work.acceleration[j, k]
+        qd[system.free[k]] += h * total
+    normalise(system, q)
+
+
+@compiled
+def gauss_steps(
+    system: Any,
+    work: Any,
+    tableau: Any,
+    t: float,
+    h: float,
+    every: int,
+    q: Array,
+    qd: Array,
+    tolerance: float,
+    out_x: Array,
+    out_y: Array,
+) -> tuple[int, int]:
+    """Steps until the rows of output are full; gives the rows that are and a status."""
+    stages, counts = len(tableau.c), work.counts
+    if counts[STARTED] == 0:
+        _restart(system, work, tableau, t, h, q, qd)
+        counts[STARTED] = 1
+    done = 0
+    for row in range(len(out_x)):
+        for _ in range(every):
+            now = t + done * h
+            if counts[WASTED] * stages > 4 * len(system.free):  # what a new matrix costs, in evaluations
+                _new_matrix(system, work, tableau, now, h, q, qd)
+            used = _solve_stages(system, work, tableau, now, h, q, qd, tolerance)
+            if used == 0:
+                _restart(system, work, tableau, now, h, q, qd)
+                used = _solve_stages(system, work, tableau, now, h, q, qd, tolerance)
+                if used == 0:
+                    return row, 1
+            counts[BEST] = min(counts[BEST], used)
+            counts[WASTED] += used - counts[BEST]
+            _finish(system, work, tableau, h, q, qd)
+            _predict(system, work, tableau)
+            counts[STEPS] += 1
+            done += 1
+        if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
+            return row, 2
+    return len(out_x), 0

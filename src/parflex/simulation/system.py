@@ -1,0 +1,72 @@
+"""What the time loop knows of a model: where its inputs and outputs stand, what is integrated, what is given."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class System(NamedTuple):
+    """A compiled model for the loop. Its inputs are q, qd, the given inputs, constants; its outputs q, rates of q, qdd.
+
+    The integrated rates are `free`. Positions are of four kinds: `simple` ones are integrals of a free rate; those of
+    `motor_q` follow the given motion; `turning` ones, of a quaternion or of a body free in its own axes, are integrated
+    by their rates of change; `closing` ones come from the closures inside the model, from a guess.
+    """
+
+    address: int
+    positions: int
+    rates: int
+    driven: bool  # whether the given inputs are a motion of the motors, else their efforts and wrenches
+    free: Array  # among the rates
+    simple: Array  # (position, place in free) in rows
+    turning: Array  # among the positions
+    closing: Array
+    other: Array  # turning and closing ones
+    motor_q: Array
+    motor_v: Array
+    quaternions: Array  # first of four positions
+    units: Array  # of the free rates
+    constants: Array  # behind the inputs
+    outputs: int
+    breaks: Array  # of the given inputs, piecewise polynomials
+    coefficients: Array  # (piece, power, input)
+
+
+class Work(NamedTuple):
+    """Memory of a run between two calls of the loop."""
+
+    x: Array  # inputs of the model at each stage
+    y: Array  # outputs
+    acceleration: Array  # of the free rates at each stage, of the last step
+    rate: Array  # rates of change of all positions at each stage
+    inverse: Array  # of the matrix of the simplified Newton iteration, transposed
+    jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
+    numbers: Array  # see NUMBERS
+    counts: Array  # see COUNTS
+
+
+NUMBERS = ("contraction", "step")
+COUNTS = ("evaluations", "steps", "iterations", "jacobians", "rejected", "piece", "best", "wasted", "started")
+OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL = 0, 1, 2, 3
+
+
+def new_work(system: System, stages: int, unknowns: int) -> Work:
+    """Empty memory for a method with so many stages, of which so many are found together."""
+    count, given = len(system.free), system.coefficients.shape[2]
+    width = system.positions + system.rates + given + len(system.constants)
+    x = np.zeros((stages + 2, width))
+    x[:, width - len(system.constants) :] = system.constants
+    return Work(
+        x,
+        np.zeros((stages + 2, system.outputs)),
+        np.zeros((max(stages, 4), count)),
+        np.zeros((max(stages, 2), system.positions)),
+        np.zeros((unknowns * count, unknowns * count)),
+        np.zeros((2, count, count)),
+        np.array([1e-3, 0.0]),
+        np.zeros(len(COUNTS), dtype=np.int64),
+    )

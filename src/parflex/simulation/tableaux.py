@@ -1,0 +1,80 @@
+"""Coefficients of the methods, from their definitions."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class Gauss(NamedTuple):
+    """Collocation at the Gauss points: c, A, A A, b, b A, and what carries stage values on to the next step."""
+
+    c: Array
+    A: Array
+    AA: Array
+    b: Array
+    bA: Array
+    ahead: Array
+
+
+class Explicit(NamedTuple):
+    """An explicit Runge-Kutta pair; `error` is b less the weights of the lower order."""
+
+    c: Array
+    A: Array
+    b: Array
+    error: Array
+    order: int
+
+
+class Alpha(NamedTuple):
+    """Chung and Hulbert's generalized-alpha for a spectral radius at infinity."""
+
+    mean_mass: float  # alpha_m
+    mean_force: float  # alpha_f
+    beta: float
+    gamma: float
+
+
+@lru_cache(maxsize=4)
+def gauss(stages: int) -> Gauss:
+    """Gauss collocation of order 2 * stages."""
+    nodes, weights = np.polynomial.legendre.leggauss(stages)
+    c, b = (nodes + 1) / 2, weights / 2
+    powers = np.vander(c, stages, increasing=True)
+    exponents = np.arange(1, stages + 1)
+    A = (c[:, None] ** exponents / exponents) @ np.linalg.inv(powers)
+    ahead = np.vander(1 + c, stages, increasing=True) @ np.linalg.inv(powers)
+    return Gauss(c, A, A @ A, b, b @ A, ahead)
+
+
+def rk4() -> Explicit:
+    """The classical method of order 4."""
+    A = np.zeros((4, 4))
+    A[1, 0] = A[2, 1] = 0.5
+    A[3, 2] = 1.0
+    return Explicit(A.sum(axis=1), A, np.array([1, 2, 2, 1]) / 6, np.zeros(4), 4)
+
+
+def dopri5() -> Explicit:
+    """Dormand and Prince's pair of orders 5 and 4."""
+    A = np.zeros((7, 7))
+    A[1, :1] = [1 / 5]
+    A[2, :2] = [3 / 40, 9 / 40]
+    A[3, :3] = [44 / 45, -56 / 15, 32 / 9]
+    A[4, :4] = [19372 / 6561, -25360 / 2187, 64448 / 6561, -212 / 729]
+    A[5, :5] = [9017 / 3168, -355 / 33, 46732 / 5247, 49 / 176, -5103 / 18656]
+    A[6, :6] = [35 / 384, 0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84]
+    b = A[6].copy()
+    lower = np.array([5179 / 57600, 0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40])
+    return Explicit(A.sum(axis=1), A, b, b - lower, 5)
+
+
+def generalized_alpha(radius: float) -> Alpha:
+    """Second order, with the least damping of low frequencies for this spectral radius at infinity (0 to 1)."""
+    m, f = (2 * radius - 1) / (radius + 1), radius / (radius + 1)
+    return Alpha(m, f, (1 - m + f) ** 2 / 4, 0.5 - m + f)
