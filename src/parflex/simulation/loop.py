@@ -16,6 +16,50 @@ POSITION_STEP, RATE_STEP = 1e-7, 1e-6  # of differences, in units of the rates: 
 
 
 @compiled
+def copy(source: Array, target: Array) -> None:
+    """Fill the target; assigning slices does the same, but takes seconds to compile."""
+    for k in range(len(target)):
+        target[k] = source[k]
+
+
+@compiled
+def invert(matrix: Array, inverse: Array) -> None:
+    """The inverse, transposed, by elimination with row pivots; the matrix is used up."""
+    n = len(matrix)
+    for i in range(n):
+        for j in range(n):
+            inverse[i, j] = 1.0 if i == j else 0.0
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(matrix[i, k]) > abs(matrix[best, k]):
+                best = i
+        for j in range(n):
+            matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
+            inverse[j, k], inverse[j, best] = inverse[j, best], inverse[j, k]
+        pivot = 1.0 / matrix[k, k]
+        for j in range(n):
+            matrix[k, j] *= pivot
+            inverse[j, k] *= pivot
+        for i in range(n):
+            factor = matrix[i, k]
+            if i != k and factor != 0.0:
+                for j in range(k, n):
+                    matrix[i, j] -= factor * matrix[k, j]
+                for j in range(n):
+                    inverse[j, i] -= factor * inverse[j, k]
+
+
+@compiled
+def place(system: Any, x: Array, q: Array, qd: Array) -> None:
+    """Write a state into the inputs of the model."""
+    for k in range(system.positions):
+        x[k] = q[k]
+    for k in range(system.rates):
+        x[system.positions + k] = qd[k]
+
+
+@compiled
 def give_inputs(system: Any, work: Any, t: float, x: Array) -> None:
     """Write what is given at time t into the inputs of the model."""
     breaks, pieces = system.breaks, system.coefficients
@@ -62,12 +106,11 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
 def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int) -> None:
     """Evaluate at a state, in one of the rows of the work; the positions are closed by it."""
     x = work.x[row]
-    x[: system.positions] = q
-    x[system.positions : system.positions + system.rates] = qd
+    place(system, x, q, qd)
     give_inputs(system, work, t, x)
     evaluate(system, work, x, work.y[row])
-    q[:] = work.y[row, : system.positions]
-    qd[:] = x[system.positions : system.positions + system.rates]
+    copy(work.y[row], q)
+    copy(x[system.positions :], qd)
 
 
 @compiled
@@ -81,17 +124,18 @@ def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
     first = 2 * nq
     for k in range(count):
         delta, unit = system.units[k] * POSITION_STEP, system.units[k] * RATE_STEP
-        x[:] = work.x[row]
-        x[nq : nq + system.rates] = 0.0
+        copy(work.x[row], x)
+        for p in range(system.rates):
+            x[nq + p] = 0.0
         x[nq + free[k]] = 1.0
         evaluate(system, work, x, y)
-        x[:] = work.x[row]
+        copy(work.x[row], x)
         for p in range(nq):
             x[p] = base[p] + delta * y[nq + p]
         evaluate(system, work, x, y)
         for i in range(count):
             work.jacobian[0, i, k] = (y[first + free[i]] - base[first + free[i]]) / delta
-        x[:] = work.x[row]
+        copy(work.x[row], x)
         x[nq + free[k]] += unit
         evaluate(system, work, x, y)
         for i in range(count):
@@ -104,9 +148,8 @@ def record(system: Any, work: Any, t: float, q: Array, qd: Array, out_x: Array, 
     """Evaluate at a state and keep inputs and outputs; False if a number is not finite."""
     row = len(work.x) - 1
     evaluate_at(system, work, t, q, qd, row)
-    given = out_x.shape[0]
-    out_x[:] = work.x[row, :given]
-    out_y[:] = work.y[row]
+    copy(work.x[row], out_x)
+    copy(work.y[row], out_y)
     for value in out_y:
         if not math.isfinite(value):
             return False

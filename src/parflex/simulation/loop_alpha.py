@@ -14,11 +14,14 @@ from parflex.simulation.loop import (
     STARTED,
     STEPS,
     WASTED,
+    copy,
     differentiate,
     evaluate,
     evaluate_at,
     give_inputs,
+    invert,
     normalise,
+    place,
     record,
 )
 
@@ -33,9 +36,11 @@ def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array
     evaluate_at(system, work, t, q, qd, 1)
     differentiate(system, work, 1, 2)
     share = (1 - alpha.mean_force) / (1 - alpha.mean_mass)
-    matrix = np.eye(len(system.free))
-    matrix -= share * h * alpha.gamma * work.jacobian[1] + share * h * h * alpha.beta * work.jacobian[0]
-    work.inverse[:] = np.linalg.inv(matrix).T
+    for k in range(len(system.free)):
+        for m in range(len(system.free)):
+            part = h * alpha.gamma * work.jacobian[1, k, m] + h * h * alpha.beta * work.jacobian[0, k, m]
+            work.matrix[k, m] = (1.0 if k == m else 0.0) - share * part
+    invert(work.matrix, work.inverse)
     work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
 
 
@@ -62,7 +67,9 @@ def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) 
     nq, count, new = system.positions, len(system.free), work.acceleration[NEW]
     _place(system, work, alpha, h, q, qd)
     evaluate(system, work, work.x[0], work.y[0])
-    change = np.zeros(count)
+    change = work.change
+    for m in range(count):
+        change[m] = 0.0
     for k in range(count):
         miss = work.y[0, 2 * nq + system.free[k]] - new[k]
         for m in range(count):
@@ -86,12 +93,11 @@ def _solve(
     system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
 ) -> int:
     """Iterations for the accelerations at the end of the step, or 0 if they do not converge."""
-    x, nq = work.x[0], system.positions
-    x[:nq] = q
-    x[nq : nq + system.rates] = qd
+    x = work.x[0]
+    place(system, x, q, qd)
     give_inputs(system, work, t + h, x)
-    work.acceleration[NEW] = work.acceleration[OLD]
-    work.rate[1] = work.rate[0]
+    copy(work.acceleration[OLD], work.acceleration[NEW])
+    copy(work.rate[0], work.rate[1])
     before = 0.0
     for iteration in range(1, MOST_ITERATIONS + 1):
         size = _iterate(system, work, alpha, h, q, qd)
@@ -116,9 +122,9 @@ def _finish(system: Any, work: Any, q: Array, qd: Array) -> None:
     for k in system.free:
         qd[k] = x[nq + k]
     normalise(system, q)
-    work.rate[0] = work.y[0, nq : 2 * nq]
-    work.acceleration[OLD] = work.acceleration[NEW]
-    work.acceleration[SLOW] = work.acceleration[AVERAGE]
+    copy(work.y[0, nq:], work.rate[0])
+    copy(work.acceleration[NEW], work.acceleration[OLD])
+    copy(work.acceleration[AVERAGE], work.acceleration[SLOW])
     work.counts[STEPS] += 1
 
 
@@ -141,8 +147,9 @@ def alpha_steps(
     if counts[STARTED] == 0:
         _new_matrix(system, work, alpha, t, h, q, qd)
         for k in range(len(system.free)):
-            work.acceleration[:, k] = work.y[1, 2 * nq + system.free[k]]
-        work.rate[0] = work.y[1, nq : 2 * nq]
+            for row in range(4):
+                work.acceleration[row, k] = work.y[1, 2 * nq + system.free[k]]
+        copy(work.y[1, nq:], work.rate[0])
         counts[STARTED] = 1
     done = 0
     for row in range(len(out_x)):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.simulation.jit import compiled
-from parflex.simulation.loop import REJECTED, STEPS, evaluate, evaluate_at, give_inputs, normalise, record
+from parflex.simulation.loop import REJECTED, STEPS, evaluate, evaluate_at, give_inputs, normalise, place, record
 
 Array = np.ndarray
 
@@ -20,18 +20,17 @@ def _stages(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, 
     evaluate_at(system, work, t, q, qd, 0)
     for i in range(1, len(tableau.c)):
         x = work.x[i]
-        x[:nq] = q
-        x[nq : nq + system.rates] = qd
+        place(system, x, q, qd)
         for j in range(i):
             weight = h * tableau.A[i, j]
             if weight != 0.0:
-                _add(system, weight, work.y[j], work.x[j], x[:nq], x[nq : nq + system.rates])
+                _add(system, weight, work.y[j], x, x[nq:])
         give_inputs(system, work, t + tableau.c[i] * h, x)
         evaluate(system, work, x, work.y[i])
 
 
 @compiled
-def _add(system: Any, weight: float, y: Array, x: Array, q: Array, qd: Array) -> None:
+def _add(system: Any, weight: float, y: Array, q: Array, qd: Array) -> None:
     """Add the rates of change of one stage to a state."""
     nq = system.positions
     for p in range(nq):
@@ -43,7 +42,7 @@ def _add(system: Any, weight: float, y: Array, x: Array, q: Array, qd: Array) ->
 @compiled
 def _advance(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     for j in range(len(tableau.b)):
-        _add(system, h * tableau.b[j], work.y[j], work.x[j], q, qd)
+        _add(system, h * tableau.b[j], work.y[j], q, qd)
     normalise(system, q)
     work.counts[STEPS] += 1
 

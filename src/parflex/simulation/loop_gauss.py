@@ -14,11 +14,14 @@ from parflex.simulation.loop import (
     STARTED,
     STEPS,
     WASTED,
+    copy,
     differentiate,
     evaluate,
     evaluate_at,
     give_inputs,
+    invert,
     normalise,
+    place,
     record,
 )
 
@@ -32,15 +35,16 @@ def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arr
     stages, count = len(tableau.c), len(system.free)
     evaluate_at(system, work, t, q, qd, stages)
     differentiate(system, work, stages, stages + 1)
-    matrix = np.eye(stages * count)
+    matrix = work.matrix
     for i in range(stages):
         for j in range(stages):
             for k in range(count):
                 for m in range(count):
                     part = h * tableau.A[i, j] * work.jacobian[1, k, m]
                     part += h * h * tableau.AA[i, j] * work.jacobian[0, k, m]
-                    matrix[i * count + k, j * count + m] -= part
-    work.inverse[:] = np.linalg.inv(matrix).T
+                    unit = 1.0 if i == j and k == m else 0.0
+                    matrix[i * count + k, j * count + m] = unit - part
+    invert(matrix, work.inverse)
     work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
 
 
@@ -52,7 +56,7 @@ def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
     for i in range(stages):
         for k in range(len(system.free)):
             work.acceleration[i, k] = work.y[stages, 2 * system.positions + system.free[k]]
-        work.rate[i] = work.y[stages, system.positions : 2 * system.positions]
+        copy(work.y[stages, system.positions :], work.rate[i])
     work.numbers[0] = 0.5
 
 
@@ -96,7 +100,9 @@ def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Arra
 def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> float:
     """One step of the simplified Newton iteration; gives the largest change, in units of position."""
     nq, stages, count = system.positions, len(tableau.c), len(system.free)
-    change = np.zeros(stages * count)
+    change = work.change
+    for m in range(stages * count):
+        change[m] = 0.0
     for i in range(stages):
         _place_stage(system, work, tableau, i, h, q, qd)
         evaluate(system, work, work.x[i], work.y[i])
@@ -126,8 +132,7 @@ def _solve_stages(
 ) -> int:
     """Iterations that were needed, or 0 if they do not converge."""
     for i in range(len(tableau.c)):
-        work.x[i, : system.positions] = q
-        work.x[i, system.positions : system.positions + system.rates] = qd
+        place(system, work.x[i], q, qd)
         give_inputs(system, work, t + tableau.c[i] * h, work.x[i])
     contraction, before = work.numbers[0], 0.0
     for iteration in range(1, MOST_ITERATIONS + 1):

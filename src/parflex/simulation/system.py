@@ -43,7 +43,9 @@ class Work(NamedTuple):
     y: Array  # outputs
     acceleration: Array  # of the free rates at each stage, of the last step
     rate: Array  # rates of change of all positions at each stage
-    inverse: Array  # of the matrix of the simplified Newton iteration, transposed
+    matrix: Array  # of the simplified Newton iteration, while it is made
+    inverse: Array  # of that matrix, transposed
+    change: Array  # of one iteration
     jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
@@ -66,6 +68,8 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros((max(stages, 4), count)),
         np.zeros((max(stages, 2), system.positions)),
         np.zeros((unknowns * count, unknowns * count)),
+        np.zeros((unknowns * count, unknowns * count)),
+        np.zeros(unknowns * count),
         np.zeros((2, count, count)),
         np.array([1e-3, 0.0]),
         np.zeros(len(COUNTS), dtype=np.int64),
