@@ -51,6 +51,7 @@ def check_references(robot: schema.RobotFile) -> None:
         )
     _check_closures(robot, places)
     _check_modes(robot)
+    _check_motions(robot, places)
     if not robot.frame and robot.platform is None:
         raise RobotFileError("the robot has no frame", key="frame", hint="add [[frame]] tables")
 
@@ -241,3 +242,24 @@ def _check_modes(robot: schema.RobotFile) -> None:
                     hint="name it once, in 'actuated' or in 'locked'",
                 )
             named.add(name)
+
+
+def _check_motions(robot: schema.RobotFile, places: list[str]) -> None:
+    single = [frame.name for frame in robot.frame if AXES[frame.joint] == 1]
+    for name, motion in robot.motions.items():
+        if motion.frame is not None and motion.frame not in places:
+            raise RobotFileError(
+                f"there is no frame '{motion.frame}'",
+                key=f"motions.{name}.frame",
+                value=motion.frame,
+                hint=did_you_mean(motion.frame, places),
+            )
+        for index, move in enumerate(motion.moves):
+            for joint in move:
+                if joint not in single:
+                    raise RobotFileError(
+                        f"there is no joint '{joint}' with one axis",
+                        key=f"motions.{name}.moves.{index}",
+                        value=joint,
+                        hint=did_you_mean(joint, single),
+                    )

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parflex.description.elastic import Beam, Material, Section
+from parflex.description.motions import Motion
 from parflex.description.table import Table
 from parflex.description.values import (
     Axis,
@@ -311,6 +312,7 @@ class RobotFile(Table):
     poses: dict[Name, Coordinates] = {}
     working_modes: dict[Name, WorkingMode] = {}
     actuation: dict[Name, Actuation] = {}
+    motions: dict[Name, Motion] = {}
     # which leg each expanded frame belongs to; filled by the loader, not a key of the file
     leg_of: dict[str, str] = Field(default={}, exclude=True, repr=False)
 

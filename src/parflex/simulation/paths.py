@@ -1,0 +1,101 @@
+"""Paths of a frame, and the motors that lead it along them: exactly, on the robot with all bodies rigid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parflex.description.motions import Motion
+from parflex.errors import InputError, ParflexError
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.simulation.pieces import Pieces, hermite
+
+Array = np.ndarray
+KNOTS = 240  # of a circle's turn or of a straight line: quintics between them err by 1e-12 of the way
+MOST_KNOTS = 4000
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A part of a path: position and its derivatives by the way s along it."""
+
+    length: float  # once round, for a circle
+    closed: bool
+    centre: Array
+    cosine: Array  # position = centre + cosine * cos(s / radius) + sine * sin(s / radius), or centre + sine * s
+    sine: Array
+    radius: float
+
+    def at(self, s: float) -> tuple[Array, Array, Array]:
+        """Position, direction and curvature."""
+        if not self.closed:
+            return self.centre + self.sine * s, self.sine, np.zeros(3)
+        c, d = np.cos(s / self.radius), np.sin(s / self.radius)
+        out = self.cosine * c + self.sine * d
+        return self.centre + out, (self.sine * c - self.cosine * d) / self.radius, -out / self.radius**2
+
+
+def arcs_of(motion: Motion, name: str) -> list[Arc]:
+    """The parts of the path of a motion; it rests between them."""
+    if motion.circle is not None:
+        return [_circle(motion, name)]
+    points = np.array(motion.points, dtype=float)
+    if len(points) < 2:
+        raise InputError("a path needs two points", key=f"motions.{name}.points", hint="add points")
+    arcs = []
+    for first, second in zip(points, points[1:], strict=False):
+        length = float(np.linalg.norm(second - first))
+        if length < 1e-12:
+            raise InputError("two points of the path are the same", key=f"motions.{name}.points", hint="drop one")
+        arcs.append(Arc(length, False, first, np.zeros(3), (second - first) / length, np.inf))
+    return arcs
+
+
+def _circle(motion: Motion, name: str) -> Arc:
+    assert motion.circle is not None
+    centre, axis = np.array(motion.circle.centre), np.array(motion.circle.axis)
+    out = np.array(motion.circle.start) - centre
+    axis = axis / np.linalg.norm(axis) if np.linalg.norm(axis) else axis
+    radius = float(np.linalg.norm(out))
+    if radius < 1e-12 or abs(out @ axis) > 1e-9 * radius or not axis.any():
+        raise InputError(
+            "the start is not on a circle about the centre that is normal to the axis",
+            key=f"motions.{name}.circle",
+            hint="give centre and start in one plane normal to axis",
+        )
+    return Arc(2 * np.pi * radius, True, centre, out, np.cross(axis, out), radius)
+
+
+def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Pieces, Array, Array]:
+    """Motors as functions of the way along an arc, and all positions where it begins and where it ends."""
+    rigid = robot.locking(robot.tree.elastic)
+    count = KNOTS
+    ways = np.linspace(0.0, arc.length, count + 1)
+    values = np.zeros((3, count + 1, len(robot.actuated)))
+    q, first = near, near
+    for k, s in enumerate(ways):
+        try:
+            q, values[:, k] = _motors(rigid, robot, frame, arc, float(s), q)
+        except ParflexError as error:
+            error.message = f"the path is left {s:.4g} m from its start: {error.message}"
+            error.key = f"motions.{name}"
+            raise
+        if k == 0:
+            first = q
+    return hermite(ways, *values), first, q
+
+
+def _motors(rigid: Robot, robot: Robot, frame: str, arc: Arc, s: float, near: Array) -> tuple[Array, Array]:
+    """Positions of all coordinates, and of the motors position and two derivatives by the way."""
+    axes = "xy" if robot.tree.planar else "xyz"
+    place, direction, curvature = arc.at(s)
+    words = [f"{frame}.{axis}" for axis in axes]
+    here = Configuration(rigid, rigid.assemble(dict(zip(words, map(float, place), strict=False)), near))
+    velocity = dict(zip(words, map(float, direction), strict=False))
+    qd = here.rates(velocity)
+    qdd = here.accelerations(dict(zip(words, map(float, curvature), strict=False)), qd, velocity)
+    motors = list(robot.actuated)
+    positions = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
+    return here.q, np.array([here.q[positions], qd[motors], qdd[motors]])
