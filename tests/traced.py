@@ -232,6 +232,7 @@ def _expected(name: str, model: str, state: Sample) -> Arrays:
         chosen = labelled(of, made(name, model).labels["qd"])
         answer = {"q": configuration.q, "acceleration": state.accelerations[chosen]}
         answer["position_rates"] = of.tree.position_rates(configuration.q, state.rates)
+        answer["rate_changes"] = of.tree.rate_changes(state.rates, state.accelerations)[chosen]
         return answer | ({"effort": state.efforts} if model.endswith("driven") else {})
     answer = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse") else {}
     leg_form = name in LEG_FORM

@@ -25,11 +25,15 @@ if TYPE_CHECKING:
     from parflex.models.statespace import state_space
     from parflex.models.stiffness import cartesian_stiffness, deflection
     from parflex.models.tracking import track_modes
+    from parflex.simulation.controller import PD
+    from parflex.simulation.result import load_run
+    from parflex.simulation.simulate import simulate
     from parflex.view.draw import draw
 
 __version__ = "0.1.0"
 
 _DOORS = {
+    "PD": "parflex.simulation.controller",
     "base_parameters": "parflex.models.base_parameters",
     "cartesian_stiffness": "parflex.models.stiffness",
     "catalogue_names": "parflex.description.source",
@@ -46,14 +50,17 @@ _DOORS = {
     "jacobian": "parflex.models.kinematics",
     "linear_model": "parflex.models.linear",
     "load": "parflex.models.robot",
+    "load_run": "parflex.simulation.result",
     "many_frequencies": "parflex.design.frequencies",
     "mass_matrix": "parflex.models.dynamics",
     "model": "parflex.codegen.model",
     "natural_frequencies": "parflex.models.linear",
+    "simulate": "parflex.simulation.simulate",
     "state_space": "parflex.models.statespace",
     "track_modes": "parflex.models.tracking",
 }
 __all__ = [
+    "PD",
     "base_parameters",
     "cartesian_stiffness",
     "catalogue_names",
@@ -70,10 +77,12 @@ __all__ = [
     "jacobian",
     "linear_model",
     "load",
+    "load_run",
     "many_frequencies",
     "mass_matrix",
     "model",
     "natural_frequencies",
+    "simulate",
     "state_space",
     "track_modes",
 ]

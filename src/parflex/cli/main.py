@@ -14,6 +14,7 @@ from parflex.cli import (  # noqa: F401 - importing them adds their verbs
     output,
     programs,
     robots,
+    simulation,
     statics,
     vibration,
 )

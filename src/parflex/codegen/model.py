@@ -59,6 +59,10 @@ class Model:
         numbers = self._parts[0].evaluate({name: self.parameters[name] for name in self.program.parameters})
         return np.array(list(numbers.values()))
 
+    def machine_code(self) -> tuple[Any, Array]:
+        """The compiled kernel, for other compiled code, and the constants that stand behind its inputs."""
+        return self._parts[1], self._constants
+
     def with_parameters(self, values: Mapping[str, float]) -> Model:
         """The same model with other values of its symbolic parameters; what is compiled stays compiled."""
         for name, value in values.items():

@@ -38,7 +38,7 @@ def moving_form(robot: Robot, driven: bool, lead: str) -> Pieces | general_form.
 
 
 def _with_motors(robot: Robot) -> general_form.GeneralForm:
-    weights = robot.preference
+    weights = robot.preference.copy()
     weights[list(robot.actuated)] = MOTOR_WEIGHT
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     partition = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
@@ -76,9 +76,14 @@ def state_rates(tracer: Any, robot: Robot, driven: bool, options: Any) -> Any:
     given = tracer.group("motor_acceleration" if driven else "effort", len(motors))
     external = {frame: tracer.group(f"wrench_{frame}", 6) for frame in options.wrenches}
     effort, accelerations, all_rates = _accelerations(form, q, rates, given, driven, external, options.without)
-    outputs = {"q": q, "position_rates": tree.position_rates(q, all_rates), "acceleration": accelerations}
+    resolved: Array = np.zeros(tree.n, dtype=object)
+    resolved[form.partition.independent] = accelerations
+    changes = tree.rate_changes(all_rates, resolved)[form.partition.independent]
+    outputs = {"q": q, "position_rates": tree.position_rates(q, all_rates), "rate_changes": changes}
+    outputs["acceleration"] = accelerations
     labels = {"q": list(tree.position_names), "qd": form.independent_names, "effort": motors}
-    labels |= {"position_rates": list(tree.position_names), "acceleration": form.independent_names}
+    labels |= {"position_rates": list(tree.position_names)}
+    labels |= dict.fromkeys(("rate_changes", "acceleration"), form.independent_names)
     if not driven:
         return outputs, labels
     return outputs | {"effort": effort}, labels | {"motor_acceleration": motors}

@@ -39,7 +39,7 @@ class Trace:
     labels: dict[str, list[str]] = field(default_factory=dict)  # what the entries of a group are
 
 
-class _Tracer:
+class Tracer:
     """Makes symbols and remembers the groups of inputs."""
 
     def __init__(self) -> None:
@@ -90,14 +90,14 @@ def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
             raise InputError(
                 f"'{term}' cannot be included", key="with", value=term, hint=did_you_mean(term, JOINT_TERMS)
             )
-    robot = _prepared(robot, model, options)
-    tracer = _Tracer()
+    robot = prepared(robot, model, options)
+    tracer = Tracer()
     grouped, values = grouped_robot(robot, tracer.graph, options.parameters)
     outputs, labels = MODELS[model](tracer, robot, grouped, options)
     return Trace(model, tracer.graph, tracer.inputs, outputs, values, labels)
 
 
-def _prepared(robot: Robot, model: str, options: Options) -> Robot:
+def prepared(robot: Robot, model: str, options: Options) -> Robot:
     """The robot with what the options change in it."""
     if options.wrenches and model not in ("state-rates", "state-rates-driven"):
         raise InputError(
@@ -117,7 +117,7 @@ def _prepared(robot: Robot, model: str, options: Options) -> Robot:
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]
 
 
-def _pose_symbols(tracer: _Tracer, planar: bool) -> tuple[Array, Array]:
+def _pose_symbols(tracer: Tracer, planar: bool) -> tuple[Array, Array]:
     """Position and rotation matrix of the platform; in the plane two coordinates and a 2 x 2 matrix."""
     if not planar:
         return tracer.group("position", 3), tracer.group("rotation", 3, 3)
@@ -126,7 +126,7 @@ def _pose_symbols(tracer: _Tracer, planar: bool) -> tuple[Array, Array]:
     return np.array([*position, 0.0], dtype=object), R
 
 
-def _platform_symbols(tracer: _Tracer, form: leg_form.LegForm, accelerating: bool) -> leg_form.PlatformMotion:
+def _platform_symbols(tracer: Tracer, form: leg_form.LegForm, accelerating: bool) -> leg_form.PlatformMotion:
     """Pose, twist and acceleration of the platform in world axes; in the plane only what moves."""
     gravity = form.robot.tree.gravity
     p, R = _pose_symbols(tracer, form.planar)
@@ -160,7 +160,7 @@ def _values(form: leg_form.LegForm, platform: leg_form.PlatformMotion) -> list[A
     return [np.array(leg_form.leg_values(leg, platform.R, platform.p, known_angle), dtype=object) for leg in form.legs]
 
 
-def _inverse(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+def _inverse(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     if robot.tree.elastic:
         return flexible.inverse(tracer, robot, options.lead, options.without)
     Configuration(robot, robot.home).refuse_undefined_actuation()
@@ -189,7 +189,7 @@ def _general(robot: Robot, grouped: Robot, driven: bool = True) -> general_form.
     return general_form.general_form(grouped, Configuration(robot, robot.home).reduction.partition)
 
 
-def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+def _direct(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     if robot.tree.elastic:
         return flexible.direct(tracer, robot, options.lead, options.without)
     form = _form(grouped, options)
@@ -215,7 +215,7 @@ def _direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> 
     return {"qdd": general_form.direct(general, q, qd, tau, options.without)}, labels
 
 
-def _mass_matrix(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+def _mass_matrix(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     general = _general(robot, grouped, driven=False)
     q = tracer.group("q", robot.tree.nq)
     labels = {"q": list(robot.tree.position_names), "mass_matrix": general.independent_names}
@@ -225,7 +225,7 @@ def _mass_matrix(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options
     return {"mass_matrix": general_form.independent_mass_matrix(state, options.without)}, labels
 
 
-def _kinematics(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+def _kinematics(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """Pose and twist of the end effector in world axes, and all rates."""
     general = _general(robot, grouped, driven=False)
     tree = robot.tree
@@ -239,7 +239,7 @@ def _kinematics(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options)
     return outputs | {"rates": state.qd}, labels
 
 
-def _jacobian_of_inverse(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+def _jacobian_of_inverse(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """Derivatives of the efforts by every group of inputs."""
     outputs, labels = _inverse(tracer, robot, grouped, options)
     effort = list(outputs["effort"])
@@ -250,7 +250,7 @@ def _jacobian_of_inverse(tracer: _Tracer, robot: Robot, grouped: Robot, options:
     return result, labels
 
 
-def _geometry(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+def _geometry(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """From the pose of the platform to the joints: closed form where all legs have one, else Newton from a guess."""
     if not robot.closures.loops:
         raise InputError(
@@ -277,7 +277,7 @@ def _geometry(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -
     return {"joints": np.array(values, dtype=object)}, {"joints": names}
 
 
-def _newton(tracer: _Tracer, robot: Robot, given: list[int]) -> Outputs:
+def _newton(tracer: Tracer, robot: Robot, given: list[int]) -> Outputs:
     """A fixed number of Newton steps from a guess of all positions, with some coordinates held as they are in it.
 
     Of a robot that bends all independent coordinates are held.
@@ -306,7 +306,7 @@ def newton_steps(robot: Robot, q: Any, given: Sequence[int], steps: int = NEWTON
     return q
 
 
-def _geometry_direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+def _geometry_direct(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """From the motors to all positions: Newton from a guess that already holds the motors' values."""
     if not robot.closures.loops:
         raise InputError(
@@ -320,14 +320,14 @@ def _geometry_direct(tracer: _Tracer, robot: Robot, grouped: Robot, options: Opt
     return _newton(tracer, robot, list(robot.actuated))
 
 
-def _last_pose(tracer: _Tracer, form: leg_form.LegForm) -> PlatformPose:
+def _last_pose(tracer: Tracer, form: leg_form.LegForm) -> PlatformPose:
     planar = form.planar
     return PlatformPose(
         tracer.group("last_position", 2 if planar else 3), tracer.group("last_turn", 1 if planar else 4)
     )
 
 
-def _leg_form_step(tracer: _Tracer, robot: Robot, form: leg_form.LegForm, options: Options) -> Outputs:
+def _leg_form_step(tracer: Tracer, robot: Robot, form: leg_form.LegForm, options: Options) -> Outputs:
     """The step of a robot in leg form: Newton for the platform alone, then Khalil's inverse model."""
     groups = ("motor_position", "motor_rate", "motor_acceleration")
     sensed, rates, wanted = (tracer.group(name, len(robot.actuated)) for name in groups)
@@ -338,7 +338,7 @@ def _leg_form_step(tracer: _Tracer, robot: Robot, form: leg_form.LegForm, option
     return {"effort": effort, "position": pose_now.position, "turn": pose_now.turn}, labels
 
 
-def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
+def _step(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
     """What a controller calls: sensed positions and rates, wanted accelerations, last pose in; efforts out."""
     if robot.tree.elastic:
         flexible.refuse_step(robot)
@@ -368,7 +368,7 @@ def _step(tracer: _Tracer, robot: Robot, grouped: Robot, options: Options) -> Ou
     return {"effort": effort, "q": q}, labels
 
 
-MODELS: dict[str, Callable[[_Tracer, Robot, Robot, Options], Outputs]] = {
+MODELS: dict[str, Callable[[Tracer, Robot, Robot, Options], Outputs]] = {
     "inverse": _inverse,
     "direct": _direct,
     "mass-matrix": _mass_matrix,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -72,7 +72,6 @@ class Track:
     stopped: float | None = None  # when it diverged
     coordinate: str = ""
     why: str = ""
-    efforts: Array = field(default_factory=lambda: np.zeros((0, 0)))
 
 
 @dataclass(frozen=True)
@@ -115,6 +114,10 @@ def run_loop(
     width = work.x.shape[1] - len(system.constants)
     x, y = np.empty((grid.rows + 1, width)), np.empty((grid.rows + 1, system.outputs))
     seconds, done, portion = 0.0, 0, 1
+    method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
+        system, new_work(system, method.stages, method.unknowns), method.tableau, 0.0, grid.step, grid.every,
+        q.copy(), qd.copy(), tolerance, x[:0], y[:0],
+    )  # fmt: skip
     status = OK if record(system, work, 0.0, q, qd, x[0], y[0]) else 2
     interrupted = False
     try:
@@ -145,7 +148,8 @@ def run_loop(
         track.status, track.stopped = "diverged", float(done * grid.out_step)
         track.why = _reason(status)
         size = np.abs(qd[system.free]) / system.units
-        track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]
+        if len(size):
+            track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]
     return track
 
 

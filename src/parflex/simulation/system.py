@@ -10,7 +10,7 @@ Array = np.ndarray
 
 
 class System(NamedTuple):
-    """A compiled model for the loop. Its inputs are q, qd, the given inputs, constants; its outputs q, rates of q, qdd.
+    """A compiled model for the loop. Its inputs are q, qd, the given inputs, constants; its outputs q, rates of q, of qd, ...
 
     The integrated rates are `free`. Positions are of four kinds: `simple` ones are integrals of a free rate; those of
     `motor_q` follow the given motion; `turning` ones, of a quaternion or of a body free in its own axes, are integrated
@@ -20,13 +20,12 @@ class System(NamedTuple):
     address: int
     positions: int
     rates: int
-    driven: bool  # whether the given inputs are a motion of the motors, else their efforts and wrenches
     free: Array  # among the rates
     simple: Array  # (position, place in free) in rows
     turning: Array  # among the positions
     closing: Array
     other: Array  # turning and closing ones
-    motor_q: Array
+    motor_q: Array  # positions and rates of the first given inputs, if these are a motion of motors
     motor_v: Array
     quaternions: Array  # first of four positions
     units: Array  # of the free rates
@@ -46,6 +45,7 @@ class Work(NamedTuple):
     matrix: Array  # of the simplified Newton iteration, while it is made
     inverse: Array  # of that matrix, transposed
     change: Array  # of one iteration
+    saved: Array  # state before a step that may fail
     jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
@@ -70,6 +70,7 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros((unknowns * count, unknowns * count)),
         np.zeros((unknowns * count, unknowns * count)),
         np.zeros(unknowns * count),
+        np.zeros(system.positions + system.rates),
         np.zeros((2, count, count)),
         np.array([1e-3, 0.0]),
         np.zeros(len(COUNTS), dtype=np.int64),

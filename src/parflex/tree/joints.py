@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.spatial import quaternion_matrix, quaternion_product, rotation_about, vector_quaternion
+from parflex.spatial import cross, quaternion_matrix, quaternion_product, rotation_about, vector_quaternion
 
 Array = np.ndarray
 E3 = np.eye(3)
@@ -68,6 +68,23 @@ class Joint:
             case _:  # planar
                 return np.array([*(rotation_about(2, q[2])[:2, :2] @ v[:2]), v[2]])
 
+    def rates(self, q: Array, position_rates: Array) -> Array:
+        """The rates for time derivatives of the coordinates: `position_rates` the other way."""
+        match self.kind:
+            case "fixed" | "revolute" | "prismatic":
+                return position_rates
+            case "spherical":
+                return _turning_rate(q, position_rates)
+            case "free":
+                way = quaternion_matrix(q[3:]).T @ position_rates[:3]
+                return np.concatenate([way, _turning_rate(q[3:], position_rates[3:])])
+            case _:  # planar
+                return np.array([*(rotation_about(2, q[2])[:2, :2].T @ position_rates[:2]), position_rates[2]])
+
+    def rate_changes(self, v: Array, a: Array) -> Array:
+        """Time derivatives of the rates `v` for the resolved accelerations `a`: of a frame that is free, a - w x v."""
+        return a - self.S_v.T @ cross(self.S_w @ v, self.S_v @ v)
+
     def neutral(self) -> Array:
         """Coordinates of the placed frame itself."""
         return np.array([1.0 if label == "qw" else 0.0 for label in self.position_labels])
@@ -76,6 +93,12 @@ class Joint:
 def _quaternion_rate(quaternion: Array, w: Array) -> Array:
     """Q (0, w) / 2 for an angular velocity in the moved axes."""
     return quaternion_product(quaternion, np.array([0.0, *(w / 2)], dtype=np.asarray(w).dtype))
+
+
+def _turning_rate(quaternion: Array, rate: Array) -> Array:
+    """The angular velocity in the moved axes, twice the vector of conj(Q) Q_dot."""
+    back = np.array([quaternion[0], *(-quaternion[1:])], dtype=np.asarray(quaternion).dtype)
+    return 2 * quaternion_product(back, rate)[1:]
 
 
 def _turned(quaternion: Array, step: Array) -> Array:

@@ -156,6 +156,20 @@ class Tree:
             parts += [link.joint.position_rates(q[link.q], qd[link.v]), qd[link.e_v]]
         return np.concatenate(parts)
 
+    def rates(self, q: Array, position_rates: Array) -> Array:
+        """All rates for time derivatives of all positions."""
+        parts = []
+        for link in self.links:
+            parts += [link.joint.rates(q[link.q], position_rates[link.q]), position_rates[link.e]]
+        return np.concatenate(parts)
+
+    def rate_changes(self, qd: Array, qdd: Array) -> Array:
+        """Time derivatives of all rates for resolved accelerations."""
+        parts = []
+        for link in self.links:
+            parts += [link.joint.rate_changes(qd[link.v], qdd[link.v]), qdd[link.e_v]]
+        return np.concatenate(parts)
+
     @cached_property
     def elastic(self) -> tuple[int, ...]:
         """Numbers of the elastic rates."""

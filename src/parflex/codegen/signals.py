@@ -1,0 +1,97 @@
+"""What is looked at after a simulation, as one program: frames in motion, energies, losses, opening of the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.codegen import store
+from parflex.codegen.model import Model
+from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.trace import Options, Tracer, prepared
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, joint_forces, motion, pose
+from parflex.recursion.energy import energies
+from parflex.spatial.linear import solve
+from parflex.tree import Tree
+
+Array = np.ndarray
+
+
+def signals(
+    robot: Robot,
+    frames: Sequence[str],
+    independent: Sequence[str],
+    include: Sequence[str] = (),
+    friction_width: float = 0.0,
+    limit: int = OPERATOR_LIMIT,
+) -> Model:
+    """Closed positions, their rates of change and independent accelerations in; of each frame pose, twist and
+    acceleration in world axes, energies, power lost, and how far the loops are open out. Kept on disk.
+    """
+    options = Options("numbers", tuple(include), friction_width=friction_width)
+    key = store.key_of(robot, "signals", tuple(frames), tuple(independent), options, limit)
+    kept = store.read(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    tracer = Tracer()
+    outputs = _outputs(tracer, prepared(robot, "signals", options), frames, independent, options)
+    program = make_program(tracer.graph, f"{robot.name}_signals", outputs, [], limit)
+    inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
+    made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
+    if key is not None:
+        store.write(key, made)
+    return made
+
+
+def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequence[str], options: Options) -> Any:
+    tree = robot.tree
+    q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
+    given = tracer.group("acceleration", len(independent))
+    qd, at = tree.rates(q, change), pose(tree, q)
+    qdd = _all_accelerations(robot, at, qd, given, [tree.rate_names.index(name) for name in independent])
+    moving = motion(tree, at, qd, qdd)
+    outputs: dict[str, Array] = {}
+    for name in frames:
+        place = tree.places[name]
+        R, p = at.of(place)
+        v, w, a, al = moving.of(place)
+        twist = np.concatenate([R @ v, R @ w, R @ a, R @ al])
+        outputs |= {f"{name}.position": p, f"{name}.rotation": R, f"{name}.motion": twist}
+    found = energies(tree, at, qd)
+    outputs["energy"] = np.array([found.kinetic, found.elastic, found.gravity], dtype=object)
+    outputs["loss"] = np.array([_loss(tree, q, qd, options.without)], dtype=object)
+    if robot.closures.loops:
+        outputs["opening"] = robot.closures.linear_residual(at)
+    return outputs
+
+
+def _all_accelerations(robot: Robot, at: Any, qd: Array, given: Array, independent: list[int]) -> Array:
+    """The dependent accelerations close the loops."""
+    from parflex.closure import mobility
+
+    tree = robot.tree
+    qdd: Array = np.zeros(tree.n, dtype=object)
+    qdd[independent] = given
+    dependent = [k for k in robot.free if k not in set(independent)]
+    if dependent:
+        J = mobility.scaled_jacobian(robot.closures, robot.home)
+        part = mobility.choose_partition(J, np.array(dependent, dtype=int), len(dependent), np.ones(tree.n))
+        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]
+        opening = robot.closures.bias(at, motion(tree, at, qd, qdd))
+        qdd[part.dependent] = solve(block, -opening[part.rows])
+    return qdd
+
+
+def _loss(tree: Tree, q: Array, qd: Array, without: tuple[str, ...]) -> Any:
+    """Power that friction, dampers and the damping of bodies take."""
+    plain = [replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0)) for link in tree.links]
+    total = joint_forces(replace(tree, links=tuple(plain)), q, qd, np.zeros(tree.n), without) @ qd
+    for link in tree.links:
+        if isinstance(link.body, ElasticBody) and np.any(link.body.D):
+            total = total + qd[link.e_v] @ link.body.D @ qd[link.e_v]
+    return total

@@ -1,0 +1,77 @@
+"""From rows of states to named columns: frames in motion, efforts, energies, powers, opening of the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from parflex.codegen.signals import signals
+from parflex.simulation.integrate import Track
+from parflex.simulation.problem import Problem
+
+Array = np.ndarray
+AXES = "xyz"
+
+
+def columns_of(problem: Problem, track: Track, frames: Sequence[str]) -> dict[str, Array]:
+    """All columns of a run, by compiled code in one go."""
+    tree, n, nq = problem.robot.tree, len(problem.independent), problem.robot.tree.nq
+    motors = problem.robot.actuated_names
+    q, change, acceleration = track.y[:, :nq], track.y[:, nq : 2 * nq], track.y[:, 2 * nq + n : 2 * nq + 2 * n]
+    given = track.x[:, nq + n :]
+    effort = track.y[:, 2 * nq + 2 * n :] if problem.driven else given[:, : len(motors)]
+    looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
+    program = signals(problem.robot, looked_at, problem.independent, problem.include, problem.width)
+    found = program(q=q, position_rates=change, acceleration=acceleration)
+    columns = {"t": track.t}
+    for name in frames:
+        columns |= frame_columns(
+            name, found[f"{name}.position"], found[f"{name}.rotation"], found[f"{name}.motion"], tree.planar
+        )
+    columns |= {f"effort.{name}": effort[:, k] for k, name in enumerate(motors)}
+    columns |= {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
+    columns |= {f"qd.{name}": change[:, k] for k, name in enumerate(tree.position_names)}
+    columns |= {f"qdd.{name}": acceleration[:, k] for k, name in enumerate(problem.independent)}
+    for k, kind in enumerate(("kinetic", "elastic", "gravity")):
+        columns[f"energy.{kind}"] = found["energy"][:, k]
+    columns["energy.total"] = found["energy"].sum(axis=1)
+    places = [tree.links[tree.link_of_rate[k]].q.start for k in problem.robot.actuated]
+    power = (effort * change[:, places]).sum(axis=1)
+    for k, name in enumerate(problem.wrenches):
+        wrench = given[:, len(motors) + 6 * k : len(motors) + 6 * k + 6]
+        power = power + (wrench * found[f"{name}.motion"][:, :6]).sum(axis=1)
+    columns |= {"power.input": power, "power.loss": found["loss"][:, 0]}
+    opening = np.abs(found["opening"]).max(axis=1) if "opening" in found else np.zeros(len(track.t))
+    columns["closure_error"] = opening
+    return columns
+
+
+def frame_columns(name: str, position: Array, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:
+    """Pose, twist and acceleration of a frame, in world axes and in its own (`local_`)."""
+    columns = {f"{name}.{axis}": position[:, k] for k, axis in enumerate(AXES[: 2 if planar else 3])}
+    if planar:
+        columns[f"{name}.theta"] = np.unwrap(np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0]))
+    else:
+        columns |= {f"{name}.{word}": part for word, part in zip(("qw", "qx", "qy", "qz"), _turns(rotation).T)}
+    straight = slice(0, 2) if planar else slice(0, 3)
+    turning = slice(2, 3) if planar else slice(0, 3)
+    for word, start, axes in (("v", 0, straight), ("w", 3, turning), ("a", 6, straight), ("al", 9, turning)):
+        world = motion[:, start : start + 3]
+        own = np.einsum("tji,tj->ti", rotation, world)
+        for k in range(3)[axes]:
+            columns[f"{name}.{word}{AXES[k]}"] = world[:, k]
+            columns[f"{name}.local_{word}{AXES[k]}"] = own[:, k]
+    return columns
+
+
+def _turns(rotation: Array) -> Array:
+    """Unit quaternions of rotation matrices, scalar first, without jumps of sign."""
+    from scipy.spatial.transform import Rotation
+
+    turns = Rotation.from_matrix(rotation).as_quat()[:, [3, 0, 1, 2]]
+    if len(turns):
+        turns[0] *= np.sign(turns[0, np.argmax(np.abs(turns[0]))])
+    flips = np.cumprod(np.where(np.einsum("ti,ti->t", turns[1:], turns[:-1]) < 0, -1.0, 1.0))
+    turns[1:] *= flips[:, None]
+    return turns

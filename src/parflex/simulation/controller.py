@@ -1,0 +1,96 @@
+"""Controllers: pure functions of what is sensed, called at a fixed sample time, with their efforts held in between."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+from parflex.simulation.motions import MotorMotion
+from parflex.simulation.system import System
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Sensed:
+    """What a controller sees, in the order of the motors: positions and rates, and those of the reference motion."""
+
+    time: float
+    position: Array
+    velocity: Array
+    reference_position: Array
+    reference_velocity: Array
+    reference_acceleration: Array
+
+
+@runtime_checkable
+class Controller(Protocol):
+    """`controller(sensed, memory) -> (efforts, memory)`; the first memory is None."""
+
+    sample_time: float
+
+    def __call__(self, sensed: Sensed, memory: Any) -> tuple[Any, Any]:
+        """Efforts of the motors, and what is to be remembered."""
+
+
+@dataclass(frozen=True)
+class PD:
+    """Effort = stiffness (reference - position) + damping (its rate - rate), and a constant `feedforward`."""
+
+    stiffness: Any  # a number, or one for each motor
+    damping: Any
+    sample_time: float = 1e-3
+    feedforward: Any = 0.0
+    limit: float = field(default=np.inf)
+
+    def __call__(self, sensed: Sensed, memory: Any) -> tuple[Array, Any]:
+        """Efforts now; nothing is remembered."""
+        effort = np.asarray(self.stiffness) * (sensed.reference_position - sensed.position)
+        effort = effort + np.asarray(self.damping) * (sensed.reference_velocity - sensed.velocity) + self.feedforward
+        return np.clip(effort, -self.limit, self.limit), memory
+
+
+def controlled(
+    robot: Robot, controller: Controller, motion: MotorMotion | None, start: Array, system: System, rates: list[str]
+) -> Callable[[int, Array, Array], None]:
+    """What the loop calls before each sample: it writes efforts into the given inputs."""
+    tree, motors = robot.tree, list(robot.actuated)
+    positions = [tree.links[tree.link_of_rate[k]].q.start for k in motors]
+    changes = [tree.nq + p for p in positions]
+    rest = (start[positions], np.zeros(len(motors)), np.zeros(len(motors)))
+    memory: list[Any] = [None]
+
+    def control(row: int, x: Array, y: Array) -> None:
+        t = row * controller.sample_time
+        wanted = rest if motion is None else motion.at(t)
+        sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *wanted)
+        efforts, memory[0] = controller(sensed, memory[0])
+        system.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts)
+
+    return control
+
+
+def read_efforts(robot: Robot, efforts: Any) -> Array:
+    """Efforts in the order of the motors, from a list or by name."""
+    names = robot.actuated_names
+    if isinstance(efforts, Mapping):
+        for name in efforts:
+            if name not in names:
+                raise InputError(
+                    f"'{name}' is not an actuated joint", key="controller", value=name, hint=did_you_mean(name, names)
+                )
+        efforts = [efforts.get(name, 0.0) for name in names]
+    values = np.asarray(efforts, dtype=float)
+    if values.shape != (len(names),) or not np.isfinite(values).all():
+        raise InputError(
+            "the controller did not give a finite effort for every motor",
+            key="controller",
+            value=str(values.tolist())[:80],
+            hint=f"return {len(names)} numbers and the memory",
+        )
+    return values

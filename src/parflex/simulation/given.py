@@ -1,0 +1,80 @@
+"""Efforts and wrenches in time, as people give them: numbers, tables, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+from parflex.simulation.pieces import Pieces, constant, linear
+
+Array = np.ndarray
+SAMPLE = 1e-3
+
+
+def in_time(given: Any, size: int, time: float, key: str) -> Pieces:
+    """Numbers, a function of time (sampled), or a pair of times and rows (straight lines between them)."""
+    try:
+        if callable(given):
+            t = np.linspace(0.0, time, max(2, int(np.ceil(time / SAMPLE)) + 1))
+            return _checked(t, np.array([_row(given(float(s)), size) for s in t]), key)
+        if isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) == 1:
+            t = np.asarray(given[0], dtype=float)
+            return _checked(t, np.asarray(given[1], dtype=float).reshape(len(t), size), key)
+        return _checked(None, _row(given, size)[None], key)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"what is given for '{key}' is not {size} numbers, a function of time or a table",
+            key=key,
+            hint="give numbers, f(t), or (times, rows)",
+        ) from None
+
+
+def _row(values: Any, size: int) -> Array:
+    row = np.atleast_1d(np.asarray(values, dtype=float))
+    if size == 6 and row.shape == (3,):  # a force without a moment
+        row = np.concatenate([row, np.zeros(3)])
+    if row.shape != (size,):
+        raise ValueError
+    return row
+
+
+def _checked(t: Array | None, rows: Array, key: str) -> Pieces:
+    if not np.isfinite(rows).all() or (t is not None and (not np.isfinite(t).all() or np.any(np.diff(t) <= 0))):
+        raise InputError(
+            f"'{key}' has numbers that are not finite or times that do not rise", key=key, hint="mend the table"
+        )
+    return constant(rows[0]) if t is None or len(t) < 2 else linear(t, rows)
+
+
+def given_efforts(robot: Robot, effort: Any, time: float) -> Pieces:
+    """Efforts of all motors; those that are not named have none."""
+    names = robot.actuated_names
+    if effort is None:
+        return constant(np.zeros(len(names)))
+    if not isinstance(effort, Mapping):
+        return in_time(effort, len(names), time, "effort")
+    for name in effort:
+        if name not in names:
+            raise InputError(
+                f"'{name}' is not an actuated joint", key="effort", value=name, hint=did_you_mean(name, names)
+            )
+    result: Pieces | None = None
+    for name in names:
+        own = in_time(effort.get(name, 0.0), 1, time, f"effort.{name}")
+        result = own if result is None else result.beside(own)
+    return result if result is not None else constant(np.zeros(0))
+
+
+def given_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, time: float) -> dict[str, Pieces]:
+    """Wrenches by frame, six numbers each, in world axes."""
+    result = {}
+    for frame, values in (wrench or {}).items():
+        if frame not in robot.tree.places:
+            hint = did_you_mean(frame, robot.tree.places)
+            raise InputError(f"there is no frame '{frame}'", key="wrench", value=frame, hint=hint)
+        result[frame] = in_time(values, 6, time, f"wrench.{frame}")
+    return result

@@ -1,0 +1,113 @@
+"""A robot made ready for the time loop: the right model, compiled, and where its numbers stand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.codegen.model import Model, model
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.simulation.pieces import Pieces
+from parflex.simulation.system import System
+from parflex.tree import Link
+
+Array = np.ndarray
+TERMS = (*JOINT_TERMS, "damping", "gravity")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A model of a state, whose motors follow a motion (`driven`) or have efforts, under wrenches on frames."""
+
+    robot: Robot  # without what is left out
+    model: Model
+    driven: bool
+    wrenches: tuple[str, ...]
+    include: tuple[str, ...]
+    width: float
+
+    @property
+    def independent(self) -> list[str]:
+        """Names of the independent rates."""
+        return self.model.labels["qd"]
+
+    def system(self, given: Pieces) -> System:
+        """The model for the loop, with given inputs."""
+        tree, robot = self.robot.tree, self.robot
+        rates = [tree.rate_names.index(name) for name in self.independent]
+        motors = [rates.index(k) for k in robot.actuated] if self.driven else []
+        free = [i for i in range(len(rates)) if i not in set(motors)]
+        place = {rates[i]: where for where, i in enumerate(free)}
+        simple, turning, closing, quaternions = [], [], [], []
+        driven = set(robot.actuated) if self.driven else set()
+        for link in tree.links:
+            pairs = list(zip(range(link.e.start, link.e.stop), range(link.e_v.start, link.e_v.stop), strict=True))
+            if link.joint.kind in ("revolute", "prismatic"):
+                pairs.append((link.q.start, link.v.start))
+            else:
+                own = list(range(link.q.start, link.q.stop))
+                moves = any(k in place for k in range(link.v.start, link.v.stop))
+                (turning if moves else closing).extend(own)
+                quaternions += own[-4:-3] if link.joint.kind in ("spherical", "free") else []
+            simple += [(p, place[k]) for p, k in pairs if k in place]
+            closing += [p for p, k in pairs if k not in place and k not in driven]
+        motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
+        kernel, constants = self.model.machine_code()
+        return System(
+            kernel.address("one"), tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
+            _whole(closing), _whole([*turning, *closing]), _whole(motor_q), _whole(motors), _whole(quaternions),
+            tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
+            np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients),
+        )  # fmt: skip
+
+
+def _whole(values: list) -> Array:
+    return np.array(values, dtype=np.int64)
+
+
+def prepare(
+    robot: Robot, driven: bool, wrenches: Collection[str] = (), without: Collection[str] = (), width: float = 0.0
+) -> Problem:
+    """The model of a state; what is in the file acts, but for what is left out."""
+    for term in without:
+        if term not in TERMS:
+            raise InputError(
+                f"'{term}' cannot be left out", key="without", value=term, hint=did_you_mean(term, TERMS)
+            )
+    if driven and not robot.actuated:
+        raise InputError("the robot has no motors to lead", key="motion", hint="leave out the motion")
+    changed = _without(robot, without)
+    include = tuple(term for term in JOINT_TERMS if term not in without)
+    name = "state-rates-driven" if driven else "state-rates"
+    used = width if "friction" in include and has_coulomb(robot) else 0.0
+    made = model(changed, name, include=include, wrenches=tuple(wrenches), friction_width=used)
+    return Problem(changed, made, driven, tuple(wrenches), include, used)
+
+
+def has_coulomb(robot: Robot) -> bool:
+    """Whether a joint has Coulomb friction."""
+    return any(link.terms.coulomb for link in robot.tree.links)
+
+
+def _without(robot: Robot, without: Collection[str]) -> Robot:
+    """The robot without gravity or damping."""
+    if not {"gravity", "damping"} & set(without):
+        return robot
+    tree = robot.tree
+    if "gravity" in without:
+        tree = replace(tree, gravity=np.zeros(3))
+    if "damping" in without:
+        tree = replace(tree, links=tuple(_undamped(link) for link in tree.links))
+    changed = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+    changed.__dict__["home"] = robot.home
+    return changed
+
+
+def _undamped(link: Link) -> Link:
+    body = replace(link.body, D=0 * link.body.D) if isinstance(link.body, ElasticBody) else link.body
+    return replace(link, body=body, terms=replace(link.terms, damper=0.0))

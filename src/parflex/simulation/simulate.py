@@ -1,0 +1,252 @@
+"""The door: a robot, what moves it and for how long in, a run out."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import metadata, resources
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import parflex
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+from parflex.simulation.columns import columns_of
+from parflex.simulation.controller import Controller, controlled
+from parflex.simulation.given import given_efforts, given_wrenches
+from parflex.simulation.integrate import CITATIONS, Grid, Track, grid_of, method_named, run_loop
+from parflex.simulation.motions import MotorMotion, motion_of
+from parflex.simulation.pieces import Pieces
+from parflex.simulation.problem import Problem, prepare
+from parflex.simulation.result import Run
+from parflex.simulation.start import start_state
+
+Array = np.ndarray
+STEP, OUT_STEP = 5e-4, 1e-3
+FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction changes its sign
+TOLERANCE = {"dopri5": 1e-8}  # of one step, in units of length and angle; implicit methods iterate to:
+ITERATION_TOLERANCE = 1e-12
+MOST_ROWS = 5_000_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """Everything that a run needs but the width of the friction."""
+
+    robot: Robot
+    motion: MotorMotion | None
+    given: Pieces
+    controller: Controller | None
+    wrenches: Mapping[str, Pieces]
+    without: tuple[str, ...]
+    start: Any
+    pose: Any
+    method: Any
+    grid: Grid
+    tolerance: float
+
+    @property
+    def driven(self) -> bool:
+        """Whether the motors follow the motion exactly."""
+        return self.motion is not None and self.controller is None
+
+
+def simulate(
+    robot: Robot,
+    motion: Any = None,
+    time: float = 1.0,
+    *,
+    effort: Any = None,
+    wrench: Mapping[str, Any] | None = None,
+    controller: Controller | None = None,
+    start: Any = "rest",
+    pose: Any = None,
+    step: float = STEP,
+    out_step: float | None = None,
+    method: str = "gauss4",
+    tolerance: float | None = None,
+    radius: float = 0.8,
+    without: Collection[str] = (),
+    friction_width: float = FRICTION_WIDTH,
+    check_width: bool = True,
+    frames: Sequence[str] | None = None,
+    shown: Callable[[float], None] | None = None,
+) -> Run:
+    """Move a robot in time.
+
+    Motors follow `motion` (a name of the robot file, a file of knots, a function of time), or have an `effort` in
+    time, or obey a `controller`, to which the motion is the reference. What is in the file acts unless it is in
+    `without`.
+    """
+    case = _case(
+        robot, motion, time, effort, wrench, controller, start, pose, step, out_step, method, tolerance, radius, without
+    )
+    if not friction_width > 0:
+        raise InputError(
+            "the width of friction is positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
+        )
+    looked_at = _frames(robot, frames, case.motion)
+    begin = perf_counter()
+    problem = prepare(robot, case.driven, case.wrenches, case.without, friction_width)
+    track = _run(case, problem, shown)
+    columns = columns_of(problem, track, looked_at)
+    summary = _summary(track, columns, perf_counter() - begin - track.seconds)
+    if problem.width and check_width and track.status == "ok":
+        summary["friction"] = _width_effect(case, columns, looked_at[0], friction_width)
+    settings = _settings(robot, case, problem, method)
+    return Run(columns, settings, summary)
+
+
+def _case(
+    robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, start: Any, pose: Any,
+    step: float, out_step: float | None, method: str, tolerance: float | None, radius: float, without: Collection[str],
+) -> Case:  # fmt: skip
+    for key, value in (("time", time), ("step", step), ("out_step", out_step), ("tolerance", tolerance)):
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0):
+            raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.001")
+    if motion is not None and effort is not None:
+        raise InputError("the motors have a motion and efforts", key="effort", hint="give one of them")
+    if controller is not None and effort is not None:
+        raise InputError("the motors have a controller and efforts", key="effort", hint="give one of them")
+    if controller is not None and not getattr(controller, "sample_time", 0) > 0:
+        raise InputError("the controller has no sample time", key="controller", hint="give it a positive sample_time")
+    rows = controller.sample_time if controller is not None else out_step or max(step, OUT_STEP)
+    if time / rows > MOST_ROWS or time / step > 1e10:
+        raise InputError(
+            f"the run would have {time / rows:.3g} rows and {time / step:.3g} steps",
+            key="step",
+            value=step,
+            hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
+        )
+    moved = None if motion is None else motion_of(robot, motion, float(time))
+    wrenches = given_wrenches(robot, wrench, time)
+    driven = moved is not None and controller is None
+    given = moved.pieces if driven and moved is not None else given_efforts(robot, effort, time)
+    for pieces in wrenches.values():
+        given = given.beside(pieces)
+    limit = tolerance if tolerance is not None else TOLERANCE.get(method, ITERATION_TOLERANCE)
+    return Case(
+        robot, moved, given, controller, wrenches, tuple(without), start, pose, method_named(method, radius),
+        grid_of(time, step, rows), limit,
+    )  # fmt: skip
+
+
+def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> Track:
+    q, qd = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
+    system = problem.system(case.given)
+    control = None
+    if case.controller is not None:
+        system = system._replace(coefficients=system.coefficients.copy())
+        control = controlled(case.robot, case.controller, case.motion, q, system, problem.independent)
+    return run_loop(system, case.method, case.grid, q, qd, problem.independent, case.tolerance, control, shown)
+
+
+def _frames(robot: Robot, frames: Sequence[str] | None, motion: MotorMotion | None) -> list[str]:
+    """Frames that are looked at: the end effector under all its names, or those that are named."""
+    places = robot.tree.places
+    if frames is None:
+        end = robot.tree.end_effector
+        same = [point.name for point in robot.description.point if point.frame == end and _same(places, point.name, end)]
+        return [*same, end]
+    for name in frames:
+        if name not in places:
+            raise InputError(
+                f"there is no frame '{name}'", key="frames", value=name, hint=did_you_mean(name, places)
+            )
+    return list(dict.fromkeys(frames)) or [robot.tree.end_effector]
+
+
+def _same(places: Mapping[str, Any], name: str, other: str) -> bool:
+    """Whether two frames coincide."""
+    one, two = places[name], places[other]
+    return np.array_equal(one.position, two.position) and np.array_equal(one.rotation, two.rotation)
+
+
+def _summary(track: Track, columns: dict[str, Array], making: float) -> dict[str, Any]:
+    total = columns["energy.total"]
+    summary: dict[str, Any] = {
+        "status": track.status,
+        "time": float(track.t[-1]),
+        "rows": len(track.t),
+        "seconds": track.seconds,
+        "preparation_seconds": making,
+        "real_time_factor": float(track.t[-1]) / track.seconds if track.seconds else None,
+        **track.counts,
+        "closure_error": float(columns["closure_error"].max()),
+        "energy": {"first": float(total[0]), "last": float(total[-1])},
+        "energy_balance_error": balance_error(columns),
+    }
+    if track.status == "diverged":
+        summary |= {"stopped_at": track.stopped, "coordinate": track.coordinate, "why": track.why}
+    return summary
+
+
+def balance_error(columns: Mapping[str, Array]) -> float:
+    """Energy less what the inputs put in and losses took out, at most; the powers are integrated by Simpson's rule."""
+    from scipy.integrate import cumulative_simpson
+
+    if len(columns["t"]) < 3:
+        return 0.0
+    work = cumulative_simpson(columns["power.input"] - columns["power.loss"], x=columns["t"], initial=0.0)
+    return float(np.abs(columns["energy.total"] - columns["energy.total"][0] - work).max())
+
+
+def _width_effect(case: Case, columns: dict[str, Array], frame: str, width: float) -> dict[str, Any]:
+    """How far the first frame goes elsewhere with friction of half the width."""
+    problem = prepare(case.robot, case.driven, case.wrenches, case.without, width / 2)
+    track = _run(replace(case), problem, None)
+    other = columns_of(problem, track, [frame])
+    names = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
+    rows = min(len(track.t), len(columns["t"]))
+    moved = [np.abs(other[name][:rows] - columns[name][:rows]).max() for name in names]
+    efforts = [name for name in columns if name.startswith("effort.")]
+    changed = [np.abs(other[name][:rows] - columns[name][:rows]).max() for name in efforts]
+    return {
+        "width": width,
+        "half_width_moves": {"frame": frame, "metres": float(max(moved, default=0.0))},
+        "half_width_changes_efforts": float(max(changed, default=0.0)),
+    }
+
+
+def _settings(robot: Robot, case: Case, problem: Problem, method: str) -> dict[str, Any]:
+    return {
+        "robot": robot.name,
+        "file": robot.file,
+        "file_sha256": file_hash(robot),
+        "description_sha256": hashlib.sha256(robot.description.model_dump_json().encode()).hexdigest(),
+        "actuation": robot.actuation,
+        "working_mode": robot.working_mode,
+        "motion": None if case.motion is None else case.motion.name,
+        "controller": None if case.controller is None else repr(case.controller),
+        "start": case.start if isinstance(case.start, str) else "given",
+        "without": list(case.without),
+        "friction_width": problem.width or None,
+        "method": method,
+        "citation": CITATIONS[method],
+        "step": case.grid.step,
+        "out_step": case.grid.out_step,
+        "tolerance": case.tolerance,
+        "operators": problem.model.counts["total"],
+        "versions": versions(),
+    }
+
+
+def file_hash(robot: Robot) -> str | None:
+    """SHA-256 of the robot file as it is now; None if it is gone."""
+    inside = resources.files("parflex.description").joinpath("catalogue", robot.file)
+    try:
+        data = Path(robot.file).read_bytes() if Path(robot.file).is_file() else inside.read_bytes()
+    except OSError:
+        return None
+    return hashlib.sha256(data).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computed."""
+    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
+    return {"parflex": parflex.__version__, "python": platform.python_version(), **packages}

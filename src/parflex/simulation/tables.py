@@ -1,0 +1,122 @@
+"""Tables of named columns in files: CSV and npz, read with care, written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from parflex.errors import InputError
+
+Array = np.ndarray
+SETTINGS = "settings"  # the entry of an npz file, or the end of the name of the file beside a CSV file
+SUFFIXES = (".csv", ".npz")
+
+
+def check_suffix(path: str | Path, key: str = "out") -> None:
+    """Refuse other kinds of file before anything is computed."""
+    if Path(path).suffix not in SUFFIXES:
+        raise InputError(
+            f"'{path}' has not a known kind", key=key, value=str(path), hint="let the name end in .csv or .npz"
+        )
+
+
+def check_target(path: str | Path) -> None:
+    """Refuse a file that cannot be written before anything is computed."""
+    check_suffix(path)
+    folder = Path(path).absolute().parent
+    if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        why = "is a folder" if Path(path).is_dir() else "its folder is not there or cannot be written"
+        raise InputError(why, file=str(path), key="out", value=str(path), hint="check path and rights")
+
+
+def read_table(path: str, key: str) -> dict[str, Array]:
+    """Columns by name."""
+    check_suffix(path, key)
+    try:
+        return _read_npz(path) if path.endswith(".npz") else _read_csv(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror or error})", file=path, key=key, value=path, hint="check the path"
+        ) from None
+    except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError):
+        raise InputError(
+            "is not a table of numbers", file=path, key=key, value=path, hint="write a row of names, then rows of numbers"
+        ) from None
+
+
+def _read_npz(path: str) -> dict[str, Array]:
+    with np.load(path, allow_pickle=False) as content:
+        return {name: content[name] for name in content.files if name != SETTINGS}
+
+
+def _read_csv(path: str) -> dict[str, Array]:
+    with Path(path).open(encoding="utf-8-sig", newline="") as file:
+        names = [name.strip() for name in next(csv.reader(file), [])]
+        values = np.loadtxt(file, delimiter=",", ndmin=2)
+    if not names or values.shape[1] != len(names) or len(set(names)) != len(names):
+        raise ValueError
+    return dict(zip(names, values.T, strict=True))
+
+
+def read_settings(path: str) -> dict[str, Any]:
+    """What a saved run says of itself; empty if it says nothing."""
+    try:
+        if path.endswith(".npz"):
+            with np.load(path, allow_pickle=False) as content:
+                return json.loads(str(content[SETTINGS])) if SETTINGS in content.files else {}
+        return json.loads(Path(f"{path}.{SETTINGS}.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+
+
+def write_table(path: str | Path, columns: Mapping[str, Array], settings: Mapping[str, Any]) -> list[Path]:
+    """Columns and settings: one npz file, or a CSV file and a JSON file beside it; the files that were written."""
+    check_suffix(path)
+    text = json.dumps(settings, allow_nan=False)
+    target = Path(path)
+    if target.suffix == ".npz":
+        plain: dict[str, Any] = dict(columns) | {SETTINGS: np.array(text)}
+        _write(target, lambda file: np.savez(file, **plain))
+        return [target]
+    beside = Path(f"{path}.{SETTINGS}.json")
+    _write(beside, lambda file: file.write(text.encode()))
+    _write(target, lambda file: _write_csv(file, columns))
+    return [target, beside]
+
+
+def _write_csv(file: BinaryIO, columns: Mapping[str, Array]) -> None:
+    head = io.StringIO()
+    csv.writer(head, lineterminator="\n").writerow(columns)
+    file.write(head.getvalue().encode())
+    np.savetxt(file, np.stack(list(columns.values()), axis=1), delimiter=",", fmt="%.17g")
+
+
+def _write(target: Path, fill: Callable[[BinaryIO], Any]) -> None:
+    """Into a file of its own first, then renamed."""
+    name: str | None = None
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            fill(file)
+        umask = os.umask(0)
+        os.umask(umask)
+        Path(name).chmod(0o666 & ~umask)
+        Path(name).replace(target)
+        name = None
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})", file=str(target), key="out", value=str(target), hint="check the path"
+        ) from None
+    finally:
+        if name is not None:
+            with suppress(OSError):
+                Path(name).unlink()
