@@ -109,8 +109,12 @@ def _in_time(along: Pieces, lap: float | None, stretch: Stretch, time: float) ->
 
 def _joined(parts: list[Pieces]) -> Pieces:
     """One after the other; each holds its last value until the next begins."""
+    ends = [*(part.breaks[0] for part in parts[1:]), np.inf]
+    kept = [part.breaks < end for part, end in zip(parts, ends, strict=True)]
+    breaks = [part.breaks[keep] for part, keep in zip(parts, kept, strict=True)]
     return Pieces(
-        np.concatenate([part.breaks for part in parts]), np.concatenate([part.coefficients for part in parts])
+        np.concatenate(breaks),
+        np.concatenate([part.coefficients[keep] for part, keep in zip(parts, kept, strict=True)]),
     )
 
 
@@ -209,7 +213,7 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMot
         parts = [np.stack([columns[name] for name in names], axis=1) for names in rates]
     else:
         spline = make_interp_spline(t, q, k=min(5, 2 * ((len(t) - 2) // 2) + 1))
-        parts = [spline.derivative(order)(t) for order in (1, 2)]
+        parts = [spline(t, order) for order in (1, 2)]
     if not all(np.isfinite(part).all() for part in (q, *parts)):
         raise InputError("not all numbers are finite", file=file, key="motion", hint="mend the table")
     return _started(robot, file, hermite(t, q, *parts))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 Array = np.ndarray
+HOLD_LATER = 1e-6  # of the last piece: at its very end the motion still moves, whatever the rounding of the time
 POWERS = 6  # quintics: position, velocity and acceleration at both ends of a piece
 
 
@@ -77,7 +78,9 @@ def hermite(t: Array, position: Array, velocity: Array, acceleration: Array) -> 
     for power, values in enumerate(scaled):
         coefficients[:-1, power] = values / h**power
     coefficients[-1, 0] = position[-1]
-    return Pieces(np.asarray(t, dtype=float), coefficients)
+    breaks = np.array(t, dtype=float)
+    breaks[-1] += HOLD_LATER * (breaks[-1] - breaks[-2])
+    return Pieces(breaks, coefficients)
 
 
 def integral(t: Array, rates: Array, start: Array, order: int) -> Pieces:

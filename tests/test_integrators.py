@@ -1,0 +1,155 @@
+"""The compiled time loop against SciPy on small systems written out here, and the given inputs against closed forms."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy.integrate import quad, solve_ivp
+
+from parflex.codegen.compile import Kernel
+from parflex.codegen.optimise import make_program
+from parflex.errors import InputError
+from parflex.graph import Graph
+from parflex.simulation import pieces, tableaux
+from parflex.simulation.integrate import METHODS, grid_of, method_named, run_loop
+from parflex.simulation.system import System
+
+TIME = 4.0
+
+
+def whole(*values: int) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+def swinging(given: pieces.Pieces) -> tuple[System, Kernel]:
+    """Two swings coupled by a spring, pushed by a given effort; the kernel must outlive the system."""
+    graph = Graph()
+    q, qd = (np.array([graph.symbol(f"{name}[{k}]") for k in range(2)], dtype=object) for name in ("q", "qd"))
+    push = graph.symbol("effort[0]")
+    pull = 0.5 * (q[0] - q[1])
+    changes = np.array([-np.sin(q[0]) - pull + push, -4 * q[1] + pull - 0.1 * qd[1]], dtype=object)
+    kernel = Kernel(make_program(graph, "swing", {"q": q, "position_rates": qd, "rate_changes": changes}))
+    none, both = whole(), whole(0, 1)
+    simple = np.array([[0, 0], [1, 1]], dtype=np.int64)
+    fixed = (kernel.address("one"), 2, 2, both, simple, none, none, none, none, none, none, np.ones(2), np.zeros(0), 6)
+    return System(*fixed, given.breaks, given.coefficients), kernel
+
+
+@pytest.fixture(scope="module")
+def reference() -> np.ndarray:
+    def slope(t, s):
+        pull = 0.5 * (s[0] - s[1])
+        return [s[2], s[3], -np.sin(s[0]) - pull + 0.3 * t, -4 * s[1] + pull - 0.1 * s[3]]
+
+    return solve_ivp(slope, (0, TIME), [1.2, 0, 0, 0.5], method="DOP853", rtol=1e-13, atol=1e-14).y[:, -1]
+
+
+def error_of(name: str, step: float, reference: np.ndarray, tolerance: float) -> float:
+    ramp = pieces.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]]))
+    system, kernel = swinging(ramp)
+    track = run_loop(system, method_named(name), grid_of(TIME, step, 1.0), [1.2, 0], [0, 0.5], ["a", "b"], tolerance)
+    assert track.status == "ok" and kernel is not None
+    assert track.t[-1] == pytest.approx(TIME)
+    return float(np.abs(track.y[-1, :4] - reference).max())
+
+
+@pytest.mark.parametrize(
+    ("name", "order", "step"), [("gauss4", 4, 0.1), ("gauss6", 6, 0.25), ("rk4", 4, 0.05), ("generalized-alpha", 2, 0.02)]
+)
+def test_halving_the_step_gains_what_the_order_says(name, order, step, reference, figure):
+    errors = [error_of(name, step / 2**k, reference, 1e-14) for k in range(3)]
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    figure(f"order of {name}", float(orders[-1]), order)
+    assert np.abs(orders - order).max() < 0.25  # the next term of the error is not yet gone
+
+
+def test_steps_chosen_by_the_error_keep_to_the_tolerance(reference):
+    errors = [error_of("dopri5", 0.1, reference, tolerance) for tolerance in (1e-5, 1e-7, 1e-9, 1e-11)]
+    assert errors[0] < 1e-3 and errors[-1] < 1e-9  # some dozen steps each add about the tolerance
+    assert all(later < earlier / 5 for earlier, later in zip(errors, errors[1:], strict=False))
+
+
+@pytest.mark.parametrize("stages", [2, 3])
+def test_gauss_coefficients_integrate_polynomials_of_their_order(stages):
+    method = tableaux.gauss(stages)
+    for power in range(2 * stages):
+        assert method.b @ method.c**power == pytest.approx(1 / (power + 1), abs=1e-14)
+    for power in range(stages):
+        assert np.allclose(method.A @ method.c**power, method.c ** (power + 1) / (power + 1), atol=1e-14)
+        assert np.allclose(method.ahead @ method.c**power, (1 + method.c) ** power, atol=1e-12)
+
+
+@pytest.mark.parametrize("radius", [0.0, 0.5, 1.0])
+def test_generalized_alpha_damps_what_is_fast_as_asked(radius):
+    # a spring far stiffer than the step resolves: each step multiplies the motion by the radius
+    graph = Graph()
+    q, qd, _ = (np.array([graph.symbol(name)], dtype=object) for name in ("q[0]", "qd[0]", "effort[0]"))
+    kernel = Kernel(make_program(graph, "stiff", {"q": q, "position_rates": qd, "rate_changes": -1e8 * q}))
+    still, none = pieces.constant(np.zeros(1)), whole()
+    fixed = (kernel.address("one"), 1, 1, whole(0), np.array([[0, 0]], dtype=np.int64), *[none] * 6)
+    system = System(*fixed, np.ones(1), np.zeros(0), 3, still.breaks, still.coefficients)
+    method = method_named("generalized-alpha", radius)
+    track = run_loop(system, method, grid_of(4.0, 0.1, 0.1), [1.0], [0.0], ["a"], 1e-10)
+    late = np.abs(track.y[20:40, 0])
+    if radius == 0.0:
+        assert late.max() < 1e-8  # the tolerance of the iteration
+    else:
+        assert (late[-1] / late[0]) ** (1 / 19) == pytest.approx(radius, rel=0.1)  # a double root: t r^t, slowly r^t
+
+
+def test_a_method_that_is_not_there_is_named():
+    with pytest.raises(InputError, match="did you mean"):
+        method_named("gauss5")
+    with pytest.raises(InputError, match="0 to 1"):
+        method_named("generalized-alpha", 1.5)
+    assert len(METHODS) == 5
+
+
+def test_quintics_are_exact_for_pieces_of_degree_five():
+    t = np.array([0.0, 0.3, 1.0, 1.4])
+    shape = np.polynomial.Polynomial([1, -2, 0.5, 3, -1, 0.7])
+    values = [np.array([shape.deriv(k)(t) if k else shape(t)]).T for k in range(3)]
+    found = pieces.hermite(t, *values)
+    times = np.linspace(0, 1.39, 50)
+    for order in range(3):
+        wanted = shape.deriv(order)(times) if order else shape(times)
+        assert np.abs(found.at(times, order)[:, 0] - wanted).max() < 1e-11  # rounding of powers up to 1/0.3^5
+    assert found.at(9.0)[0] == pytest.approx(shape(1.4))
+    assert found.at(9.0, 1)[0] == 0.0
+
+
+def test_repeated_integrals_of_steps_are_those_of_quadrature():
+    t, jumps = np.array([0.0, 0.5, 1.2]), np.array([[1.0], [-2.0], [0.0]])
+    found = pieces.integral(t, jumps, np.array([3.0]), 2)
+
+    def rate(s: float) -> float:
+        return quad(lambda u: 1.0 if u < 0.5 else -2.0 if u < 1.2 else 0.0, 0, s, points=[0.5, 1.2])[0]
+
+    for s in (0.2, 0.9, 1.6):
+        assert found.at(s, 1)[0] == pytest.approx(rate(s), abs=1e-9)
+        assert found.at(s)[0] == pytest.approx(3.0 + quad(rate, 0, s, points=[0.5, 1.2])[0], abs=1e-8)
+
+
+def test_channels_beside_each_other_keep_their_values():
+    first = pieces.linear(np.array([0.0, 1.0, 3.0]), np.array([[0.0], [2.0], [-1.0]]))
+    second = pieces.hermite(np.array([0.5, 2.0]), *(np.array([[a], [b]]) for a, b in ((1, 2), (0, 1), (3, 0))))
+    both = first.beside(second)
+    times = np.linspace(-0.5, 4, 30)
+    assert np.allclose(both.at(times)[:, 0], first.at(times)[:, 0], atol=1e-12)
+    inside = (times > 0.5) & (times < 2.0)
+    assert np.allclose(both.at(times)[inside, 1], second.at(times)[inside, 0], atol=1e-12)
+
+
+def test_loops_run_where_nothing_can_be_kept(tmp_path):
+    if os.name == "nt":
+        pytest.skip("the folder is made unusable by a plain file, which numba treats otherwise there")
+    (tmp_path / "file").write_text("in the way")
+    code = "from parflex.simulation.jit import compiled\nprint(compiled(lambda x: x + 1)(41))"
+    for place in (str(tmp_path / "file" / "cache"), "off"):
+        environment = {**os.environ, "PARFLEX_CACHE": place}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+        assert done.stdout.strip() == "42", done.stderr

@@ -1,0 +1,298 @@
+"""Robots in motion keep the laws: energy, momentum, closures, powers; motions and controllers do what they say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.errors import InputError
+from parflex.simulation.motions import motion_of
+
+ROBOTS = Path(__file__).parent / "robots"
+FREE = ["friction", "damping"]
+
+
+def robot(name: str) -> parflex.models.robot.Robot:
+    file = ROBOTS / f"{name}.toml"
+    return parflex.load(file if file.exists() else name)
+
+
+def moving_start(of, seed: int = 3, speed: float = 0.5) -> dict:
+    """Home, with all independent rates of a random size."""
+    here = parflex.configure(of)
+    rates = np.random.default_rng(seed).uniform(-speed, speed, here.J.shape[1])
+    soft = [k for k, name in enumerate(here.independent_names) if of.tree.rate_names.index(name) in of.tree.elastic]
+    rates[soft] *= 0.02  # beams bend a little
+    return {"q": here.q, "qd": here.J @ rates}
+
+
+def drift(run) -> float:
+    total = run["energy.total"]
+    return float(np.abs(total - total[0]).max() / run["energy.kinetic"].max())
+
+
+# -- laws ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["5r", "space", "two-bodies", "satellite"])
+def test_rigid_robots_keep_their_energy_at_the_order_of_the_method(name, figure):
+    of = robot(name)
+    start = moving_start(of)
+    steps = (4e-3, 2e-3)
+    runs = [
+        parflex.simulate(of, None, 0.2, start=start, step=h, out_step=0.02, without=FREE, tolerance=1e-14) for h in steps
+    ]
+    drifts = [drift(run) for run in runs]
+    fine = parflex.simulate(of, None, 0.2, start=start, step=1e-3, out_step=0.02, without=FREE, method="gauss6")
+    figure(f"energy drift of {name} by gauss6", drift(fine), 1e-9)
+    assert drifts[1] < 1e-12 or drifts[0] / drifts[1] == pytest.approx(16, rel=0.35)  # 2^4, and the next term
+    assert drift(fine) < 1e-9
+    assert max(run["closure_error"].max() for run in (*runs, fine)) < 1e-12
+
+
+def test_a_robot_that_bends_keeps_its_energy(figure):
+    of = robot("dualemps")
+    start = moving_start(of)
+    drifts = []
+    for method, step in (("gauss4", 4e-5), ("gauss4", 2e-5), ("gauss6", 2e-5)):
+        run = parflex.simulate(of, None, 0.1, start=start, method=method, step=step, without=FREE, tolerance=1e-15)
+        assert run["closure_error"].max() < 1e-12
+        drifts.append(drift(run))
+    figure("energy drift of dualemps by gauss6", drifts[2], 1e-9)
+    assert drifts[0] / drifts[1] > 10  # order four; the fastest mode, 20 kHz, is only just resolved
+    assert drifts[2] < 1e-9
+
+
+def momenta(of, run) -> tuple[np.ndarray, np.ndarray]:
+    """Linear momentum and angular momentum about the origin, by quadrature of the masses of the file."""
+    P, H = np.zeros((len(run.t), 3)), np.zeros((len(run.t), 3))
+    for frame in of.description.frame:
+        at = {word: np.stack([run[f"{frame.name}.{word}{axis}"] for axis in "xyz"], axis=1) for word in ("v", "w")}
+        place = np.stack([run[f"{frame.name}.{axis}"] for axis in "xyz"], axis=1)
+        turn = np.stack([run[f"{frame.name}.{axis}"] for axis in ("qw", "qx", "qy", "qz")], axis=1)
+        R = rotation(turn)
+        body = frame.inertia
+        centre = np.einsum("tij,j->ti", R, np.array(body.centre))
+        v = at["v"] + np.cross(at["w"], centre)
+        mass = body.mass or 0.0
+        own = np.einsum("tji,tj->ti", R, at["w"]) * np.array(body.about_centre)
+        P += mass * v
+        H += mass * np.cross(place + centre, v) + np.einsum("tij,tj->ti", R, own)
+        if frame.beam is not None:
+            p, h = beam_momenta(of, run, frame, place, R, at["v"], at["w"])
+            P, H = P + p, H + h
+    return P, H
+
+
+def rotation(quaternion: np.ndarray) -> np.ndarray:
+    w, x, y, z = quaternion.T
+    rows = [
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ]
+    return np.moveaxis(np.array(rows), 2, 0)
+
+
+def beam_momenta(of, run, frame, place, R, v, w):
+    """A beam with cubic shapes and sections that twist, in slices."""
+    length, d = frame.beam.length, of.description.sections[frame.beam.section].diameter
+    density = of.description.materials[frame.beam.material].density
+    line, twist = density * np.pi * d**2 / 4, density * np.pi * d**4 / 32
+    e, ed = (
+        np.stack([run[f"{kind}.{frame.name}.{word}"] for word in ("ux", "uy", "uz", "rx", "ry", "rz")], axis=1)
+        for kind in ("q", "qd")
+    )
+    nodes, weights = np.polynomial.legendre.leggauss(5)
+    P, H = np.zeros_like(v), np.zeros_like(v)
+    for s, weight in zip((nodes + 1) / 2, weights * length / 2, strict=True):
+        bend, turn = 3 * s**2 - 2 * s**3, length * (s**3 - s**2)
+
+        def shaped(c, s=s, bend=bend, turn=turn):
+            return np.stack([s * c[:, 0], bend * c[:, 1] + turn * c[:, 5], bend * c[:, 2] - turn * c[:, 4]], axis=1)
+
+        r = np.einsum("tij,tj->ti", R, np.array([s * length, 0, 0]) + shaped(e))
+        velocity = v + np.cross(w, r) + np.einsum("tij,tj->ti", R, shaped(ed))
+        spin = np.einsum("tji,tj->ti", R, w)[:, 0] + s * ed[:, 3]
+        P += weight * line * velocity
+        H += weight * (line * np.cross(place + r, velocity) + twist * spin[:, None] * R[:, :, 0])
+    return P, H
+
+
+@pytest.mark.parametrize("name", ["satellite", "bending-satellite"])
+def test_a_floating_robot_keeps_its_momentum(name, figure):
+    of = robot(name)
+    frames = [frame.name for frame in of.description.frame]
+    run = parflex.simulate(
+        of, None, 0.3, start=moving_start(of), method="gauss6", step=2.5e-4, out_step=5e-3, without=FREE,
+        frames=frames, tolerance=1e-14,
+    )  # fmt: skip
+    P, H = momenta(of, run)
+    assert np.linalg.norm(P[0]) > 0.5 and np.linalg.norm(H[0]) > 0.05
+    lost = max(np.abs(P - P[0]).max() / np.linalg.norm(P[0]), np.abs(H - H[0]).max() / np.linalg.norm(H[0]))
+    figure(f"momentum lost by {name}", float(lost), 1e-8)
+    assert lost < 1e-8  # steps of gauss6 along turning axes
+    assert np.ptp(run["hull.qx"]) > 0.01  # it turns
+
+
+@pytest.mark.parametrize("given", ["motion", "effort", "wrench"])
+def test_energy_grows_by_the_work_of_inputs_less_the_losses(given):
+    of = robot("dualemps")
+    inputs = {
+        "motion": {"motion": "square"},
+        "effort": {"effort": {"11": lambda t: 40 * np.sin(9 * t), "21": 20.0}},
+        "wrench": {"wrench": {"P": ([0.0, 0.5], [[3, 1, 0, 0, 0, 0.2], [-4, 2, 0, 0, 0, 0.1]])}},
+    }[given]
+    if given == "wrench":
+        inputs["wrench"]["P"] = tuple(np.array(part) for part in inputs["wrench"]["P"])
+    run = parflex.simulate(of, time=0.5, step=1e-4, out_step=1e-4, friction_width=0.01, check_width=False, **inputs)
+    assert np.ptp(run["energy.total"]) > 1e-4
+    assert run["power.loss"].min() >= 0 and run["power.loss"].max() > 1e-4
+    # Simpson's rule on rows 0.1 ms apart, through vibrations of up to some kHz
+    assert run.summary["energy_balance_error"] < 3e-3 * np.ptp(run["energy.total"])
+
+
+def test_every_method_gives_the_same_motion():
+    of = robot("5r")
+    start = moving_start(of)
+    ends = []
+    for method, step in (("gauss4", 1e-3), ("gauss6", 4e-3), ("rk4", 1e-3), ("dopri5", 1e-3), ("generalized-alpha", 1e-4)):
+        run = parflex.simulate(of, None, 0.2, start=start, method=method, step=step, out_step=0.02, without=FREE)
+        ends.append([run["tip.x"][-1], run["tip.vy"][-1]])
+    assert np.abs(np.array(ends[1:4]) - ends[0]).max() < 1e-7
+    assert np.abs(np.array(ends[4]) - ends[0]).max() < 1e-4  # of second order
+
+
+# -- inputs --------------------------------------------------------------------------------------------
+
+
+def test_the_square_is_a_trapezoid_smoothed_by_a_box():
+    motion = motion_of(robot("dualemps"), "square", 25.0)
+    t = np.linspace(-0.1, 13.0, 131_001)
+    h = t[1] - t[0]
+    velocity = np.zeros((len(t), 2))
+    for edge, (motor, way) in enumerate([(0, 0.2), (1, 0.2), (0, -0.2), (1, -0.2)]):
+        s = t - 3.125 * edge
+        velocity[:, motor] += way / 1.47 * np.interp(s, [0, 0.3, 1.47, 1.77], [0, 1, 1, 0])
+    mean = np.cumsum(velocity, axis=0) * h
+    width = round(0.03 / h)
+    smooth = (mean[width:] - mean[:-width]) / 0.03
+    inside = slice(1000, 120_000)
+    assert np.abs(motion.pieces.at(t[width:], 1)[inside] - smooth[inside]).max() < 1e-3 * 0.14  # the sums err by h
+    assert motion.pieces.at([0.0, 3.1, 6.2, 9.3, 12.4])[:, 0] == pytest.approx([0.02, 0.22, 0.22, 0.02, 0.02])
+    assert np.allclose(motion.pieces.at(13.0), motion.pieces.at(0.5), atol=1e-12)  # period 12.5 s
+
+
+@pytest.mark.parametrize(("name", "ramp"), [("circle", 0.5), ("circle-harsh", 0.02)])
+def test_the_rigid_robot_follows_the_circle_at_the_arc_speed(name, ramp):
+    of = robot("dualemps")
+    rigid = of.locking(of.tree.elastic)
+    motion = motion_of(of, name, 4.0)
+    q = motion.start
+    for t in np.linspace(0.0, 4.0, 23):
+        q = rigid.assemble(dict(zip(of.actuated_names, map(float, motion.pieces.at(t)), strict=True)), q)
+        here = parflex.configure(rigid).__class__(rigid, q)
+        P = parflex.frames(rigid, here)["P"][0]
+        u = min(t / ramp, 1.0)
+        way = 0.2 * (ramp * (2.5 * u**4 - 3 * u**5 + u**6) + max(t - ramp, 0.0))
+        wanted = [0.28 + 0.1 * np.cos(way / 0.1), 0.90 + 0.1 * np.sin(way / 0.1), 0.0]
+        assert np.abs(P - wanted).max() < 1e-10  # quintics between knots
+        elbow, P_1 = parflex.frames(rigid, here)["15"][0], parflex.frames(rigid, here)["11"][0]
+        assert elbow[1] > P_1[1]  # the knee is on the +y side
+
+
+def test_a_driven_rigid_robot_needs_the_efforts_of_the_inverse_model():
+    of = robot("5r")
+    amplitude = np.array([0.2, -0.1])
+    base = np.array([of.home[of.tree.position_names.index(name)] for name in of.actuated_names])
+
+    def motion(t):
+        return base + amplitude * np.sin(3 * t), 3 * amplitude * np.cos(3 * t), -9 * amplitude * np.sin(3 * t)
+
+    run = parflex.simulate(of, motion, 0.5, step=5e-3, out_step=5e-3, without=["friction"])
+    assert run["closure_error"].max() < 1e-12
+    for row in (7, 55):
+        names = of.actuated_names
+        words = {kind: dict(zip(names, map(float, part), strict=True)) for kind, part in zip("pva", motion(run.t[row]))}
+        efforts = parflex.inverse_dynamics(of, words["p"], words["v"], words["a"], without=["friction"]).efforts
+        for name in names:
+            assert run[f"effort.{name}"][row] == pytest.approx(efforts[name], rel=1e-7)
+
+
+def test_knots_of_a_file_are_followed(tmp_path):
+    of = robot("5r")
+    names = of.actuated_names
+    base = [of.home[of.tree.position_names.index(name)] for name in names]
+    t = np.linspace(0, 0.4, 41)
+    rows = np.stack([t, base[0] + 0.1 * t**2, base[1] - 0.2 * t**3], axis=1)
+    file = tmp_path / "knots.csv"
+    np.savetxt(file, rows, delimiter=",", header=f"t,{names[0]},{names[1]}", comments="")
+    run = parflex.simulate(of, str(file), 0.4, step=0.01, out_step=0.01, without=FREE)
+    assert np.abs(run[f"q.{names[1]}"] - rows[:, 2]).max() < 1e-12
+    assert np.abs(run[f"qd.{names[0]}"] - 0.2 * t).max() < 1e-9  # the spline is exact for cubics
+    for text, words in (("t,a\n0,1\n", "missing"), ("t,x\n0,a\n", "table of numbers"), ("", "table of numbers")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=words):
+            parflex.simulate(of, str(file), 0.4)
+
+
+def test_a_pd_controller_holds_a_robot_against_gravity():
+    of = robot("5r")
+    controller = parflex.PD(stiffness=2000.0, damping=60.0, sample_time=2e-3)
+    run = parflex.simulate(of, None, 2.0, controller=controller, step=1e-3, without=["friction"])
+    assert len(run.t) == 1001  # a row for each sample
+    held = parflex.inverse_dynamics(of, without=["friction"]).efforts
+    for name in of.actuated_names:
+        sag = run[f"q.{name}"][-1] - run[f"q.{name}"][0]
+        assert run[f"effort.{name}"][-1] == pytest.approx(held[name], rel=0.02)  # the pose sags a little
+        assert sag == pytest.approx(-held[name] / 2000.0, rel=0.02)
+    steps = np.diff(run["effort.left.1"])
+    assert np.abs(steps[-50:]).max() < 1e-4
+
+
+def test_a_controller_is_a_pure_function_with_a_memory():
+    of = robot("5r")
+
+    class Counting:
+        sample_time = 0.01
+        seen: list
+
+        def __init__(self):
+            self.seen = []
+
+        def __call__(self, sensed, memory):
+            self.seen.append((sensed.time, memory))
+            return [0.0, 0.0], (memory or 0) + 1
+
+    controller = Counting()
+    parflex.simulate(of, None, 0.05, controller=controller, without=FREE)
+    assert [memory for _, memory in controller.seen] == [None, 1, 2, 3, 4]
+    assert [time for time, _ in controller.seen] == pytest.approx([0.0, 0.01, 0.02, 0.03, 0.04])
+
+
+def test_a_run_from_the_equilibrium_stays_there():
+    of = robot("gough-stewart-beams")
+    names = of.actuated_names
+    base = [of.home[of.tree.position_names.index(name)] for name in names]
+    still = {"t": np.array([0.0, 1.0]), **{name: np.full(2, value) for name, value in zip(names, base, strict=True)}}
+    sizes = {}
+    for start in ("rest", "equilibrium"):
+        run = parflex.simulate(of, still, 0.01, start=start, step=1e-4, without=FREE)
+        sizes[start] = float(np.ptp(run[f"{of.tree.end_effector}.z"]))
+    assert sizes["rest"] > 1e-9
+    assert sizes["equilibrium"] < 1e-6 * sizes["rest"]
+
+
+def test_the_width_of_friction_is_said_with_what_it_does():
+    of = robot("5r")
+    run = parflex.simulate(of, None, 0.2, friction_width=2e-3)
+    effect = run.summary["friction"]
+    assert effect["width"] == 2e-3
+    assert 0 < effect["half_width_moves"]["metres"] < 1e-3
+    assert run["power.loss"].max() > 0
+    free = parflex.simulate(of, None, 0.2, without=["friction"])
+    assert "friction" not in free.summary
+    assert np.abs(free["power.loss"]).max() == 0
