@@ -126,7 +126,9 @@ def test_every_verb_has_its_section_and_its_example() -> None:
     assert {line.split()[1] for line, _, _ in commands(page)} >= set(cli.commands)
 
 
-@pytest.mark.parametrize("page", pages("README.md", "docs/index.md", "docs/codegen.md", "docs/vibration.md"))
+@pytest.mark.parametrize(
+    "page", pages("README.md", "docs/index.md", "docs/codegen.md", "docs/vibration.md", "docs/simulation.md")
+)
 def test_python_examples_print_what_the_page_shows(page: Path) -> None:
     found = blocks(page)
     examples = [index for index, (language, _) in enumerate(found) if language == "python"]

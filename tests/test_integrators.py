@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -58,7 +59,8 @@ def error_of(name: str, step: float, reference: np.ndarray, tolerance: float) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "order", "step"), [("gauss4", 4, 0.1), ("gauss6", 6, 0.25), ("rk4", 4, 0.05), ("generalized-alpha", 2, 0.02)]
+    ("name", "order", "step"),
+    [("gauss4", 4, 0.1), ("gauss6", 6, 0.25), ("rk4", 4, 0.05), ("generalized-alpha", 2, 0.02)],
 )
 def test_halving_the_step_gains_what_the_order_says(name, order, step, reference, figure):
     errors = [error_of(name, step / 2**k, reference, 1e-14) for k in range(3)]
@@ -70,7 +72,7 @@ def test_halving_the_step_gains_what_the_order_says(name, order, step, reference
 def test_steps_chosen_by_the_error_keep_to_the_tolerance(reference):
     errors = [error_of("dopri5", 0.1, reference, tolerance) for tolerance in (1e-5, 1e-7, 1e-9, 1e-11)]
     assert errors[0] < 1e-3 and errors[-1] < 1e-9  # some dozen steps each add about the tolerance
-    assert all(later < earlier / 5 for earlier, later in zip(errors, errors[1:], strict=False))
+    assert all(later < earlier / 5 for earlier, later in pairwise(errors))
 
 
 @pytest.mark.parametrize("stages", [2, 3])
@@ -151,5 +153,7 @@ def test_loops_run_where_nothing_can_be_kept(tmp_path):
     code = "from parflex.simulation.jit import compiled\nprint(compiled(lambda x: x + 1)(41))"
     for place in (str(tmp_path / "file" / "cache"), "off"):
         environment = {**os.environ, "PARFLEX_CACHE": place}
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+        )
         assert done.stdout.strip() == "42", done.stderr

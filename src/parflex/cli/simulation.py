@@ -19,21 +19,33 @@ from parflex.cli.input import assignments, open_robot, read_pose_option, read_wr
     "  parflex simulate rx90 --time 2 --effort 1=1,2=-40 --method dopri5 --out run.npz"
 )
 @robot_options
-@click.option("--motion", metavar="NAME|FILE", help="Motion of the motors: of the robot file, or knots in .csv or .npz.")
+@click.option(
+    "--motion", metavar="NAME|FILE", help="Motion of the motors: of the robot file, or knots in .csv or .npz."
+)
 @click.option("--time", type=float, required=True, metavar="T", help="Duration, s.")
 @click.option("--step", type=float, metavar="H", help="Step, s; default 0.0005.")
 @click.option("--out-step", type=float, metavar="DT", help="Time between rows, s; default 0.001.")
 @click.option("--method", metavar="NAME", default="gauss4", show_default=True,
               help="gauss4, gauss6, rk4, dopri5 or generalized-alpha.")  # fmt: skip
 @click.option("--tolerance", type=float, metavar="E", help="Of a step of dopri5, or of the iteration of other methods.")
-@click.option("--radius", type=float, default=0.8, show_default=True, help="Damping of generalized-alpha: 1 none, 0 most.")
-@click.option("--without", metavar="LIST", default="", help="Leave out: friction, damping, gravity, springs, motor-inertia.")
-@click.option("--start", default="rest", show_default=True, metavar="rest|equilibrium", help="Undeformed, or as loads bend it.")
+@click.option(
+    "--radius", type=float, default=0.8, show_default=True, help="Damping of generalized-alpha: 1 none, 0 most."
+)
+@click.option(
+    "--without", metavar="LIST", default="", help="Leave out: friction, damping, gravity, springs, motor-inertia."
+)
+@click.option(
+    "--start", default="rest", show_default=True, metavar="rest|equilibrium", help="Undeformed, or as loads bend it."
+)
 @click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Where a run without a motion starts.")
 @click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities with which a run without a motion starts.")
 @click.option("--effort", metavar="JOINT=VALUE,...", help="Constant efforts of motors, if no motion is given.")
-@click.option("--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="Constant wrench on a frame, world axes.")
-@click.option("--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction turns; default 0.001.")
+@click.option(
+    "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="Constant wrench on a frame, world axes."
+)
+@click.option(
+    "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction turns; default 0.001."
+)
 @click.option("--frames", metavar="LIST", help="Frames to look at; default the end effector.")
 @click.option("--low-pass", type=float, metavar="HZ", help="Also accelerations without what is faster, '... .low'.")
 @click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
@@ -57,8 +69,8 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     rows = [(key, value) for key, value in run.summary.items() if isinstance(value, (int, float, str))]
     if "friction" in run.summary:
         found = run.summary["friction"]
-        rows.append((f"half the width of friction ({found['width']:g}) moves P by".replace("P", found["half_width_moves"]["frame"]),
-                     found["half_width_moves"]["metres"]))  # fmt: skip
+        frame, way = found["half_width_moves"].values()
+        rows.append((f"with half the friction width of {found['width']:g}, '{frame}' goes elsewhere by (m)", way))
     output.show(answer, as_json, ("run", ["", "value"], rows), ("", ["written"], [(file,) for file in written]))
     return 0 if run.status == "ok" else 1
 
@@ -94,8 +106,8 @@ def _complaints(run: Any) -> list[str]:
         found = run.summary
         where = f"; '{found['coordinate']}' moves most" if found["coordinate"] else ""
         return [
-            f"the run stopped after t = {found['stopped_at']:g} s, since {found['why']}{where}; what was computed is kept: "
-            "try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular poses"
+            f"the run stopped after t = {found['stopped_at']:g} s, since {found['why']}{where}; what was computed is "
+            "kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular poses"
         ]
     return []
 

@@ -30,8 +30,10 @@ def signals(
     friction_width: float = 0.0,
     limit: int = OPERATOR_LIMIT,
 ) -> Model:
-    """Closed positions, their rates of change and independent accelerations in; of each frame pose, twist and
-    acceleration in world axes, energies, power lost, and how far the loops are open out. Kept on disk.
+    """What a run is looked at with: closed positions, their rates of change and independent accelerations in.
+
+    Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, and how far the loops
+    are open. What was made once is kept on disk.
     """
     options = Options("numbers", tuple(include), friction_width=friction_width)
     key = store.key_of(robot, "signals", tuple(frames), tuple(independent), options, limit)

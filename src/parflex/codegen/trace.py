@@ -47,6 +47,7 @@ class Tracer:
         self.inputs: dict[str, Array] = {}
 
     def group(self, name: str, *shape: int) -> Array:
+        """New symbols `name[i,j]` as one group of inputs."""
         entries = np.empty(shape, dtype=object)
         for index in np.ndindex(*shape):
             entries[index] = self.graph.symbol(f"{name}[{','.join(map(str, index))}]")

@@ -16,7 +16,7 @@ MOVE_KEYS = frozenset({"start", "moves", "duration", "smoothing"})
 
 
 class Circle(Table):
-    """A circle about an axis through its centre, from a point of it, counter-clockwise; without `turns` it never ends."""
+    """A circle about an axis through its centre, from a point of it, counter-clockwise; endless without `turns`."""
 
     centre: Vector
     start: Vector

@@ -53,7 +53,8 @@ def frame_columns(name: str, position: Array, rotation: Array, motion: Array, pl
     if planar:
         columns[f"{name}.theta"] = np.unwrap(np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0]))
     else:
-        columns |= {f"{name}.{word}": part for word, part in zip(("qw", "qx", "qy", "qz"), _turns(rotation).T)}
+        words = ("qw", "qx", "qy", "qz")
+        columns |= {f"{name}.{word}": part for word, part in zip(words, _turns(rotation).T, strict=True)}
     straight = slice(0, 2) if planar else slice(0, 3)
     turning = slice(2, 3) if planar else slice(0, 3)
     for word, start, axes in (("v", 0, straight), ("w", 3, turning), ("a", 6, straight), ("al", 9, turning)):

@@ -36,17 +36,18 @@ def _cache_folder() -> Path | None:
 def compiled(function: Callable[..., Any]) -> Any:
     """The function as machine code, from the cache if it is there."""
     place = _cache_folder()
-    options = {"error_model": "numpy", "nogil": True}  # 1/0 is infinite, as in the models themselves
+    options: Any = {"error_model": "numpy", "nogil": True}  # 1/0 is infinite, as in the models themselves
+    config: Any = numba.config
     if place is None:
         return numba.njit(**options)(function)
-    before = numba.config.CACHE_DIR  # the choice is numba's own, for all: it is put back at once
+    before = config.CACHE_DIR  # the choice is numba's own, for all: it is put back at once
     try:
-        numba.config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR") or str(place)
+        config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR") or str(place)
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba has nowhere to write
         return numba.njit(**options)(function)
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 @intrinsic

@@ -48,7 +48,12 @@ def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array
 def _place(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> None:
     """State at the end of the step for the accelerations there."""
     nq, x = system.positions, work.x[0]
-    old, slow, new, average = work.acceleration[OLD], work.acceleration[SLOW], work.acceleration[NEW], work.acceleration[AVERAGE]
+    old, slow, new, average = (
+        work.acceleration[OLD],
+        work.acceleration[SLOW],
+        work.acceleration[NEW],
+        work.acceleration[AVERAGE],
+    )
     for k in range(len(system.free)):
         push = (1 - alpha.mean_force) * new[k] + alpha.mean_force * old[k] - alpha.mean_mass * slow[k]
         average[k] = push / (1 - alpha.mean_mass)
@@ -89,9 +94,7 @@ def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) 
 
 
 @compiled
-def _solve(
-    system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
-) -> int:
+def _solve(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
     """Iterations for the accelerations at the end of the step, or 0 if they do not converge."""
     x = work.x[0]
     place(system, x, q, qd)

@@ -164,7 +164,7 @@ def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
         p, f = system.simple[k, 0], system.simple[k, 1]
         total = 0.0
         for j in range(stages):
-            total += tableau.bA[j] * work.acceleration[j, f]
+            total += tableau.second[j] * work.acceleration[j, f]
         q[p] += h * (qd[system.free[f]] + h * total)
     for p in system.turning:
         total = 0.0
@@ -185,9 +185,7 @@ def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 
 
 @compiled
-def _carefully(
-    system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
-) -> bool:
+def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
     copy(q, work.saved)
     copy(qd, work.saved[system.positions :])

@@ -53,7 +53,9 @@ def motion_of(robot: Robot, given: Any, time: float) -> MotorMotion:
         f"the robot has no motion '{given}'",
         key="motion",
         value=str(given),
-        hint=did_you_mean(str(given), known) if known else "add [motions.NAME] to its file, or name a .csv or .npz file",
+        hint=did_you_mean(str(given), known)
+        if known
+        else "add [motions.NAME] to its file, or name a .csv or .npz file",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -45,7 +46,7 @@ def arcs_of(motion: Motion, name: str) -> list[Arc]:
     if len(points) < 2:
         raise InputError("a path needs two points", key=f"motions.{name}.points", hint="add points")
     arcs = []
-    for first, second in zip(points, points[1:], strict=False):
+    for first, second in pairwise(points):
         length = float(np.linalg.norm(second - first))
         if length < 1e-12:
             raise InputError("two points of the path are the same", key=f"motions.{name}.points", hint="drop one")

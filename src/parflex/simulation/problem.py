@@ -43,7 +43,10 @@ class Problem:
         motors = [rates.index(k) for k in robot.actuated] if self.driven else []
         free = [i for i in range(len(rates)) if i not in set(motors)]
         place = {rates[i]: where for where, i in enumerate(free)}
-        simple, turning, closing, quaternions = [], [], [], []
+        simple: list[tuple[int, int]] = []
+        turning: list[int] = []
+        closing: list[int] = []
+        quaternions: list[int] = []
         driven = set(robot.actuated) if self.driven else set()
         for link in tree.links:
             pairs = list(zip(range(link.e.start, link.e.stop), range(link.e_v.start, link.e_v.stop), strict=True))
@@ -76,9 +79,7 @@ def prepare(
     """The model of a state; what is in the file acts, but for what is left out."""
     for term in without:
         if term not in TERMS:
-            raise InputError(
-                f"'{term}' cannot be left out", key="without", value=term, hint=did_you_mean(term, TERMS)
-            )
+            raise InputError(f"'{term}' cannot be left out", key="without", value=term, hint=did_you_mean(term, TERMS))
     if driven and not robot.actuated:
         raise InputError("the robot has no motors to lead", key="motion", hint="leave out the motion")
     changed = _without(robot, without)
@@ -109,5 +110,8 @@ def _without(robot: Robot, without: Collection[str]) -> Robot:
 
 
 def _undamped(link: Link) -> Link:
-    body = replace(link.body, D=0 * link.body.D) if isinstance(link.body, ElasticBody) else link.body
+    body = link.body
+    if isinstance(body, ElasticBody):
+        bare = None if body.bare is None else replace(body.bare, D=0 * body.D)
+        body = replace(body, D=0 * body.D, bare=bare)
     return replace(link, body=body, terms=replace(link.terms, damper=0.0))

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-import parflex
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_of
@@ -151,13 +150,13 @@ def _frames(robot: Robot, frames: Sequence[str] | None, motion: MotorMotion | No
     places = robot.tree.places
     if frames is None:
         end = robot.tree.end_effector
-        same = [point.name for point in robot.description.point if point.frame == end and _same(places, point.name, end)]
+        same = [
+            point.name for point in robot.description.point if point.frame == end and _same(places, point.name, end)
+        ]
         return [*same, end]
     for name in frames:
         if name not in places:
-            raise InputError(
-                f"there is no frame '{name}'", key="frames", value=name, hint=did_you_mean(name, places)
-            )
+            raise InputError(f"there is no frame '{name}'", key="frames", value=name, hint=did_you_mean(name, places))
     return list(dict.fromkeys(frames)) or [robot.tree.end_effector]
 
 
@@ -248,5 +247,5 @@ def file_hash(robot: Robot) -> str | None:
 
 def versions() -> dict[str, str]:
     """Versions of what computed."""
-    packages = {name: metadata.version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
-    return {"parflex": parflex.__version__, "python": platform.python_version(), **packages}
+    packages = ("parflex", "numpy", "scipy", "numba", "llvmlite")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}

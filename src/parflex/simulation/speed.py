@@ -11,7 +11,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Stretch:
-    """From rest at `begin` over a length (infinite: without end) at a speed, with ramps of s5(u) = 10u3 - 15u4 + 6u5."""
+    """From rest at `begin` over a length (infinite: without end) at a speed, with ramps 10u^3 - 15u^4 + 6u^5."""
 
     begin: float
     length: float

@@ -33,7 +33,7 @@ def start_state(
         raise InputError("the motion says where the run starts", key="pose", hint="leave out the pose or the motion")
     q = motion.start if motion is not None else configure(robot, pose).q
     if start == "equilibrium" and len(rates) > len(problem.robot.actuated):
-        loads = {frame: pieces.at(0.0) for frame, pieces in wrenches.items()}
+        loads = {frame: pieces.at(0.0).tolist() for frame, pieces in wrenches.items()}
         terms = [term for term in ("springs",) if term not in problem.include]
         q = equilibrium(problem.robot, Configuration(problem.robot, q), loads=loads, without=terms).configuration.q
     return q, np.zeros(len(rates))

@@ -10,7 +10,7 @@ Array = np.ndarray
 
 
 class System(NamedTuple):
-    """A compiled model for the loop. Its inputs are q, qd, the given inputs, constants; its outputs q, rates of q, of qd, ...
+    """A compiled model for the loop: q, qd, given inputs, constants in; q, its rates of change, those of qd, ... out.
 
     The integrated rates are `free`. Positions are of four kinds: `simple` ones are integrals of a free rate; those of
     `motor_q` follow the given motion; `turning` ones, of a quaternion or of a body free in its own axes, are integrated

@@ -11,13 +11,13 @@ Array = np.ndarray
 
 
 class Gauss(NamedTuple):
-    """Collocation at the Gauss points: c, A, A A, b, b A, and what carries stage values on to the next step."""
+    """Collocation at the Gauss points: c, A, A A, b, second = b A, and what carries stages on to the next step."""
 
     c: Array
     A: Array
     AA: Array
     b: Array
-    bA: Array
+    second: Array
     ahead: Array
 
 

@@ -49,7 +49,11 @@ def read_table(path: str, key: str) -> dict[str, Array]:
         ) from None
     except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError):
         raise InputError(
-            "is not a table of numbers", file=path, key=key, value=path, hint="write a row of names, then rows of numbers"
+            "is not a table of numbers",
+            file=path,
+            key=key,
+            value=path,
+            hint="write a row of names, then rows of numbers",
         ) from None
 
 
@@ -61,7 +65,8 @@ def _read_npz(path: str) -> dict[str, Array]:
 def _read_csv(path: str) -> dict[str, Array]:
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
         names = [name.strip() for name in next(csv.reader(file), [])]
-        values = np.loadtxt(file, delimiter=",", ndmin=2)
+        rows = file.readlines()
+    values = np.loadtxt(rows, delimiter=",", ndmin=2) if names and rows else np.zeros((0, 0))
     if not names or values.shape[1] != len(names) or len(set(names)) != len(names):
         raise ValueError
     return dict(zip(names, values.T, strict=True))
@@ -114,7 +119,11 @@ def _write(target: Path, fill: Callable[[BinaryIO], Any]) -> None:
         name = None
     except OSError as error:
         raise InputError(
-            f"cannot be written ({error.strerror})", file=str(target), key="out", value=str(target), hint="check the path"
+            f"cannot be written ({error.strerror})",
+            file=str(target),
+            key="out",
+            value=str(target),
+            hint="check the path",
         ) from None
     finally:
         if name is not None:
