@@ -41,9 +41,10 @@ def test_tables_of_legs_equal_the_finite_element_model_at_random_poses(navaro, f
     oracle = Navaro()
     expected = np.array([oracle.modes(*pose)[0] for pose in poses[reached][:150]])
     error = np.abs(found.frequencies[reached][:150] - expected).max()
-    figure("frequencies from tables, largest error in Hz", float(error), 1e-5)
-    assert error < 1e-5  # both sides round: eigenvalues of matrices with entries up to 1e9 times the lowest one
-    assert found.solver.largest_difference < 1e-5
+    figure("frequencies from tables, largest error in Hz", float(error), 2e-7)
+    # proved to 5e-10 of 120 Hz by counting; tables are fitted to 1e-10 of their entries, some of which nearly cancel
+    assert error < 2e-7
+    assert found.solver.solved_in_full == 0
 
 
 def test_tables_that_miss_modes_are_given_up(navaro):
@@ -56,7 +57,7 @@ def test_tables_that_miss_modes_are_given_up(navaro):
     solver.problem.blocks = solver.problem.blocks[:1]
     again = solver(q)
     assert solver.problem is None  # tables were given up
-    assert np.abs(again - found.frequencies[placed]).max() < 1e-5
+    assert np.abs(again - found.frequencies[placed]).max() < 2e-7  # as above
 
 
 @pytest.mark.parametrize(

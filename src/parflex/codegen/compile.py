@@ -65,15 +65,24 @@ class Kernel:
 
     def many(self, x: Array) -> Array:
         """Outputs (count x outputs) for rows of inputs (count x inputs), several lanes at a time."""
+        return self.columns(self.padded(x))[:, : len(x)].T.copy()
+
+    def padded(self, x: Array) -> Array:
+        """Rows of inputs as columns, filled up to full lanes by the last one."""
         count = len(x)
-        padded = -(-count // self.lanes) * self.lanes
-        columns = np.empty((x.shape[1], padded))
+        columns = np.empty((x.shape[1], -(-count // self.lanes) * self.lanes))
         columns[:, :count] = x.T
         columns[:, count:] = columns[:, count - 1 : count] if count else 0.0
-        result = np.empty((len(self.program.outputs), padded))
+        return columns
+
+    def columns(self, columns: Array) -> Array:
+        """Outputs (outputs x count) for columns of inputs (inputs x count) as `padded` makes them."""
+        assert columns.flags.c_contiguous and columns.shape[1] % self.lanes == 0
+        result = np.empty((len(self.program.outputs), columns.shape[1]))
         work = self._workspace(self.lanes)
-        self._many(columns.ctypes.data, result.ctypes.data, padded, work.ctypes.data if work is not None else None)
-        return result[:, :count].T.copy()
+        place = work.ctypes.data if work is not None else None
+        self._many(columns.ctypes.data, result.ctypes.data, columns.shape[1], place)
+        return result
 
     def _workspace(self, lanes: int) -> Array | None:
         """What a long program works in: not on the stack, which may be small, nor shared, since calls may overlap."""

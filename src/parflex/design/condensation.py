@@ -39,13 +39,6 @@ class Band:
         """Coefficients (POINTS x POINTS) of the Lagrange polynomials in x / top, lowest power first."""
         return np.linalg.inv(np.vander(self.points / self.top, increasing=True)).T
 
-    def straight(self) -> tuple[Array, Array]:
-        """For each point a and b: x^2 times its polynomial is nearly a + b x over the band."""
-        s = 0.5 * (1 + np.cos(np.pi * (np.arange(16) + 0.5) / 16))
-        values = np.vander(s, POINTS, increasing=True) @ self.lagrange().T * (self.top * s[:, None]) ** 2
-        fit = np.linalg.lstsq(np.stack([np.ones_like(s), s * self.top], axis=1), values, rcond=None)[0]
-        return fit[0], fit[1]
-
 
 @dataclass(frozen=True)
 class Group:

@@ -1,7 +1,7 @@
 """Natural frequencies at many undeformed poses: by tables of condensed legs where there are such, else pose by pose.
 
-Every mode from tables carries a bound of its error, the number of modes below the highest one is checked, some poses
-are solved again in full, and poses that do not pass are solved in full anyway.
+Every mode from tables stands between two frequencies at which modes were counted, some poses are solved again in full,
+and poses that do not pass are solved in full anyway.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ WORTH = 500  # poses from which tables pay
 BLOCK = 16384  # poses that are taken at a time: some tens of megabytes
 SAMPLES = 12  # poses solved in full to see how far up the modes reach
 HEADROOM = 1.25  # the band ends so far above the highest frequency of the samples
+LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
 CHECKS = 8  # poses of each call that are solved again in full
 AGREE = 1e-6  # relative difference of frequencies that a full solution may have: its own rounding is 1e-8
 
@@ -116,8 +117,9 @@ class FrequencySolver:
             return self._general(q)
         result = np.full((len(q), self.modes), np.nan)
         last = self.free + self.modes - 1
-        for start in range(0, len(q), 64):
-            K, M = self.assembly(*self.places(q[start : start + 64]))
+        some = max(1, min(64, LARGEST // self.assembly.model.columns**2))
+        for start in range(0, len(q), some):
+            K, M = self.assembly(*self.places(q[start : start + some]))
             for k in range(len(K)):
                 values = scipy.linalg.eigh(K[k], M[k], subset_by_index=[0, last], eigvals_only=True)
                 result[start + k] = np.sqrt(np.maximum(values[self.free :], 0.0)) / (2 * np.pi)

@@ -1,94 +1,55 @@
-"""The small eigenvalue problem of a pose: core and condensed legs.
+"""The small eigenvalue problem of a pose: core and condensed legs, its modes found by counting.
 
-K and M are those of the ports of the core and of the kept modes; the series of the modes that are not kept makes the
-problem nonlinear in x = omega^2, weakly so. It is solved in three steps: the series is replaced by the straight line
-nearest to it over the band, the linear problem is solved, and the rest of the series is put back as a perturbation of
-second order. Each mode carries a bound of what higher orders can be, and the number of modes below the highest one is
-checked by a bound on the spectrum; poses that fail are solved by iteration on the nonlinear problem.
+D(x) = K - x M - (series of the modes that are not kept), x = omega^2, over the unknowns of the core and the kept modes
+of the legs. Its elimination without pivoting gives by Sylvester's law the number of modes below x, for the series has
+no pole in the band, and its determinant, which is smooth in x. The program is compiled once for each block of unknowns
+that nothing couples, and run for all poses side by side: counts on a grid of x tell the modes apart, the determinant
+brings each root to rounding, and counts on both sides of it are the proof that it is the mode with this number.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from parflex.design.condensation import POINTS, Band, Group, condense, kept_modes, separate
+from parflex.codegen.compile import Kernel
+from parflex.codegen.optimise import make_program
+from parflex.design.condensation import SEPARATE, Band
 from parflex.design.legs import Leg, Structure
 from parflex.design.tables import LegTable, unpacked
+from parflex.graph.expression import Graph
 
 Array = np.ndarray
-ACCURATE = 1e-8  # relative error of x that may be left: half of it in a frequency, 5e-7 Hz at 100 Hz
-REACH = 0.02  # modes this far above the highest wanted one of the linear problem are looked at too
-SIDE_BY_SIDE = 256  # poses at a time: what they need stays in the cache
-ROUNDING = 1e-13  # relative, of the small matrices themselves
-ITERATIONS = 5  # each multiplies the error by the slope of the series, below a hundredth within the band
+ACCURATE = 1e-9  # relative half width in x of the interval that is proved to hold a mode: 2.5e-8 Hz at 50 Hz
+GRID = 14  # values of x, evenly spaced in frequency, at which modes are counted first
+STEPS = 40  # of the search for a root: bisection alone needs thirty
+LEAVE = 0.25  # share of poses that are done from which the others go on alone
+SIDE_BY_SIDE = 8192  # poses at a time: some megabytes
+
+
+@dataclass(frozen=True)
+class Found:
+    """Squares of circular frequencies (poses x modes), and which poses are proved."""
+
+    x: Array
+    ok: Array
 
 
 @dataclass(frozen=True)
 class _Share:
-    """What one leg gives to a block: places of its port components and kept modes, and how its axes are turned."""
+    """What one group of a leg gives to a block: its components at the port, in axes of leg and core, and its modes."""
 
     leg: int
     layout: int
     ends: Array  # components in axes of the leg
     components: Array  # of the port, in axes of the core
-    where: Array  # of these components in the block
-    modes: slice
-
-
-@dataclass(frozen=True)
-class _Block:
-    """Coordinates that no pose couples to others: ports first, then kept modes of the core and of legs."""
-
-    ports: int
-    size: int
-    k: Array
-    m: Array
-    series: Array
-    own: Array
-    c: Array
-    shares: list[_Share]
-
-
-@dataclass(frozen=True)
-class Found:
-    """Squares of circular frequencies (poses x modes), bounds of their errors, and which poses are in order."""
-
-    x: Array
-    bound: Array
-    ok: Array
-
-
-@dataclass(frozen=True)
-class _Linear:
-    """Modes of the linear problem of a block: squares w, their ports U, the root G of the mass, and the series.
-
-    The series of the core is constant; of each leg it comes with its places among the ports and the turn of its axes.
-    """
-
-    w: Array
-    U: Array
-    G: Array
-    series: Array
-    legs: list[tuple[Array, Array, Array]]
-
-    def felt(self, U: Array) -> Array:
-        """The series at its points times ports (poses x points x ports x modes)."""
-        count, b, modes = U.shape
-        Z = (self.series.reshape(POINTS * b, b) @ U).reshape(count, POINTS, b, modes)
-        for where, T, series in self.legs:
-            n = T.shape[1]
-            own = (series.reshape(count, POINTS * n, n) @ (T @ U[:, where])).reshape(count, POINTS, n, modes)
-            Z[:, :, where] += np.swapaxes(T, 1, 2)[:, None] @ own
-        return Z
-
-    def part(self, rows: Array) -> _Linear:
-        """Some of the poses."""
-        legs = [(where, T[rows], series[rows]) for where, T, series in self.legs]
-        return _Linear(self.w[rows], self.U[rows], self.G[rows], self.series, legs)
+    where: Array  # of these components among all unknowns
+    modes: Array  # of the kept modes among all unknowns
 
 
 class ReducedProblem:
@@ -96,270 +57,271 @@ class ReducedProblem:
 
     def __init__(self, structure: Structure, tables: list[LegTable], band: Band) -> None:
         self.structure, self.tables, self.band = structure, tables, band
-        self.powers = np.concatenate([np.zeros((POINTS, 2)), band.lagrange() * band.top**2], axis=1)
-        a, b = band.straight()
-        self.powers[:, 0] -= a  # what remains of the series beside the straight line, by powers of x / top
-        self.powers[:, 1] -= b * band.top
-        self.line = (a, b)
         self.blocks = self._blocks()
+
+    def solve(self, q: Array, modes: int) -> Found:
+        """The lowest modes at positions of the rigid tree."""
+        found = Found(np.full((len(q), modes), np.nan), np.zeros(len(q), dtype=bool))
+        for start in range(0, len(q), SIDE_BY_SIDE):
+            rows = slice(start, start + SIDE_BY_SIDE)
+            found.x[rows], found.ok[rows] = self._some(q[rows], modes)
+        return found
+
+    def _some(self, q: Array, modes: int) -> tuple[Array, Array]:
+        pairs = list(zip(self.structure.legs, self.tables, strict=True))
+        entries = [table(leg.shape.of(q)) for leg, table in pairs]
+        angles = np.stack([q[:, leg.port.position] for leg in self.structure.legs], axis=1)
+        inside = np.all([np.isfinite(rows[:, -1]) for rows in entries], axis=0)
+        entries = [np.where(inside[:, None], rows, rows[inside][:1] if inside.any() else 1.0) for rows in entries]
+        searches = [_Search(block, entries, angles, self.band.top) for block in self.blocks]
+        limit = np.sort(np.concatenate([one.upper(modes) for one in searches], axis=1), axis=1)[:, modes - 1]
+        x = np.concatenate([one.roots(modes, limit) for one in searches], axis=1)
+        x = np.sort(x, axis=1)[:, :modes]
+        good = inside & np.isfinite(x).all(axis=1)
+        for one in searches:  # a mode that was not proved may be one of the lowest: then the pose is not
+            good &= ~one.failed
+        return x, good
 
     # -- set up ----------------------------------------------------------------------------------------
 
     def _blocks(self) -> list[_Block]:
+        """Unknowns cut into blocks that stay apart at all poses."""
         core = self.structure
-        port_columns = sorted({int(c) for leg, table in self._pairs() for c in self._used(leg, table)})
-        ports = np.searchsorted(core.columns, port_columns)
-        inner = np.setdiff1d(np.arange(len(core.columns)), ports)
-        order = np.concatenate([inner, ports])
-        K, M = core.K[np.ix_(order, order)][None], core.M[np.ix_(order, order)][None]
-        pieces = self._core_pieces(K, M, len(inner))
-        kept = sum(piece["own"].shape[1] for piece, _ in pieces)
-        total = len(ports) + kept
-        where = {column: k for k, column in enumerate(port_columns)}
-        shares = []
-        for number, (leg, table) in enumerate(self._pairs()):
+        count = len(core.columns)
+        shares, total = [], count
+        for number, (leg, table) in enumerate(zip(core.legs, self.tables, strict=True)):
             for index, layout in enumerate(table.layouts):
-                components = self._mixed(leg, layout.ends)
-                places = np.array([where[int(leg.port_columns[c])] for c in components], dtype=int)
-                modes = slice(total, total + layout.group.kept)
-                shares.append(_Share(number, index, layout.ends, components, places, modes))
+                components = _mixed(leg, layout.ends)
+                where = np.searchsorted(core.columns, leg.port_columns[components])
+                modes = np.arange(total, total + layout.group.kept)
+                shares.append(_Share(number, index, layout.ends, components, where, modes))
                 total += layout.group.kept
-        return self._split(pieces, len(ports), total, shares)
-
-    def _pairs(self) -> list[tuple[Leg, LegTable]]:
-        return list(zip(self.structure.legs, self.tables, strict=True))
-
-    def _mixed(self, leg: Leg, ends: Array) -> Array:
-        """Components in axes of the core that make up components in axes of the leg, at any angle of the port."""
-        size = len(leg.port_columns)
-        turn = turned(leg, leg.port.turns(np.array([leg.geometry.home * 0 + 0.5])))[0]
-        return np.flatnonzero(np.abs(turn[ends]).max(axis=0, initial=0.0) > 0) if len(ends) else np.arange(0, size)[:0]
-
-    def _used(self, leg: Leg, table: LegTable) -> Array:
-        parts = [self._mixed(leg, layout.ends) for layout in table.layouts]
-        return leg.port_columns[np.unique(np.concatenate(parts))] if parts else leg.port_columns[:0]
-
-    def _core_pieces(self, K: Array, M: Array, inner: int) -> list[tuple[dict, Array]]:
-        """Condensed pieces of the core, with their places among the ports."""
-        pieces = []
-        for own, ends in separate(K, M, inner):
-            if len(own):
-                spectrum = condense(K, M, inner, Group(own, ends, 0), self.band, None)["spectrum"]
-                group = Group(own, ends, kept_modes(spectrum, self.band.top))
-                found = {name: value[0:1] for name, value in condense(K, M, inner, group, self.band, None).items()}
-            else:
-                b = ends + inner
-                found = {"k": K[:, b[:, None], b], "m": M[:, b[:, None], b], "own": np.zeros((1, 0, 0))}
-                found |= {"c": np.zeros((1, len(b), 0)), "series": np.zeros((1, POINTS, len(b), len(b)))}
-            pieces.append((found, ends))
-        return pieces
-
-    def _split(self, pieces: list[tuple[dict, Array]], ports: int, total: int, shares: list[_Share]) -> list[_Block]:
-        """Constant parts of all coordinates, cut into blocks that stay apart."""
-        k, m, own = np.zeros((ports, ports)), np.zeros((ports, ports)), np.zeros((total, total))
-        series, c = np.zeros((POINTS, ports, ports)), np.zeros((ports, total))
-        pattern, at = np.eye(total, dtype=bool), ports
-        for found, ends in pieces:
-            grid, modes = np.ix_(ends, ends), slice(at, at + found["own"].shape[1])
-            k[grid], m[grid], series[:, ends[:, None], ends] = found["k"][0], found["m"][0], found["series"][0]
-            own[modes, modes], c[ends, modes] = found["own"][0], found["c"][0]
-            members = np.concatenate([ends, np.arange(modes.start, modes.stop)])
-            pattern[np.ix_(members, members)] = True
-            at = modes.stop
+        K, M = (_cleaned(matrix) for matrix in (core.K, core.M))
+        pattern = np.eye(total, dtype=bool)
+        pattern[:count, :count] |= (K != 0) | (M != 0)
         for share in shares:
-            members = np.concatenate([share.where, np.arange(share.modes.start, share.modes.stop)])
+            members = np.concatenate([share.where, share.modes])
             pattern[np.ix_(members, members)] = True
-        k -= np.tensordot(self.line[0], series, axes=1)
-        m += np.tensordot(self.line[1], series, axes=1)
-        count, label = connected_components(csr_array(pattern))
-        return [self._block(np.flatnonzero(label == n), ports, k, m, series, own, c, shares) for n in range(count)]
+        number, label = connected_components(csr_array(pattern))
+        return [self._block(np.flatnonzero(label == k), K, M, shares) for k in range(number)]
+
+    def _block(self, members: Array, K: Array, M: Array, shares: list[_Share]) -> _Block:
+        mine = [share for share in shares if set(share.where.tolist() + share.modes.tolist()) <= set(members.tolist())]
+        mine = [share for share in mine if len(share.where) or len(share.modes)]
+        graph = Graph()
+        x = graph.symbol("x")
+        A, total = np.zeros((members.max() + 1,) * 2, dtype=object), len(K)
+        for i in members[members < total]:
+            for j in members[members < total]:
+                A[i, j] = K[i, j] - x * M[i, j] if M[i, j] else K[i, j]
+        for share in mine:
+            self._add_leg(graph, x, A, share)
+        outputs = _eliminated(A, self._order(members, mine, total))
+        program = make_program(graph, "modes", outputs, quick=True)
+        return _Block(len(members), [_numbers(name) for name in program.variables if name != "x"], program)
+
+    def _add_leg(self, graph: Graph, x: Any, A: Array, share: _Share) -> None:
+        """A leg at its port: k - x m - x^2 (series), its kept modes and what couples them."""
+        leg, table = self.structure.legs[share.leg], self.tables[share.leg]
+        layout = table.layouts[share.layout]
+        row = np.zeros(layout.start + layout.width, dtype=object)
+        for k in range(layout.start, len(row)):
+            row[k] = graph.symbol(f"leg{share.leg}[{k}]")
+        part = unpacked(row, layout)
+        s, series = x * (1 / self.band.top), np.zeros(part["k"].shape, dtype=object)
+        for weight, values in zip(self._weights(s), part["series"], strict=True):
+            series = series + weight * values
+        D = part["k"] - x * part["m"] - (x * x) * series
+        c, s_angle = graph.symbol(f"leg{share.leg}[-1]"), graph.symbol(f"leg{share.leg}[-2]")
+        T = _turned(leg, c, s_angle)[np.ix_(share.ends, share.components)]
+        A[np.ix_(share.where, share.where)] += _product(T.T, _product(D, T))
+        A[np.ix_(share.modes, share.modes)] = part["own"] - x * np.eye(len(share.modes), dtype=object)
+        coupling = _product(T.T, -x * part["c"])
+        A[np.ix_(share.where, share.modes)] = coupling
+        A[np.ix_(share.modes, share.where)] = coupling.T
+
+    def _weights(self, s: Any) -> list[Any]:
+        """Lagrange polynomials of the points of the series at s = x / top."""
+        weights = []
+        for coefficients in self.band.lagrange():
+            value: Any = 0.0
+            for coefficient in coefficients[::-1]:
+                value = value * s + coefficient
+            weights.append(value)
+        return weights
 
     @staticmethod
-    def _block(
-        members: Array, ports: int, k: Array, m: Array, series: Array, own: Array, c: Array, shares: list[_Share]
-    ) -> _Block:
-        p, modes = members[members < ports], members[members >= ports]
-        inside = set(members.tolist())
-        mine = []
+    def _order(members: Array, shares: list[_Share], core: int) -> list[int]:
+        """Kept modes and ports leg by leg, then what is left of the core: no leg fills in another."""
+        order: list[int] = []
         for share in shares:
-            if not set(share.where.tolist()) | set(range(share.modes.start, share.modes.stop)) <= inside:
-                continue
-            first = int(np.searchsorted(members, share.modes.start))
-            moved = slice(first, first + share.modes.stop - share.modes.start)
-            where = np.searchsorted(p, share.where)
-            mine.append(_Share(share.leg, share.layout, share.ends, share.components, where, moved))
-        return _Block(
-            len(p),
-            len(members),
-            k[np.ix_(p, p)],
-            m[np.ix_(p, p)],
-            series[:, p[:, None], p],
-            own[np.ix_(modes, modes)],
-            c[np.ix_(p, modes)],
-            mine,
-        )
-
-    # -- poses -----------------------------------------------------------------------------------------
-
-    def solve(self, q: Array, modes: int) -> Found:
-        """The lowest modes at positions of the rigid tree."""
-        found = Found(np.full((len(q), modes), np.nan), np.full((len(q), modes), np.inf), np.zeros(len(q), dtype=bool))
-        if sum(block.size for block in self.blocks) < modes:
-            return found
-        entries = [table(leg.shape.of(q)) for leg, table in self._pairs()]
-        turns = [turned(leg, leg.port.turns(q)) for leg in self.structure.legs]
-        inside = np.flatnonzero(np.all([np.isfinite(rows[:, -1]) for rows in entries], axis=0))
-        doubtful = []
-        for start in range(0, len(inside), SIDE_BY_SIDE):
-            rows = inside[start : start + SIDE_BY_SIDE]
-            some = [part[rows] for part in entries], [part[rows] for part in turns]
-            found.x[rows], found.bound[rows], fine = self._some(*some, modes, careful=False)
-            found.ok[rows] = fine
-            doubtful.append(rows[~fine])
-        rows = np.concatenate([np.zeros(0, dtype=int), *doubtful])
-        if len(rows):
-            some = [part[rows] for part in entries], [part[rows] for part in turns]
-            found.x[rows], found.bound[rows], found.ok[rows] = self._some(*some, modes, careful=True)
-        return found
-
-    def _some(self, entries: list[Array], turns: list[Array], modes: int, careful: bool) -> tuple[Array, Array, Array]:
-        """Modes, bounds and whether they pass; `careful` iterates modes and counts them by Sylvester's law."""
-        linear = [self._linear(block, entries, turns) for block in self.blocks]
-        limit = np.sort(np.concatenate([one.w for one in linear], axis=1), axis=1)[:, modes - 1] * (1 + REACH)
-        parts = [self._corrected(one, limit, modes, careful) for one in linear]
-        x, bound, next_one = (np.concatenate([part[k] for part in parts], axis=1) for k in range(3))
-        order = np.argsort(x, axis=1)[:, :modes]
-        x, bound = np.take_along_axis(x, order, axis=1), np.take_along_axis(bound, order, axis=1)
-        fine = (x[:, -1] < self.band.top) & (bound <= ACCURATE * x).all(axis=1)
-        if careful:
-            return x, bound, fine & (self._count(linear, x[:, -1] * (1 - 10 * ACCURATE)) < modes)
-        return x, bound, fine & (next_one > x[:, -1:]).all(axis=1)  # nothing left out can lie below the highest
-
-    def _count(self, linear: list[_Linear], x: Array) -> Array:
-        """Modes below x: eigenvalues of the problem frozen at x that lie below it, as in Sylvester's law."""
-        frozen = [self._frozen(one, x) for one in linear]
-        return np.sum([(np.linalg.eigvalsh(matrix) < x[:, None]).sum(axis=1) for matrix in frozen], axis=0)
-
-    def _frozen(self, one: _Linear, x: Array) -> Array:
-        """The matrix whose eigenvalues are those of the problem with the series as it is at x."""
-        straight = np.eye(one.w.shape[1]) * one.w[:, None, :]
-        return straight - np.swapaxes(one.U, 1, 2) @ self._rest(one, np.minimum(x, self.band.top)) @ one.U
-
-    def _linear(self, block: _Block, entries: list[Array], turns: list[Array]) -> _Linear:
-        """All modes of a block with the straight line in place of the series."""
-        count, b, r = len(entries[0]), block.ports, block.size - block.ports
-        k, m = (np.broadcast_to(part, (count, b, b)).copy() for part in (block.k, block.m))
-        own = np.broadcast_to(block.own, (count, r, r)).copy()
-        c = np.broadcast_to(block.c, (count, b, r)).copy()
-        legs = []
-        for share in block.shares:
-            part = unpacked(entries[share.leg], self.tables[share.leg].layouts[share.layout])
-            T = np.ascontiguousarray(turns[share.leg][:, share.ends[:, None], share.components])
-            back = np.swapaxes(T, 1, 2)
-            w, modes = share.where, slice(share.modes.start - b, share.modes.stop - b)
-            k[:, w[:, None], w] += back @ part["k"] @ T
-            m[:, w[:, None], w] += back @ part["m"] @ T
-            own[:, modes, modes] = part["own"]
-            c[:, w, modes] = back @ part["c"]
-            legs.append((w, T, part["series"]))
-        return self._modes(block, k, m, own, c, legs)
-
-    @staticmethod
-    def _modes(block: _Block, k: Array, m: Array, own: Array, c: Array, legs: list) -> _Linear:
-        """Modes of K = diag(k, own), M = [[m, c], [c^T, 1]]."""
-        G = np.linalg.inv(np.linalg.cholesky(m - c @ np.swapaxes(c, 1, 2)))
-        co = c @ own
-        A = np.empty((len(k), block.size, block.size))
-        p = block.ports
-        A[:, :p, :p] = G @ (k + co @ np.swapaxes(c, 1, 2)) @ np.swapaxes(G, 1, 2)
-        A[:, p:, :p] = -np.swapaxes(G @ co, 1, 2)
-        A[:, p:, p:] = own
-        w, V = np.linalg.eigh(A)  # reads the lower triangle
-        return _Linear(w, np.swapaxes(G, 1, 2) @ V[:, :p], G, block.series, legs)
-
-    def _corrected(self, one: _Linear, limit: Array, modes: int, careful: bool) -> tuple[Array, Array, Array]:
-        """Modes of a block up to the limit, the rest of the series put back, bounds, and how low the next can be."""
-        w, top = one.w, self.band.top
-        near = w <= limit[:, None]
-        count = max(1, min(modes, int(near.sum(axis=1).max())))
-        near, own = near[:, :count], np.arange(count)
-        v = np.zeros((len(w), w.shape[1], count))
-        v[:, own, own] = 1.0
-        x, r = self._rayleigh(one, v, w[:, :count])
-        distance = w[:, :, None] - x[:, None, :]
-        distance[:, own, own] = np.inf
-        v = v - r / distance
-        x, r = self._rayleigh(one, v, x)
-        bound = 2 * (r**2 / np.abs(distance)).sum(axis=1) + ROUNDING * x
-        rows = np.flatnonzero(((bound > ACCURATE * x) & near).any(axis=1)) if careful else np.zeros(0, dtype=int)
-        if len(rows):
-            x[rows], bound[rows] = self._iterated(one.part(rows), x[rows], near[rows])
-        following = np.concatenate([w, np.full((len(w), 1), np.inf)], axis=1)
-        number = near.sum(axis=1)
-        lowest = following[np.arange(len(w)), number] - self._norm(one, np.minimum(limit, top))
-        return np.where(near, x, np.inf), bound, lowest[:, None]
-
-    def _rayleigh(self, one: _Linear, v: Array, x: Array) -> tuple[Array, Array]:
-        """The root x of v^T (K - x M - series) v of each mode, and the residual of v there in the linear modes."""
-        top = self.band.top
-        U = one.U @ v
-        Z = one.felt(U)
-        slopes = np.swapaxes((Z * U[:, None]).sum(axis=2), 1, 2) @ self.powers  # poses x modes x powers
-        squares = v**2
-        energy, size = (one.w[:, :, None] * squares).sum(axis=1), squares.sum(axis=1)
-        for _ in range(3):  # the slope of the rest is below a hundredth
-            x = (energy - _horner(slopes, np.minimum(x, top) / top)) / size
-        weights = self._weights(np.minimum(x, top))
-        rest = np.swapaxes(one.U, 1, 2) @ (Z * weights[:, :, None, :]).sum(axis=1)
-        return x, (one.w[:, :, None] - x[:, None, :]) * v - rest
-
-    def _norm(self, one: _Linear, x: Array) -> Array:
-        """Size of the rest of the series at x, as a matrix that moves eigenvalues by no more than that."""
-        E = self._rest(one, x)
-        moved = one.G @ E @ np.swapaxes(one.G, 1, 2)
-        return np.sqrt((moved**2).sum(axis=(1, 2)))
-
-    def _weights(self, x: Array) -> Array:
-        """How much of each point of the series is left beside the straight line (poses x points x modes)."""
-        s = x / self.band.top
-        return np.stack([np.polynomial.polynomial.polyval(s, coefficients) for coefficients in self.powers], axis=1)
-
-    def _rest(self, one: _Linear, x: Array) -> Array:
-        """The rest of the series at x as a matrix over the ports."""
-        weights = self._weights(x[:, None])[:, :, 0]
-        b = one.series.shape[1]
-        E = (weights @ one.series.reshape(POINTS, -1)).reshape(-1, b, b)
-        for w, T, series in one.legs:
-            n = series.shape[2]
-            own = (weights[:, None] @ series.reshape(len(x), POINTS, -1)).reshape(-1, n, n)
-            E[:, w[:, None], w] += np.swapaxes(T, 1, 2) @ own @ T
-        return E
-
-    def _iterated(self, one: _Linear, x: Array, near: Array) -> tuple[Array, Array]:
-        """The j-th root is the j-th eigenvalue of the problem frozen at it: by iteration, all modes counted."""
-        x, change = x.copy(), np.zeros_like(x)
-        for j in np.flatnonzero(near.any(axis=0)):
-            for _ in range(ITERATIONS):
-                new = np.linalg.eigvalsh(self._frozen(one, x[:, j]))[:, j]
-                change[:, j] = np.abs(new - x[:, j])
-                x[:, j] = new
-        return x, change
+            order += [int(k) for k in (*share.modes, *share.where)]
+        order = list(dict.fromkeys(order))
+        return order + [int(k) for k in members if k not in set(order) and k < core]
 
 
-def turned(leg: Leg, R: Array) -> Array:
-    """Twists in axes of the core to twists in axes of the leg (poses x n x n)."""
-    if len(leg.port_columns) == 3:  # in the plane: x, y and the turn
-        T = np.zeros((len(R), 3, 3))
-        T[:, :2, :2], T[:, 2, 2] = R[:, :2, :2], 1.0
-        return T
-    T = np.zeros((len(R), 6, 6))
-    T[:, :3, :3] = T[:, 3:, 3:] = R
-    return T
+def _numbers(name: str) -> tuple[int, int]:
+    """Leg and entry of an input."""
+    leg, _, entry = name.removeprefix("leg").partition("[")
+    return int(leg), int(entry.rstrip("]"))
 
 
-def _horner(coefficients: Array, s: Array) -> Array:
-    """Polynomials (poses x modes x powers) at s (poses x modes)."""
-    result = np.zeros_like(s)
-    for k in reversed(range(coefficients.shape[2])):
-        result = result * s + coefficients[:, :, k]
+def _mixed(leg: Leg, ends: Array) -> Array:
+    """Components in axes of the core that make up components in axes of the leg, at any angle of the port."""
+    turn = _turned(leg, 0.6, 0.8).astype(float)
+    return np.flatnonzero(np.abs(turn[ends]).max(axis=0)) if len(ends) else np.zeros(0, dtype=int)
+
+
+def _turned(leg: Leg, c: Any, s: Any) -> Array:
+    """Twists in axes of the core to twists in axes of the leg, over any scalar."""
+    R = np.zeros((3, 3), dtype=object)
+    i, j = (leg.port.axis + 1) % 3, (leg.port.axis + 2) % 3
+    R[leg.port.axis, leg.port.axis], R[i, i], R[j, j], R[j, i], R[i, j] = 1.0, c, c, s, -s
+    T = np.zeros((6, 6), dtype=object)
+    T[:3, :3] = T[3:, 3:] = R
+    return T[np.ix_((0, 1, 5), (0, 1, 5))] if len(leg.port_columns) == 3 else T
+
+
+def _product(A: Array, B: Array) -> Array:
+    """A B without the products with zero."""
+    result = np.zeros((A.shape[0], B.shape[1]), dtype=object)
+    for i, k, j in np.ndindex(A.shape[0], A.shape[1], B.shape[1]):
+        if not _zero(A[i, k]) and not _zero(B[k, j]):
+            result[i, j] = result[i, j] + A[i, k] * B[k, j]
     return result
+
+
+def _zero(entry: Any) -> bool:
+    return isinstance(entry, (int, float)) and entry == 0
+
+
+def _cleaned(matrix: Array) -> Array:
+    """The matrix with what is zero but for rounding put right."""
+    size = np.sqrt(np.abs(np.diag(matrix)))
+    return np.where(np.abs(matrix) > SEPARATE * np.outer(size, size), matrix, 0.0)
+
+
+def _eliminated(A: Array, order: list[int]) -> dict[str, Any]:
+    """The pivots of an elimination without pivoting, and the sum of their signs. Zeros stay zeros."""
+    signs: Any = 0.0
+    pivots = []
+    left = list(order)
+    for i in order:
+        left.remove(i)
+        d = A[i, i]
+        signs = signs + np.sign(d)
+        pivots.append(d)
+        inverse = 1.0 / d
+        touched = [j for j in left if not _zero(A[j, i])]
+        for n, j in enumerate(touched):
+            factor = A[j, i] * inverse
+            for k in touched[n:]:
+                A[k, j] = A[k, j] - factor * A[k, i]
+                A[j, k] = A[k, j]
+    return {"signs": np.array([signs], dtype=object), "pivots": np.array(pivots, dtype=object)}
+
+
+@dataclass(frozen=True)
+class _Block:
+    """The program of a block: x and entries of legs in, signs and pivots out."""
+
+    size: int
+    inputs: list[tuple[int, int]]
+    program: Any
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """Machine code; kept on disk."""
+        return Kernel(self.program)
+
+
+class _Search:
+    """Modes of one block at some poses."""
+
+    def __init__(self, block: _Block, entries: list[Array], angles: Array, top: float) -> None:
+        self.block, self.top, self.count = block, top, len(angles)
+        turns = {-1: np.cos(angles), -2: np.sin(angles)}  # cosine and sine of the ports
+        rows = np.zeros((self.count, 1 + len(block.inputs)))  # x comes first
+        for place, (leg, k) in enumerate(block.inputs, start=1):
+            rows[:, place] = turns[k][:, leg] if k < 0 else entries[leg][:, k]
+        self.whole = block.kernel.padded(rows)
+        self.scale = np.ones((block.size, 1))
+        self.failed = np.zeros(self.count, dtype=bool)
+        self._grid()
+
+    def at(self, columns: Array, x: Array) -> tuple[Array, Array]:
+        """Number of modes below x, and the determinant, each pivot brought near one."""
+        columns[0, : len(x)] = x
+        columns[0, len(x) :] = x[-1]
+        found = self.block.kernel.columns(columns)[:, : len(x)]
+        number = (0.5 * (self.block.size - found[0]) + 0.25).astype(int)
+        return number, np.multiply.reduce(found[1:] * self.scale, axis=0)
+
+    def _some(self, rows: Array) -> Array:
+        """Columns of some poses, filled up to full lanes."""
+        lanes = self.block.kernel.lanes
+        return np.take(self.whole, np.concatenate([rows, np.full(-len(rows) % lanes, rows[-1])]), axis=1)
+
+    def _grid(self) -> None:
+        self.points = np.maximum(self.top * (np.arange(GRID + 1) / GRID) ** 2, 1e-9 * self.top)
+        first = self.block.kernel.columns(self.whole)[1:]  # at x = 0
+        self.scale = 1.0 / np.median(np.abs(first), axis=1, keepdims=True)
+        found = [self.at(self.whole, np.full(self.count, x)) for x in self.points]
+        self.numbers = np.array([number for number, _ in found])
+        self.values = np.array([value for _, value in found])
+
+    def upper(self, modes: int) -> Array:
+        """Values of x that the modes do not exceed (poses x modes); infinite beyond the band."""
+        reached = [self.numbers > j for j in range(modes)]
+        return np.stack([np.where(one[-1], self.points[np.argmax(one, axis=0)], np.inf) for one in reached], axis=1)
+
+    def roots(self, modes: int, limit: Array) -> Array:
+        """The modes that can be below the limit (poses x modes); infinite where there is none."""
+        result = np.full((self.count, modes), np.inf)
+        for j in range(modes):
+            reached = self.numbers > j
+            upper = np.maximum(np.argmax(reached, axis=0), 1)
+            rows = np.flatnonzero(reached[-1] & (self.points[upper - 1] <= limit))
+            if not len(rows):
+                break
+            result[rows, j] = self._root(j, rows, upper[rows])
+            sure = self._some(rows)
+            below, over = (self.at(sure, result[rows, j] * (1 + shift))[0] for shift in (-ACCURATE, ACCURATE))
+            self.failed[rows] |= ~((below <= j) & (over > j))
+        return result
+
+    def _root(self, j: int, rows: Array, upper: Array) -> Array:
+        """The root with number j: bisection by counts until it stands alone, then false position on the determinant.
+
+        Of an end that stays, the value is lessened as by Anderson and Bjoerck. Poses that are done are left out.
+        """
+        ends = np.array([self.points[upper - 1], self.points[upper]])
+        values = np.array([self.values[upper - 1, rows], self.values[upper, rows]])
+        numbers = np.array([self.numbers[upper - 1, rows], self.numbers[upper, rows]])
+        result, x = np.zeros(len(rows)), np.zeros(len(rows))
+        active, columns, last = np.arange(len(rows)), self._some(rows), np.full(len(rows), -1)
+        for _ in range(STEPS):
+            (a, b), (fa, fb) = ends, values
+            with np.errstate(all="ignore"):
+                step = (a * fb - b * fa) / (fb - fa)
+            alone = (numbers[0] == j) & (numbers[1] == j + 1) & (step > a) & (step < b)
+            new = np.where(alone, step, 0.5 * (a + b))
+            done = np.minimum(np.abs(new - x), b - a) <= 0.1 * ACCURATE * new
+            x = new
+            result[active] = x
+            if done.all():
+                break
+            if done.mean() > LEAVE:
+                left = ~done
+                active, x, last = active[left], x[left], last[left]
+                ends, values, numbers = ends[:, left], values[:, left], numbers[:, left]
+                columns = self._some(rows[active])
+            number, f = self.at(columns, x)
+            own, side = np.arange(len(x)), (number > j).astype(int)
+            with np.errstate(all="ignore"):
+                share = 1 - f / values[side, own]
+            less = np.where(share > 0, share, 0.5)  # for the end that stays a second time
+            values[1 - side, own] *= np.where(side == last, less, 1.0)
+            last = side
+            ends[side, own], values[side, own], numbers[side, own] = x, f, number
+        return result

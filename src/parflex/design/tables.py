@@ -46,7 +46,7 @@ class Layout:
 
     @property
     def width(self) -> int:
-        """Entries: k and m (with the straight part of the series), the series, own stiffness of kept modes, c."""
+        """Entries: k and m and the series at its points over pairs of ends, own stiffness of kept modes, c."""
         b, r = self.sizes
         return (2 + POINTS) * b * (b + 1) // 2 + r * (r + 1) // 2 + b * r
 
@@ -226,12 +226,10 @@ def _condensed(K: Array, M: Array, inner: int, layout: Layout, band: Band, refer
         zero = np.zeros((len(K), POINTS, len(own), len(own)))
         found = {"k": K[:, own[:, None], own], "m": M[:, own[:, None], own], "series": zero}
         found |= {"own": np.zeros((len(K), 0, 0)), "c": np.zeros((len(K), len(own), 0))}
-    series = found["series"][:, :, b[:, None], b]
-    line = [np.tensordot(series, part, axes=(1, 0)) for part in band.straight()]
     return {
-        "k": found["k"][:, b[:, None], b] - line[0],
-        "m": found["m"][:, b[:, None], b] + line[1],
-        "series": series,
+        "k": found["k"][:, b[:, None], b],
+        "m": found["m"][:, b[:, None], b],
+        "series": found["series"][:, :, b[:, None], b],
         "own": found["own"],
         "c": found["c"][:, b],
     }
@@ -263,21 +261,20 @@ def _size(matrix: Array) -> Array:
     return np.maximum(diagonal[:, :, None] * diagonal[:, None, :], 1e-300)
 
 
-def unpacked(rows: Array, layout: Layout) -> dict[str, Array]:
-    """The matrices of a group from rows of entries."""
+def unpacked(row: Array, layout: Layout) -> dict[str, Array]:
+    """The matrices of a group from one row of entries, over any scalar."""
     b, r = layout.sizes
     pairs, position = b * (b + 1) // 2, layout.start
-    full = [_square(rows[:, position + k * pairs : position + (k + 1) * pairs], b) for k in range(2 + POINTS)]
+    full = [_square(row[position + k * pairs : position + (k + 1) * pairs], b) for k in range(2 + POINTS)]
     position += (2 + POINTS) * pairs
-    own = _square(rows[:, position : position + r * (r + 1) // 2], r)
+    own = _square(row[position : position + r * (r + 1) // 2], r)
     position += r * (r + 1) // 2
-    c = rows[:, position : position + b * r].reshape(len(rows), b, r)
-    return {"k": full[0], "m": full[1], "series": np.stack(full[2:], axis=1), "own": own, "c": c}
+    c = row[position : position + b * r].reshape(b, r)
+    return {"k": full[0], "m": full[1], "series": np.array(full[2:]), "own": own, "c": c}
 
 
 def _square(entries: Array, size: int) -> Array:
     index = np.zeros((size, size), dtype=int)
     upper = np.triu_indices(size)
     index[upper] = np.arange(len(upper[0]))
-    index = np.maximum(index, index.T)
-    return entries[:, index.ravel()].reshape(len(entries), size, size)
+    return entries[np.maximum(index, index.T).ravel()].reshape(size, size)
