@@ -11,7 +11,7 @@ import pytest
 from parflex.codegen.angles import parallel_axes
 from parflex.codegen.lower import lower
 from parflex.codegen.nary import Nary
-from parflex.codegen.optimise import make_program, optimise, tidy
+from parflex.codegen.optimise import collected, make_program, optimise, tidy
 from parflex.codegen.passes import PASSES
 from parflex.codegen.program import Program
 from parflex.graph import Expression, Graph
@@ -30,7 +30,11 @@ def everything(program: Nary) -> None:
     program.__dict__.update(optimise(program).__dict__)
 
 
-ALL = PASSES | {"parallel_axes": angles, "all together": everything}
+def numbers(program: Nary) -> None:
+    program.__dict__.update(collected(program).__dict__)
+
+
+ALL = PASSES | {"parallel_axes": angles, "collect": numbers, "all together": everything}
 
 
 def random_outputs(rng: np.random.Generator, graph: Graph) -> list[Expression]:
@@ -111,6 +115,7 @@ def operators(name: str, build) -> tuple[int, int]:
         ("factor", lambda a, b, c, d: [a * b + a * c + a * d], 5, 3),
         ("factor", lambda a, b, c, d: [a / b + a / c], 3, 3),  # a (1/b + 1/c) would be four
         ("share", lambda a, b, c, d: [(a * c) * b, (b * d) * a * 2], 5, 4),
+        ("collect", lambda a, b, c, d: [3 * a + 2, a * b + 5 * (3 * a + 2) - 7 * a], 7, 5),
         ("parallel_axes", lambda a, b, c, d: [c * (a.cos() * b.cos() - a.sin() * b.sin())], 4, 2),
         ("parallel_axes", lambda a, b, c, d: [a.sin() * b.cos() + d - a.cos() * b.sin()], 4, 2),
     ],

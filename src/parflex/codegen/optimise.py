@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.codegen import passes
 from parflex.codegen.angles import parallel_axes
+from parflex.codegen.collect import collect
 from parflex.codegen.lower import lower
 from parflex.codegen.nary import Nary
 from parflex.codegen.program import Program
@@ -51,8 +52,26 @@ def optimise(program: Nary, thorough: bool = True) -> Nary:
     tidy(program, thorough)
     if thorough:
         program = parallel_axes(program, tidy)
+        program = collected(program)
     passes.share(program)
     return program
+
+
+def collected(program: Nary) -> Nary:
+    """The program with numbers in sums collected, if that saves anything."""
+    while True:
+        trial = program.copy()
+        collect(trial)
+        tidy(trial)
+        if _shared_cost(trial) >= _shared_cost(program):
+            return program
+        program = trial
+
+
+def _shared_cost(program: Nary) -> int:
+    shared = program.copy()
+    passes.share(shared)
+    return shared.cost()
 
 
 def tidy(program: Nary, thorough: bool = True) -> None:

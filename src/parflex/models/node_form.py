@@ -81,58 +81,75 @@ def _body(body: RigidBody, w: Array, R: Array | None) -> tuple[Array, Array]:
 
 
 def _add_beam(state: NodeState, beam: Beam) -> None:
-    """Inertia and forces of a beam and of what its ends carry, in the axes of the pieces that it ties."""
+    """Inertia and forces of a beam and of what its ends carry.
+
+    What its root does is put in first, while the inertia still has the zeros of the beam's own axes; then the tip is
+    moved to the joint that it hangs on and turned into the axes of its piece.
+    """
+    root, tip = state.moving.links[beam.link], state.moving.links[beam.tip]
+    M, forces = _loaded(state, beam)
+    count, used = len(state.form.used), list(state.form.used)
+    R, arm = state.at.local_rotation[beam.tip], np.zeros(3)
+    if tip.anchor is not None and tip.arm is not None:
+        tip, arm = tip.anchor, R @ tip.arm
+    turns = None if tip.turned is R else (R.T if tip.turned is None else tip.turned @ R.T)
+    w = state.rates.before[beam.tip]
+    at_root = [part if root.turned is None else root.turned.T @ part for part in (root.a, root.al)]
+    a, al = (part if turns is None else turns.T @ part for part in (tip.a, tip.al))
+    at_tip = [a + cross(al, arm) + cross(w, cross(w, arm)), al]
+    forces = forces + M @ np.concatenate([np.concatenate(at_root)[used], np.concatenate(at_tip)[used]])
+    J_A, J_B = (np.vstack([end.J_v, end.J_w])[used] for end in (root, tip))
+    M_AA, M_AB, M_BB = M[:count, :count], M[:count, count:], M[count:, count:]
+    f_A, f_B = forces[:count], forces[count:]
+    if root.turned is not None:
+        Q = _both(root.turned, used)
+        M_AA, M_AB, f_A = _turned(M_AA, Q, used), Q @ M_AB, Q @ f_A
+    own, columns = _moving(J_A)
+    _add(state, J_A, M_AA, f_A)
+    M_AB = own.T @ M_AB
+    if any(not _zero(x) for x in arm):
+        shift = np.block([[np.eye(3), -hat(arm)], [np.zeros((3, 3)), np.eye(3)]])[np.ix_(used, used)]
+        M_AB, M_BB, f_B = M_AB @ shift, shift.T @ M_BB @ shift, shift.T @ f_B
+    if turns is not None:
+        Q = _both(turns, used)
+        M_AB, M_BB, f_B = M_AB @ Q.T, _turned(M_BB, Q, used), Q @ f_B
+    _add(state, J_B, M_BB, f_B)
+    own, others = _moving(J_B)
+    for i, row in zip(columns, M_AB @ own, strict=True):
+        for k, value in zip(others, row, strict=True):
+            state.A[i, k] = state.A[i, k] + value
+            state.A[k, i] = state.A[k, i] + value
+
+
+def _loaded(state: NodeState, beam: Beam) -> tuple[Array, Array]:
+    """Inertia and forces of a beam with the bodies at its ends, in the axes of its root."""
     form, link, rates = state.form, state.form.robot.tree.links[beam.link], state.rates
     used, count = list(form.used), len(form.used)
-    e, ed = state.at.q[link.e], rates.qd[link.e_v]
-    M, forces = beam.form.equations(e, ed, rates.w(beam.link), form.used)
-    parts = slice(0, count), slice(count, 2 * count)
+    M, forces = beam.form.equations(state.at.q[link.e], rates.qd[link.e_v], rates.w(beam.link), form.used)
+    M, forces = M.astype(object), forces.astype(object)
     for j, w, R, own in (
-        (beam.link, rates.w(beam.link), None, parts[0]),
-        (beam.tip, rates.before[beam.tip], state.at.local_rotation[beam.tip], parts[1]),
+        (beam.link, rates.w(beam.link), None, slice(0, count)),
+        (beam.tip, rates.before[beam.tip], state.at.local_rotation[beam.tip], slice(count, 2 * count)),
     ):
         if form.on_beams.get(j) == beam.link:
             added, turning = _body(form.bodies[j], w, R)
             M[own, own] = M[own, own] + added[np.ix_(used, used)]
             forces[own] = forces[own] + turning[used]
-    ends = state.moving.links[beam.link], state.moving.links[beam.tip]
-    turns = [ends[0].turned, _tip_axes(state, beam, ends[1])]  # from the axes of the root to those of the pieces
-    bias = [part if R is None else R.T @ part for end, R in zip(ends, turns, strict=True) for part in (end.a, end.al)]
-    forces = forces + M @ np.concatenate(bias)[[*used, *(6 + k for k in used)]]
-    for own, R in zip(parts, turns, strict=True):
-        if R is not None:
-            M, forces = _turned(M, forces, own, form.used, R)
-    J = np.vstack([np.vstack([end.J_v, end.J_w])[used] for end in ends])
-    _add(state, J, M, forces)
-
-
-def _tip_axes(state: NodeState, beam: Beam, tip: Carried) -> Array | None:
-    """Rotation from the axes of the root to those in which the tip is written; None if they are the same."""
-    R = state.at.local_rotation[beam.tip]
-    if tip.turned is None:
-        return R.T
-    return None if tip.turned is R else tip.turned @ R.T
-
-
-def _turned(M: Array, forces: Array, own: slice, used: tuple[int, ...], R: Array) -> tuple[Array, Array]:
-    """Inertia and forces of two nodes with the components of one of them turned by R.
-
-    A multiple of the unit matrix does not turn: it is taken out of each block on the diagonal first.
-    """
-    linear, angular = [k for k in used if k < 3], [k - 3 for k in used if k >= 3]
-    Q = np.zeros((len(used), len(used)), dtype=object)
-    Q[: len(linear), : len(linear)] = R[np.ix_(linear, linear)]
-    Q[len(linear) :, len(linear) :] = R[np.ix_(angular, angular)]
-    M, forces = M.astype(object), forces.astype(object)
-    rest = [k for k in range(len(M)) if not own.start <= k < own.stop]
-    forces[own] = Q @ forces[own]
-    M[own, rest] = Q @ M[own, rest]
-    M[rest, own] = M[own, rest].T
-    block = M[own, own]
-    even = [_repeated(np.diag(block)[part]) for part in (slice(0, len(linear)), slice(len(linear), None))]
-    unit = np.diag([even[0]] * len(linear) + [even[1]] * len(angular))
-    M[own, own] = unit + Q @ (block - unit) @ Q.T
     return M, forces
+
+
+def _both(R: Array, used: list[int]) -> Array:
+    """The rotation of force and moment, of the components that are used."""
+    zero = np.zeros((3, 3))
+    return np.block([[R, zero], [zero, R]])[np.ix_(used, used)]
+
+
+def _turned(M: Array, Q: Array, used: list[int]) -> Array:
+    """Q M Q^T. A multiple of the unit matrix does not turn: it is taken out of each block on the diagonal first."""
+    split = sum(k < 3 for k in used)
+    entries = np.diag(M)
+    even = [_repeated(entries[:split])] * split + [_repeated(entries[split:])] * (len(used) - split)
+    return np.diag(even) + Q @ (M - np.diag(even)) @ Q.T
 
 
 def _repeated(entries: Array) -> float:
@@ -144,13 +161,18 @@ def _repeated(entries: Array) -> float:
 def _add(state: NodeState, J: Array, M: Array, forces: Array) -> None:
     """Add J^T M J and J^T forces."""
     A, f = state.A, state.f
-    columns = [k for k in range(J.shape[1]) if any(not _zero(x) for x in J[:, k])]
-    own = J[:, columns]
+    own, columns = _moving(J)
     MJ = M @ own
     for a, i in enumerate(columns):
         for b, k in enumerate(columns[: a + 1]):
             A[i, k] = A[k, i] = A[i, k] + own[:, a] @ MJ[:, b]
         f[i] = f[i] + own[:, a] @ forces
+
+
+def _moving(J: Array) -> tuple[Array, list[int]]:
+    """The columns of J that are not zero, and their numbers."""
+    columns = [k for k in range(J.shape[1]) if any(not _zero(x) for x in J[:, k])]
+    return J[:, columns], columns
 
 
 def _zero(x: Any) -> bool:
@@ -199,10 +221,12 @@ def _elastic_acceleration(state: NodeState, beam: Beam, x: Array) -> Array:
     link = state.form.robot.tree.links[beam.link]
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
     root, tip = state.moving.links[beam.link], state.moving.links[beam.tip]
+    R = state.at.local_rotation[beam.tip]
+    turns = None if tip.turned is R else (R.T if tip.turned is None else tip.turned @ R.T)
     parts: list[Array] = []
-    for end, R in ((root, root.turned), (tip, _tip_axes(state, beam, tip))):
+    for end, turned in ((root, root.turned), (tip, turns)):
         moved = (end.a + end.J_v @ x, end.al + end.J_w @ x)
-        parts += moved if R is None else [R.T @ part for part in moved]
+        parts += moved if turned is None else [turned.T @ part for part in moved]
     return beam.form.elastic_rates(e) @ np.concatenate(parts) + beam.form.drift(e, ed, state.rates.w(beam.link))
 
 

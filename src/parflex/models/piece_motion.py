@@ -6,7 +6,7 @@ ground is written in the axes of each link, as an arm is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,9 @@ Array = np.ndarray
 class Carried:
     """A frame at an instant: its acceleration is a + J_v x, al + J_w x with x the unknowns.
 
-    All is in axes that need not be its own: `turned` takes vectors of the frame to them (None: they are its own).
+    All is in axes that need not be its own: `turned` takes vectors of the frame to them (None: they are its own). A
+    frame that hangs on a joint behind it knows the frame in that joint, turning with it, and its `arm` from there in
+    its own axes: what has to be moved along the arm may be cheaper to move than the motion.
     """
 
     turned: Array | None
@@ -32,6 +34,8 @@ class Carried:
     al: Array
     J_v: Array
     J_w: Array
+    anchor: Carried | None = None
+    arm: Array | None = None
 
     def out(self, vectors: Array) -> Array:
         """Vectors of the frame in the axes used."""
@@ -168,8 +172,8 @@ def _backward(
 ) -> Carried:
     """To the frame in which the source is behind a joint at p, turned by R."""
     if aligned:
-        moved = source.before(source.out(S_v), source.out(S_w), rate, slots, absolute)
         turned = source.out(R.T)
-        return moved.offset(-(turned @ p), turned)
+        anchor = replace(source.before(source.out(S_v), source.out(S_w), rate, slots, absolute), turned=turned)
+        return replace(anchor.offset(-(turned @ p), turned), anchor=anchor, arm=-p)
     moved = source.before(S_v, S_w, rate, slots, absolute).in_axes(R.T)
     return moved.offset(-p, None)
