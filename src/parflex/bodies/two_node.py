@@ -50,7 +50,8 @@ class TwoNodeBeam:
     def drift(self, e: Array, ed: Array, w: Array) -> Array:
         """e_ddot while root and tip do not accelerate: -Lb^-1 h."""
         tip = self.body.nodes["tip"]
-        a = cross(w, cross(w, self.tip(e))) + 2 * cross(w, tip.Phi_d @ ed)
+        # as in the field of the points below: what cancels against it has to be written in the same way
+        a = hat(w) @ hat(w) @ self.tip(e) + cross(2 * w, tip.Phi_d @ ed)
         al = cross(w, tip.L(e) @ (tip.Phi_r @ ed)) + tip.L_drift(e, ed)
         return -np.concatenate([a, tip.L_inverse(e) @ al])[list(self.components)]
 
@@ -63,9 +64,9 @@ class TwoNodeBeam:
         rates = self.elastic_rates(e)[:, columns]
         fields = [self._column(k, e, rates[:, i]) for i, k in enumerate(columns)]
         drift = self.drift(e, ed, w)
-        spin, W = hat(w) @ hat(w), hat(w)
+        spin, twice = hat(w) @ hat(w), hat(2 * w)
         bias = self._bent(spin, e) + sum(
-            (2 * ed[k] * (W @ shape) + drift[k] * shape for k, shape in enumerate(self.shapes)), np.zeros(())
+            (ed[k] * (twice @ shape) + drift[k] * shape for k, shape in enumerate(self.shapes)), np.zeros(())
         )
         M = self._products(fields, rates)
         weighted = bias @ self.weights

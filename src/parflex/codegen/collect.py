@@ -19,22 +19,45 @@ def collect(program: Nary) -> None:
     order = program.order()
     uses = program.uses(order)
     change: dict[int, Signed] = {}
+    found: dict[tuple, tuple[int, float]] = {}
     for node in order:
         if program.kind[node] == "sum":
             terms = _terms(program, node)
             best = _shortest(program, terms, uses)
-            if best is not terms or len(terms) < len(program.content[node]):
+            twin, ratio = _twin(found, node, best)
+            if twin is not None:
+                change[node] = (program.product([program.constant(abs(ratio)), twin]), 1 if ratio > 0 else -1)
+            elif best is not terms or len(terms) < len(program.content[node]):
                 change[node] = _built(program, best)
     if change:
         program.rebuild(change)
+
+
+def _twin(found: dict[tuple, tuple[int, float]], node: int, terms: Terms) -> tuple[int | None, float]:
+    """An earlier sum of which these terms are a multiple, and the ratio."""
+    if len(terms) < 2:
+        return None, 1.0
+    size = terms[min(terms)]
+    key = tuple((base, float(f"{factor / size:.12e}")) for base, factor in sorted(terms.items()))
+    numbers = sum(abs(factor) != 1.0 for base, factor in terms.items() if base != ONE)
+    if key in found and numbers > 0:
+        twin, other = found[key]
+        return twin, size / other
+    found.setdefault(key, (node, size))
+    return None, 1.0
 
 
 def _terms(program: Nary, node: int) -> Terms:
     terms: Terms = {}
     for child, count in program.content[node].items():
         base, factor = _split(program, child)
-        terms[base] = terms.get(base, 0.0) + count * factor
-    return terms
+        _put(terms, base, count * factor)
+    return {base: factor for base, factor in terms.items() if factor}
+
+
+def _put(terms: Terms, base: int, added: float) -> None:
+    total = terms.get(base, 0.0) + added
+    terms[base] = 0.0 if abs(total) < SMALL * abs(added) else total
 
 
 def _split(program: Nary, node: int) -> tuple[int, float]:
@@ -71,9 +94,7 @@ def _shortest(program: Nary, terms: Terms, uses: Counter) -> Terms:
 def _merged(terms: Terms, base: int, factor: float, inner: Terms) -> Terms:
     merged = {key: value for key, value in terms.items() if key != base}
     for key, value in inner.items():
-        added = factor * value
-        total = merged.get(key, 0.0) + added
-        merged[key] = 0.0 if abs(total) < SMALL * abs(added) else total
+        _put(merged, key, factor * value)
     return {key: value for key, value in merged.items() if value}
 
 

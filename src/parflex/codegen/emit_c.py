@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from parflex.codegen.files import MARK
 from parflex.codegen.pieces import workspace
@@ -100,7 +101,10 @@ class _Writer:
         match operation:
             case "add" | "sub" | "mul" | "div":
                 sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[operation]
-                return f"{arguments[0]} {sign} {arguments[1]}"
+                behind = arguments[1]
+                if operation in ("add", "sub") and (" + " in behind or " - " in behind):
+                    behind = f"({behind})"  # terms are added in the order in which the program has them
+                return f"{arguments[0]} {sign} {behind}"
             case "neg":
                 return f"-{arguments[0]}"
             case "abs":
@@ -128,8 +132,12 @@ def _source(program: Program, name: str, float32: bool) -> str:
     return "\n".join(lines)
 
 
-def _statements(program: Program, writer: _Writer, indices: range, real: str) -> list[str]:
+def _statements(
+    program: Program, writer: _Writer, indices: range, real: str, handed_on: Mapping[int, int]
+) -> list[str]:
+    """A line for each value with a name; terms of sums stand in the line of the sum, unless another piece has it."""
     lines = []
+    within = program.within() - set(handed_on)
     for index in indices:
         operation, *arguments = program.instructions[index]
         if operation == "const":
@@ -138,6 +146,9 @@ def _statements(program: Program, writer: _Writer, indices: range, real: str) ->
         kind = "int" if operation == "greater" else real
         cast = f"({real})(" if operation == "sign" else ""
         text = writer.expression(operation, [writer.where[k] for k in arguments])
+        if value in within:
+            writer.where[value] = text
+            continue
         lines.append(f"  const {kind} v{value} = {cast}{text}{')' if cast else ''};")
         writer.where[value] = f"v{value}"
     return lines
@@ -149,7 +160,7 @@ def _functions(program: Program, name: str, real: str, float32: bool) -> list[st
     end = len(program.instructions)
     extra = f", const {real} *s" if program.parameters else ""
     if not _work(program):
-        body = _statements(program, writer, range(end), real)
+        body = _statements(program, writer, range(end), real, {})
         results = [f"  y[{k}] = {writer.where[value]};" for k, (_, value) in enumerate(program.outputs)]
         return [f"void {name}(const {real} *x{extra}, {real} *y) {{", *_unused(program), *body, *results, "}", ""]
     return _in_pieces(program, writer, name, real, extra)
@@ -185,7 +196,7 @@ def _in_pieces(program: Program, writer: _Writer, name: str, real: str, extra: s
     silence = ["  (void)x;", *(["  (void)s;"] if extra else []), "  (void)w;", "  (void)y;"]
     lines: list[str] = []
     for number, start in enumerate(starts):
-        body = _statements(program, writer, range(start, min(start + CHUNK, end)), real)
+        body = _statements(program, writer, range(start, min(start + CHUNK, end)), real, places)
         for value in range(writer.base + start, writer.base + start + CHUNK):
             if value in places:
                 body.append(f"  w[{places[value]}] = {writer.where[value]};")

@@ -49,19 +49,37 @@ class Program:
     def counts(self) -> dict[str, int]:
         """Operators of one call; `total` is additions, subtractions, multiplications and divisions.
 
-        `variables` are values that cost arithmetic; `setup` is the arithmetic on parameters alone.
+        `variables` are values with a name of their own, as C is written: terms of a sum are not. `setup` is the
+        arithmetic on parameters alone.
         """
+        within = self.within()
         counts = Counter(dict.fromkeys(COUNTED, 0))
         for index, (operation, *_) in enumerate(self.instructions):
             if operation == "const":
                 continue
+            named = operation not in ("neg", "greater") and len(self.inputs) + index not in within
             if index < self.setup:
                 counts["setup"] += operation in ARITHMETIC
                 continue
             counts[ARITHMETIC.get(operation) or APART[operation]] += 1
-            counts["variables"] += operation not in ("neg", "greater")
+            counts["variables"] += named
         counts["total"] = counts["add"] + counts["mul"] + counts["div"]
         return dict(counts)
+
+    def within(self) -> set[int]:
+        """Products and sums that are used once, as a term of a sum: they are written there and get no name."""
+        base = len(self.inputs)
+        uses: Counter = Counter(k for _, k in self.outputs)
+        terms: set[int] = set()
+        for index, (operation, *arguments) in enumerate(self.instructions):
+            if operation == "const":
+                continue
+            uses.update(arguments)
+            early = index < self.setup
+            terms |= {
+                k for k in arguments if operation in ("add", "sub") and k >= base and (k - base < self.setup) == early
+            }
+        return {k for k in terms if uses[k] == 1 and self.instructions[k - base][0] in ("mul", "add", "sub")}
 
     def split(self) -> tuple[Program, Program]:
         """The setup, from parameters to what the main part uses of them, and the main part with that as parameters."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.models.forces import on_links
-from parflex.models.piece_motion import Carried, PieceMotion, accelerations
+from parflex.models.piece_motion import PieceMotion, accelerations
 from parflex.models.piece_rates import Rates, piece_rates
 from parflex.models.pieces import Beam, Pieces
 from parflex.recursion import Pose, joint_forces, pose
@@ -77,7 +77,7 @@ def _body(body: RigidBody, w: Array, R: Array | None) -> tuple[Array, Array]:
     """Inertia of a rigid body and the forces of its turning, in axes to which R takes its vectors."""
     S, I = (body.S, body.I) if R is None else (R @ body.S, R @ body.I @ R.T)
     M = np.block([[body.m * np.eye(3), hat(S).T], [hat(S), I]])
-    return M, np.concatenate([cross(w, cross(w, S)), cross(w, I @ w)])
+    return M, np.concatenate([hat(w) @ hat(w) @ S, cross(w, I @ w)])
 
 
 def _add_beam(state: NodeState, beam: Beam) -> None:
@@ -96,7 +96,7 @@ def _add_beam(state: NodeState, beam: Beam) -> None:
     w = state.rates.before[beam.tip]
     at_root = [part if root.turned is None else root.turned.T @ part for part in (root.a, root.al)]
     a, al = (part if turns is None else turns.T @ part for part in (tip.a, tip.al))
-    at_tip = [a + cross(al, arm) + cross(w, cross(w, arm)), al]
+    at_tip = [a + cross(al, arm) + hat(w) @ hat(w) @ arm, al]
     forces = forces + M @ np.concatenate([np.concatenate(at_root)[used], np.concatenate(at_tip)[used]])
     J_A, J_B = (np.vstack([end.J_v, end.J_w])[used] for end in (root, tip))
     M_AA, M_AB, M_BB = M[:count, :count], M[:count, count:], M[count:, count:]

@@ -43,7 +43,7 @@ class Carried:
 
     def offset(self, p: Array, turned: Array | None) -> Carried:
         """Of a frame fixed at p, in the same axes."""
-        a = self.a + cross(self.al, p) + cross(self.w, cross(self.w, p))
+        a = self.a + cross(self.al, p) + hat(self.w) @ hat(self.w) @ p
         return Carried(turned, self.w, a, self.al, self.J_v - hat(p) @ self.J_w, self.J_w)
 
     def in_axes(self, R: Array) -> Carried:
