@@ -150,6 +150,19 @@ def test_make_targets_of_the_readme_exist() -> None:
         assert re.search(rf"^{target}:", makefile, flags=re.M), target
 
 
+def test_the_example_of_the_dualemps_writes_its_figures_and_tables(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "dualemps.py"), "--output", str(tmp_path), "--short"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Largest values" in done.stdout
+    for name in ("circle", "square"):
+        assert (tmp_path / f"dualemps-{name}.svg").read_text(encoding="utf-8").lstrip().startswith("<?xml")
+        heading = (tmp_path / f"dualemps-{name}.csv").open(encoding="utf-8").readline()
+        assert {"t", "P.x", "P.y", "P.local_ax", "P.local_ay", "effort.11", "effort.21"} <= set(
+            heading.strip().split(",")
+        )
+
+
 def test_the_demo_writes_its_figure_and_table(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "gough_stewart.py"), "--output", str(tmp_path), "--samples", "9"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
