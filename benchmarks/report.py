@@ -29,7 +29,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times more the peer needs; where `right` is false our own numbers are wrong."""
+    """How many times more the peer needs; where `right` is false our own error is too large."""
 
     benchmark: str
     name: str
@@ -69,14 +69,17 @@ class Report:
         self.rounds[benchmark, name] = rounds
         self.figure(benchmark, name, float(rounds.min()), "ns", error=error, note=note)
 
-    def compare(self, benchmark: str, ours: str, peer: str, wanted: float | None = None) -> None:
-        """Keep the ratio of two figures, if both were measured."""
+    def compare(
+        self, benchmark: str, ours: str, peer: str, wanted: float | None = None, allowed: float | None = AGREE
+    ) -> None:
+        """Keep the ratio of two figures, if both were measured; `allowed` None: our error is at most the peer's."""
         found = {figure.name: figure for figure in self.figures if figure.benchmark == benchmark}
         if ours not in found or peer not in found:
             return
         own, other = found[ours], found[peer]
         ratio = other.value / own.value
-        right = own.error is None or own.error <= AGREE
+        limit = other.error if allowed is None else allowed
+        right = own.error is None or limit is None or own.error <= limit
         reached = None if wanted is None else bool(ratio >= wanted and right)
         low = high = None
         if (benchmark, ours) in self.rounds and (benchmark, peer) in self.rounds:
@@ -133,7 +136,7 @@ class Report:
             wanted = "" if ratio.wanted is None else f"{ratio.wanted:g}"
             spread = "" if ratio.low is None or ratio.high is None else f"{ratio.low:.2f} to {ratio.high:.2f}"
             reached = (
-                "our numbers are wrong" if not ratio.right else {None: "", True: "yes", False: "NO"}[ratio.reached]
+                "our error is too large" if not ratio.right else {None: "", True: "yes", False: "NO"}[ratio.reached]
             )
             cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, _short(ratio.ratio), spread, wanted, reached)
             ratios.add_row(ratio.benchmark, ratio.name, *cells)

@@ -17,6 +17,7 @@ import tempfile  # noqa: E402
 from pathlib import Path  # noqa: E402
 
 import counts  # noqa: E402
+import dualemps_motion  # noqa: E402
 import frequency_map  # noqa: E402
 import gough_stewart  # noqa: E402
 import growth  # noqa: E402
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "operators": counts.run,
     "files": growth.run_files,
     "growth": growth.run_growth,
+    "dualemps": dualemps_motion.run,
     "frequency-map": frequency_map.run,
 }
 
