@@ -146,7 +146,7 @@ def run_loop(
         track.status = "interrupted"
     elif status != OK:
         track.status, track.stopped = "diverged", float(done * grid.out_step)
-        track.why = _reason(status)
+        track.why = "the loops cannot be closed" if work.counts[-1] else _reason(status)
         size = np.abs(qd[system.free]) / system.units
         if len(size):
             track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]

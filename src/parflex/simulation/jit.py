@@ -6,9 +6,10 @@ serves every model and is compiled once on a machine.
 
 from __future__ import annotations
 
-import os
+import hashlib
 import tempfile
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,25 @@ from numba.extending import intrinsic
 from parflex.codegen import cache
 
 
+@lru_cache(maxsize=1)
 def _cache_folder() -> Path | None:
-    """Where compiled loops are kept; None if nowhere can be written, when they are compiled anew in each process."""
+    """Where compiled loops are kept; None if nowhere can be written, when they are compiled anew in each process.
+
+    numba looks at the file of a function alone, not at those of the functions that it calls: the folder has a hash of
+    all files of the loop in its name.
+    """
     place = cache.folder()
     if place is None:
         return None
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        if file.stem.startswith("loop") or file.stem in ("jit", "system", "tableaux"):
+            digest.update(file.read_bytes())
+    chosen = place / f"loops-{digest.hexdigest()[:16]}"
     try:
-        (place / "numba").mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=place / "numba"):
-            return place / "numba"
+        chosen.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=chosen):
+            return chosen
     except OSError:
         return None
 
@@ -42,7 +53,7 @@ def compiled(function: Callable[..., Any]) -> Any:
         return numba.njit(**options)(function)
     before = config.CACHE_DIR  # the choice is numba's own, for all: it is put back at once
     try:
-        config.CACHE_DIR = os.environ.get("NUMBA_CACHE_DIR") or str(place)
+        config.CACHE_DIR = str(place)
         return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # numba has nowhere to write
         return numba.njit(**options)(function)

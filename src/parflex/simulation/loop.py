@@ -11,7 +11,7 @@ from parflex.simulation.jit import call_model, compiled
 
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
-EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED = range(9)
+EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN = range(10)
 POSITION_STEP, RATE_STEP = 1e-7, 1e-6  # of differences, in units of the rates: half the digits, and a little
 FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
 MOST_CLOSINGS = 6
@@ -98,7 +98,10 @@ def normalise(system: Any, q: Array) -> None:
 
 @compiled
 def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
-    """Outputs of the model; where its closures had to move the guess far, once more from where they moved it."""
+    """Outputs of the model; where its closures had to move the guess far, once more from where they moved it.
+
+    Where they never come to rest, nothing is a number.
+    """
     normalise(system, x)
     for _ in range(MOST_CLOSINGS):
         call_model(system.address, x.ctypes.data, y.ctypes.data)  # type: ignore[call-arg]
@@ -110,6 +113,9 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
             return
         for p in system.other:
             x[p] = y[p]
+    work.counts[OPEN] = 1
+    for k in range(len(y)):
+        y[k] = math.nan
 
 
 @compiled

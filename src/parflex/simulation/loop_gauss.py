@@ -102,25 +102,24 @@ def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Arra
 def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> float:
     """One step of the simplified Newton iteration; gives the largest change, in units of position."""
     nq, stages, count = system.positions, len(tableau.c), len(system.free)
-    change = work.change
+    change, inverse, acceleration, y = work.change, work.inverse, work.acceleration, work.y
     for m in range(stages * count):
         change[m] = 0.0
     for i in range(stages):
         _place_stage(system, work, tableau, i, h, q, qd)
-        evaluate(system, work, work.x[i], work.y[i])
+        evaluate(system, work, work.x[i], y[i])
         for k in range(count):
-            miss = work.y[i, 2 * nq + system.free[k]] - work.acceleration[i, k]
-            row = work.inverse[i * count + k]
+            miss, row = y[i, 2 * nq + system.free[k]] - acceleration[i, k], i * count + k
             for m in range(stages * count):
-                change[m] += row[m] * miss
+                change[m] += inverse[row, m] * miss
     largest = 0.0
     for i in range(stages):
         for p in system.turning:
-            largest = max(largest, h * abs(work.y[i, nq + p] - work.rate[i, p]))
+            largest = max(largest, h * abs(y[i, nq + p] - work.rate[i, p]))
         for p in system.other:
-            work.rate[i, p] = work.y[i, nq + p]
+            work.rate[i, p] = y[i, nq + p]
         for k in range(count):
-            work.acceleration[i, k] += change[i * count + k]
+            acceleration[i, k] += change[i * count + k]
             size = h * h * abs(change[i * count + k]) / system.units[k]
             if not size <= largest:  # NaN too
                 largest = size

@@ -45,16 +45,17 @@ def _given(robot: Robot, start: Mapping[str, Any], rates: list[int]) -> tuple[Ar
         if word not in ("pose", "velocity", "q", "qd"):
             hint = did_you_mean(str(word), ("pose", "velocity", "q", "qd"))
             raise InputError(f"unknown key '{word}'", key="start", value=str(word), hint=hint)
+    for word, size in (("q", robot.tree.nq), ("qd", robot.tree.n)):
+        if word in start and np.shape(start[word]) != (size,):
+            raise InputError(
+                f"'{word}' has not as many numbers as the robot has coordinates",
+                key="start",
+                value=str(np.shape(start[word])),
+                hint=f"give {size}, or a pose and velocities",
+            )
     if "q" in start:
         here = Configuration(robot, np.asarray(start["q"], dtype=float))
     else:
         here = configure(robot, start.get("pose"))
     qd = np.asarray(start["qd"], dtype=float) if "qd" in start else here.rates(start.get("velocity"))
-    if here.q.shape != (robot.tree.nq,) or qd.shape != (robot.tree.n,):
-        raise InputError(
-            "the start has not as many numbers as the robot has coordinates",
-            key="start",
-            value=f"{len(here.q)}, {len(qd)}",
-            hint=f"give {robot.tree.nq} positions q and {robot.tree.n} rates qd",
-        )
     return here.q, qd[rates]

@@ -52,8 +52,8 @@ class Work(NamedTuple):
 
 
 NUMBERS = ("contraction", "step")
-COUNTS = ("evaluations", "steps", "iterations", "jacobians", "rejected", "piece", "best", "wasted", "started")
-OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL = 0, 1, 2, 3
+COUNTS = ("evaluations", "steps", "iterations", "jacobians", "rejected", "piece", "best", "wasted", "started", "open")
+OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL = range(4)
 
 
 def new_work(system: System, stages: int, unknowns: int) -> Work:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -47,7 +48,7 @@ def read_table(path: str, key: str) -> dict[str, Array]:
         raise InputError(
             f"cannot be read ({error.strerror or error})", file=path, key=key, value=path, hint="check the path"
         ) from None
-    except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError):
+    except (ValueError, KeyError, IndexError, csv.Error, UnicodeDecodeError, zipfile.BadZipFile):
         raise InputError(
             "is not a table of numbers",
             file=path,
@@ -79,7 +80,7 @@ def read_settings(path: str) -> dict[str, Any]:
             with np.load(path, allow_pickle=False) as content:
                 return json.loads(str(content[SETTINGS])) if SETTINGS in content.files else {}
         return json.loads(Path(f"{path}.{SETTINGS}.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, zipfile.BadZipFile):
         return {}
 
 
