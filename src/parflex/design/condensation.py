@@ -49,13 +49,17 @@ class Group:
     kept: int
 
 
-def separate(K: Array, M: Array, inner: int) -> list[tuple[Array, Array]]:
-    """Groups of coordinates (leg's own, ends) that no entry of K or M couples at any of the shapes."""
+def coupling(K: Array, M: Array) -> Array:
+    """Largest entries of K and M at any of the shapes, beside the diagonal entries of their row and column."""
     pattern = np.zeros(K.shape[1:])
     for matrix in (K, M):
-        size = np.sqrt(np.abs(np.diagonal(matrix, axis1=1, axis2=2)))
-        size = np.maximum(size, 1e-300)
+        size = np.maximum(np.sqrt(np.abs(np.diagonal(matrix, axis1=1, axis2=2))), 1e-300)
         pattern = np.maximum(pattern, np.abs(matrix / (size[:, :, None] * size[:, None, :])).max(axis=0))
+    return pattern
+
+
+def separate(pattern: Array, inner: int) -> list[tuple[Array, Array]]:
+    """Groups of coordinates (leg's own, ends) that nothing couples."""
     count, label = connected_components(csr_array(pattern > SEPARATE))
     groups = [np.flatnonzero(label == k) for k in range(count)]
     return [(group[group < inner], group[group >= inner] - inner) for group in groups]

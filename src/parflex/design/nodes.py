@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.linalg
 
-from parflex.bodies import ElasticBody
+from parflex.bodies import ElasticBody, RigidBody
 from parflex.closure.loops import Loop, neutral_rotation
 from parflex.models.robot import Robot
 from parflex.tree import Place
@@ -174,6 +174,7 @@ class Assembly:
         self.links = sorted(needed - {GROUND})
         self.index = {j: k for k, j in enumerate(self.links)}
         self.axes = {j: self._axes(j) for j in model.roots}
+        self.inertia = {j: _inertia(model.robot.tree.links[j].body) for j in self.bodies}
 
     def _axes(self, j: int) -> Array:
         """Axes of the twist of a root, in those of its link: its own; of a planar robot those of the plane."""
@@ -198,10 +199,10 @@ class Assembly:
                 if len(tips) != 1:
                     raise NotCoveredError("a beam with more than one node")
                 self._add_beam(K, M, j, tips[0], rotation, position)
-            elif np.any(link.body.inertia_matrix()):
+            elif np.any(self.inertia[j]):
                 columns, W = self._twist(j, rotation, position)
                 W = self._local(j, rotation, position) @ W
-                _add(M, self.number[columns], np.swapaxes(W, 1, 2) @ (link.body.inertia_matrix() @ W))
+                _add(M, self.number[columns], np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
         self._add_joints(K, M)
         return K, M
 
@@ -231,7 +232,7 @@ class Assembly:
         bent = Phi.T @ (self._local(tip, rotation, position) @ (ends[1] - ends[0]))
         W = np.concatenate([root, bent], axis=1)
         columns = self.number[columns]
-        _add(M, columns, np.swapaxes(W, 1, 2) @ (body.inertia_matrix(np.zeros(body.size)) @ W))
+        _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
         _add(K, columns, np.swapaxes(bent, 1, 2) @ (body.K @ bent))
 
     def _twist(self, j: int, rotation: Array, position: Array) -> tuple[Array, Array]:
@@ -283,6 +284,11 @@ class Assembly:
         X[:, :3, :3] = X[:, 3:, 3:] = np.swapaxes(R, 1, 2)
         X[:, :3, 3:] = -np.swapaxes(R, 1, 2) @ _hats(p)
         return X
+
+
+def _inertia(body: RigidBody | ElasticBody) -> Array:
+    """The inertia matrix of a body that is not deformed."""
+    return body.inertia_matrix(np.zeros(body.size)) if isinstance(body, ElasticBody) else body.inertia_matrix()
 
 
 def _outward(R: Array, p: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -16,6 +17,7 @@ from parflex.design.condensation import (
     chebyshev_coefficients,
     chebyshev_points,
     condense,
+    coupling,
     kept_modes,
     separate,
 )
@@ -25,8 +27,10 @@ Array = np.ndarray
 TOLERANCE = 1e-10  # error of an entry beside the diagonal entries of its row and column
 COUNTS = {0: (), 1: (14,), 2: (12, 12)}  # points along each coordinate of a box
 FINE = {0: 1, 1: 96, 2: 16}  # points along each coordinate of the whole at which modes to keep are looked for
+FIRST = {1: 12, 2: 2}  # boxes along each coordinate to begin with: larger ones never fit
 SMALLEST = 1 / 2**14  # boxes are not halved further than to this share of the whole
 MOST_BOXES = 600
+LARGEST = 2_000_000  # entries of matrices that are made at a time
 NEAR = 0.9 * FAR  # a mode that is not kept and lies below this multiple of the band spoils the series
 UNFELT = 1e-9  # a component that meets so little of its stiffness and mass through the leg is free of it
 
@@ -111,10 +115,12 @@ def build_table(leg: Leg, low: Array, high: Array, band: Band, samples: Array) -
     table = LegTable(leg, band, layouts, low, high)
     if not len(low):
         K, M = leg.matrices(np.zeros((1, 0)))
-        references = [_reference(table, layout, K, M) for layout in layouts]
-        table.boxes = [_Box(low, high, _rows(table, K, M, references)[0])]
+        table.boxes = [_Box(low, high, _rows(table, K, M, _references(table, K, M))[0])]
         return table
-    waiting = [(low, high)]
+    cuts = np.linspace(low, high, FIRST[len(low)] + 1)
+    steps = list(product(*(range(FIRST[len(low)]) for _ in low)))
+    own = np.arange(len(low))
+    waiting = [(cuts[np.array(step), own], cuts[np.array(step) + 1, own]) for step in steps]
     while waiting:
         if len(waiting) + len(table.boxes) > MOST_BOXES:
             raise NotTabulatedError(f"the tables of {leg.name} grow beyond {MOST_BOXES} boxes")
@@ -137,19 +143,34 @@ def build_table(leg: Leg, low: Array, high: Array, band: Band, samples: Array) -
     return table
 
 
+def _some_matrices(leg: Leg, shapes: Array) -> Iterator[tuple[slice, Array, Array]]:
+    """Matrices at shapes, so many at a time that they stay small."""
+    size = len(leg.columns) + len(leg.port_columns)
+    count = max(1, LARGEST // size**2)
+    for start in range(0, len(shapes), count):
+        rows = slice(start, start + count)
+        yield rows, *leg.matrices(shapes[rows])
+
+
 def _layouts(leg: Leg, band: Band, samples: Array) -> list[Layout]:
     """Groups of coordinates that stay apart at all samples, with the modes to keep."""
     inner = len(leg.columns)
-    K, M = leg.matrices(samples)
+    pattern = np.max([coupling(K, M) for _, K, M in _some_matrices(leg, samples)], axis=0)
+    groups = separate(pattern, inner)
+    spectra: list[list[Array]] = [[] for _ in groups]
+    felt = [np.zeros(len(ends), dtype=bool) for _, ends in groups]
+    for _, K, M in _some_matrices(leg, samples):
+        for k, (own, ends) in enumerate(groups):
+            columns = inner + ends
+            if len(own):
+                found = condense(K, M, inner, Group(own, ends, 0), band, None)
+                spectra[k].append(found["spectrum"])
+            else:
+                found = {"k": K[:, columns[:, None], columns], "m": M[:, columns[:, None], columns]}
+            felt[k] |= _felt(found, K, M, columns)
     layouts, start = [], 0
-    for own, ends in separate(K, M, inner):
-        if not len(own):
-            found = {"k": K[:, (inner + ends)[:, None], inner + ends], "m": M[:, (inner + ends)[:, None], inner + ends]}
-            kept = 0
-        else:
-            found = condense(K, M, inner, Group(own, ends, 0), band, None)
-            kept = kept_modes(found["spectrum"], band.top)
-        used = _felt(found, K, M, inner + ends)
+    for (own, ends), spectrum, used in zip(groups, spectra, felt, strict=True):
+        kept = kept_modes(np.concatenate(spectrum), band.top) if spectrum else 0
         layouts.append(Layout(Group(own, ends, kept), ends[used], start))
         start += layouts[-1].width
     return layouts
@@ -162,7 +183,7 @@ def _felt(found: dict, K: Array, M: Array, columns: Array) -> Array:
         own = np.abs(np.diagonal(found[name], axis1=1, axis2=2)).max(axis=0)
         raw = np.abs(np.diagonal(matrix, axis1=1, axis2=2)[:, columns]).max(axis=0)
         parts.append(own > UNFELT * raw)
-    return np.flatnonzero(parts[0] | parts[1])
+    return parts[0] | parts[1]
 
 
 def _fitted(table: LegTable, boxes: list[tuple[Array, Array]]) -> list[tuple[_Box, float]]:
@@ -179,11 +200,14 @@ def _fitted(table: LegTable, boxes: list[tuple[Array, Array]]) -> list[tuple[_Bo
     middles = np.array([0.5 * (low + high) for low, high in boxes])
     count, per = len(nodes[0]), len(nodes[0]) + len(checks[0])
     shapes = np.concatenate([np.concatenate(pair) for pair in zip(nodes, checks, strict=True)])
-    K, M = table.leg.matrices(np.concatenate([middles, shapes]))
     n = len(boxes)
-    references = [_reference(table, layout, K[:n], M[:n]) for layout in table.layouts]
-    spread_out = [(modes.repeat(per, axis=0), mass.repeat(per, axis=0)) for modes, mass in references]
-    values, sizes = (part.reshape(n, per, -1) for part in _rows(table, K[n:], M[n:], spread_out))
+    parts = [_references(table, K, M) for _, K, M in _some_matrices(table.leg, middles)]
+    references = [[np.concatenate(one) for one in zip(*pairs, strict=True)] for pairs in zip(*parts, strict=True)]
+    found = []
+    for rows, K, M in _some_matrices(table.leg, shapes):
+        box_of = np.arange(len(shapes))[rows] // per
+        found.append(_rows(table, K, M, [(modes[box_of], mass[box_of]) for modes, mass in references]))
+    values, sizes = (np.concatenate(part).reshape(n, per, -1) for part in zip(*found, strict=True))
     result = []
     for k, (low, high) in enumerate(boxes):
         coefficients = values[k, :count].reshape(*counts, -1)
@@ -196,11 +220,16 @@ def _fitted(table: LegTable, boxes: list[tuple[Array, Array]]) -> list[tuple[_Bo
     return result
 
 
-def _reference(table: LegTable, layout: Layout, K: Array, M: Array) -> tuple[Array, Array]:
-    if not len(layout.group.inner):
-        return np.zeros((len(K), 0, 0)), np.zeros((len(K), 0, 0))
-    found = condense(K, M, len(table.leg.columns), layout.group, table.band, None)
-    return found["modes"], found["mass"]
+def _references(table: LegTable, K: Array, M: Array) -> list[tuple[Array, Array]]:
+    """Of each group, the kept modes and the mass at shapes that others are turned to."""
+    result = []
+    for layout in table.layouts:
+        if not len(layout.group.inner):
+            result.append((np.zeros((len(K), 0, 0)), np.zeros((len(K), 0, 0))))
+            continue
+        found = condense(K, M, len(table.leg.columns), layout.group, table.band, None)
+        result.append((found["modes"], found["mass"]))
+    return result
 
 
 def _rows(table: LegTable, K: Array, M: Array, references: list[tuple[Array, Array]]) -> tuple[Array, Array]:
