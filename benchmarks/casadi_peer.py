@@ -140,7 +140,7 @@ def expressions(
     parameters: str = "numbers",
     grouped: bool = True,
     solver: Solver = own_solve,
-    **options: bool,
+    **options: Any,
 ) -> tuple[list[ca.SX], ca.SX]:
     """Inputs and outputs of a model of parflex, traced with SX instead of its own scalars, after `casadi.cse`."""
     tracer = Tracer(solver)
@@ -154,7 +154,7 @@ def expressions(
 
 def leanest(robot: Robot, model: str, solver: Solver) -> tuple[list[ca.SX], ca.SX]:
     """The way of writing a model, of those that parflex tries too, with the fewest operators."""
-    ways = [expressions(robot, model, solver=solver, **_ways(choice)) for choice in variants(robot, Options())]
+    ways = [expressions(robot, model, solver=solver, **_ways(choice)) for choice in variants(robot, model, Options())]
     return min(ways, key=lambda way: counts(way[1])["total"])
 
 
@@ -166,16 +166,16 @@ def before_solve(robot: Robot) -> ca.SX:
         if len(matrix) < 6:
             return own_solve(matrix, right)
         systems.append(ca.cse(ca.vertcat(ca.vec(_sx(matrix)), ca.vec(_sx(right.reshape(len(right), -1))))))
-        return np.array([Scalar(ca.SX.sym("x"), kept) for _ in right], dtype=object)
+        return np.array([Scalar(ca.SX.sym("x"), kept) for _ in right.flat], dtype=object).reshape(right.shape)
 
-    for choice in variants(robot, Options()):
+    for choice in variants(robot, "inverse", Options()):
         expressions(robot, "inverse", solver=kept, **_ways(choice))
     return min(systems, key=lambda system: counts(system)["total"])
 
 
-def _ways(options: Options) -> dict[str, bool]:
-    """How the leg form is written."""
-    return {"by_columns": options.by_columns, "end_masses": options.end_masses}
+def _ways(options: Options) -> dict[str, Any]:
+    """How the leg form, or a robot in pieces, is written."""
+    return {"by_columns": options.by_columns, "end_masses": options.end_masses, "lead": options.lead}
 
 
 def counts(expression: ca.SX) -> dict[str, int]:

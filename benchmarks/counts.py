@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from report import Report
 from timing import Harness
@@ -10,6 +11,7 @@ from timing import Harness
 import parflex
 
 SYMORO = {"rx90": 513, "puma560": 568}  # as published: numeric geometry, symbolic base parameters, gravity, no friction
+BRIOT = 2842  # Briot2014: the inverse program of the DualEMPS, 1287 additions and 1555 products in 1041 variables
 SOLVE = 191  # LU 6 x 6 with one right-hand side
 
 
@@ -51,6 +53,24 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
             report.compare(benchmark, "parflex", plain)
             before = casadi.counts(casadi.before_solve(robot))["total"]
             report.figure(benchmark, "casadi.cse, before the solve", before, "operators", note=f"LU 6 x 6 adds {SOLVE}")
+    _bending(report, casadi)
+
+
+def _bending(report: Report, casadi: Any) -> None:
+    """The robot that bends: closed positions in, no friction, the elastic solve included."""
+    robot = parflex.load("dualemps")
+    for model in ("inverse", "direct"):
+        benchmark = f"operators, dualemps {model}"
+        report.progress(benchmark)
+        own = parflex.model(robot, model).counts
+        _keep(report, benchmark, "parflex", own, f"{own['variables']} variables")
+        if model == "inverse":
+            report.figure(benchmark, "Briot2014", BRIOT, "operators", note="published: 1041 variables")
+            report.compare(benchmark, "parflex", "Briot2014")
+        if casadi is not None:
+            _, outputs = casadi.leanest(robot, model, casadi.own_solve)
+            _keep(report, benchmark, "casadi.cse", casadi.counts(outputs), "same recursion")
+            report.compare(benchmark, "parflex", "casadi.cse")
 
 
 def _keep(report: Report, benchmark: str, name: str, counted: dict[str, int], note: str) -> None:

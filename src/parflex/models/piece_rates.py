@@ -60,7 +60,8 @@ class _Sweep:
         for c in range(len(self.form.hinges)):
             if c not in self.hinge:
                 self.hinge[c] = self._hinge_rate(c)
-        qd = self.qd.astype(float) if not any(hasattr(x, "edge") for x in self.qd) else self.qd
+        plain = all(isinstance(x, (int, float)) for x in self.qd)
+        qd = self.qd.astype(float) if plain else self.qd
         for beam in self.form.beams:
             if beam.tip not in self.before:
                 self.before[beam.tip] = self._out(beam.tip, self.twists[beam.tip][1])
