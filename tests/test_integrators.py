@@ -36,7 +36,23 @@ def swinging(given: pieces.Pieces) -> tuple[System, Kernel]:
     kernel = Kernel(make_program(graph, "swing", {"q": q, "position_rates": qd, "rate_changes": changes}))
     none, both = whole(), whole(0, 1)
     simple = np.array([[0, 0], [1, 1]], dtype=np.int64)
-    fixed = (kernel.address("one"), 2, 2, both, simple, none, none, none, none, none, none, np.ones(2), np.zeros(0), 6)
+    fixed = (
+        kernel.address("one"),
+        2,
+        2,
+        both,
+        simple,
+        none,
+        none,
+        none,
+        none,
+        none,
+        none,
+        np.ones(2),
+        np.zeros(0),
+        6,
+        20,
+    )
     return System(*fixed, given.breaks, given.coefficients), kernel
 
 
@@ -93,7 +109,7 @@ def test_generalized_alpha_damps_what_is_fast_as_asked(radius):
     kernel = Kernel(make_program(graph, "stiff", {"q": q, "position_rates": qd, "rate_changes": -1e8 * q}))
     still, none = pieces.constant(np.zeros(1)), whole()
     fixed = (kernel.address("one"), 1, 1, whole(0), np.array([[0, 0]], dtype=np.int64), *[none] * 6)
-    system = System(*fixed, np.ones(1), np.zeros(0), 3, still.breaks, still.coefficients)
+    system = System(*fixed, np.ones(1), np.zeros(0), 3, 5, still.breaks, still.coefficients)
     method = method_named("generalized-alpha", radius)
     track = run_loop(system, method, grid_of(4.0, 0.1, 0.1), [1.0], [0.0], ["a"], 1e-10)
     late = np.abs(track.y[20:40, 0])

@@ -12,7 +12,7 @@ from parflex.simulation.jit import call_model, compiled
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
 EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN = range(10)
-POSITION_STEP, RATE_STEP = 1e-7, 1e-6  # of differences, in units of the rates: half the digits, and a little
+POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
 MOST_CLOSINGS = 6
 
@@ -133,7 +133,8 @@ def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int)
 def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
     """Derivatives of the free accelerations by free positions and rates, by differences about a row of the work.
 
-    A free position is moved along the rates of change of all positions that its own rate causes.
+    A free position is moved along the rates of change of all positions that its own rate causes, forth and back: a
+    turn by `way` stretches a stiff beam by its square, which would drown what is soft.
     """
     free, nq, count = system.free, system.positions, len(system.free)
     x, y, base = work.x[spare], work.y[spare], work.y[row]
@@ -145,12 +146,15 @@ def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
             x[nq + p] = 0.0
         x[nq + free[k]] = 1.0
         evaluate(system, work, x, y)
+        copy(y[nq:], work.ways[k])
         copy(work.x[row], x)
-        for p in range(nq):
-            x[p] = base[p] + way * y[nq + p]
-        evaluate(system, work, x, y)
-        for i in range(count):
-            work.jacobian[0, i, k] = (y[first + free[i]] - base[first + free[i]]) / way
+        for side in (-1.0, 1.0):
+            for p in range(nq):
+                x[p] = base[p] + side * way * work.ways[k, p]
+            evaluate(system, work, x, y)
+            for i in range(count):
+                before = 0.0 if side < 0 else work.jacobian[0, i, k]
+                work.jacobian[0, i, k] = before + side * y[first + free[i]] / (2 * way)
         copy(work.x[row], x)
         x[nq + free[k]] += push
         evaluate(system, work, x, y)

@@ -84,7 +84,10 @@ def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) 
         largest = max(largest, h * abs(work.y[0, nq + p] - work.rate[1, p]))
     for p in system.other:
         work.rate[1, p] = work.y[0, nq + p]
+    share = h * alpha.gamma * (1 - alpha.mean_force) / (1 - alpha.mean_mass)
     for k in range(count):
+        for p in system.turning:  # positions that lag would stretch stiff beams
+            work.rate[1, p] += share * change[k] * work.ways[k, p]
         new[k] += change[k]
         size = h * h * abs(change[k]) / system.units[k]
         if not size <= largest:  # NaN too
@@ -146,7 +149,8 @@ def alpha_steps(
     out_y: Array,
 ) -> tuple[int, int]:
     """Fixed steps until the rows of output are full; gives the rows that are and a status."""
-    nq, counts = system.positions, work.counts
+    nq, counts, count = system.positions, work.counts, len(system.free)
+    renewal = 4 * count * system.operators + 2 * count**3  # operators of a new matrix
     if counts[STARTED] == 0:
         _new_matrix(system, work, alpha, t, h, q, qd)
         for k in range(len(system.free)):
@@ -158,7 +162,7 @@ def alpha_steps(
     for row in range(len(out_x)):
         for _ in range(every):
             now = t + done * h
-            if counts[WASTED] > 4 * len(system.free):  # what a new matrix costs, in evaluations
+            if counts[WASTED] * (system.operators + 2 * count**2) > renewal:
                 _new_matrix(system, work, alpha, now, h, q, qd)
             used = _solve(system, work, alpha, now, h, q, qd, tolerance)
             if used == 0:

@@ -99,6 +99,20 @@ def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Arra
 
 
 @compiled
+def _follow(system: Any, work: Any, tableau: Any, i: int, h: float) -> None:
+    """Let the rates of turning positions follow the change of a stage: positions that lag would stretch stiff beams."""
+    if len(system.turning) == 0:
+        return
+    count = len(system.free)
+    for k in range(count):
+        change = 0.0
+        for j in range(len(tableau.c)):
+            change += tableau.A[i, j] * work.change[j * count + k]
+        for p in system.turning:
+            work.rate[i, p] += h * change * work.ways[k, p]
+
+
+@compiled
 def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> float:
     """One step of the simplified Newton iteration; gives the largest change, in units of position."""
     nq, stages, count = system.positions, len(tableau.c), len(system.free)
@@ -118,6 +132,7 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
             largest = max(largest, h * abs(y[i, nq + p] - work.rate[i, p]))
         for p in system.other:
             work.rate[i, p] = y[i, nq + p]
+        _follow(system, work, tableau, i, h)
         for k in range(count):
             acceleration[i, k] += change[i * count + k]
             size = h * h * abs(change[i * count + k]) / system.units[k]
@@ -145,8 +160,6 @@ def _solve_stages(
             if contraction > 0.9 and size > 100 * tolerance:
                 return 0
         share = min(contraction, 0.9)
-        if len(system.turning):
-            share = 0.9  # their rates lag one iteration behind: the change itself must be small
         if size * share / (1 - share) <= tolerance or size == 0.0:
             # a small change is mostly rounding, whose ratio says nothing of the contraction
             work.numbers[0] = max(contraction, 1e-3)
@@ -186,8 +199,8 @@ def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 @compiled
 def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
-    copy(q, work.saved)
-    copy(qd, work.saved[system.positions :])
+    copy(q, work.before)
+    copy(qd, work.before[system.positions :])
     parts = 1
     for _ in range(MOST_CUTS):
         work.counts[REJECTED] += 1
@@ -201,8 +214,8 @@ def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arra
         if done == parts:
             _restart(system, work, tableau, t + h, h, q, qd)
             return True
-        copy(work.saved, q)
-        copy(work.saved[system.positions :], qd)
+        copy(work.before, q)
+        copy(work.before[system.positions :], qd)
         parts *= 4
     return False
 
@@ -223,6 +236,11 @@ def gauss_steps(
 ) -> tuple[int, int]:
     """Steps until the rows of output are full; gives the rows that are and a status."""
     stages, counts = len(tableau.c), work.counts
+    unknowns = stages * len(system.free)  # operators of an iteration, and of a new matrix
+    spent, renewal = (
+        stages * system.operators + 2 * unknowns**2,
+        4 * len(system.free) * system.operators + 2 * unknowns**3,
+    )
     if counts[STARTED] == 0:
         _restart(system, work, tableau, t, h, q, qd)
         counts[STARTED] = 1
@@ -230,7 +248,7 @@ def gauss_steps(
     for row in range(len(out_x)):
         for _ in range(every):
             now = t + done * h
-            if counts[WASTED] * stages > 4 * len(system.free):  # what a new matrix costs, in evaluations
+            if counts[WASTED] * spent > renewal:
                 _new_matrix(system, work, tableau, now, h, q, qd)
             used = _solve_stages(system, work, tableau, now, h, q, qd, tolerance)
             if used > 0:

@@ -65,6 +65,7 @@ class Problem:
             kernel.address("one"), tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
             _whole(closing), _whole([*turning, *closing]), _whole(motor_q), _whole(motors), _whole(quaternions),
             tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
+            len(self.model.program.instructions),
             np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients),
         )  # fmt: skip
 

@@ -31,6 +31,7 @@ class System(NamedTuple):
     units: Array  # of the free rates
     constants: Array  # behind the inputs
     outputs: int
+    operators: int  # of one evaluation
     breaks: Array  # of the given inputs, piecewise polynomials
     coefficients: Array  # (piece, power, input)
 
@@ -45,7 +46,8 @@ class Work(NamedTuple):
     matrix: Array  # of the simplified Newton iteration, while it is made
     inverse: Array  # of that matrix, transposed
     change: Array  # of one iteration
-    saved: Array  # state before a step that may fail
+    before: Array  # state before a step that may fail
+    ways: Array  # rates of change of all positions for each free rate, where the matrix was made
     jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
@@ -71,6 +73,7 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros((unknowns * count, unknowns * count)),
         np.zeros(unknowns * count),
         np.zeros(system.positions + system.rates),
+        np.zeros((count, system.positions)),
         np.zeros((2, count, count)),
         np.array([1e-3, 0.0]),
         np.zeros(len(COUNTS), dtype=np.int64),
