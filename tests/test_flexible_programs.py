@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from conftest import CATALOGUE
 from emitted import c_library
+from test_command_line import answered
 from test_emitters import EMITTERS, SHORT
 from traced import long, made
 
@@ -322,3 +323,9 @@ def test_coulomb_friction_may_change_its_sign_smoothly():
     sharp, narrow, wide = (program(**given)["effort"][0] for program in programs)
     assert np.abs(sharp - narrow).max() < 1e-6
     assert np.abs(sharp - wide).max() > 1.0  # 25 N on the slides
+
+
+def test_the_direct_verb_gives_joints_and_elastic_coordinates_apart(capsys):
+    answer = answered(capsys, "direct", "dualemps", "--effort", "11=100")
+    assert set(answer["accelerations"]) == {"11", "12", "17", "21", "22", "25"}
+    assert set(answer["elastic_accelerations"]) == {f"{b}.{e}" for b in (13, 16, 23) for e in ("ux", "uy", "rz")}

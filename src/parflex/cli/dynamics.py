@@ -94,7 +94,10 @@ def direct(
 
     result = _solved(forward_dynamics, "effort", robot, state_file, wrench, without, reactions, rest)
     found = _accelerations(result)
-    _show({"accelerations": found}, ("accelerations", ["", "m/s2 or rad/s2"], found.items()), result, as_json)
+    answer = {"accelerations": found} | (
+        {"elastic_accelerations": result.elastic_accelerations} if result.elastic_accelerations else {}
+    )
+    _show(answer, ("accelerations", ["", "m/s2 or rad/s2"], found.items()), result, as_json)
 
 
 def _accelerations(result: Any) -> dict[str, Any]:
@@ -105,7 +108,7 @@ def _accelerations(result: Any) -> dict[str, Any]:
     for link in tree.links:
         if link.joint.kind in ("free", "planar"):
             answer[link.name] = result.acceleration_of(link.name)[pick].tolist()
-        else:
+        elif link.joint.rate_labels:
             own = result.accelerations[link.v].tolist()
             answer[link.name] = own[0] if len(own) == 1 else own
     if tree.end_effector not in answer:

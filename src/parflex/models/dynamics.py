@@ -163,7 +163,8 @@ def forward_dynamics(
     if reactions:
         f = tree_forces(configuration, qd, qdd, wrenches, without)
         found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings)
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings)
+    elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
 
 
 def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
