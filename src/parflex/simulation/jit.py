@@ -44,6 +44,11 @@ def _cache_folder() -> Path | None:
         return None
 
 
+def inlined(function: Callable[..., Any]) -> Any:
+    """A function that becomes part of those that call it: to hand over a whole system takes a microsecond."""
+    return numba.njit(inline="always", error_model="numpy", nogil=True)(function)
+
+
 def compiled(function: Callable[..., Any]) -> Any:
     """The function as machine code, from the cache if it is there."""
     place = _cache_folder()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.jit import call_model, compiled
+from parflex.simulation.jit import call_model, compiled, inlined
 
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
@@ -17,7 +17,7 @@ FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it
 MOST_CLOSINGS = 6
 
 
-@compiled
+@inlined
 def copy(source: Array, target: Array) -> None:
     """Fill the target; assigning slices does the same, but takes seconds to compile."""
     for k in range(len(target)):
@@ -52,7 +52,7 @@ def invert(matrix: Array, inverse: Array) -> None:
                     inverse[j, i] -= factor * inverse[j, k]
 
 
-@compiled
+@inlined
 def place(system: Any, x: Array, q: Array, qd: Array) -> None:
     """Write a state into the inputs of the model."""
     for k in range(system.positions):
@@ -61,7 +61,7 @@ def place(system: Any, x: Array, q: Array, qd: Array) -> None:
         x[system.positions + k] = qd[k]
 
 
-@compiled
+@inlined
 def give_inputs(system: Any, work: Any, t: float, x: Array) -> None:
     """Write what is given at time t into the inputs of the model."""
     breaks, pieces = system.breaks, system.coefficients
@@ -87,7 +87,7 @@ def give_inputs(system: Any, work: Any, t: float, x: Array) -> None:
             x[base + j] = value
 
 
-@compiled
+@inlined
 def normalise(system: Any, q: Array) -> None:
     """Unit quaternions."""
     for start in system.quaternions:
@@ -96,11 +96,11 @@ def normalise(system: Any, q: Array) -> None:
             q[k] /= size
 
 
-@compiled
+@inlined
 def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     """Outputs of the model; where its closures had to move the guess far, once more from where they moved it.
 
-    Where they never come to rest, nothing is a number.
+    Where they never come to rest, that is noted; the next row of output ends the run.
     """
     normalise(system, x)
     for _ in range(MOST_CLOSINGS):
@@ -114,8 +114,6 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
         for p in system.other:
             x[p] = y[p]
     work.counts[OPEN] = 1
-    for k in range(len(y)):
-        y[k] = math.nan
 
 
 @compiled
@@ -173,4 +171,4 @@ def record(system: Any, work: Any, t: float, q: Array, qd: Array, out_x: Array, 
     total = 0.0
     for value in out_y:
         total += value
-    return math.isfinite(total)  # one that is not makes the sum not finite
+    return math.isfinite(total) and work.counts[OPEN] == 0  # one that is not makes the sum not finite

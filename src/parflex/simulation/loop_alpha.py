@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.jit import compiled
+from parflex.simulation.jit import compiled, inlined
 from parflex.simulation.loop import (
     BEST,
     ITERATIONS,
@@ -44,7 +44,7 @@ def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array
     work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
 
 
-@compiled
+@inlined
 def _place(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> None:
     """State at the end of the step for the accelerations there."""
     nq, x = system.positions, work.x[0]
@@ -66,7 +66,7 @@ def _place(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) ->
         x[p] = q[p] + h * 0.5 * (work.rate[0, p] + work.rate[1, p])
 
 
-@compiled
+@inlined
 def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> float:
     """One step of the simplified Newton iteration; gives the largest change, in units of position."""
     nq, count, new = system.positions, len(system.free), work.acceleration[NEW]
@@ -115,7 +115,7 @@ def _solve(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd:
     return 0
 
 
-@compiled
+@inlined
 def _finish(system: Any, work: Any, q: Array, qd: Array) -> None:
     """The end of the step becomes the state."""
     nq, x = system.positions, work.x[0]

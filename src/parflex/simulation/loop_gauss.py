@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.jit import compiled
+from parflex.simulation.jit import compiled, inlined
 from parflex.simulation.loop import (
     BEST,
     ITERATIONS,
@@ -62,7 +62,7 @@ def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
     work.numbers[0] = 0.5
 
 
-@compiled
+@inlined
 def _predict(system: Any, work: Any, tableau: Any) -> None:
     """Accelerations and rates of change of the next stages from the polynomial through the last ones."""
     stages = len(tableau.c)
@@ -76,7 +76,7 @@ def _predict(system: Any, work: Any, tableau: Any) -> None:
                 values[i, k] = value
 
 
-@compiled
+@inlined
 def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Array, qd: Array) -> None:
     """State of a stage from the accelerations of all of them."""
     nq, stages, x = system.positions, len(tableau.c), work.x[i]
@@ -98,7 +98,7 @@ def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Arra
         x[p] = q[p] + h * total
 
 
-@compiled
+@inlined
 def _follow(system: Any, work: Any, tableau: Any, i: int, h: float) -> None:
     """Let the rates of turning positions follow the change of a stage: positions that lag would stretch stiff beams."""
     if len(system.turning) == 0:
@@ -112,7 +112,7 @@ def _follow(system: Any, work: Any, tableau: Any, i: int, h: float) -> None:
             work.rate[i, p] += h * change * work.ways[k, p]
 
 
-@compiled
+@inlined
 def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> float:
     """One step of the simplified Newton iteration; gives the largest change, in units of position."""
     nq, stages, count = system.positions, len(tableau.c), len(system.free)
@@ -123,9 +123,9 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
         _place_stage(system, work, tableau, i, h, q, qd)
         evaluate(system, work, work.x[i], y[i])
         for k in range(count):
-            miss, row = y[i, 2 * nq + system.free[k]] - acceleration[i, k], i * count + k
+            miss, row = y[i, 2 * nq + system.free[k]] - acceleration[i, k], inverse[i * count + k]
             for m in range(stages * count):
-                change[m] += inverse[row, m] * miss
+                change[m] += row[m] * miss
     largest = 0.0
     for i in range(stages):
         for p in system.turning:
@@ -168,7 +168,7 @@ def _solve_stages(
     return 0
 
 
-@compiled
+@inlined
 def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """State at the end of the step; dependent positions go on from the last stage, where they were closed."""
     stages, last = len(tableau.c), len(tableau.c) - 1
