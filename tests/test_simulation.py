@@ -6,9 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import CATALOGUE
 
 import parflex
 from parflex.errors import InputError
+from parflex.models.pieces import pieces
 from parflex.simulation.motions import motion_of
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -303,3 +305,27 @@ def test_the_width_of_friction_is_said_with_what_it_does():
     free = parflex.simulate(of, None, 0.2, without=["friction"])
     assert "friction" not in free.summary
     assert np.abs(free["power.loss"]).max() == 0
+
+
+def test_the_motion_does_not_depend_on_which_beam_closes_the_loop(tmp_path, figure):
+    text = (CATALOGUE / "dualemps.toml").read_text(encoding="utf-8")
+    for old, new in (  # the hinge of the knee belongs to the other leg, so the other beam is the dependent one
+        ('name = "15"\nparent = "14"\n', 'name = "15"\nparent = "14"\njoint = "revolute"\nstart = 0.9\n'),
+        (
+            'name = "16"\nparent = "15"\nmdh = { d = "step" }',
+            'name = "16"\nparent = "14"\nmdh = { d = "reach + step" }',
+        ),
+        ('name = "25"\nparent = "24"\njoint = "revolute"\n', 'name = "25"\nparent = "24"\n'),
+        ("start = -0.9\nfriction = { viscous = 0.005, coulomb = 0.01 }\n", ""),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "other.toml").write_text(text, encoding="utf-8")
+    robots = parflex.load("dualemps"), parflex.load(tmp_path / "other.toml")
+    beams = [{of.tree.rate_names[k].split(".")[0] for k in pieces(of).partition.dependent} for of in robots]
+    assert beams == [{"13"}, {"23"}]
+    options = {"method": "gauss6", "step": 2e-4, "tolerance": 1e-13, "without": ["friction"]}
+    first, second = (parflex.simulate(of, "circle-harsh", 0.3, **options) for of in robots)
+    worst = max(float(np.abs(first[name] - second[name]).max()) for name in ("P.x", "P.y"))
+    figure("motion with another dependent beam, m", worst, 1e-10)
+    assert worst < 1e-10
