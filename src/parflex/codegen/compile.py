@@ -84,6 +84,10 @@ class Kernel:
         self._many(columns.ctypes.data, result.ctypes.data, columns.shape[1], place)
         return result
 
+    def workspace(self) -> Array:
+        """For other compiled code that calls `many_in`."""
+        return np.empty(max(1, self._work * self.lanes))
+
     def _workspace(self, lanes: int) -> Array | None:
         """What a long program works in: not on the stack, which may be small, nor shared, since calls may overlap."""
         return np.empty(self._work * lanes) if self._work else None

@@ -10,25 +10,20 @@ brings each root to rounding, and counts on both sides of it are the proof that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from parflex.codegen.compile import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.design.condensation import SEPARATE, Band
 from parflex.design.legs import Leg, Structure
+from parflex.design.search import Elimination, Search
 from parflex.design.tables import LegTable, unpacked
 from parflex.graph.expression import Graph
 
 Array = np.ndarray
-ACCURATE = 1e-9  # relative half width in x of the interval that is proved to hold a mode: 2.5e-8 Hz at 50 Hz
-GRID = 14  # values of x, evenly spaced in frequency, at which modes are counted first
-STEPS = 40  # of the search for a root: bisection alone needs thirty
-LEAVE = 0.25  # share of poses that are done from which the others go on alone
 SIDE_BY_SIDE = 8192  # poses at a time: some megabytes
 
 
@@ -68,23 +63,38 @@ class ReducedProblem:
         return found
 
     def _some(self, q: Array, modes: int) -> tuple[Array, Array]:
-        pairs = list(zip(self.structure.legs, self.tables, strict=True))
-        entries = [table(leg.shape.of(q)) for leg, table in pairs]
-        angles = np.stack([q[:, leg.port.position] for leg in self.structure.legs], axis=1)
-        inside = np.all([np.isfinite(rows[:, -1]) for rows in entries], axis=0)
-        entries = [np.where(inside[:, None], rows, rows[inside][:1] if inside.any() else 1.0) for rows in entries]
-        searches = [_Search(block, entries, angles, self.band.top) for block in self.blocks]
+        rows, inside = self._entries(q)
+        if not inside.any():
+            return np.full((len(q), modes), np.nan), inside
+        searches = [Search(block, rows, self.band.top) for block in self.blocks]
         limit = np.sort(np.concatenate([one.upper(modes) for one in searches], axis=1), axis=1)[:, modes - 1]
         x = np.concatenate([one.roots(modes, limit) for one in searches], axis=1)
+        sure = inside & ~np.isnan(x).any(axis=1)  # a mode that was not proved may be one of the lowest
         x = np.sort(x, axis=1)[:, :modes]
-        good = inside & np.isfinite(x).all(axis=1)
-        for one in searches:  # a mode that was not proved may be one of the lowest: then the pose is not
-            good &= ~one.failed
-        return x, good
+        return x, sure & np.isfinite(x).all(axis=1)
+
+    def _entries(self, q: Array) -> tuple[Array, Array]:
+        """Rows of all that blocks take: entries of the legs, cosines and sines of ports; and which poses have them."""
+        pairs = list(zip(self.structure.legs, self.tables, strict=True))
+        angles = np.stack([q[:, leg.port.position] for leg in self.structure.legs], axis=1)
+        parts = [table(leg.shape.of(q)) for leg, table in pairs]
+        rows = np.concatenate([*parts, np.cos(angles), np.sin(angles)], axis=1)
+        inside = np.all([np.isfinite(part[:, -1]) for part in parts], axis=0)
+        if inside.any() and not inside.all():
+            rows[~inside] = rows[inside][0]  # any numbers do: these poses are not sure
+        return rows, inside
+
+    def _place(self, name: str) -> int:
+        """Where an input of a program stands in the rows."""
+        widths = [sum(layout.width for layout in table.layouts) for table in self.tables]
+        leg, entry = _numbers(name)
+        if entry < 0:  # cosine -1, sine -2
+            return sum(widths) + (-entry - 1) * len(widths) + leg
+        return sum(widths[:leg]) + entry
 
     # -- set up ----------------------------------------------------------------------------------------
 
-    def _blocks(self) -> list[_Block]:
+    def _blocks(self) -> list[Elimination]:
         """Unknowns cut into blocks that stay apart at all poses."""
         core = self.structure
         count = len(core.columns)
@@ -105,7 +115,7 @@ class ReducedProblem:
         number, label = connected_components(csr_array(pattern))
         return [self._block(np.flatnonzero(label == k), K, M, shares) for k in range(number)]
 
-    def _block(self, members: Array, K: Array, M: Array, shares: list[_Share]) -> _Block:
+    def _block(self, members: Array, K: Array, M: Array, shares: list[_Share]) -> Elimination:
         mine = [share for share in shares if set(share.where.tolist() + share.modes.tolist()) <= set(members.tolist())]
         mine = [share for share in mine if len(share.where) or len(share.modes)]
         graph = Graph()
@@ -116,9 +126,10 @@ class ReducedProblem:
                 A[i, j] = K[i, j] - x * M[i, j] if M[i, j] else K[i, j]
         for share in mine:
             self._add_leg(graph, x, A, share)
-        outputs = _eliminated(A, self._order(members, mine, total))
+        outputs = _eliminated(A, self._order(members, mine, total), graph)
         program = make_program(graph, "modes", outputs, quick=True)
-        return _Block(len(members), [_numbers(name) for name in program.variables if name != "x"], program)
+        where = np.array([self._place(name) for name in program.variables if name.startswith("leg")], dtype=np.int64)
+        return Elimination(len(members), where, program)
 
     def _add_leg(self, graph: Graph, x: Any, A: Array, share: _Share) -> None:
         """A leg at its port: k - x m - x^2 (series), its kept modes and what couples them."""
@@ -201,8 +212,11 @@ def _cleaned(matrix: Array) -> Array:
     return np.where(np.abs(matrix) > SEPARATE * np.outer(size, size), matrix, 0.0)
 
 
-def _eliminated(A: Array, order: list[int]) -> dict[str, Any]:
-    """The pivots of an elimination without pivoting, and the sum of their signs. Zeros stay zeros."""
+def _eliminated(A: Array, order: list[int], graph: Graph) -> dict[str, Any]:
+    """The pivots of an elimination without pivoting, the sum of their signs, and their product. Zeros stay zeros.
+
+    The product is that of pivots times given scales, since it would leave the range of numbers without.
+    """
     signs: Any = 0.0
     pivots = []
     left = list(order)
@@ -218,110 +232,7 @@ def _eliminated(A: Array, order: list[int]) -> dict[str, Any]:
             for k in touched[n:]:
                 A[k, j] = A[k, j] - factor * A[k, i]
                 A[j, k] = A[k, j]
-    return {"signs": np.array([signs], dtype=object), "pivots": np.array(pivots, dtype=object)}
-
-
-@dataclass(frozen=True)
-class _Block:
-    """The program of a block: x and entries of legs in, signs and pivots out."""
-
-    size: int
-    inputs: list[tuple[int, int]]
-    program: Any
-
-    @cached_property
-    def kernel(self) -> Kernel:
-        """Machine code; kept on disk."""
-        return Kernel(self.program)
-
-
-class _Search:
-    """Modes of one block at some poses."""
-
-    def __init__(self, block: _Block, entries: list[Array], angles: Array, top: float) -> None:
-        self.block, self.top, self.count = block, top, len(angles)
-        turns = {-1: np.cos(angles), -2: np.sin(angles)}  # cosine and sine of the ports
-        rows = np.zeros((self.count, 1 + len(block.inputs)))  # x comes first
-        for place, (leg, k) in enumerate(block.inputs, start=1):
-            rows[:, place] = turns[k][:, leg] if k < 0 else entries[leg][:, k]
-        self.whole = block.kernel.padded(rows)
-        self.scale = np.ones((block.size, 1))
-        self.failed = np.zeros(self.count, dtype=bool)
-        self._grid()
-
-    def at(self, columns: Array, x: Array) -> tuple[Array, Array]:
-        """Number of modes below x, and the determinant, each pivot brought near one."""
-        columns[0, : len(x)] = x
-        columns[0, len(x) :] = x[-1]
-        found = self.block.kernel.columns(columns)[:, : len(x)]
-        number = (0.5 * (self.block.size - found[0]) + 0.25).astype(int)
-        return number, np.multiply.reduce(found[1:] * self.scale, axis=0)
-
-    def _some(self, rows: Array) -> Array:
-        """Columns of some poses, filled up to full lanes."""
-        lanes = self.block.kernel.lanes
-        return np.take(self.whole, np.concatenate([rows, np.full(-len(rows) % lanes, rows[-1])]), axis=1)
-
-    def _grid(self) -> None:
-        self.points = np.maximum(self.top * (np.arange(GRID + 1) / GRID) ** 2, 1e-9 * self.top)
-        first = self.block.kernel.columns(self.whole)[1:]  # at x = 0
-        self.scale = 1.0 / np.median(np.abs(first), axis=1, keepdims=True)
-        found = [self.at(self.whole, np.full(self.count, x)) for x in self.points]
-        self.numbers = np.array([number for number, _ in found])
-        self.values = np.array([value for _, value in found])
-
-    def upper(self, modes: int) -> Array:
-        """Values of x that the modes do not exceed (poses x modes); infinite beyond the band."""
-        reached = [self.numbers > j for j in range(modes)]
-        return np.stack([np.where(one[-1], self.points[np.argmax(one, axis=0)], np.inf) for one in reached], axis=1)
-
-    def roots(self, modes: int, limit: Array) -> Array:
-        """The modes that can be below the limit (poses x modes); infinite where there is none."""
-        result = np.full((self.count, modes), np.inf)
-        for j in range(modes):
-            reached = self.numbers > j
-            upper = np.maximum(np.argmax(reached, axis=0), 1)
-            rows = np.flatnonzero(reached[-1] & (self.points[upper - 1] <= limit))
-            if not len(rows):
-                break
-            result[rows, j] = self._root(j, rows, upper[rows])
-            sure = self._some(rows)
-            below, over = (self.at(sure, result[rows, j] * (1 + shift))[0] for shift in (-ACCURATE, ACCURATE))
-            self.failed[rows] |= ~((below <= j) & (over > j))
-        return result
-
-    def _root(self, j: int, rows: Array, upper: Array) -> Array:
-        """The root with number j: bisection by counts until it stands alone, then false position on the determinant.
-
-        Of an end that stays, the value is lessened as by Anderson and Bjoerck. Poses that are done are left out.
-        """
-        ends = np.array([self.points[upper - 1], self.points[upper]])
-        values = np.array([self.values[upper - 1, rows], self.values[upper, rows]])
-        numbers = np.array([self.numbers[upper - 1, rows], self.numbers[upper, rows]])
-        result, x = np.zeros(len(rows)), np.zeros(len(rows))
-        active, columns, last = np.arange(len(rows)), self._some(rows), np.full(len(rows), -1)
-        for _ in range(STEPS):
-            (a, b), (fa, fb) = ends, values
-            with np.errstate(all="ignore"):
-                step = (a * fb - b * fa) / (fb - fa)
-            alone = (numbers[0] == j) & (numbers[1] == j + 1) & (step > a) & (step < b)
-            new = np.where(alone, step, 0.5 * (a + b))
-            done = np.minimum(np.abs(new - x), b - a) <= 0.1 * ACCURATE * new
-            x = new
-            result[active] = x
-            if done.all():
-                break
-            if done.mean() > LEAVE:
-                left = ~done
-                active, x, last = active[left], x[left], last[left]
-                ends, values, numbers = ends[:, left], values[:, left], numbers[:, left]
-                columns = self._some(rows[active])
-            number, f = self.at(columns, x)
-            own, side = np.arange(len(x)), (number > j).astype(int)
-            with np.errstate(all="ignore"):
-                share = 1 - f / values[side, own]
-            less = np.where(share > 0, share, 0.5)  # for the end that stays a second time
-            values[1 - side, own] *= np.where(side == last, less, 1.0)
-            last = side
-            ends[side, own], values[side, own], numbers[side, own] = x, f, number
-        return result
+    product: Any = 1.0
+    for k, d in enumerate(pivots):
+        product = product * (d * graph.symbol(f"scale[{k}]"))
+    return {"signs and product": np.array([signs, product], dtype=object), "pivots": np.array(pivots, dtype=object)}

@@ -80,3 +80,19 @@ def call_model(typing: Any, address: Any, x: Any, y: Any) -> Any:
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@intrinsic
+def call_lanes(typing: Any, address: Any, x: Any, y: Any, count: Any, work: Any) -> Any:
+    """Call `many_in(x, y, count, work)` of a compiled program; all but the count are addresses."""
+    signature = types.void(types.intp, types.intp, types.intp, types.intp, types.intp)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, word, pointer])
+        function = builder.inttoptr(arguments[0], kind.as_pointer())
+        data = [builder.inttoptr(argument, pointer) for argument in (arguments[1], arguments[2], arguments[4])]
+        builder.call(function, [data[0], data[1], arguments[3], data[2]])
+        return context.get_dummy_value()
+
+    return signature, generate
