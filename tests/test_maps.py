@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -45,6 +46,49 @@ def test_tables_of_legs_equal_the_finite_element_model_at_random_poses(navaro, f
     # proved to 5e-10 of 120 Hz by counting; tables are fitted to 1e-10 of their entries, some of which nearly cancel
     assert error < 2e-7
     assert found.solver.solved_in_full == 0
+
+
+def together(frequencies: np.ndarray) -> list[slice]:
+    """Modes one by one, those of equal frequency together."""
+    cuts = [0, *(np.flatnonzero(np.diff(frequencies) > 1e-5 * frequencies[1:]) + 1), len(frequencies)]
+    return [slice(a, b) for a, b in pairwise(cuts)]
+
+
+def outer(twists: np.ndarray) -> np.ndarray:
+    """What the twists of modes make up together, whatever their signs, and the basis of equal ones."""
+    return twists.T @ twists
+
+
+@pytest.mark.parametrize("count", [600, 8])
+def test_shapes_at_the_platform_are_those_of_the_finite_element_model(navaro, figure, count):
+    """From tables and from whole matrices; in the middle the robot looks alike from three sides: modes are double."""
+    poses = random_poses(count)
+    poses[:2] = (0, 0, -1.0), (0, 0, 0.3)
+    found = many_frequencies(navaro, ["x", "y", "rz"], poses, shapes=True)
+    assert (found.solver.problem is not None) == (count > 500) and found.solver.solved_in_full == 0
+    oracle, error, double = Navaro(), 0.0, 0
+    for pose, status, twists in zip(poses[:120], found.status, found.shapes, strict=False):
+        frequencies, vectors = oracle.modes(*pose)
+        for modes in together(frequencies) if status == OK else []:
+            expected = outer(vectors[-6:, modes].T)
+            error = max(error, float(np.abs(outer(twists[modes]) - expected).max() / np.abs(expected).max()))
+            double += modes.stop - modes.start == 2
+    figure(f"twists of the platform in modes, relative, {count} poses", error, 1e-6)
+    assert (
+        error < 1e-6
+    )  # modes are told apart if 1e-5 of x lies between them; shapes know others to 1e-9 / 1e-5 at worst
+    assert double >= 2
+
+
+def test_shapes_at_the_platform_are_those_of_single_poses(navaro):
+    pose = {"x": 0.05, "y": 0.02, "rz": -0.7}
+    many = many_frequencies(navaro, list(pose), np.array([list(pose.values())]), shapes=True)
+    q = frequencies.PositionSolver(many.solver.geometry, list(pose), list(pose.values()))(
+        np.array([[*pose.values()]])
+    ).q
+    one = np.zeros((1, 6, 6))
+    many.solver._general(q, one)
+    assert many.shapes == pytest.approx(one, abs=1e-6 * np.abs(one).max())  # signs are fixed, so they are the same
 
 
 def test_tables_that_miss_modes_are_given_up(navaro):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import scipy.linalg
@@ -16,6 +17,7 @@ from parflex.design.batches import Geometry
 from parflex.design.condensation import Band
 from parflex.design.legs import Leg, NotTabulatedError, Structure, alike, structure
 from parflex.design.nodes import Assembly, NotCoveredError, node_model
+from parflex.design.platform import Platform
 from parflex.design.positions import OK, PositionSolver
 from parflex.design.reduced import ReducedProblem
 from parflex.design.tables import LegTable, build_table
@@ -76,30 +78,37 @@ class FrequencySolver:
             )
         return free
 
-    def __call__(self, q: Array) -> Array:
-        """Frequencies in Hz (poses x modes)."""
+    def __call__(self, q: Array, twists: Array | None = None) -> Array:
+        """Frequencies in Hz (poses x modes); with `twists` (poses x modes x 6), those of the platform are put there."""
         if not self._ready and len(q) >= WORTH:
             self.prepare(q)
         result = np.empty((len(q), self.modes))
         for start in range(0, len(q), BLOCK):
-            result[start : start + BLOCK] = self._block(q[start : start + BLOCK])
+            rows = slice(start, start + BLOCK)
+            result[rows] = self._block(q[rows], None if twists is None else twists[rows])
         if self.problem is not None and len(q) >= WORTH:
-            self._check(q, result)
+            self._check(q, result, twists)
         return result
 
-    def _block(self, q: Array) -> Array:
+    def _block(self, q: Array, twists: Array | None) -> Array:
         if self.problem is None:
-            return self.full(q)
-        found = self.problem.solve(q, self.modes)
+            return self.full(q, twists)
+        core = None if twists is None else np.zeros((len(q), self.modes, len(self.problem.structure.columns)))
+        found = self.problem.solve(q, self.modes, core)
         with np.errstate(invalid="ignore"):
             result = np.sqrt(found.x) / (2 * np.pi)
+        if twists is not None and core is not None:
+            twists[:] = self.platform.of_core(self.problem.structure, q, core)
         failed = np.flatnonzero(~found.ok)
         if len(failed):
-            result[failed] = self.full(q[failed])
+            again = np.zeros((len(failed), self.modes, 6))
+            result[failed] = self.full(q[failed], None if twists is None else again)
+            if twists is not None:
+                twists[failed] = again
             self.solved_in_full += len(failed)
         return result
 
-    def _check(self, q: Array, result: Array) -> None:
+    def _check(self, q: Array, result: Array, twists: Array | None) -> None:
         """Solve some poses again in full; tables that are off are given up."""
         picked = np.random.default_rng(0).choice(len(q), min(CHECKS, len(q)), replace=False)
         exact = self.full(q[picked])
@@ -107,34 +116,46 @@ class FrequencySolver:
         self.largest_difference = max(self.largest_difference, float(off.max()))
         if (off > AGREE * exact).any():
             self.problem, self.why_not = None, "tables and full solutions disagree"
-            result[:] = self.full(q)
+            result[:] = self.full(q, twists)
 
     # -- full solutions --------------------------------------------------------------------------------
 
-    def full(self, q: Array) -> Array:
-        """Frequencies pose by pose from the whole matrices."""
+    def full(self, q: Array, twists: Array | None = None) -> Array:
+        """Frequencies pose by pose from the whole matrices; twists of the platform are put where they are wanted."""
         if self.assembly is None:
-            return self._general(q)
+            return self._general(q, twists)
         result = np.full((len(q), self.modes), np.nan)
-        last = self.free + self.modes - 1
+        wanted = [self.free, self.free + self.modes - 1]
         some = max(1, min(64, LARGEST // self.assembly.model.columns**2))
         for start in range(0, len(q), some):
             K, M = self.assembly(*self.places(q[start : start + some]))
+            J = None if twists is None else self.platform.jacobians(q[start : start + some])
             for k in range(len(K)):
-                values = scipy.linalg.eigh(K[k], M[k], subset_by_index=[0, last], eigvals_only=True)
-                result[start + k] = np.sqrt(np.maximum(values[self.free :], 0.0)) / (2 * np.pi)
+                if J is None or twists is None:
+                    values = scipy.linalg.eigh(K[k], M[k], subset_by_index=wanted, eigvals_only=True)
+                else:
+                    values, vectors = scipy.linalg.eigh(K[k], M[k], subset_by_index=wanted)
+                    twists[start + k] = self.platform.signed((J[k] @ vectors).T)
+                result[start + k] = np.sqrt(np.maximum(values, 0.0)) / (2 * np.pi)
         return result
 
-    def _general(self, q: Array) -> Array:
+    def _general(self, q: Array, twists: Array | None) -> Array:
         result = np.full((len(q), self.modes), np.nan)
         for k, whole in enumerate(self.geometry.whole(q)):
+            here = Configuration(self.robot, whole)
             try:
-                result[k] = natural_frequencies(
-                    self.robot, Configuration(self.robot, whole), self.modes, self.lock
-                ).frequencies
+                found = natural_frequencies(self.robot, here, self.modes, self.lock)
             except ParflexError:
                 continue  # singular here, or more motions without stiffness than elsewhere: not a number
+            result[k] = found.frequencies
+            if twists is not None:
+                twists[k] = self.platform.of_tree(whole, found.shapes)
         return result
+
+    @cached_property
+    def platform(self) -> Platform:
+        """How twists of the platform follow from shapes."""
+        return Platform(self.robot, self.geometry, None if self.assembly is None else self.assembly.model)
 
     # -- tables ----------------------------------------------------------------------------------------
 
@@ -178,11 +199,16 @@ def _tables(found: Structure, q: Array, band: Band) -> list[LegTable]:
 
 @dataclass(frozen=True)
 class ManyFrequencies:
-    """Frequencies in Hz (poses x modes; not a number where the pose cannot be) and the state of each pose."""
+    """Frequencies in Hz (poses x modes; not a number where the pose cannot be) and the state of each pose.
+
+    `shapes`, if asked for, are the twists of the end effector in each mode (poses x modes x 6): velocity of its origin
+    and angular velocity in world axes, for mass-normalised modes, the largest component positive.
+    """
 
     frequencies: Array
     status: Array
     solver: FrequencySolver
+    shapes: Array | None = None
 
 
 def many_frequencies(
@@ -191,8 +217,9 @@ def many_frequencies(
     poses: Array,
     modes: int = 6,
     lock: str | Sequence[str] = "actuators",
+    shapes: bool = False,
 ) -> ManyFrequencies:
-    """Lowest natural frequencies at many undeformed poses, given as rows of coordinates."""
+    """Lowest natural frequencies at many undeformed poses, given as rows of coordinates; shapes at the platform too."""
     values = np.asarray(poses, dtype=float)
     if values.ndim != 2 or values.shape[1] != len(coordinates) or not len(values):
         raise InputError(
@@ -203,6 +230,10 @@ def many_frequencies(
     placed = PositionSolver(geometry, coordinates, values[0].tolist())(values)
     good = placed.status == OK
     result = np.full((len(values), modes), np.nan)
+    twists = np.full((len(values), modes, 6), np.nan) if shapes else None
     if good.any():
-        result[good] = solver(placed.q[good])
-    return ManyFrequencies(result, placed.status, solver)
+        own = None if twists is None else np.full((int(good.sum()), modes, 6), np.nan)
+        result[good] = solver(placed.q[good], own)
+        if twists is not None:
+            twists[good] = own
+    return ManyFrequencies(result, placed.status, solver, twists)

@@ -200,8 +200,8 @@ class Assembly:
                     raise NotCoveredError("a beam with more than one node")
                 self._add_beam(K, M, j, tips[0], rotation, position)
             elif np.any(self.inertia[j]):
-                columns, W = self._twist(j, rotation, position)
-                W = self._local(j, rotation, position) @ W
+                columns, W = self.twist(j, rotation, position)
+                W = self.local(j, rotation, position) @ W
                 _add(M, self.number[columns], np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
         self._add_joints(K, M)
         return K, M
@@ -222,20 +222,20 @@ class Assembly:
         body, node = tree.links[j].body, tree.links[tip].node
         assert node is not None
         Phi = np.concatenate([node.Phi_d, node.Phi_r])
-        first, A = self._twist(j, rotation, position)
-        second, B = self._twist(tip, rotation, position)
+        first, A = self.twist(j, rotation, position)
+        second, B = self.twist(tip, rotation, position)
         columns = np.union1d(first, second).astype(int)
         ends = [np.zeros((len(rotation), 6, len(columns))) for _ in range(2)]
         ends[0][:, :, np.searchsorted(columns, first)] = A
         ends[1][:, :, np.searchsorted(columns, second)] = B
-        root = self._local(j, rotation, position) @ ends[0]
-        bent = Phi.T @ (self._local(tip, rotation, position) @ (ends[1] - ends[0]))
+        root = self.local(j, rotation, position) @ ends[0]
+        bent = Phi.T @ (self.local(tip, rotation, position) @ (ends[1] - ends[0]))
         W = np.concatenate([root, bent], axis=1)
         columns = self.number[columns]
         _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
         _add(K, columns, np.swapaxes(bent, 1, 2) @ (body.K @ bent))
 
-    def _twist(self, j: int, rotation: Array, position: Array) -> tuple[Array, Array]:
+    def twist(self, j: int, rotation: Array, position: Array) -> tuple[Array, Array]:
         """Unknowns that move a link, and its twist at the common point per unit of them (poses x 6 x c)."""
         model = self.model
         root, path = model.paths[j]
@@ -277,7 +277,7 @@ class Assembly:
         axes[:, 3:, 1] = R2 @ loop.u2
         return _outward(np.broadcast_to(np.eye(3), R.shape), p) @ axes
 
-    def _local(self, j: int, rotation: Array, position: Array) -> Array:
+    def local(self, j: int, rotation: Array, position: Array) -> Array:
         """From the twist at the common point to that of a link, in its axes."""
         R, p = rotation[:, self.index[j]], position[:, self.index[j]]
         X = np.zeros((len(R), 6, 6))

@@ -10,6 +10,7 @@ brings each root to rounding, and counts on both sides of it are the proof that 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from parflex.codegen.optimise import make_program
+from parflex.codegen.program import Program
 from parflex.design.condensation import SEPARATE, Band
 from parflex.design.legs import Leg, Structure
 from parflex.design.search import Elimination, Search
+from parflex.design.shapes import NullVectors, null_program
 from parflex.design.tables import LegTable, unpacked
 from parflex.graph.expression import Graph
 
@@ -52,17 +55,18 @@ class ReducedProblem:
 
     def __init__(self, structure: Structure, tables: list[LegTable], band: Band) -> None:
         self.structure, self.tables, self.band = structure, tables, band
-        self.blocks = self._blocks()
+        self._parts = self._cut()
+        self.blocks = [self._elimination(*part) for part in self._parts]
 
-    def solve(self, q: Array, modes: int) -> Found:
-        """The lowest modes at positions of the rigid tree."""
+    def solve(self, q: Array, modes: int, shapes: Array | None = None) -> Found:
+        """The lowest modes at positions of the rigid tree; and, if wanted, shapes over the core (poses x modes x n)."""
         found = Found(np.full((len(q), modes), np.nan), np.zeros(len(q), dtype=bool))
         for start in range(0, len(q), SIDE_BY_SIDE):
             rows = slice(start, start + SIDE_BY_SIDE)
-            found.x[rows], found.ok[rows] = self._some(q[rows], modes)
+            found.x[rows], found.ok[rows] = self._some(q[rows], modes, None if shapes is None else shapes[rows])
         return found
 
-    def _some(self, q: Array, modes: int) -> tuple[Array, Array]:
+    def _some(self, q: Array, modes: int, shapes: Array | None) -> tuple[Array, Array]:
         rows, inside = self._entries(q)
         if not inside.any():
             return np.full((len(q), modes), np.nan), inside
@@ -70,8 +74,24 @@ class ReducedProblem:
         limit = np.sort(np.concatenate([one.upper(modes) for one in searches], axis=1), axis=1)[:, modes - 1]
         x = np.concatenate([one.roots(modes, limit) for one in searches], axis=1)
         sure = inside & ~np.isnan(x).any(axis=1)  # a mode that was not proved may be one of the lowest
-        x = np.sort(x, axis=1)[:, :modes]
-        return x, sure & np.isfinite(x).all(axis=1)
+        order = np.argsort(x, axis=1)[:, :modes]
+        x = np.take_along_axis(x, order, axis=1)
+        sure &= np.isfinite(x).all(axis=1)
+        if shapes is not None:
+            sure &= self._shapes(rows, x, order // modes, [one.sizes for one in searches], shapes, sure)
+        return x, sure
+
+    def _shapes(self, rows: Array, x: Array, block: Array, sizes: list[Array], shapes: Array, sure: Array) -> Array:
+        """Shapes of modes that are sure and of the given blocks; which poses have all of theirs."""
+        good, core = np.ones(len(rows), dtype=bool), shapes.shape[2]
+        for number, (null, unknowns) in enumerate(self.null_vectors):
+            poses, modes = np.nonzero((block == number) & sure[:, None])
+            vectors, fine = null(rows, poses, x[poses, modes], sizes[number])
+            good[poses[~fine]] = False
+            own = np.flatnonzero(unknowns < core)
+            shapes[poses, modes] = 0.0
+            shapes[poses[:, None], modes[:, None], unknowns[own]] = vectors[:, own]
+        return good
 
     def _entries(self, q: Array) -> tuple[Array, Array]:
         """Rows of all that blocks take: entries of the legs, cosines and sines of ports; and which poses have them."""
@@ -94,8 +114,8 @@ class ReducedProblem:
 
     # -- set up ----------------------------------------------------------------------------------------
 
-    def _blocks(self) -> list[Elimination]:
-        """Unknowns cut into blocks that stay apart at all poses."""
+    def _cut(self) -> list[tuple[Array, list[_Share], list[int]]]:
+        """Unknowns cut into blocks that stay apart at all poses: each with its shares of legs, and in which order."""
         core = self.structure
         count = len(core.columns)
         shares, total = [], count
@@ -113,23 +133,46 @@ class ReducedProblem:
             members = np.concatenate([share.where, share.modes])
             pattern[np.ix_(members, members)] = True
         number, label = connected_components(csr_array(pattern))
-        return [self._block(np.flatnonzero(label == k), K, M, shares) for k in range(number)]
+        parts = [self._part(np.flatnonzero(label == k), shares) for k in range(number)]
+        return [(members, mine, self._order(members, mine, count)) for members, mine in parts]
 
-    def _block(self, members: Array, K: Array, M: Array, shares: list[_Share]) -> Elimination:
+    @staticmethod
+    def _part(members: Array, shares: list[_Share]) -> tuple[Array, list[_Share]]:
+        """Unknowns of a block with the shares of legs that are its own."""
         mine = [share for share in shares if set(share.where.tolist() + share.modes.tolist()) <= set(members.tolist())]
-        mine = [share for share in mine if len(share.where) or len(share.modes)]
+        return members, [share for share in mine if len(share.where) or len(share.modes)]
+
+    def _matrix(self, members: Array, mine: list[_Share]) -> tuple[Graph, Any, Array]:
+        """D(x) of a block, in the numbers of all unknowns, over a new graph."""
         graph = Graph()
         x = graph.symbol("x")
+        K, M = (_cleaned(matrix) for matrix in (self.structure.K, self.structure.M))
         A, total = np.zeros((members.max() + 1,) * 2, dtype=object), len(K)
         for i in members[members < total]:
             for j in members[members < total]:
                 A[i, j] = K[i, j] - x * M[i, j] if M[i, j] else K[i, j]
         for share in mine:
             self._add_leg(graph, x, A, share)
-        outputs = _eliminated(A, self._order(members, mine, total), graph)
-        program = make_program(graph, "modes", outputs, quick=True)
-        where = np.array([self._place(name) for name in program.variables if name.startswith("leg")], dtype=np.int64)
-        return Elimination(len(members), where, program)
+        return graph, x, A
+
+    def _elimination(self, members: Array, mine: list[_Share], order: list[int]) -> Elimination:
+        graph, _, A = self._matrix(members, mine)
+        program = make_program(graph, "modes", _eliminated(A, order, graph), quick=True)
+        return Elimination(len(members), self._inputs(program), program)
+
+    @cached_property
+    def null_vectors(self) -> list[tuple[NullVectors, Array]]:
+        """The programs for shapes of each block, with its unknowns in their order."""
+        result = []
+        for members, mine, order in self._parts:
+            graph, x, A = self._matrix(members, mine)
+            program = null_program(graph, x, A, order)
+            result.append((NullVectors(len(members), self._inputs(program), program), np.array(order)))
+        return result
+
+    def _inputs(self, program: Program) -> Array:
+        """Where the entries that a program takes stand in the rows of poses."""
+        return np.array([self._place(name) for name in program.variables if name.startswith("leg")], dtype=np.int64)
 
     def _add_leg(self, graph: Graph, x: Any, A: Array, share: _Share) -> None:
         """A leg at its port: k - x m - x^2 (series), its kept modes and what couples them."""

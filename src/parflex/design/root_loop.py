@@ -187,3 +187,34 @@ def roots(
             left = next_task(state, real, lane, points, numbers, values, limit, found.shape[1], left)
             if state[lane, POSE] != pose and state[lane, AT] != IDLE:
                 load(rows, where, state[lane, POSE], x, lane)
+
+
+@compiled
+def null_vectors(
+    program: Any, rows: Array, poses: Array, at: Array, start: Array, rounds: int, vectors: Array, off: Array
+) -> None:
+    """Mass-normalised shapes of modes by inverse iteration; how far each root is off, and how much it still turned."""
+    address, work, where, size, x, y = program
+    lanes, count, first_b = x.shape[1], len(at), 1 + len(where)
+    for first in range(0, count, lanes):
+        for lane in range(lanes):
+            task = min(first + lane, count - 1)
+            load(rows, where, poses[task], x, lane)
+            x[0, lane] = at[task]
+            for k in range(size):
+                x[first_b + k, lane] = start[k]
+        for _ in range(rounds):
+            call_lanes(address, x.ctypes.data, y.ctypes.data, lanes, work.ctypes.data)  # type: ignore[call-arg]
+            for lane in range(lanes):
+                mass, along = 0.0, 0.0
+                for k in range(size):
+                    mass += y[k, lane] * y[size + k, lane]
+                    along += y[k, lane] * x[first_b + k, lane]
+                length = np.sqrt(abs(mass))
+                for k in range(size):
+                    x[first_b + k, lane] = y[size + k, lane] / length
+                if first + lane < count:
+                    off[first + lane, 0] = abs(along) / (abs(mass) * at[first + lane])
+                    off[first + lane, 1] = abs(1 - abs(along) / length)
+                    for k in range(size):
+                        vectors[first + lane, k] = y[k, lane] / length

@@ -49,6 +49,7 @@ class Search:
         from parflex.design import root_loop  # numba takes a third of a second to load
 
         self.loops, self.rows, self.program = root_loop, rows, block.for_loops(rows)
+        self.sizes = 1.0 / self.program[4][-block.size :, 0]  # typical pivots
         self.points = np.maximum(top * (np.arange(GRID + 1) / GRID) ** 2, 1e-9 * top)
         self.numbers = np.zeros((len(rows), GRID + 1), dtype=np.int64)
         self.values = np.zeros((len(rows), GRID + 1))

@@ -1,0 +1,70 @@
+"""Twists of the end effector in modes: velocity of its origin and angular velocity, in world axes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parflex.design.batches import Geometry
+from parflex.design.legs import Structure
+from parflex.design.nodes import PLANE, Assembly, NodeModel
+from parflex.errors import InputError
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import place_jacobian
+from parflex.tree.tree import GROUND
+
+Array = np.ndarray
+
+
+class Platform:
+    """The end effector of a robot; `model` says how its link moves with the unknowns of whole matrices."""
+
+    def __init__(self, robot: Robot, geometry: Geometry, model: NodeModel | None) -> None:
+        self.tree, self.place = robot.tree, robot.tree.places[robot.tree.end_effector]
+        if self.place.link == GROUND:
+            raise InputError("the end effector does not move, so it has no shapes", key="shapes")
+        self.model = model
+        self.own = geometry.places([self.place.link])
+        if model is not None:
+            self.assembly = Assembly(model, [self.place.link])
+            self.links = geometry.places(self.assembly.links)
+
+    def signed(self, twists: Array) -> Array:
+        """Twists with their largest component positive; turns count by the typical length."""
+        sized = twists * np.array([1.0] * 3 + [self.tree.length] * 3)
+        largest = np.take_along_axis(sized, np.abs(sized).argmax(axis=-1)[..., None], axis=-1)
+        return np.where(largest < 0, -twists, twists)
+
+    def jacobians(self, q: Array) -> Array:
+        """Twist per unit of each unknown of the whole matrices (poses x 6 x unknowns)."""
+        assert self.model is not None
+        at = self.links(q)
+        columns, W = self.assembly.twist(self.place.link, *at)
+        J = np.zeros((len(q), 6, self.model.columns))
+        J[:, :, columns] = self._at_place(q, self.assembly.local(self.place.link, *at) @ W)
+        return J
+
+    def of_core(self, structure: Structure, q: Array, shapes: Array) -> Array:
+        """From shapes over the unknowns of the core (poses x modes x unknowns), which the end effector is a root of."""
+        link = self.place.link
+        first, width = structure.model.roots[link]
+        own = shapes[:, :, np.searchsorted(structure.columns, np.arange(first, first + width))]
+        axes = Assembly(structure.model, [link]).axes[link]
+        turn = np.zeros((6, 6))
+        turn[:3, :3] = turn[3:, 3:] = axes
+        turn = turn[:, PLANE] if width == 3 else turn
+        return self.signed(np.swapaxes(self._at_place(q, turn @ np.swapaxes(own, 1, 2)), 1, 2))
+
+    def of_tree(self, q: Array, shapes: Array) -> Array:
+        """From shapes over the coordinates of the tree (columns) at its positions."""
+        at = pose(self.tree, q)
+        J_v, J_w = place_jacobian(self.tree, jacobians(self.tree, at), self.place)
+        R = at.rotation[self.place.link] @ self.place.rotation
+        return self.signed(np.concatenate([R @ J_v, R @ J_w]).dot(shapes).T)
+
+    def _at_place(self, q: Array, twists: Array) -> Array:
+        """From columns of twists of the link in its axes (poses x 6 x count) to those of the place in world axes."""
+        R = self.own(q)[0][:, 0]
+        v, w = twists[:, :3], twists[:, 3:]
+        moved = v + np.cross(w, self.place.position[None, :, None], axis=1)
+        return np.concatenate([R @ moved, R @ w], axis=1)
