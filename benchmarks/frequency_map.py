@@ -24,8 +24,8 @@ POSES = 10_000
 ROUNDS = 3
 CHECKED = 400
 PEER_POSES = 300
-ELEMENTS = (1, 2, 4)  # with eight the tables take minutes: matrices of 266 unknowns at a thousand shapes
-GRID = 200  # cells along each side of the map whose memory is measured
+ELEMENTS = (1, 2, 4, 8)
+GRID = 1000  # cells along each side of the map whose memory is measured
 NAME = "frequency-map"
 
 
@@ -44,36 +44,56 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
     poses = random_poses(POSES)
     peer = Navaro()
     robot = parflex.load("navaro")
-    parflex.many_frequencies(robot, ["x", "y", "rz"], poses)  # compiled programs are kept on disk from here on
-    ours, theirs, later = [], [], []
+    parflex.many_frequencies(
+        robot, ["x", "y", "rz"], poses, shapes=True
+    )  # compiled programs are kept on disk from here on
+    ours, theirs, shaped, later, later_shaped = [], [], [], [], []
     for number in range(ROUNDS):
         report.progress(f"frequency map: round {number + 1} of {ROUNDS}")
         start = time.process_time()
         found = parflex.many_frequencies(robot, ["x", "y", "rz"], poses)
         ours.append((time.process_time() - start) / POSES)
         start = time.process_time()
-        expected = np.array([peer.modes(*pose)[0] for pose in poses[:PEER_POSES]])
+        found = parflex.many_frequencies(robot, ["x", "y", "rz"], poses, shapes=True)
+        shaped.append((time.process_time() - start) / POSES)
+        start = time.process_time()
+        for pose in poses[:PEER_POSES]:
+            peer.modes(*pose)
         theirs.append((time.process_time() - start) / PEER_POSES)
         later.append(_again(found, poses))
-    expected = np.array([peer.modes(*pose)[0] for pose in poses[:CHECKED]])
+        later_shaped.append(_again(found, poses, shapes=True))
+    both = [peer.modes(*pose) for pose in poses[:CHECKED]]
+    expected = np.array([frequencies for frequencies, _ in both])
     good = found.status[:CHECKED] == OK
+    twists = np.array([vectors[-6:].T for _, vectors in both])[good]  # the last six unknowns are those of the platform
+    off = np.abs(np.abs(found.shapes[:CHECKED][good]) - np.abs(twists)).max(axis=2) / np.abs(twists).max(axis=2)
     error = float(np.abs(found.frequencies[:CHECKED][good] - expected[good]).max())
     missed = (
         f"{int((found.status != OK).sum())} of {POSES} poses not reached, {found.solver.solved_in_full} solved in full"
     )
     report.timing(NAME, "direct stiffness, pose by pose", 1e9 * np.array(theirs), error=None, note="SciPy, 90 unknowns")
     report.timing(NAME, "parflex, everything", 1e9 * np.array(ours), error=error / 50, note=f"{error:.1e} Hz; {missed}")
+    report.timing(
+        NAME, "parflex, everything, with shapes", 1e9 * np.array(shaped), error=float(off.max()), note="twists"
+    )
+    note = "positions, modes, twists of the platform"
+    report.timing(
+        NAME, "parflex, tables there, with shapes", 1e9 * np.array(later_shaped), error=float(off.max()), note=note
+    )
     report.timing(NAME, "parflex, tables there", 1e9 * np.array(later), error=error / 50, note="positions and modes")
     report.figure(NAME, "direct stiffness", 1 / min(theirs), "poses/s")
     report.figure(NAME, "parflex", 1 / min(ours), "poses/s", note="tables and all other preparation counted")
     report.figure(NAME, "largest error", error, "Hz", note=f"{CHECKED} poses against the direct-stiffness model")
     report.compare(NAME, "parflex, everything", "direct stiffness, pose by pose", wanted=10)
+    report.compare(NAME, "parflex, everything, with shapes", "direct stiffness, pose by pose", wanted=10)
+    report.compare(NAME, "parflex, tables there, with shapes", "direct stiffness, pose by pose")
+    report.figure(NAME, "largest error of shapes", float(off.max()), "of the shape", note="twists of the platform")
     report.compare(NAME, "parflex, tables there", "direct stiffness, pose by pose")
     _growth(report, poses)
     _memory(report, folder)
 
 
-def _again(found: object, poses: np.ndarray) -> float:
+def _again(found: object, poses: np.ndarray, shapes: bool = False) -> float:
     """Seconds a pose with the tables already there."""
     from parflex.design.positions import PositionSolver
 
@@ -81,7 +101,8 @@ def _again(found: object, poses: np.ndarray) -> float:
     positions = PositionSolver(solver.geometry, ["x", "y", "rz"], poses[0].tolist())
     start = time.process_time()
     placed = positions(poses)
-    solver(placed.q[placed.status == OK])
+    reached = placed.q[placed.status == OK]
+    solver(reached, np.zeros((len(reached), solver.modes, 6)) if shapes else None)
     return (time.process_time() - start) / len(poses)
 
 
@@ -103,8 +124,6 @@ def _memory(report: Report, folder: Path) -> None:
     size = (folder / "map.npz").stat().st_size / 2**20
     note = f"{small:.0f} MB for 20 x 20; {reached} cells reached, {seconds:.1f} s, file {size:.1f} MB"
     report.figure(NAME, f"memory of a {GRID} x {GRID} map", whole, "MB", note=note)
-    arrays = 1000 * 1000 * (6 * 8 + 1) / 2**20
-    report.figure(NAME, "arrays of a 1000 x 1000 map", arrays, "MB", note="the rest is worked on in blocks")
 
 
 def _mapped(out: str) -> tuple[float, float, int, float]:

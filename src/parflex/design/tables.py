@@ -25,6 +25,7 @@ from parflex.design.legs import Leg, NotTabulatedError
 
 Array = np.ndarray
 TOLERANCE = 1e-10  # error of an entry beside the diagonal entries of its row and column
+EPS = np.finfo(float).eps  # of the largest, an eigenvalue solver knows all eigenvalues so well: tables cannot do better
 COUNTS = {0: (), 1: (14,), 2: (12, 12)}  # points along each coordinate of a box
 FINE = {0: 1, 1: 96, 2: 16}  # points along each coordinate of the whole at which modes to keep are looked for
 FIRST = {1: 12, 2: 2}  # boxes along each coordinate to begin with: larger ones never fit
@@ -254,18 +255,26 @@ def _condensed(K: Array, M: Array, inner: int, layout: Layout, band: Band, refer
         own = layout.group.ends + inner
         zero = np.zeros((len(K), POINTS, len(own), len(own)))
         found = {"k": K[:, own[:, None], own], "m": M[:, own[:, None], own], "series": zero}
-        found |= {"own": np.zeros((len(K), 0, 0)), "c": np.zeros((len(K), len(own), 0))}
+        found |= {
+            "own": np.zeros((len(K), 0, 0)),
+            "c": np.zeros((len(K), len(own), 0)),
+            "spectrum": np.zeros((len(K), 1)),
+        }
     return {
         "k": found["k"][:, b[:, None], b],
         "m": found["m"][:, b[:, None], b],
         "series": found["series"][:, :, b[:, None], b],
         "own": found["own"],
         "c": found["c"][:, b],
+        "rounding": EPS * found["spectrum"][:, -1],
     }
 
 
 def packed(found: dict, layout: Layout) -> tuple[Array, Array]:
-    """The matrices of a group as rows of entries, and the size of each entry: root of the product of diagonals."""
+    """The matrices of a group as rows of entries, and the size of each entry: root of the product of diagonals.
+
+    Squares of frequencies have the rounding of their solver on top, which grows with the elements of a beam.
+    """
     b, r = layout.sizes
     upper, own = np.triu_indices(b), np.triu_indices(r)
     count = len(found["k"])
@@ -279,7 +288,7 @@ def packed(found: dict, layout: Layout) -> tuple[Array, Array]:
         add(found[name], upper, _size(found[name]))
     for k in range(POINTS):
         add(found["series"][:, k], upper, _size(found["series"][:, k]) + _size(found["m"]) ** 2 / _size(found["k"]))
-    add(found["own"], own, _size(found["own"]))
+    add(found["own"], own, _size(found["own"]) + found["rounding"][:, None, None] / TOLERANCE)
     values.append(found["c"].reshape(count, b * r))
     sizes.append(np.repeat(np.sqrt(np.diagonal(_size(found["m"]), axis1=1, axis2=2)), r, axis=1))
     return np.concatenate(values, axis=1), np.concatenate(sizes, axis=1)
