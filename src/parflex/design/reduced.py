@@ -20,6 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.condensation import SEPARATE, Band
+from parflex.design.elimination import eliminate, is_zero
 from parflex.design.legs import Leg, Structure
 from parflex.design.search import Elimination, Search
 from parflex.design.shapes import NullVectors, null_program
@@ -157,7 +158,7 @@ class ReducedProblem:
 
     def _elimination(self, members: Array, mine: list[_Share], order: list[int]) -> Elimination:
         graph, _, A = self._matrix(members, mine)
-        program = make_program(graph, "modes", _eliminated(A, order, graph), quick=True)
+        program = make_program(graph, "modes", _eliminated(A[np.ix_(order, order)], graph), quick=True)
         return Elimination(len(members), self._inputs(program), program)
 
     @cached_property
@@ -240,13 +241,9 @@ def _product(A: Array, B: Array) -> Array:
     """A B without the products with zero."""
     result = np.zeros((A.shape[0], B.shape[1]), dtype=object)
     for i, k, j in np.ndindex(A.shape[0], A.shape[1], B.shape[1]):
-        if not _zero(A[i, k]) and not _zero(B[k, j]):
+        if not is_zero(A[i, k]) and not is_zero(B[k, j]):
             result[i, j] = result[i, j] + A[i, k] * B[k, j]
     return result
-
-
-def _zero(entry: Any) -> bool:
-    return isinstance(entry, (int, float)) and entry == 0
 
 
 def _cleaned(matrix: Array) -> Array:
@@ -255,27 +252,15 @@ def _cleaned(matrix: Array) -> Array:
     return np.where(np.abs(matrix) > SEPARATE * np.outer(size, size), matrix, 0.0)
 
 
-def _eliminated(A: Array, order: list[int], graph: Graph) -> dict[str, Any]:
-    """The pivots of an elimination without pivoting, the sum of their signs, and their product. Zeros stay zeros.
+def _eliminated(A: Array, graph: Graph) -> dict[str, Any]:
+    """The pivots of an elimination without pivoting, the sum of their signs, and their product.
 
     The product is that of pivots times given scales, since it would leave the range of numbers without.
     """
+    pivots, _ = eliminate(A)
     signs: Any = 0.0
-    pivots = []
-    left = list(order)
-    for i in order:
-        left.remove(i)
-        d = A[i, i]
-        signs = signs + np.sign(d)
-        pivots.append(d)
-        inverse = 1.0 / d
-        touched = [j for j in left if not _zero(A[j, i])]
-        for n, j in enumerate(touched):
-            factor = A[j, i] * inverse
-            for k in touched[n:]:
-                A[k, j] = A[k, j] - factor * A[k, i]
-                A[j, k] = A[k, j]
     product: Any = 1.0
     for k, d in enumerate(pivots):
+        signs = signs + np.sign(d)
         product = product * (d * graph.symbol(f"scale[{k}]"))
     return {"signs and product": np.array([signs, product], dtype=object), "pivots": np.array(pivots, dtype=object)}

@@ -14,6 +14,7 @@ import numpy as np
 from parflex.codegen.compile import Kernel
 from parflex.codegen.optimise import make_program
 from parflex.codegen.program import Program
+from parflex.design.elimination import eliminate, is_zero, substitute
 from parflex.design.search import ACCURATE
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
@@ -89,32 +90,14 @@ def null_program(graph: Graph, x: Any, A: Array, order: list[int]) -> Program:
     A = A[np.ix_(order, order)]
     size = len(order)
     b = [graph.symbol(f"b[{k}]") for k in range(size)]
-    filled = [(i, j) for i, j in np.ndindex(size, size) if i <= j and not _zero(A[i, j])]
+    filled = [(i, j) for i, j in np.ndindex(size, size) if i <= j and not is_zero(A[i, j])]
     slopes = [row[0] for row in jacobian([A[i, j] for i, j in filled], [x])]
-    columns: list[dict[int, Any]] = []
-    right, A = list(b), A.copy()
-    for i in range(size):
-        inverse = 1.0 / A[i, i]
-        touched = [j for j in range(i + 1, size) if not _zero(A[j, i])]
-        columns.append({j: A[j, i] * inverse for j in touched})
-        for n, j in enumerate(touched):
-            right[j] = right[j] - columns[i][j] * right[i]
-            for k in touched[n:]:
-                A[k, j] = A[k, j] - columns[i][j] * A[k, i]
-                A[j, k] = A[k, j]
-        right[i] = right[i] * inverse
-    for i in reversed(range(size)):
-        for j, factor in columns[i].items():
-            right[i] = right[i] - factor * right[j]
+    v = substitute(*eliminate(A), b)
     felt: list[Any] = [0.0] * size
     for (i, j), slope in zip(filled, slopes, strict=True):
-        if not _zero(slope):
-            felt[i] = felt[i] - slope * right[j]
+        if not is_zero(slope):
+            felt[i] = felt[i] - slope * v[j]
             if i != j:
-                felt[j] = felt[j] - slope * right[i]
-    outputs = {"v": np.array(right, dtype=object), "felt": np.array(felt, dtype=object)}
+                felt[j] = felt[j] - slope * v[i]
+    outputs = {"v": np.array(v, dtype=object), "felt": np.array(felt, dtype=object)}
     return make_program(graph, "null", outputs, quick=True)
-
-
-def _zero(entry: Any) -> bool:
-    return isinstance(entry, (int, float)) and entry == 0
