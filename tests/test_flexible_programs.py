@@ -15,7 +15,7 @@ from traced import long, made
 import parflex
 from parflex.codegen.compile import Kernel
 from parflex.codegen.optimise import make_program
-from parflex.errors import InputError
+from parflex.errors import InputError, SingularError
 from parflex.graph import Graph
 from parflex.models import general_form, node_form
 from parflex.models.configuration import Configuration
@@ -329,3 +329,10 @@ def test_the_direct_verb_gives_joints_and_elastic_coordinates_apart(capsys):
     answer = answered(capsys, "direct", "dualemps", "--effort", "11=100")
     assert set(answer["accelerations"]) == {"11", "12", "17", "21", "22", "25"}
     assert set(answer["elastic_accelerations"]) == {f"{b}.{e}" for b in (13, 16, 23) for e in ("ux", "uy", "rz")}
+
+
+def test_a_joint_that_moves_nothing_with_inertia_is_refused_by_name():
+    of = robot("navaro-refined")  # its motors have inertia, their links hang on springs behind them
+    with pytest.raises(SingularError, match="moves nothing that has inertia") as stop:
+        parflex.model(of, "direct")
+    assert "motor-inertia" in stop.value.hint

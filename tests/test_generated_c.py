@@ -27,7 +27,17 @@ from parflex.codegen.program import Program
 from parflex.codegen.trace import MODELS
 from parflex.graph import Graph
 
-CASES = [(name, model) for name in ROBOTS for model in ("inverse", "direct")]
+BENDING = ["dualemps", "dualemps-fitted", "gough-stewart-beams", "navaro", "three-beam-legs"]
+LARGE = [name for name in BENDING if not name.startswith("dualemps")]  # up to 40 000 operators
+CASES = [
+    pytest.param(name, model, marks=long if name in LARGE else [])
+    for name in (*ROBOTS, *BENDING)
+    for model in ("inverse", "direct")
+]
+SHORT_RUNS = [("3rrr", "step"), ("gough-stewart", "inverse"), ("delta", "mass-matrix"), ("dualemps", "inverse")]
+VALGRIND = SHORT_RUNS + [
+    pytest.param(name, "inverse", marks=long) for name in (*ROBOTS, *BENDING) if (name, "inverse") not in SHORT_RUNS
+]
 
 
 @pytest.mark.parametrize(("name", "model"), CASES)
@@ -73,7 +83,7 @@ def test_single_precision_is_near(name, tmp_path):
     assert "static const double" not in text and "double *" not in text
 
 
-@pytest.mark.parametrize(("name", "model"), [("3rrr", "step"), ("gough-stewart", "inverse"), ("delta", "mass-matrix")])
+@pytest.mark.parametrize(("name", "model"), VALGRIND)
 def test_valgrind_finds_nothing(name, model, tmp_path):
     valgrind = tool("valgrind")
     word = write_c(made(name, model), tmp_path)

@@ -13,7 +13,7 @@ from parflex.codegen.collect import collect
 from parflex.codegen.lower import lower
 from parflex.codegen.nary import Nary
 from parflex.codegen.program import Program
-from parflex.errors import InputError
+from parflex.errors import InputError, SingularError
 from parflex.graph.expression import Expression, Graph
 
 ROUNDS = 3
@@ -42,7 +42,15 @@ def make_program(
         )
     flat = flatten_names(outputs)
     edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
-    program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
+    try:
+        program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
+    except ZeroDivisionError:
+        raise SingularError(
+            "the model is not defined: it divides by zero in every state, as a joint moves nothing that has inertia",
+            key="MODEL",
+            value=name,
+            hint="let the inertia of the motors act (--with motor-inertia), or give a body to what the joint moves",
+        ) from None
     variables = [word for word in graph.names if word not in set(parameters)]
     return lower(program, name, variables, [word for word in parameters if word in set(graph.names)], list(flat))
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.recursion import NewtonEuler, Pose, joint_forces, motion, newton_euler
 from parflex.recursion.newton_euler import JOINT_TERMS
@@ -60,6 +60,15 @@ def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> dict[int, t
         old = result.get(place.link, (np.zeros(3), np.zeros(3)))
         result[place.link] = (old[0] + force, old[1] + moment)
     return result
+
+
+def no_inertia() -> SingularError:
+    """What is said where a mass matrix is singular for every pose."""
+    return SingularError(
+        "the direct model is not defined: a joint moves nothing that has inertia",
+        key="motor_inertia",
+        hint="let the inertia of the motors act (--with motor-inertia), or give a body to what the joint moves",
+    )
 
 
 def check_terms(without: Without) -> None:

@@ -16,6 +16,7 @@ import scipy.linalg
 from parflex.closure.loops import Loop
 from parflex.closure.mobility import Partition, scaled_jacobian
 from parflex.closure.reduction import Reduction, reduction
+from parflex.models.forces import no_inertia
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, joint_forces, mass_matrix, motion, newton_euler, pose
 from parflex.spatial.linear import scalar_type, solve, solve_positive
@@ -150,7 +151,10 @@ def accelerations_under(
     c = state.reduction.forces(forces(state, still, without, external))
     push: Array = np.zeros(len(state.qd), dtype=scalar_type(tau))
     push[list(state.form.robot.actuated)] = tau
-    return solve_positive(independent_mass_matrix(state, without), state.reduction.forces(push) - c)
+    try:
+        return solve_positive(independent_mass_matrix(state, without), state.reduction.forces(push) - c)
+    except np.linalg.LinAlgError:
+        raise no_inertia() from None
 
 
 def driven(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies import RigidBody
-from parflex.models.forces import on_links
+from parflex.models.forces import no_inertia, on_links
 from parflex.models.piece_motion import PieceMotion, accelerations
 from parflex.models.piece_rates import Rates, piece_rates
 from parflex.models.pieces import Beam, Pieces
@@ -247,7 +247,11 @@ def accelerations_under(state: NodeState, tau: Array) -> Array:
     right = -state.f
     for slot, effort in zip(motor_slots(state), tau, strict=True):
         right[slot] = right[slot] + effort
-    return independent_accelerations(state, _numbers(solve_sparse(state.A, right), state.at.q))
+    try:
+        x = solve_sparse(state.A, right)
+    except np.linalg.LinAlgError:
+        raise no_inertia() from None
+    return independent_accelerations(state, _numbers(x, state.at.q))
 
 
 def inverse(

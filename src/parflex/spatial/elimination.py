@@ -27,6 +27,8 @@ def solve_sparse(A: Array, b: Array) -> Array:
     while left:
         k = min(sorted(left), key=lambda i: _cost(rows[i], i))
         left.discard(k)
+        if _is_zero(rows[k].get(k, 0.0)):
+            raise np.linalg.LinAlgError(f"the unknown with number {k} has no inertia")
         inverse = 1.0 / rows[k][k]
         others = {j: value for j, value in rows[k].items() if j != k}
         scaled = {j: value * inverse for j, value in others.items()}

@@ -190,6 +190,8 @@ def solve_positive(A: Array, b: Array) -> Array:
             scaled[i, j] = value
             if j < i:
                 L[i, j] = value * inverse[j]
+        if _is_zero(scaled[i, i]):
+            raise np.linalg.LinAlgError(f"row {i} of a positive matrix is zero")
         inverse[i] = 1.0 / scaled[i, i]
     x = np.array(b, dtype=object)
     for i in range(n):
