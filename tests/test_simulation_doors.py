@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -286,7 +287,10 @@ def test_an_interrupt_keeps_what_was_computed(tmp_path):
     code += "import parflex.simulation.simulate as s\ns.run_loop = run\n"
     code += "from parflex.cli.main import main\nmain(sys.argv[1:])"
     command = [sys.executable, "-c", code, "simulate", *options]
-    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    # where these tests run in the background, interrupts are switched off and children inherit that
+    listening = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    running = subprocess.Popen(command, preexec_fn=listening, **pipes)
     assert running.stdout is not None and "running" in running.stdout.readline()
     time.sleep(3)
     running.send_signal(signal.SIGINT)

@@ -160,7 +160,7 @@ def roots(
     address, work, where, size, x, y = program
     lanes, left, total = x.shape[1], 0, 0
     state, real = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 6))
-    inputs, outputs, space = x.ctypes.data, y.ctypes.data, work.ctypes.data
+    inputs, outputs, work_place = x.ctypes.data, y.ctypes.data, work.ctypes.data
     for lane in range(lanes):
         state[lane, AT], state[lane, POSE] = IDLE, -1
         left = next_task(state, real, lane, points, numbers, values, limit, found.shape[1], left)
@@ -175,7 +175,7 @@ def roots(
         if not active:
             return total
         total += active
-        call_lanes(address, inputs, outputs, lanes, space)  # type: ignore[call-arg]
+        call_lanes(address, inputs, outputs, lanes, work_place)  # type: ignore[call-arg]
         for lane in range(lanes):
             if state[lane, AT] == IDLE:
                 continue
