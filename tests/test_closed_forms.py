@@ -175,7 +175,7 @@ def test_a_polygon_of_beams_becomes_a_ring(tmp_path, figure):
     # the sagitta of a side is (pi / sides)^2 / 2 of the radius: geometry and stiffness are off by that order
     assert errors[-1].max() < 3 * (np.pi / 48) ** 2
     for coarse, fine in itertools.pairwise(errors):
-        assert np.log2(coarse / fine) == pytest.approx(2, abs=0.15)
+        assert np.log2(coarse / fine) == pytest.approx(2, abs=0.15)  # twelve sides are not yet in the limit
 
 
 @pytest.mark.parametrize("name", ["navaro", "dualemps"])

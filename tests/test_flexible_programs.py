@@ -283,6 +283,7 @@ def test_a_state_gives_its_rates_whatever_is_guessed_for_dependent_positions(nam
                 assert np.abs(found["effort"] - state["effort"]).max() < TOLERANCE * state["sizes"]["effort"]
             assert np.abs(found["q"] - state["q"]).max() < 1e-9  # the square of the guess's error
             wanted = state["accelerations"][independent]
+            # stiffness over mass, up to 1e12 1/s2, times what is left of the guess's error
             assert np.abs(found["acceleration"] - wanted).max() < 1e-6 * state["sizes"]["qdd"]
             h = 1e-6
             moved = of.tree.moved(state["q"], h * state["rates"]) - of.tree.moved(state["q"], -h * state["rates"])

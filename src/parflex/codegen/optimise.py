@@ -18,6 +18,7 @@ from parflex.graph.expression import Expression, Graph
 
 ROUNDS = 3
 OPERATOR_LIMIT = 200_000  # nodes of a trace beyond which a program is refused
+COLLECT_LIMIT = 8_000  # nodes beyond which collecting numbers would double the time for less than a percent
 PASS_LIMIT = 60_000  # nodes beyond which only the cheap passes run
 
 
@@ -66,14 +67,15 @@ def optimise(program: Nary, thorough: bool = True) -> Nary:
 
 
 def collected(program: Nary) -> Nary:
-    """The program with numbers in sums collected, if that saves anything."""
-    while True:
+    """The program with numbers in sums collected, if that saves anything; long programs take too long to try."""
+    while len(program.order()) <= COLLECT_LIMIT:
         trial = program.copy()
         collect(trial)
         tidy(trial)
         if _shared_cost(trial) >= _shared_cost(program):
-            return program
+            break
         program = trial
+    return program
 
 
 def _shared_cost(program: Nary) -> int:

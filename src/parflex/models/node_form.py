@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.models.forces import no_inertia, on_links
-from parflex.models.piece_motion import PieceMotion, accelerations
+from parflex.models.piece_motion import Carried, PieceMotion, accelerations
 from parflex.models.piece_rates import Rates, piece_rates
 from parflex.models.pieces import Beam, Pieces
 from parflex.recursion import Pose, joint_forces, pose
@@ -89,10 +89,10 @@ def _add_beam(state: NodeState, beam: Beam) -> None:
     root, tip = state.moving.links[beam.link], state.moving.links[beam.tip]
     M, forces = _loaded(state, beam)
     count, used = len(state.form.used), list(state.form.used)
-    R, arm = state.at.local_rotation[beam.tip], np.zeros(3)
+    arm = np.zeros(3)
     if tip.anchor is not None and tip.arm is not None:
-        tip, arm = tip.anchor, R @ tip.arm
-    turns = None if tip.turned is R else (R.T if tip.turned is None else tip.turned @ R.T)
+        tip, arm = tip.anchor, state.at.local_rotation[beam.tip] @ tip.arm
+    turns = _turn_of_tip(state, beam, tip)
     w = state.rates.before[beam.tip]
     at_root = [part if root.turned is None else root.turned.T @ part for part in (root.a, root.al)]
     a, al = (part if turns is None else turns.T @ part for part in (tip.a, tip.al))
@@ -119,6 +119,14 @@ def _add_beam(state: NodeState, beam: Beam) -> None:
         for k, value in zip(others, row, strict=True):
             state.A[i, k] = state.A[i, k] + value
             state.A[k, i] = state.A[k, i] + value
+
+
+def _turn_of_tip(state: NodeState, beam: Beam, tip: Carried) -> Array | None:
+    """Rotation from the axes of a beam's root to those in which its tip is written; None if they are the same."""
+    R = state.at.local_rotation[beam.tip]
+    if tip.turned is None:
+        return R.T
+    return None if tip.turned is R else tip.turned @ R.T
 
 
 def _loaded(state: NodeState, beam: Beam) -> tuple[Array, Array]:
@@ -221,10 +229,8 @@ def _elastic_acceleration(state: NodeState, beam: Beam, x: Array) -> Array:
     link = state.form.robot.tree.links[beam.link]
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
     root, tip = state.moving.links[beam.link], state.moving.links[beam.tip]
-    R = state.at.local_rotation[beam.tip]
-    turns = None if tip.turned is R else (R.T if tip.turned is None else tip.turned @ R.T)
     parts: list[Array] = []
-    for end, turned in ((root, root.turned), (tip, turns)):
+    for end, turned in ((root, root.turned), (tip, _turn_of_tip(state, beam, tip))):
         moved = (end.a + end.J_v @ x, end.al + end.J_w @ x)
         parts += moved if turned is None else [turned.T @ part for part in moved]
     return beam.form.elastic_rates(e) @ np.concatenate(parts) + beam.form.drift(e, ed, state.rates.w(beam.link))

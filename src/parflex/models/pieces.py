@@ -93,7 +93,6 @@ class Pieces:
     size: int  # number of unknown accelerations
     used: tuple[int, ...]  # components of a twist that can move
     loose: frozenset[int]  # links at tips of beams that are written in the axes of the beam's root
-
     bodies: dict[int, RigidBody]  # rigid bodies by the link in whose frame they are given
     on_beams: dict[int, int]  # of those that an end of a beam carries, the link of the beam
 
@@ -129,17 +128,13 @@ def pieces(robot: Robot, lead: str = "root") -> Pieces | None:
     """
     tree = robot.tree
     beams = _beams(robot)
-    hinges = [hinge(tree, loop) for loop in robot.closures.loops]
-    if beams is None or any(h is None for h in hinges):
+    hinges = [h for loop in robot.closures.loops if (h := hinge(tree, loop)) is not None]
+    if beams is None or len(hinges) < len(robot.closures.loops):
         return None
-    used = PLANE if tree.planar else SPACE
-    found = _spanning(robot, beams, [h for h in hinges if h is not None], lead)
-    if found is None:
+    found, given = _spanning(robot, beams, hinges, lead), _choose(robot, beams, hinges)
+    if found is None or given is None:
         return None
     parts, size = found
-    given = _choose(robot, beams, [h for h in hinges if h is not None])
-    if given is None:
-        return None
     dependent = sorted(
         tree.links[beams[g.beam].link].e_v.start + k
         for g in given
@@ -151,11 +146,10 @@ def pieces(robot: Robot, lead: str = "root") -> Pieces | None:
         return None
     rows = np.arange(robot.closures.size)
     partition = Partition(rows, np.array(dependent, dtype=int), independent)
-    ties = tuple(h for h in hinges if h is not None)
+    used = PLANE if tree.planar else SPACE
     loose, bodies = _loose(tree, beams, parts), _bodies(tree, beams, parts)
-    return Pieces(
-        robot, beams, ties, parts, given, partition, size, used, loose, bodies, _on_beams(bodies, beams, parts)
-    )
+    on_beams = _on_beams(bodies, beams, parts)
+    return Pieces(robot, beams, tuple(hinges), parts, given, partition, size, used, loose, bodies, on_beams)
 
 
 def _beams(robot: Robot) -> tuple[Beam, ...] | None:
