@@ -273,3 +273,32 @@ def test_no_file_names_a_path_of_some_machine() -> None:
     for file in files:
         found = somewhere.search(file.read_text(encoding="utf-8", errors="replace"))
         assert found is None, f"{file.relative_to(ROOT)}: {found and found[0]}"
+
+
+# -- numbered equations -----------------------------------------------------------------------------------------
+
+
+def equation_numbers() -> list[int]:
+    """Numbers at the right of the equations of the theory page, in the order of the page."""
+    equations = "\n".join(text for language, text in blocks(ROOT / "docs" / "theory.md") if language == "text")
+    return [int(number) for number in re.findall(r" \((\d+)\)$", equations, flags=re.M)]
+
+
+def cited_equations(text: str) -> set[int]:
+    """Numbers in `theory (3)`, `theory (9), (10)` and `theory (20) to (22)`."""
+    found: set[int] = set()
+    for run in re.findall(r"\b[Tt]heory ((?:\(\d+\)(?:,? (?:and |to )?)?)+)", text):
+        for first, last in re.findall(r"\((\d+)\)(?: to \((\d+)\))?", run):
+            found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def test_equations_are_numbered_once_each_and_tied_to_the_code() -> None:
+    numbers = equation_numbers()
+    assert numbers == list(range(1, len(numbers) + 1)), "number them in the order of the page"
+    cited = {path: cited_equations(path.read_text(encoding="utf-8")) for path in (ROOT / "src").rglob("*.py")}
+    for path, found in cited.items():
+        assert found <= set(numbers), f"{path.relative_to(ROOT)} cites {sorted(found - set(numbers))}"
+    missing = set(numbers) - set().union(*cited.values())
+    assert not missing, f"no code says that it computes theory {sorted(missing)}"
+    assert cited_equations("theory (20) to (22), (3)") == {3, 20, 21, 22}

@@ -21,7 +21,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Node:
-    """A place on an elastic body: at r0 + Phi_d e, turned by exp(hat(th)) with th = Phi_r e.
+    """A place on an elastic body, theory (27): at r0 + Phi_d e, turned by exp(hat(th)) with th = Phi_r e.
 
     Its angular velocity beyond that of the root is L th_dot. `consistent` is False for the approximation L = 1 of the
     papers, which is exact in the plane only.
@@ -81,8 +81,8 @@ class ElasticBody:
     def wrench(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
         """Force, moment and forces along the elastic coordinates that move the body so; `a` is less gravity.
 
-        U = hat(al) + hat(w) hat(w) as for a rigid body. With P = int r rd^T and Q = int r rdd^T of the elastic motion
-        the moment is S x a plus the axial part of U Sigma + 2 hat(w) P^T + Q^T.
+        Theory (24) to (26). U = hat(al) + hat(w) hat(w) as for a rigid body. With P = int r rd^T and Q = int r rdd^T of
+        the elastic motion the moment is S x a plus the axial part of U Sigma + 2 hat(w) P^T + Q^T.
         """
         c = np.concatenate([[1.0], e])
         rows = self._rows(c)

@@ -65,8 +65,8 @@ class RigidBody:
     def wrench(self, U: Array, a: Array) -> tuple[Array, Array]:
         """Force and moment that move the body so, at its origin; `a` is the acceleration less gravity.
 
-        [Khalil2007, eq. (12)] in the axes of the body, written with U = hat(al) + hat(w) hat(w), which the motion of
-        the links needs anyway: int r x (U r) dm is the axial part of U Sigma.
+        [Khalil2007, eq. (12)], theory (3), in the axes of the body, written with U = hat(al) + hat(w) hat(w), which the
+        motion of the links needs anyway: int r x (U r) dm is the axial part of U Sigma.
         """
         turned = U @ self.Sigma
         axial = np.array([turned[2, 1] - turned[1, 2], turned[0, 2] - turned[2, 0], turned[1, 0] - turned[0, 1]])

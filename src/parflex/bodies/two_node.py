@@ -40,7 +40,7 @@ class TwoNodeBeam:
         return self.body.nodes["tip"].r0 + self.body.nodes["tip"].Phi_d @ e
 
     def elastic_rates(self, e: Array) -> Array:
-        """N x 12 matrix from the twists of root and tip, in the root's axes, to e_dot."""
+        """N x 12 matrix from the twists of root and tip, in the root's axes, to e_dot, theory (29)."""
         r_B = self.tip(e)
         turn = self.body.nodes["tip"].L_inverse(e)
         zero = np.zeros((3, 3))
@@ -48,7 +48,7 @@ class TwoNodeBeam:
         return np.hstack([root, np.block([[E3, zero], [zero, turn]])])[list(self.components)]
 
     def drift(self, e: Array, ed: Array, w: Array) -> Array:
-        """e_ddot while root and tip do not accelerate: -Lb^-1 h."""
+        """e_ddot while root and tip do not accelerate: -Lb^-1 h, theory (30)."""
         tip = self.body.nodes["tip"]
         # as in the field of the points below: what cancels against it has to be written in the same way
         a = hat(w) @ hat(w) @ self.tip(e) + cross(2 * w, tip.Phi_d @ ed)

@@ -97,7 +97,7 @@ class Loop:
         return np.concatenate(parts)
 
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
-        """Rows J with J qd = 0."""
+        """Rows J with J qd = 0, theory (9), (10)."""
         turn, rho = self._offset(tree, at)
         v1, w1 = place_jacobian(tree, links, self.first)
         v2, w2 = place_jacobian(tree, links, self.second)
@@ -115,7 +115,7 @@ class Loop:
         return E3 if fixed else R1.T @ R2, np.zeros(3) if together else R1.T @ (P2 - P1)
 
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
-        """What J qdd must cancel: the accelerations of the rows in a motion."""
+        """What J qdd must cancel: the accelerations of the rows in a motion, theory (9), (10)."""
         turn, rho = self._offset(tree, at)
         v1, w1, a1, al1 = moving.of(self.first)
         v2, w2, a2, al2 = (turn @ part for part in moving.of(self.second))
@@ -252,7 +252,7 @@ class Closures:
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def jacobian(self, at: Pose, links: list[tuple[Array, Array]]) -> Array:
-        """J_tot: rows of all loops."""
+        """J_tot: rows of all loops, theory (11)."""
         parts = [loop.jacobian(self.tree, at, links) for loop in self.loops]
         return np.concatenate(parts) if parts else np.zeros((0, self.tree.n))
 
@@ -265,7 +265,7 @@ class Closures:
         return np.concatenate(units) if units else np.zeros(0)
 
     def bias(self, at: Pose, moving: Motion) -> Array:
-        """b_star: what J_tot qdd must cancel."""
+        """b_star: what J_tot qdd must cancel, theory (11)."""
         parts = [loop.bias(self.tree, at, moving) for loop in self.loops]
         return np.concatenate(parts) if parts else np.zeros(0)
 

@@ -68,8 +68,8 @@ def inverse_dynamics(
 ) -> Result:
     """Efforts of the motors in a motion, given by the end effector (world axes) or by joints.
 
-    `form` "projected" is [Khalil2007, eq. (20)], "split" the cheaper (22). With more motors than freedoms the efforts
-    are those of least norm.
+    `form` "projected" is [Khalil2007, eq. (20)], theory (15), "split" the cheaper (22), theory (16). With more motors
+    than freedoms the efforts are those of least norm.
     """
     check_terms(without)
     configuration = configure(robot, at)
@@ -194,7 +194,7 @@ def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
 def reduced_equations(
     configuration: Configuration, qd: Array, wrenches: Wrenches | None = None, without: Without = ()
 ) -> tuple[Array, Array, Array]:
-    """M, c of M qdd + c = J_a^T tau in the independent rates, and the bias b of all accelerations."""
+    """M, c of M qdd + c = J_a^T tau, theory (17), in the independent rates, and the bias b of all accelerations."""
     J = configuration.J
     b = configuration.acceleration_bias(qd)
     M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at, tuple(without)) @ J

@@ -124,7 +124,7 @@ def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: s
 
 
 def inverse(form: GeneralForm, q: Any, rates: Array, accelerations: Array, without: tuple[str, ...] = ()) -> Array:
-    """Efforts of the motors for independent rates and accelerations."""
+    """Efforts of the motors for independent rates and accelerations, theory (14), (16)."""
     state = general_state(form, q, rates)
     return motor_efforts(state.reduction, forces(state, accelerations, without), form.robot.actuated)
 

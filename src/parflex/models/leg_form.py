@@ -178,7 +178,7 @@ def _up(leg: Leg, at: Pose, rows: Array) -> Array:
 
 
 def leg_motion(form: LegForm, leg: Leg, q: Any, platform: PlatformMotion) -> LegMotion:
-    """Rates and accelerations of a leg that follows the platform."""
+    """Rates and accelerations of a leg that follows the platform, theory (19)."""
     tree, gravity = leg.tree, form.robot.tree.gravity
     at = pose(tree, q)
     J_v, _ = place_jacobian(tree, jacobians(tree, at), leg.end)
@@ -229,7 +229,7 @@ def motor_columns(form: LegForm, states: list[LegMotion]) -> Array:
 
 
 def inverse(form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()) -> Array:
-    """Efforts of the motors; `values` are the joint values of each leg."""
+    """Efforts of the motors, theory (20), (21); `values` are the joint values of each leg."""
     force, moment = platform_wrench(form.body, platform)
     direct = np.zeros(len(form.robot.actuated), dtype=object)
     states, pushes = [], []
@@ -253,7 +253,7 @@ def equations(
 ) -> tuple[Array, Array, Array]:
     """A and h of A Vd + h = B tau in the platform's freedoms (world axes), and B; [Khalil2007, eqs. (28)-(30)].
 
-    The platform's acceleration in `platform` is zero but for gravity.
+    Theory (20) to (22). The platform's acceleration in `platform` is zero but for gravity.
     """
     force, moment = platform_wrench(form.body, platform)
     R = platform.R

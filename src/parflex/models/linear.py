@@ -28,7 +28,7 @@ About = Literal["undeformed", "equilibrium"]
 
 @dataclass(frozen=True)
 class LinearModel:
-    """M qdd + D qd + K q = 0 in the independent coordinates, and J from these to all coordinates.
+    """M qdd + D qd + K q = 0 in the independent coordinates, theory (28), and J from these to all coordinates.
 
     `K_tot` is the stiffness of the open tree where K is J^T K_tot J.
     """

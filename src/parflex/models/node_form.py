@@ -47,7 +47,7 @@ def node_state(
 ) -> NodeState:
     """Inertia A and forces f with A x + f = forces of the motors, for closed positions and independent rates.
 
-    `external` wrenches act on frames, at their origins, in world axes.
+    Theory (31). `external` wrenches act on frames, at their origins, in world axes.
     """
     at = pose(form.robot.tree, q)
     rates = piece_rates(form, at, independent)

@@ -24,7 +24,7 @@ def reactions_of(
     without: Without,
     warnings: list[str],
 ) -> dict[str, Any]:
-    """Wrenches in all joints and closures: multipliers of least norm, then Newton-Euler with them acting."""
+    """Wrenches in all joints and closures: multipliers of least norm, theory (18), then Newton-Euler with them."""
     robot = configuration.robot
     missing = f.copy()
     missing[list(robot.actuated)] -= tau

@@ -1,8 +1,8 @@
 """The direct model of an open tree by articulated bodies: operators grow with the number of links, not with its cube.
 
-Each link, with all it carries hanging loose in its joints, answers a push like a body: f = I_A a + p_A. The inertia
-is kept in 3 x 3 blocks A (force per acceleration), B (force per angular acceleration) and C (moment per angular
-acceleration).
+Each link, with all it carries hanging loose in its joints, answers a push like a body: f = I_A a + p_A, theory (23).
+The inertia is kept in 3 x 3 blocks A (force per acceleration), B (force per angular acceleration) and C (moment per
+angular acceleration).
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Array = np.ndarray
 
 
 def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
-    """M_tot: inertia along all rates of the open tree, motor inertias included."""
+    """M_tot of theory (8): inertia along all rates of the open tree, motor inertias included."""
     if tree.elastic:
         return _summed(tree, at, without)
     composite: list[RigidBody] = [link.body for link in tree.links]

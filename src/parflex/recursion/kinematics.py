@@ -93,7 +93,7 @@ def pose(tree: Tree, q: Any) -> Pose:
 
 
 def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -> Motion:
-    """Velocities and accelerations of all links; `base` is the acceleration of the ground in world axes."""
+    """Velocities and accelerations of all links, theory (4), (5); `base` is the world acceleration of the ground."""
     base = np.zeros(3) if base is None else base
     zero = np.zeros(3)
     result = Motion([], [], [], [], [], base, qd, qdd)
@@ -145,7 +145,7 @@ def turning(w: Array, al: Array) -> Array:
 
 
 def jacobians(tree: Tree, at: Pose) -> list[tuple[Array, Array]]:
-    """Of each link J_v and J_w (3 x n): its twist in its own axes is J qd."""
+    """Of each link J_v and J_w (3 x n): its twist in its own axes is J qd, theory (4)."""
     result: list[tuple[Array, Array]] = []
     for j, link in enumerate(tree.links):
         X, p = at.local_rotation[j].T, at.local_position[j]

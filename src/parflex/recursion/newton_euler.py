@@ -20,7 +20,7 @@ JOINT_TERMS = ("motor-inertia", "friction", "springs")
 
 @dataclass(frozen=True)
 class NewtonEuler:
-    """`forces` along all rates (M qdd + c), and the wrench (f, m) that the parent puts on each link at its origin."""
+    """`forces` along all rates, theory (8), and the wrench (f, m) that the parent puts on each link at its origin."""
 
     forces: Array
     f: list[Array]
@@ -30,7 +30,7 @@ class NewtonEuler:
 def newton_euler(
     tree: Tree, at: Pose, moving: Motion, external: Mapping[int, tuple[Array, Array]] | None = None
 ) -> NewtonEuler:
-    """Wrenches of the links in this motion. `external` wrenches act on links, at their origins, in their axes."""
+    """Wrenches of the links in this motion, theory (6); `external` ones act on links, at their origins and axes."""
     f: list[Array] = []
     m: list[Array] = []
     elastic: list[Array] = []
@@ -62,7 +62,7 @@ def newton_euler(
 
 
 def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str, ...] = ()) -> Array:
-    """Forces of the joints' own rows: motor inertia, friction, springs and dampers."""
+    """Forces of the joints' own rows: motor inertia, friction, springs and dampers, theory (7)."""
     forces = np.zeros(tree.n, dtype=np.result_type(np.asarray(q).dtype, np.asarray(qd).dtype))
     for link in tree.links:
         if link.joint.kind not in ("revolute", "prismatic"):

@@ -33,7 +33,7 @@ def rotation_about(axis: int, angle: Any) -> Array:
 
 
 def mdh_transform(gamma: float, b: float, alpha: float, d: float, theta: float, r: float) -> tuple[Array, Array]:
-    """Rotation and position of Rot(z,gamma) Trans(z,b) Rot(x,alpha) Trans(x,d) Rot(z,theta) Trans(z,r)."""
+    """Rotation and position of Rot(z,gamma) Trans(z,b) Rot(x,alpha) Trans(x,d) Rot(z,theta) Trans(z,r), theory (1)."""
     first = rotation_about(2, gamma) @ rotation_about(0, alpha)
     rotation = first @ rotation_about(2, theta)
     position = np.array([0.0, 0.0, b]) + first @ np.array([d, 0.0, 0.0]) + rotation @ np.array([0.0, 0.0, r])

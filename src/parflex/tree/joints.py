@@ -57,7 +57,7 @@ class Joint:
                 return np.array([q[0] + way[0], q[1] + way[1], q[2] + step[2]])
 
     def position_rates(self, q: Array, v: Array) -> Array:
-        """Time derivatives of the coordinates for the rates `v`."""
+        """Time derivatives of the coordinates for the rates `v`, theory (2)."""
         match self.kind:
             case "fixed" | "revolute" | "prismatic":
                 return v
