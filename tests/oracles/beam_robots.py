@@ -43,24 +43,34 @@ def dualemps_model(values: dict[str, float]) -> FrameModel:
     return model
 
 
-def tube(diameter: float, thickness: float) -> Bar:
+def tube(diameter: float, thickness: float, stiffer: float = 1.0) -> Bar:
     """Steel, with the inertia of its sections."""
     outer, inner = diameter / 2, diameter / 2 - thickness
     area, I = np.pi * (outer**2 - inner**2), np.pi * (outer**4 - inner**4) / 4
-    return Bar(210e9, 210e9 / 2.6, 7850, area, I, I, 2 * I, 2 * I, rotary=True)
+    return Bar(stiffer * 210e9, stiffer * 210e9 / 2.6, 7850, area, I, I, 2 * I, 2 * I, rotary=True)
+
+
+HEXAGON = {
+    f"vertex{k + 1}": 0.5 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(np.pi / 3 * np.arange(-2, 4))
+}
 
 
 def gough_stewart_model(position: np.ndarray, rotation: np.ndarray) -> FrameModel:
     """Six legs of two tubes, from a universal joint on the ground to a ball on a rigid hexagonal plate."""
-    feet = [[0.1, -0.2], [0.3, -0.2], [1.3, 0.4], [1.0, 1.0], [-0.2, 0.9], [-0.7, 0.5]]
     model = FrameModel()
     plate = model.node(position)
     mass, side, thick = 73.069, 0.5, 0.015
     flat = mass * (5 * side**2 / 24 + thick**2 / 12)
     model.mass(plate, mass, rotation @ np.diag([flat, flat, mass * 5 * side**2 / 12]) @ rotation.T)
-    for number, (x, y) in enumerate(feet):
-        foot, angle = np.array([x, y, 0.0]), np.deg2rad(60 * number - 120)
-        head = position + rotation @ (side * np.array([np.cos(angle), np.sin(angle), 0]))
+    add_legs(model, [model.rigid(plate, position + rotation @ vertex) for vertex in HEXAGON.values()])
+    return model
+
+
+def add_legs(model: FrameModel, heads: list[int], stiffer: float = 1.0) -> None:
+    """The six legs of tubes under nodes of a platform, of a steel that much stiffer."""
+    feet = [[0.1, -0.2], [0.3, -0.2], [1.3, 0.4], [1.0, 1.0], [-0.2, 0.9], [-0.7, 0.5]]
+    for (x, y), top in zip(feet, heads, strict=True):
+        foot, head = np.array([x, y, 0.0]), model.positions[top]
         way = (head - foot) / np.linalg.norm(head - foot)
         towards = np.arctan2(y + 0.2, x - 0.1)  # the first axis is normal to the line from the first foot
         axis = np.array([-np.sin(towards), np.cos(towards), 0])
@@ -70,8 +80,7 @@ def gough_stewart_model(position: np.ndarray, rotation: np.ndarray) -> FrameMode
         model.mass(cross, 3, 0.01 * np.eye(3))
         model.mass(motor, 15, 0.06 * np.eye(3))
         end = model.node(foot + 0.5 * way)
-        model.beam(motor, end, tube(0.12, 0.01))
+        model.beam(motor, end, tube(0.12, 0.01, stiffer))
         root, ball = model.rigid(end, head - 0.6 * way), model.node(head)
-        model.beam(root, ball, tube(0.05, 0.008))
-        model.tie(ball, plate, "spherical")
-    return model
+        model.beam(root, ball, tube(0.05, 0.008, stiffer))
+        model.tie(ball, top, "spherical")

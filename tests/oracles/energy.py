@@ -30,7 +30,7 @@ class EnergyModel:
         parameters = ca.SX.sym("pose", 12 * len(posed))
         poses = {frame.name: ca.reshape(parameters[12 * k : 12 * k + 12], 3, 4) for k, frame in enumerate(posed)}
         self._inputs = [x, xd, parameters]
-        self._transforms = _transforms(data, x, poses)
+        self._transforms = self._placed(x, poses)
         self._jacobians: dict[str, ca.Function] = {}
         self._derive()
         residual = ca.vertcat(*(_closure(c, self._transforms, data.planar) for c in data.closures), ca.SX(0, 1))
@@ -38,6 +38,10 @@ class EnergyModel:
         self.closure_rows: int = residual.numel()
         self._residual = ca.Function("residual", self._inputs, [residual])
         self._closing = ca.Function("closing", self._inputs, [ca.jacobian(residual, x), ca.jtimes(rate, x, xd)])
+
+    def _placed(self, x: ca.SX, poses: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
+        """World transform of every frame."""
+        return transforms(self.data, x, poses)
 
     def _derive(self) -> None:
         """The mass matrix and the other terms from the energies."""
@@ -159,14 +163,17 @@ def _axes(data: RobotData, qd: np.ndarray) -> list[tuple[Frame, float]]:
     return [(frame, rate) for frame, rate in zip(rows, qd, strict=True) if frame.kind not in chart.POSED]
 
 
-def _transforms(data: RobotData, x: ca.SX, poses: Mapping[str, ca.SX]) -> dict[str, ca.SX]:
-    """World transform of every frame."""
+def transforms(
+    data: RobotData, x: ca.SX, poses: Mapping[str, ca.SX], given: Mapping[str, Callable[[ca.SX], ca.SX]] | None = None
+) -> dict[str, ca.SX]:
+    """World transform of every frame; some sit in their parents as functions of all coordinates say."""
     result = {"base": ca.SX.eye(4)}
     first = 0
     for frame in data.frames:
         d = x[first : first + len(frame.rates)]
         first += len(frame.rates)
-        placed = result[frame.parent] @ ca.SX(chart.placement(frame))
+        place = given[frame.name](x) if given and frame.name in given else ca.SX(chart.placement(frame))
+        placed = result[frame.parent] @ place
         result[frame.name] = placed @ MOTIONS[frame.kind](d, poses.get(frame.name))
     return result
 
@@ -185,13 +192,12 @@ def _turn_x(angle: ca.SX) -> ca.SX:
     return ca.vertcat(ca.horzcat(1, 0, 0), ca.horzcat(0, c, -s), ca.horzcat(0, s, c))
 
 
-def _node(d: ca.SX, planar: bool) -> ca.SX:
-    """The end of a beam: displaced, then turned by a rotation vector.
+def displaced(shift: ca.SX, turn: ca.SX) -> ca.SX:
+    """A place on a body that bends: displaced, then turned by a rotation vector.
 
     The exponential by its power series in the square of the angle, which is smooth at zero; ten terms are exact to
     rounding up to a turn of one radian.
     """
-    shift, turn = (ca.vertcat(d[:2], 0), ca.vertcat(0, 0, d[2])) if planar else (d[:3], d[3:])
     h, square = ca.skew(turn), ca.sumsqr(turn)
     first = second = ca.SX(0)
     for k in reversed(range(10)):
@@ -208,13 +214,14 @@ def _about(pose: ca.SX, shift: ca.SX, turn: ca.SX) -> ca.SX:
 
 MOTIONS: dict[str, Callable[[ca.SX, ca.SX | None], ca.SX]] = {
     "fixed": lambda d, pose: ca.SX.eye(4),
+    "modes": lambda d, pose: ca.SX.eye(4),
     "rz": lambda d, pose: _rigid(_turn_z(d), ca.SX.zeros(3)),
     "rx": lambda d, pose: _rigid(_turn_x(d), ca.SX.zeros(3)),
     "pz": lambda d, pose: _rigid(ca.SX.eye(3), ca.vertcat(0, 0, d)),
     "spherical": lambda d, pose: _about(pose, ca.SX.zeros(3), d),
     "free": lambda d, pose: _about(pose, d[:3], d[3:]),
-    "node": lambda d, pose: _node(d, planar=False),
-    "planar-node": lambda d, pose: _node(d, planar=True),
+    "node": lambda d, pose: displaced(d[:3], d[3:]),
+    "planar-node": lambda d, pose: displaced(ca.vertcat(d[:2], 0), ca.vertcat(0, 0, d[2])),
     "planar": lambda d, pose: _about(pose, ca.vertcat(d[:2], 0), ca.vertcat(0, 0, d[2])),
 }
 

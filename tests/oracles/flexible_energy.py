@@ -35,8 +35,8 @@ class FlexibleEnergyModel(EnergyModel):
             for mass, vector in _principal(chart.pseudo_inertia(frame)):
                 weighed.append((mass, self._transforms[frame.name][:3, :] @ vector))
             weight -= ca.dot(gravity, self._transforms[frame.name][:3, :] @ chart.pseudo_inertia(frame)[:, 3])
-            if frame.kind in NODES:
-                element = Element(frame, d, self._transforms[frame.parent])
+            element = self._element(frame, d)
+            if element is not None:
                 weighed += element.weighed
                 spun += element.spun
                 strain += element.strain
@@ -48,6 +48,10 @@ class FlexibleEnergyModel(EnergyModel):
         self._bias = ca.Function("bias", self._inputs, [bias])
         self._energy = ca.Function("energy", self._inputs, [kinetic, potential])
         self._stiffness = ca.Function("stiffness", self._inputs, [ca.hessian(strain, x)[0]])
+
+    def _element(self, frame: Frame, d: ca.SX) -> Bent | None:
+        """What bends with the coordinates of a frame."""
+        return Element(frame, d, self._transforms[frame.parent]) if frame.kind in NODES else None
 
     def _moved(self, x: ca.SX) -> list[tuple[Frame, ca.SX]]:
         """Frames with their own coordinates."""
@@ -92,7 +96,16 @@ class FlexibleEnergyModel(EnergyModel):
         return np.sqrt(np.maximum(squares, 0)) / (2 * np.pi)
 
 
-class Element:
+class Bent:
+    """Parts of the energies of something that bends; `spun` as in `_kinetic`."""
+
+    weighed: list[tuple[float, ca.SX]]
+    spun: list[tuple[float, ca.SX, ca.SX, ca.SX]]
+    strain: ca.SX
+    first_moment: ca.SX  # of mass, in the world
+
+
+class Element(Bent):
     """A beam element between the transform of its root and its elastic coordinates."""
 
     def __init__(self, node: Frame, d: ca.SX, root: ca.SX) -> None:
@@ -100,8 +113,7 @@ class Element:
         self.bar, self.length, self.root = node.bar, float(node.position[0]), root[:3, :]
         # ux, uy, uz, rx, ry, rz
         self.e = d if node.kind == "node" else ca.vertcat(d[:2], 0, 0, 0, d[2])
-        self.weighed: list[tuple[float, ca.SX]] = []
-        self.spun: list[tuple[float, ca.SX, ca.SX, ca.SX]] = []
+        self.weighed, self.spun = [], []
         self.strain, self.first_moment = ca.SX(0), ca.SX.zeros(3)
         for point, share in zip((POINTS + 1) / 2, WEIGHTS / 2, strict=True):
             self._section(point, share * self.length, twists=node.kind == "node")
