@@ -119,6 +119,20 @@ def _fields(length: float, Ps_y: float, Ps_z: float) -> list[tuple[list[Array], 
     ]
 
 
+def centre_line(
+    length: float, material: Material, section: Section, shear: bool, roll: float, xi: Array
+) -> tuple[Array, Array]:
+    """Displacement Phi_d and turn Phi_r of the sections at x = xi L per coordinate of the tip, each n x 3 x 6."""
+    fields = _fields(length, *(_shear_ratios(length, material, section) if shear else (0.0, 0.0)))[1:]
+    along = np.array([[polynomial.polyval(xi, part) for part in field[0]] for field in fields])
+    turns = np.array([[polynomial.polyval(xi, p) for p in (y[2], z[0], -y[0])] for _, y, z in fields])
+    c, s = np.cos(roll), np.sin(roll)
+    R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+    T = np.kron(np.eye(2), R)
+    Phi_d, Phi_r = (np.einsum("ij,kjn,lk->nil", R, part, T) for part in (along, turns))
+    return Phi_d, Phi_r
+
+
 def _integral(p: Array) -> float:
     """Integral of a polynomial from 0 to 1."""
     return float(np.sum(p / np.arange(1, len(p) + 1)))
