@@ -31,6 +31,7 @@ class Node:
     Phi_d: Array  # 3 x N
     Phi_r: Array  # 3 x N
     consistent: bool = True
+    turns: bool = True  # whether Phi_r is known; without it only a ball can be attached
 
     def L(self, e: Array) -> Array:
         """Left Jacobian of the turn."""
@@ -59,11 +60,17 @@ class ElasticBody:
     twist: Array | None = None  # inertia of the coordinates that is not that of moving points: sections that only twist
     rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
+    small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
 
     @property
     def size(self) -> int:
         """Number of elastic coordinates."""
         return len(self.S) - 1
+
+    @property
+    def by_tip(self) -> bool:
+        """Whether its coordinates are the motion of its one tip, as those of a beam; else they are modes."""
+        return set(self.nodes) == {"tip"}
 
     def without_rigid(self) -> ElasticBody:
         """The body without what is fixed to its root."""

@@ -1,4 +1,4 @@
-"""Tables of a robot file about what bends: materials, sections, beams."""
+"""Tables of a robot file about what bends: materials, sections, beams, bodies given by modes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from parflex.description.table import Table
-from parflex.description.values import Flag, Name, Number, complain
+from parflex.description.values import Flag, Name, Number, Numbers, Text, complain
 
 
 class Material(Table):
@@ -125,4 +125,24 @@ class Beam(Table):
             key = "shear_coefficient"
             raise complain("shear_coefficient is of no use without shear", "write shear = true", key)
         _refuse_shear_coefficient("shear_coefficient", self.shear_coefficient)
+        return self
+
+
+class Modal(Table):
+    """The body of a platform or a frame given by modes: an exchange file, and what differs from it."""
+
+    file: Text
+    modes: int | None = Field(default=None, ge=1, le=1000, strict=True)
+    stiffness: Numbers | None = None
+    damping: Number | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Modal:
+        for value in self.stiffness or ():
+            if value <= 0:
+                hint = "give positive stiffnesses; rigid motions are no modes"
+                raise complain(f"the modal stiffness {value} is not positive", hint, "stiffness", value)
+        if self.damping is not None and self.damping < 0:
+            hint = "a body that gains energy does not exist"
+            raise complain(f"the damping ratio {self.damping} is negative", hint, "damping", self.damping)
         return self

@@ -24,10 +24,29 @@ PLANAR_JOINTS = ("fixed", "revolute", "prismatic", "free")
 PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-on-line")
 
 
+def _modal_owners(robot: schema.RobotFile) -> tuple[str, ...]:
+    """Frames whose nodes only their modal data name."""
+    owners = [frame.name for frame in robot.frame if frame.modal is not None]
+    if robot.platform is not None and robot.platform.modal is not None:
+        owners.append(robot.platform.name)
+    return tuple(owners)
+
+
+class _Known:
+    """Names of places; what begins like a node of a modal body is looked up when its data are read."""
+
+    def __init__(self, places: list[str], owners: tuple[str, ...]) -> None:
+        self.places = set(places)
+        self.owners = owners
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.places or any(str(name).startswith(owner + ".") for owner in self.owners)
+
+
 def check_references(robot: schema.RobotFile) -> None:
     """Raise at the first name or joint that does not fit the rest of the file."""
     places = _unique_places(robot)
-    known = set(places)
+    known = _Known(places, _modal_owners(robot))
     parents = {frame.name: frame.parent for frame in robot.frame} | {point.name: point.frame for point in robot.point}
     for name, parent in parents.items():
         if parent not in known:
@@ -42,16 +61,16 @@ def check_references(robot: schema.RobotFile) -> None:
         _check_frame(frame, robot.motion)
         if frame.beam is not None:
             _check_beam(robot, frame.name, frame.beam)
-    if robot.end_effector is not None and robot.end_effector not in places:
+    if robot.end_effector is not None and robot.end_effector not in known:
         raise RobotFileError(
             f"there is no frame '{robot.end_effector}'",
             key="end_effector",
             value=robot.end_effector,
             hint=did_you_mean(robot.end_effector, places),
         )
-    _check_closures(robot, places)
+    _check_closures(robot, places, known)
     _check_modes(robot)
-    _check_motions(robot, places)
+    _check_motions(robot, places, known)
     if not robot.frame and robot.platform is None:
         raise RobotFileError("the robot has no frame", key="frame", hint="add [[frame]] tables")
 
@@ -181,7 +200,7 @@ def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) ->
         )
 
 
-def _check_closures(robot: schema.RobotFile, places: list[str]) -> None:
+def _check_closures(robot: schema.RobotFile, places: list[str], known: _Known) -> None:
     names: set[str] = set()
     for closure in robot.closure:
         name = closure.name or "~".join(closure.between)
@@ -190,7 +209,7 @@ def _check_closures(robot: schema.RobotFile, places: list[str]) -> None:
             raise RobotFileError(f"the closure '{name}' is there twice", key=key, value=name, hint="give it a name")
         names.add(name)
         for end in closure.between:
-            if end not in places:
+            if end not in known:
                 raise RobotFileError(
                     f"there is no frame '{end}'", key=f"{key}: between", value=end, hint=did_you_mean(end, places)
                 )
@@ -244,10 +263,10 @@ def _check_modes(robot: schema.RobotFile) -> None:
             named.add(name)
 
 
-def _check_motions(robot: schema.RobotFile, places: list[str]) -> None:
+def _check_motions(robot: schema.RobotFile, places: list[str], known: _Known) -> None:
     single = [frame.name for frame in robot.frame if AXES[frame.joint] == 1]
     for name, motion in robot.motions.items():
-        if motion.frame is not None and motion.frame not in places:
+        if motion.frame is not None and motion.frame not in known:
             raise RobotFileError(
                 f"there is no frame '{motion.frame}'",
                 key=f"motions.{name}.frame",

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from parflex.description.elastic import Beam, Material, Section
+from parflex.description.elastic import Beam, Material, Modal, Section
 from parflex.description.motions import Motion
 from parflex.description.table import Table
 from parflex.description.values import (
@@ -175,6 +175,16 @@ class Spring(Table):
     rest: Number = 0.0
 
 
+def _one_mass(modal: Modal | None, inertia: Inertia, point_masses: tuple[PointMass, ...]) -> None:
+    """A body given by modes brings its own mass; what else it carries sits on its nodes."""
+    own = inertia.model_fields_set - {"IA", "FV", "FS"}
+    heavy = any(np.any(np.array(getattr(inertia, key), dtype=float)) for key in own)
+    if modal is not None and (heavy or point_masses):
+        key = "inertia" if heavy else "point_masses"
+        hint = f"drop {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
+        raise complain("a body given by modes has its mass from its file", hint, key)
+
+
 class Frame(Table):
     """A frame, the joint that carries it and the body fixed to it."""
 
@@ -190,6 +200,7 @@ class Frame(Table):
     inertia: Inertia = Inertia()
     point_masses: PointMasses = ()
     beam: Beam | None = None
+    modal: Modal | None = None
     motor_inertia: Number = 0.0
     friction: Friction = Friction()
     spring: Spring | None = None
@@ -199,6 +210,9 @@ class Frame(Table):
     def _consistent(self) -> Frame:
         if self.mdh is not None and self.place is not None:
             raise complain("'mdh' and 'place' both place the frame", "keep one of them", "place")
+        if self.beam is not None and self.modal is not None:
+            raise complain("'beam' and 'modal' both describe the body", "keep one of them", "modal")
+        _one_mass(self.modal, self.inertia, self.point_masses)
         _not_negative("motor_inertia", self.motor_inertia)
         _not_negative("damper", self.damper)
         if self.limits and self.limits[0] >= self.limits[1]:
@@ -225,6 +239,12 @@ class Platform(Table):
     inertia: Inertia = Inertia()
     point_masses: PointMasses = ()
     points: dict[str, Vector] = {}
+    modal: Modal | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Platform:
+        _one_mass(self.modal, self.inertia, self.point_masses)
+        return self
 
 
 class Point(Table):

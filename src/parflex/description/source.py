@@ -27,7 +27,8 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
     """The raw table of a catalogue robot or of a file, and the name of the file for messages."""
     if isinstance(robot, str) and robot in catalogue_names():
         folder = resources.files("parflex.description").joinpath("catalogue")
-        return parse_toml(folder.joinpath(robot + ".toml").read_bytes(), robot + ".toml"), robot + ".toml"
+        raw = parse_toml(folder.joinpath(robot + ".toml").read_bytes(), robot + ".toml")
+        return with_files_in(raw, Path(str(folder))), robot + ".toml"
     path = Path(robot)
     try:
         if path.is_dir():
@@ -41,11 +42,23 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
                 value=str(robot),
                 hint=did_you_mean(str(robot), catalogue_names()) + " ('parflex list' shows the catalogue)",
             )
-        return parse_toml(read_bounded(path), str(path)), str(path)
+        return with_files_in(parse_toml(read_bounded(path), str(path)), path.resolve().parent), str(path)
     except OSError as error:
         raise RobotFileError(
             f"cannot be read ({error.strerror})", file=str(robot), value=str(robot), hint="check path and rights"
         ) from None
+
+
+def with_files_in(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The table with the files of modal bodies named from the folder of the robot file."""
+    legs = raw.get("legs", [])
+    families = [family for family in (legs if isinstance(legs, list) else [legs]) if isinstance(family, dict)]
+    rows = [rows for part in (raw, *families) if isinstance(rows := part.get("frame"), list)]
+    for body in (raw.get("platform"), *(row for frames in rows for row in frames)):
+        modal = body.get("modal") if isinstance(body, dict) else None
+        if isinstance(modal, dict) and isinstance(modal.get("file"), str):
+            modal["file"] = str(folder / modal["file"])
+    return raw
 
 
 def read_bounded(path: Path) -> bytes:

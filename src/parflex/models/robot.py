@@ -206,12 +206,14 @@ class Robot:
 
     @cached_property
     def preference(self) -> Array:
-        """Which rates had better depend on others: passive joints, then motors, then free bodies."""
+        """Which rates had better depend on others: passive joints and tips of beams, motors, free bodies, modes."""
         weights = np.ones(self.tree.n)
         weights[list(self.actuated)] = 0.1
         for link in self.tree.links:
             if link.joint.kind in ("free", "planar"):
                 weights[link.v] = 0.01
+            if isinstance(link.body, ElasticBody) and not link.body.by_tip:
+                weights[link.e_v] = 0.001
         return weights
 
     def limit_warnings(self, q: Array) -> list[str]:

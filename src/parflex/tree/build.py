@@ -9,13 +9,15 @@ import numpy as np
 from parflex.bodies import ElasticBody, Node, RigidBody
 from parflex.bodies.elastic import with_rigid
 from parflex.description import schema
-from parflex.errors import RobotFileError
+from parflex.description.values import shown
+from parflex.errors import RobotFileError, did_you_mean
 from parflex.spatial import mdh_transform, rotation_from_vector, vector_quaternion
 from parflex.tree import joints
-from parflex.tree.elements import read_element
+from parflex.tree.elements import read_element, read_modal
 from parflex.tree.tree import GROUND, JointTerms, Link, Place, Tree
 
 Array = np.ndarray
+SAME_PLACE = 1e-6  # of the extent of a body: points that were rounded otherwise are still the same
 AXIS_NAMES = {
     "universal": (("1", "revolute", 2), ("2", "revolute", 0)),
     "cylindrical": (("1", "revolute", 2), ("2", "prismatic", 2)),
@@ -52,6 +54,7 @@ class _Builder:
         self.refine = refine
         self.planar = robot.motion == "planar"
         self.links: list[Link] = []
+        self.nodes: dict[int, dict[str, int]] = {}  # of each body given by modes, the links on its nodes
         self.places: dict[str, Place] = {"base": Place(GROUND, np.eye(3), np.zeros(3))}
 
     def build(self) -> Tree:
@@ -60,8 +63,13 @@ class _Builder:
             platform = robot.platform
             joint = joints.planar() if self.planar else joints.free()
             start = self._start(joint, platform.start, f"{platform.name}: start")
-            body = read_body(platform.inertia, platform.point_masses)
-            self._add_link(platform.name, self.places["base"], joint, body, start)
+            if platform.modal is not None:
+                modal = read_modal(robot, platform.name, platform.modal)
+                self._add_link(platform.name, self.places["base"], joint, modal, start)
+                self._add_nodes(platform.name, modal)
+            else:
+                body = read_body(platform.inertia, platform.point_masses)
+                self._add_link(platform.name, self.places["base"], joint, body, start)
         waiting: list[schema.Frame | schema.Point] = [*robot.frame, *robot.point]
         while waiting:
             later = []
@@ -71,10 +79,13 @@ class _Builder:
                     self._add(entry, self.places[parent])
                 else:
                     later.append(entry)
+            if len(later) == len(waiting):
+                self._refuse_unknown_node(later[0])
             waiting = later
+        self._check_closures()
         if not self.links:
             raise RobotFileError("no joint of the robot moves", key="frame", hint="give some frame a joint")
-        moving = [frame.name for frame in robot.frame if frame.joint != "fixed" or frame.beam is not None]
+        moving = [frame.name for frame in robot.frame if _moves(frame)]
         last = robot.platform.name if robot.platform is not None else moving[-1]
         return Tree(tuple(self.links), self.places, np.array(robot.gravity), self.planar, robot.end_effector or last)
 
@@ -87,12 +98,16 @@ class _Builder:
             place = entry.place or schema.Placement()
             rotation, position = rotation_from_vector(place.rotation), np.array(place.position)
         here = Place(parent.link, parent.rotation @ rotation, parent.position + parent.rotation @ position)
+        here = self._on_node(here, entry)
         if isinstance(entry, schema.Point):
             self.places[entry.name] = here
             return
         body = read_body(entry.inertia, entry.point_masses)
         if entry.beam is not None:
             self._add_beam(entry, here, body)
+            return
+        if entry.modal is not None:
+            self._add_modal(entry, entry.modal, here)
             return
         if entry.joint == "fixed":
             self.places[entry.name] = here
@@ -156,6 +171,95 @@ class _Builder:
             mount = Place(len(self.links) - 1, np.eye(3), element.nodes["tip"].r0)
             body = RigidBody() if last else element
             self._add_link(name, mount, joints.fixed(), body, np.zeros(0), leg=frame.name, node=element.nodes["tip"])
+
+    def _add_modal(self, frame: schema.Frame, spec: schema.Modal, here: Place) -> None:
+        """A body given by modes on a joint: where it is held, at its frame, no mode may move it."""
+        body = read_modal(self.robot, frame.name, spec)
+        held = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
+        still = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in held)
+        if frame.joint != "free" and not still:
+            raise RobotFileError(
+                "the modes move the body where its joint holds it",
+                key=f"frame '{frame.name}': modal.file",
+                value=spec.file,
+                hint="give modes of the body clamped at the origin of its frame, with a node there",
+            )
+        if frame.joint == "fixed":
+            self._add_link(frame.name, here, joints.fixed(), body, np.zeros(0), leg=frame.name)
+        else:
+            self._add_joint(frame, here, body)
+        self._add_nodes(frame.name, body)
+
+    def _add_nodes(self, name: str, body: ElasticBody) -> None:
+        """A massless link on every interface node of a body given by modes."""
+        carrier = len(self.links) - 1
+        self.nodes[carrier] = {}
+        for node_name, node in body.nodes.items():
+            mount = Place(carrier, np.eye(3), node.r0)
+            self._add_link(f"{name}.{node_name}", mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
+            self.nodes[carrier][f"{name}.{node_name}"] = len(self.links) - 1
+
+    @staticmethod
+    def _extent(body: ElasticBody) -> float:
+        return max((float(np.linalg.norm(node.r0)) for node in body.nodes.values()), default=0.0) or 1.0
+
+    def _on_node(self, here: Place, entry: schema.Frame | schema.Point) -> Place:
+        """Whatever is mounted on a body given by modes sits on one of its nodes."""
+        if here.link not in self.nodes:
+            return here
+        kind = "point" if isinstance(entry, schema.Point) else "frame"
+        body = self.links[here.link].body
+        distances = {
+            name: float(np.linalg.norm(self.links[link].position - here.position))
+            for name, link in self.nodes[here.link].items()
+        }
+        nearest = min(distances, key=lambda name: distances[name], default=None)
+        if nearest is None or distances[nearest] > SAME_PLACE * self._extent(body):
+            where = f", the nearest node '{nearest}' is {distances[nearest]:.3g} m away" if nearest else ""
+            raise RobotFileError(
+                f"there is no node of '{self.links[here.link].name}' at this place{where}",
+                key=f"{kind} '{entry.name}'",
+                value=shown(tuple(float(x) for x in here.position)),
+                hint="put it on a node, or make the modal data with a node there",
+            )
+        on = self.nodes[here.link][nearest]
+        if kind == "frame" and not self.links[on].node.turns:  # type: ignore[union-attr]
+            raise RobotFileError(
+                f"the rotations of the node '{nearest}' are not known",
+                key=f"frame '{entry.name}': parent",
+                value=nearest,
+                hint="give them in the modal data; only a ball may be closed there",
+            )
+        return Place(on, here.rotation, np.zeros(3))
+
+    def _refuse_unknown_node(self, entry: schema.Frame | schema.Point) -> None:
+        frame = isinstance(entry, schema.Frame)
+        parent = entry.parent if isinstance(entry, schema.Frame) else entry.frame
+        key = f"frame '{entry.name}': parent" if frame else f"point '{entry.name}': frame"
+        hint = did_you_mean(parent, self.places)
+        raise RobotFileError(f"there is no frame or node '{parent}'", key=key, value=parent, hint=hint)
+
+    def _check_closures(self) -> None:
+        """The end effector and ends of closures exist, and those on nodes without rotations are balls."""
+        for name in (self.robot.end_effector, *(motion.frame for motion in self.robot.motions.values())):
+            if name is not None and name not in self.places:
+                hint = did_you_mean(name, self.places)
+                raise RobotFileError(f"there is no node '{name}'", key="end_effector", value=name, hint=hint)
+        for closure in self.robot.closure:
+            key = f"closure '{closure.name or '~'.join(closure.between)}'"
+            for end in closure.between:
+                if end not in self.places:
+                    hint = did_you_mean(end, self.places)
+                    raise RobotFileError(f"there is no node '{end}'", key=f"{key}: between", value=end, hint=hint)
+                link = self.places[end].link
+                node = self.links[link].node if link != GROUND else None
+                if node is not None and not node.turns and closure.joint != "spherical":
+                    raise RobotFileError(
+                        f"the rotations of the node at '{end}' are not known",
+                        key=f"{key}: joint",
+                        value=closure.joint,
+                        hint='give them in the modal data, or use joint = "spherical"',
+                    )
 
     def _stay_in_plane(self, frame: schema.Frame, here: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""
@@ -236,6 +340,10 @@ class _Builder:
             )
         )
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
+
+
+def _moves(frame: schema.Frame) -> bool:
+    return frame.joint != "fixed" or frame.beam is not None or frame.modal is not None
 
 
 def build_tree(robot: schema.RobotFile, refine: int = 1) -> Tree:

@@ -1,14 +1,18 @@
-"""Elements of beams from their tables in the robot file."""
+"""Elastic bodies from their tables in the robot file: elements of beams, bodies given by modes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from parflex.bodies import ElasticBody, sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
 from parflex.bodies.elastic import with_damping, with_small_turns
+from parflex.bodies.modal import modal_body, with_values
+from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
-from parflex.errors import RobotFileError
+from parflex.errors import InputError, RobotFileError
 
 POISSON = 0.3  # of a material that gives neither its shear modulus nor its own ratio
 
@@ -59,3 +63,22 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: 
             stiffness = 2 * spec.damping.ratio / first_bending(spec.length, material, section, planar)
         element = with_damping(element, spec.damping.mass, stiffness)
     return element if robot.rotations == "consistent" else with_small_turns(element)
+
+
+def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> ElasticBody:
+    """The body of a frame given by modes."""
+    owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
+    key = f"{owner}: modal"
+    data = load_modal(spec.file)
+    try:
+        data = data if spec.modes is None else data.with_modes(spec.modes)
+        body = modal_body(with_values(data, spec.stiffness, spec.damping))
+    except InputError as error:
+        raise RobotFileError(error.message, key=f"{key}.{error.key}", value=error.value, hint=error.hint) from None
+    if robot.motion == "planar" and any(
+        np.any(node.Phi_d[2]) or np.any(node.Phi_r[:2]) for node in body.nodes.values()
+    ):
+        raise RobotFileError(
+            "some mode leaves the plane", key=f"{key}.file", value=spec.file, hint='use motion = "spatial"'
+        )
+    return body if robot.rotations == "consistent" else with_small_turns(body)

@@ -1,0 +1,308 @@
+"""A body given by modes: nodes with masses, the shape of each mode at each node, modal masses and stiffnesses.
+
+The integrals over the body are sums over its nodes. What is lumped at a node may have an extent: its second moments
+move with the rotation of the node, so that a point at the offset s is carried by u + theta x s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from parflex.bodies.elastic import ElasticBody, Node
+from parflex.errors import InputError
+from parflex.spatial import hat
+
+Array = np.ndarray
+ROUND_OFF = 1e-12  # entries of integrals below this share of their scale are zero
+ORTHOGONAL = 1e-3  # products of two modes above this share of their masses are no rounding of printed shapes
+SAME_MASS = 1e-2  # a modal mass and the sum over the nodes may differ by this much
+RIGID_SHARE = 1e-6  # of a mode: what is below was meant to be none
+DEGENERATE = 1e-6  # stiffnesses that differ by less are one frequency with two shapes
+SIGN_TIE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
+THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
+
+
+@dataclass(frozen=True)
+class ModalData:
+    """Nodes (interface first), masses and modes of a body, in its frame; see the exchange file for the units."""
+
+    nodes: Array  # n x 3
+    masses: Array  # n
+    shapes: Array  # N x n x 6: Tx Ty Tz Rx Ry Rz; rotations may be NaN where they are not known
+    modal_stiffnesses: Array  # N
+    modal_masses: Array  # N
+    damping_ratios: Array  # N
+    interface: tuple[str, ...] = ()  # names of the first nodes
+    second_moments: Array | None = field(default=None, repr=False)  # n x 3 x 3, of what is lumped, about the node
+    thickness: float = 0.0  # what deflections are compared with; 0: nothing is said
+    title: str = ""
+    source: str = ""
+
+    @property
+    def count(self) -> int:
+        """Number of modes."""
+        return len(self.shapes)
+
+    @property
+    def mass(self) -> float:
+        """Mass of the body."""
+        return float(self.masses.sum())
+
+    def with_modes(self, count: int) -> ModalData:
+        """The same body with its first modes only."""
+        if not 1 <= count <= self.count:
+            raise InputError(
+                f"{count} modes are asked for, the data have {self.count}",
+                key="modes",
+                value=count,
+                hint=f"give a number from 1 to {self.count}",
+            )
+        names = ("shapes", "modal_stiffnesses", "modal_masses", "damping_ratios")
+        return replace(self, **{name: getattr(self, name)[:count] for name in names})
+
+
+def refuse(message: str, key: str, hint: str, value: object = None) -> InputError:
+    """What is said of modal data that cannot be."""
+    return InputError(message, key=key, value=value, hint=hint)
+
+
+def checked(data: ModalData) -> ModalData:
+    """The data as they are, after every check."""
+    n, N = len(data.nodes), data.count
+    if data.nodes.shape != (n, 3) or not n:
+        raise refuse("the nodes are no list of points", "nodes", "give an array of n x 3 numbers")
+    if data.shapes.ndim != 3 or data.shapes.shape[1:] != (n, 6):
+        shape = " x ".join(str(k) for k in data.shapes.shape)
+        raise refuse(
+            f"the shapes ({shape}) do not match the {n} nodes", "shapes", f"give modes x {n} x 6 numbers", shape
+        )
+    lengths = {"masses": n, "modal_stiffnesses": N, "modal_masses": N, "damping_ratios": N}
+    for name, length in lengths.items():
+        values = np.asarray(getattr(data, name))
+        what = f"{length} nodes" if name == "masses" else f"{length} modes"
+        if values.shape != (length,):
+            raise refuse(f"{name} has {values.size} values for {what}", name, "give one for each", values.size)
+        if not np.all(np.isfinite(values)):
+            raise refuse(f"{name} has a value that is no number", name, "mend it")
+    if len(data.interface) > n or len(set(data.interface)) < len(data.interface):
+        raise refuse("the names of the interface do not fit the nodes", "interface", "give each node one name")
+    _check_numbers(data)
+    _check_products(data)
+    return data
+
+
+def _check_numbers(data: ModalData) -> None:
+    """Signs and finite values."""
+    if not np.all(np.isfinite(data.nodes)) or not np.all(np.isfinite(data.shapes[:, :, :3])):
+        raise refuse("a node or a translation is no number", "shapes", "mend it")
+    unknown = np.isnan(data.shapes[:, :, 3:]).any(axis=(0, 2))
+    if data.second_moments is not None:
+        if data.second_moments.shape != (len(data.nodes), 3, 3) or not np.all(np.isfinite(data.second_moments)):
+            raise refuse("the second moments do not match the nodes", "second_moments", "give n x 3 x 3 numbers")
+        if np.abs(data.second_moments[unknown]).any():
+            raise refuse(
+                "a node with second moments has no rotations", "second_moments", "give its rotations, or no moments"
+            )
+    if np.any(data.masses < 0) or data.mass <= 0:
+        raise refuse("the masses of the nodes are not positive", "masses", "give masses of zero or more")
+    for name in ("modal_stiffnesses", "modal_masses"):
+        bad = np.flatnonzero(getattr(data, name) <= 0)
+        if len(bad):
+            value = float(getattr(data, name)[bad[0]])
+            hint = "leave rigid motions out of the modes" if name == "modal_stiffnesses" else "give positive masses"
+            raise refuse(f"mode {bad[0] + 1} has {name[:-2].replace('_', ' ')} {value:g}", name, hint, value)
+    if np.any(data.damping_ratios < 0):
+        raise refuse("a damping ratio is negative", "damping_ratios", "a body that gains energy does not exist")
+
+
+def _check_products(data: ModalData) -> None:
+    """Modes must be orthogonal, and their masses those of the nodes."""
+    gram = np.trace(integrals(data)[1][1:, 1:], axis1=2, axis2=3)
+    masses = np.diag(gram)
+    if np.any(masses <= 0):
+        raise refuse(f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
+    share = np.abs(gram) / np.sqrt(np.outer(masses, masses)) - np.eye(data.count)
+    if share.max(initial=0.0) > ORTHOGONAL:
+        i, j = (int(k) + 1 for k in np.unravel_index(share.argmax(), share.shape))
+        raise refuse(
+            f"modes {i} and {j} are not orthogonal: their product is {share.max():.2g} of their masses",
+            "shapes",
+            "give modes of the same mass matrix, with the nodal masses that belong to it",
+            float(share.max()),
+        )
+    off = np.abs(masses / data.modal_masses - 1)
+    if off.max() > SAME_MASS:
+        k = int(off.argmax())
+        raise refuse(
+            f"mode {k + 1} has the modal mass {data.modal_masses[k]:.4g}, its nodes have {masses[k]:.4g}",
+            "modal_masses",
+            "normalise shapes and masses together",
+            float(data.modal_masses[k]),
+        )
+
+
+def fields_of(data: ModalData) -> tuple[Array, Array]:
+    """Positions and shapes at the nodes, (N+1) x n x 3, and how they carry an offset s: (N+1) x n x 3 x 3."""
+    places = np.concatenate([data.nodes[None], data.shapes[:, :, :3]])
+    turns = np.nan_to_num(data.shapes[:, :, 3:])
+    carry = np.zeros((data.count + 1, len(data.nodes), 3, 3))
+    carry[0] = np.eye(3)
+    x, y, z = np.moveaxis(turns, 2, 0)
+    carry[1:, :, 0, 1], carry[1:, :, 0, 2], carry[1:, :, 1, 2] = -z, y, -x
+    carry[1:, :, 1, 0], carry[1:, :, 2, 0], carry[1:, :, 2, 1] = z, -y, x
+    return places, carry
+
+
+def integrals(data: ModalData) -> tuple[Array, Array]:
+    """S_a = int f_a and G_ab = int f_a f_b^T of the fields (r0, phi_1, ...), as sums over the nodes."""
+    places, carry = fields_of(data)
+    weighted = places * data.masses[None, :, None]
+    S = weighted.sum(axis=1)
+    G = np.einsum("ani,bnj->abij", weighted, places, optimize=True)
+    if data.second_moments is not None:
+        carried = np.einsum("anik,nkl->anil", carry, data.second_moments, optimize=True)
+        G = G + np.einsum("anil,bnjl->abij", carried, carry, optimize=True)
+    return S, G
+
+
+def _without_round_off(S: Array, G: Array, m: float) -> tuple[Array, Array]:
+    """Integrals with zero for what is rounding alone, measured by the sizes of the two fields of each."""
+    sizes = np.sqrt(np.maximum(np.trace(np.diagonal(G, axis1=0, axis2=1), axis1=0, axis2=1), 1e-300))
+    S = np.where(np.abs(S) > ROUND_OFF * (np.sqrt(m) * sizes)[:, None], S, 0.0)
+    scale = np.outer(sizes, sizes)[:, :, None, None]
+    G = np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0)
+    masses = np.trace(G[1:, 1:], axis1=2, axis2=3)
+    for k in range(len(masses)):  # a mass of 1 but for rounding is 1
+        if abs(masses[k, k] - 1) < ROUND_OFF:
+            largest = int(np.argmax(np.diag(G[k + 1, k + 1])))
+            G[k + 1, k + 1, largest, largest] += 1.0 - masses[k, k]
+    return S, G
+
+
+def modal_body(data: ModalData) -> ElasticBody:
+    """The body with its interface nodes; its elastic coordinates are those of the modes."""
+    S, G = _without_round_off(*integrals(data), data.mass)
+    k, m = data.modal_stiffnesses, data.modal_masses
+    D = np.diag(2 * data.damping_ratios * np.sqrt(k * m))
+    nodes = {name: _node(data, index) for index, name in enumerate(data.interface)}
+    labels = tuple(f"mode{number + 1}" for number in range(data.count))
+    return ElasticBody(data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness)
+
+
+def _node(data: ModalData, index: int) -> Node:
+    shape = data.shapes[:, index].T
+    scale = np.abs(data.shapes[:, :, :3]).max()
+    shape = np.where(np.abs(shape) > ROUND_OFF * scale, shape, 0.0)  # NaN becomes zero: `turns` says that
+    known = bool(np.all(np.isfinite(data.shapes[:, index])))
+    return Node(data.nodes[index], shape[:3], shape[3:], turns=known)
+
+
+def normalised(data: ModalData) -> ModalData:
+    """The same modes with modal mass 1, in ascending order, each with its sign, pairs turned by rule.
+
+    What a mode shares with rigid motions is taken out where it is rounding alone. The first of the largest translations
+    (node by node, x y z) is positive. Of modes with one stiffness each later one has nothing along the largest
+    translation of an earlier one.
+    """
+    order = np.argsort(data.modal_stiffnesses / data.modal_masses, kind="stable")
+    shapes = data.shapes[order] / np.sqrt(data.modal_masses[order])[:, None, None]
+    stiffnesses = data.modal_stiffnesses[order] / data.modal_masses[order]
+    data = replace(
+        data,
+        shapes=shapes,
+        modal_stiffnesses=stiffnesses,
+        modal_masses=np.ones(data.count),
+        damping_ratios=data.damping_ratios[order],
+    )
+    data = _orthonormal(_without_rigid_share(data))
+    shapes = data.shapes.copy()
+    first = 0
+    while first < data.count:
+        last = first + 1
+        while last < data.count and stiffnesses[last] - stiffnesses[last - 1] < DEGENERATE * stiffnesses[last]:
+            last += 1
+        shapes[first:last] = _turned_by_rule(shapes[first:last])
+        first = last
+    return replace(data, shapes=shapes)
+
+
+def _turned_by_rule(shapes: Array) -> Array:
+    """Shapes of one stiffness, each with its largest translation positive and none along those of the ones before."""
+    result, rest = [], list(shapes)
+    while rest:
+        place = _largest(rest[0])
+        along = np.array([shape[:, :3].flat[place] for shape in rest])
+        turn = _householder(along / np.linalg.norm(along))
+        rest = list(np.tensordot(turn, np.array(rest), axes=1))
+        result.append(rest.pop(0))
+    return np.array(result)
+
+
+def _largest(shape: Array) -> int:
+    """The first of the largest translations."""
+    sizes = np.abs(shape[:, :3]).ravel()
+    return int(np.flatnonzero(sizes >= (1 - SIGN_TIE) * sizes.max())[0])
+
+
+def _householder(direction: Array) -> Array:
+    """An orthogonal matrix whose first row is the direction; the identity but for a sign for one shape."""
+    if len(direction) == 1:
+        return np.sign(direction)[None]
+    basis = np.linalg.qr(np.column_stack([direction, np.eye(len(direction))]))[0][:, : len(direction)]
+    return (basis * np.sign(basis[:, 0] @ direction)).T
+
+
+def _rigid_fields(data: ModalData) -> Array:
+    """Six rigid motions at the nodes, as shapes."""
+    fields = np.zeros((6, len(data.nodes), 6))
+    for axis in range(3):
+        fields[axis, :, axis] = 1.0
+        fields[3 + axis, :, :3] = data.nodes @ hat(np.eye(3)[axis]).T
+        fields[3 + axis, :, 3 + axis] = 1.0
+    return fields
+
+
+def momenta(data: ModalData) -> Array:
+    """Linear and angular momentum of each mode per unit rate, N x 6."""
+    S, G = integrals(data)
+    turned = np.array([[G[0, k, 1, 2] - G[0, k, 2, 1], G[0, k, 2, 0] - G[0, k, 0, 2], G[0, k, 0, 1] - G[0, k, 1, 0]]
+                       for k in range(1, data.count + 1)])  # fmt: skip
+    return np.concatenate([S[1:], turned], axis=1)
+
+
+def _without_rigid_share(data: ModalData) -> ModalData:
+    """Free modes carry no momentum: what rounding left of it is taken out; other modes stay as they are."""
+    one = np.ones(6)
+    rigid = replace(data, shapes=_rigid_fields(data), modal_stiffnesses=one, modal_masses=one, damping_ratios=one)
+    inertia = np.einsum("abii->ab", integrals(rigid)[1][1:, 1:])
+    shares = np.linalg.lstsq(inertia, momenta(data).T, rcond=None)[0].T  # rigid motion with the momentum of each mode
+    energy = np.einsum("ni,ij,nj->n", shares, inertia, shares)
+    meant = energy < RIGID_SHARE**2
+    shapes = data.shapes - np.where(meant[:, None, None], np.tensordot(shares, rigid.shapes, axes=1), 0.0)
+    return replace(data, shapes=shapes)
+
+
+def _orthonormal(data: ModalData) -> ModalData:
+    """Modes made exactly orthonormal in the masses of the nodes, with the least change (inverse root of their Gram)."""
+    gram = np.trace(integrals(data)[1][1:, 1:], axis1=2, axis2=3)
+    if np.abs(gram - np.eye(data.count)).max() > SAME_MASS:
+        return data
+    values, vectors = np.linalg.eigh(gram)
+    root = vectors @ np.diag(values**-0.5) @ vectors.T
+    return replace(data, shapes=np.tensordot(root, data.shapes, axes=1))
+
+
+def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: float | None) -> ModalData:
+    """The data with other modal stiffnesses (one for each mode) or one damping ratio for all modes."""
+    if stiffness is not None:
+        if len(stiffness) != data.count:
+            raise refuse(
+                f"{len(stiffness)} stiffnesses for {data.count} modes", "stiffness", "give one for each", len(stiffness)
+            )
+        data = replace(data, modal_stiffnesses=np.array(stiffness, dtype=float))
+    if damping is not None:
+        data = replace(data, damping_ratios=np.full(data.count, float(damping)))
+    return checked(data)
