@@ -204,8 +204,8 @@ def normalised(data: ModalData) -> ModalData:
     """The same modes with modal mass 1, in ascending order, each with its sign, pairs turned by rule.
 
     What a mode shares with rigid motions is taken out where it is rounding alone. The first of the largest translations
-    (node by node, x y z) is positive. Of modes with one stiffness each later one has nothing along the largest
-    translation of an earlier one.
+    (node by node, x y z) is positive. Modes of one stiffness are turned so that the first has all of the translation
+    that is the largest in their space, and the later ones nothing of it, whatever mixture of them was given.
     """
     order = np.argsort(data.modal_stiffnesses / data.modal_masses, kind="stable")
     shapes = data.shapes[order] / np.sqrt(data.modal_masses[order])[:, None, None]
@@ -230,10 +230,10 @@ def normalised(data: ModalData) -> ModalData:
 
 
 def _turned_by_rule(shapes: Array) -> Array:
-    """Shapes of one stiffness, each with its largest translation positive and none along those of the ones before."""
+    """Shapes of one stiffness; the place that decides is the same for every mixture of them."""
     result, rest = [], list(shapes)
     while rest:
-        place = _largest(rest[0])
+        place = _largest(np.sqrt(np.sum(np.square(rest), axis=0)))
         along = np.array([shape[:, :3].flat[place] for shape in rest])
         turn = _householder(along / np.linalg.norm(along))
         rest = list(np.tensordot(turn, np.array(rest), axes=1))

@@ -1,0 +1,9 @@
+"""Modal data from finite elements: plates (with scikit-fem, the extra `fe`), and any body given by M and K."""
+
+from __future__ import annotations
+
+from parflex.bodies.finite_elements.modes import discretise, free_modes, plate_modes
+from parflex.bodies.finite_elements.plate import Plate
+from parflex.bodies.finite_elements.statics import Deflection, static_deflection
+
+__all__ = ["Deflection", "Plate", "discretise", "free_modes", "plate_modes", "static_deflection"]
