@@ -6,6 +6,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+import scipy.linalg
+import scipy.optimize
+
+from .beam_element import Bar, element
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,3 +119,61 @@ def _waves(nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         along = nodes @ k + phase
         field += np.hstack([np.outer(np.sin(along), a), np.outer(np.cos(along), np.cross(k, a) / 2)])
     return field
+
+
+def clamped_beam(length: float, bar: Bar) -> Modes:
+    """A beam element along x, clamped at the frame of the body, by its own six modes: cubic shapes at Gauss points.
+
+    Four points are exact to degree seven; squares of cubics have degree six. The section's polar moment is Iy + Iz.
+    """
+    assert bar.rotary and abs(bar.Ip - bar.Iy - bar.Iz) < 1e-12 * bar.Ip
+    points, weights = np.polynomial.legendre.leggauss(4)
+    xi, weights = np.array([1, *(points + 1) / 2]), np.array([0, *weights / 2])
+    field = np.zeros((len(xi), 6, 6))  # by displacement and turn of the end
+    field[:, 0, 0] = field[:, 3, 3] = xi
+    up, tilt = 3 * xi**2 - 2 * xi**3, length * (xi**3 - xi**2)
+    up_slope, tilt_slope = (6 * xi - 6 * xi**2) / length, 3 * xi**2 - 2 * xi
+    field[:, 1, 1], field[:, 1, 5], field[:, 5, 1], field[:, 5, 5] = up, tilt, up_slope, tilt_slope
+    field[:, 2, 2], field[:, 2, 4], field[:, 4, 2], field[:, 4, 4] = up, -tilt, -up_slope, tilt_slope
+    K, M = (matrix[6:, 6:] for matrix in element(length, bar))
+    values, vectors = scipy.linalg.eigh(K, M)
+    shapes = np.einsum("nik,ka->ani", field, vectors)
+    for shape in shapes:
+        flat = shape[:, :3].ravel()
+        shape *= np.sign(flat[np.abs(flat).argmax()]) or np.sign(shape[0, 3])  # twist moves no node
+    line = bar.density * length * weights
+    moments = line[:, None, None] * np.diag([0, bar.Iz, bar.Iy])
+    nodes = np.outer(xi, [length, 0, 0])
+    return Modes(nodes, ("tip",), line * bar.A, moments, shapes, values, np.zeros(6))
+
+
+def free_bar(length: float, mass: float, bends: int) -> tuple[Modes, np.ndarray]:
+    """A thin bar along x about its middle: its first stretch, and bending along y and along z by analytic modes.
+
+    Nodes are Gauss points. Also cos x cosh x = 1, from which the bending modes are.
+    """
+    points, weights = np.polynomial.legendre.leggauss(60)
+    x, masses = length * points / 2, mass * weights / 2
+    roots = np.array([scipy.optimize.brentq(lambda k: np.cos(k) - 1 / np.cosh(k), *_between(n)) for n in range(bends)])
+    stretch = np.sqrt(2) * np.cos(np.pi * (x / length + 0.5))
+    curves = [_free_bending(root, x / length + 0.5) for root in roots]
+    shapes = np.zeros((1 + 2 * bends, len(x), 6))
+    shapes[0, :, 0] = stretch
+    for k, (curve, slope) in enumerate(curves):
+        shapes[1 + 2 * k, :, 1], shapes[1 + 2 * k, :, 5] = curve, slope / length
+        shapes[2 + 2 * k, :, 2], shapes[2 + 2 * k, :, 4] = curve, -slope / length
+    nodes, zero = np.outer(x, [1.0, 0, 0]), np.zeros(len(shapes))
+    moments = np.zeros((len(x), 3, 3))
+    return Modes(nodes, (), masses, moments, shapes / np.sqrt(mass), 1e4 * np.arange(1, 1 + len(zero)), zero), roots
+
+
+def _between(number: int) -> tuple[float, float]:
+    """Where the roots of the free bar are looked for, about (n + 3/2) pi."""
+    return (number + 1.25) * np.pi, (number + 1.75) * np.pi
+
+
+def _free_bending(root: float, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Deflection, of mean square one, and slope of a free bar of length one."""
+    ratio = (np.cosh(root) - np.cos(root)) / (np.sinh(root) - np.sin(root))
+    c, C, n, N = np.cos(root * s), np.cosh(root * s), np.sin(root * s), np.sinh(root * s)
+    return C + c - ratio * (N + n), root * (N - n - ratio * (C + c))
