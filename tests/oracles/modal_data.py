@@ -83,11 +83,13 @@ def read_modes(path: Path, count: int | None = None) -> Modes:
         return Modes(nodes, names, file["masses"], moments, *(file[key] for key in keys)).first(count or 10**6)
 
 
-def invented(places: dict[str, np.ndarray], count: int, seed: int, free: bool = True, mass: float = 73.0) -> Modes:
+def invented(
+    places: dict[str, np.ndarray], count: int, seed: int, free: bool = True, mass: float = 73.0, held: str = ""
+) -> Modes:
     """A lumpy body of no symmetry: waves through scattered nodes, made orthogonal to each other by the masses.
 
-    `free` ones are orthogonal to the motions of the rigid body too; the others leave the nodes where they are named
-    neither at rest nor in balance. Order, size and sign of the shapes are those that a file is to have.
+    `free` ones are orthogonal to the motions of the rigid body too; the others carry momentum. One node may be held.
+    Order, size and sign of the shapes are those that a file is to have.
     """
     rng = np.random.default_rng(seed)
     named = np.array(list(places.values()))
@@ -97,6 +99,7 @@ def invented(places: dict[str, np.ndarray], count: int, seed: int, free: bool = 
     widths = rng.uniform(-0.08, 0.08, (len(nodes), 3, 3))
     moments = masses[:, None, None] * np.einsum("nij,nkj->nik", widths, widths)
     shapes = np.array([_waves(nodes, rng) for _ in range(count)])
+    shapes[:, [k for k, name in enumerate(places) if name == held]] = 0.0
     body = Modes(nodes, tuple(places), masses, moments, shapes, *np.zeros((2, count)))
     M, start = body.mass_matrix(), 0 if free else 6
     mixed = np.linalg.inv(np.linalg.cholesky(M[start:, start:]))  # Gram and Schmidt
@@ -128,7 +131,7 @@ def clamped_beam(length: float, bar: Bar) -> Modes:
     """
     assert bar.rotary and abs(bar.Ip - bar.Iy - bar.Iz) < 1e-12 * bar.Ip
     points, weights = np.polynomial.legendre.leggauss(4)
-    xi, weights = np.array([1, *(points + 1) / 2]), np.array([0, *weights / 2])
+    xi, weights = np.array([0, 1, *(points + 1) / 2]), np.array([0, 0, *weights / 2])
     field = np.zeros((len(xi), 6, 6))  # by displacement and turn of the end
     field[:, 0, 0] = field[:, 3, 3] = xi
     up, tilt = 3 * xi**2 - 2 * xi**3, length * (xi**3 - xi**2)
@@ -140,11 +143,11 @@ def clamped_beam(length: float, bar: Bar) -> Modes:
     shapes = np.einsum("nik,ka->ani", field, vectors)
     for shape in shapes:
         flat = shape[:, :3].ravel()
-        shape *= np.sign(flat[np.abs(flat).argmax()]) or np.sign(shape[0, 3])  # twist moves no node
+        shape *= np.sign(flat[np.abs(flat).argmax()]) or np.sign(shape[1, 3])  # twist moves no node
     line = bar.density * length * weights
     moments = line[:, None, None] * np.diag([0, bar.Iz, bar.Iy])
     nodes = np.outer(xi, [length, 0, 0])
-    return Modes(nodes, ("tip",), line * bar.A, moments, shapes, values, np.zeros(6))
+    return Modes(nodes, ("root", "end"), line * bar.A, moments, shapes, values, np.zeros(6))
 
 
 def free_bar(length: float, mass: float, bends: int) -> tuple[Modes, np.ndarray]:

@@ -22,7 +22,7 @@ from .reader import Frame, RobotData
 class ModalEnergyModel(FlexibleEnergyModel):
     """Rigid bodies, beams and the named frames with modes. `inertia` of such a frame is that of what is fixed to it.
 
-    Frames and points on a body with modes sit at its named nodes. Its coordinates are `<body>.e1`, `<body>.e2`, ...
+    Frames and points on a body with modes sit at its named nodes. Its coordinates are `<body>.mode1` and so on.
     """
 
     def __init__(self, data: RobotData, modes: Mapping[str, Modes]) -> None:
@@ -31,7 +31,7 @@ class ModalEnergyModel(FlexibleEnergyModel):
         for frame in data.frames:
             frames.append(frame)
             if frame.name in modes:
-                own = tuple(f"{frame.name}.e{k + 1}" for k in range(modes[frame.name].size))
+                own = tuple(f"{frame.name}.mode{k + 1}" for k in range(modes[frame.name].size))
                 zero = (0.0,) * len(own)
                 frames.append(Frame(_name(frame.name), frame.name, np.zeros(3), np.eye(3), "modes", own, own, zero))
         super().__init__(replace(data, frames=frames))
@@ -48,7 +48,7 @@ class ModalEnergyModel(FlexibleEnergyModel):
         assert np.allclose(named[node], frame.position, atol=1e-9)
         place = np.eye(4)
         place[:3, :3] = frame.rotation
-        first = self.coordinates.index(f"{frame.parent}.e1")
+        first = self.coordinates.index(f"{frame.parent}.mode1")
 
         def where(x: ca.SX) -> ca.SX:
             shift = np.nan_to_num(modes.shapes[:, node].T) @ x[first : first + modes.size]
@@ -64,7 +64,7 @@ class ModalEnergyModel(FlexibleEnergyModel):
     def _inertial(self, q: Numbers, qd: np.ndarray) -> list[np.ndarray]:
         M, c = super()._inertial(q, qd)
         for name, modes in self.modes.items():
-            first = self.coordinates.index(f"{name}.e1")
+            first = self.coordinates.index(f"{name}.mode1")
             own = slice(first, first + modes.size)
             c[own, 0] += modes.damping() * qd[own]
         return [M, c]

@@ -1,0 +1,108 @@
+"""Robots with bodies given by modes: files of the package, and the same robots for the oracles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from conftest import CATALOGUE
+from oracles.modal_data import Modes
+from oracles.modal_lagrange import ModalEnergyModel
+from oracles.reader import RobotData, read_robot
+
+import parflex
+from parflex.models.robot import Robot
+
+GRAVITY = [1.0, -2.0, -9.81]  # along no axis of the robots
+
+
+def with_platform(folder: Path, name: str, modes: Modes, extra: str = "", **options: object) -> Robot:
+    """A robot of the catalogue with a platform given by modes in place of its own."""
+    modes.write(folder / "platform.npz")
+    keys = "".join(f", {key} = {value}" for key, value in options.items())
+    text = f"""format = 1
+name = "modal"
+extends = "{name}"
+gravity = {GRAVITY}
+{extra}
+[platform]
+inertia = {{ mass = 0 }}
+modal = {{ file = "platform.npz"{keys} }}
+"""
+    (folder / "modal.toml").write_text(text, encoding="utf-8")
+    return parflex.load(folder / "modal.toml")
+
+
+def lagrange(name: str, modes: Mapping[str, Modes], gravity: list[float] = GRAVITY) -> ModalEnergyModel:
+    """A robot of the catalogue, or of a file, with modes in place of the bodies of some frames."""
+    path = CATALOGUE / f"{name}.toml"
+    data = read_robot(path if path.exists() else Path(name))
+    return ModalEnergyModel(replace(data, gravity=np.array(gravity), frames=_massless(data, modes)), modes)
+
+
+def _massless(data: RobotData, modes: Mapping[str, Modes]) -> list:
+    none = {"mass": 0.0, "first_moment": np.zeros(3), "inertia": np.zeros((3, 3))}
+    return [replace(frame, **none) if frame.name in modes else frame for frame in data.frames]
+
+
+ARM = {"root": np.zeros(3), "end": np.array([0.5, 0.6, 0.0]), "side": np.array([0.2, 0.1, 0.1])}
+OTHER = {"root": np.zeros(3), "end": np.array([-0.5, 0.6, 0.0])}
+BODY = "inertia = { mass = 2, centre = [0.1, 0.05, -0.02], about_centre = [0.02, 0.03, 0.04] }"
+TWO_ARMS = f"""format = 1
+name = "arms"
+gravity = {GRAVITY}
+[[frame]]
+name = "arm"
+joint = "revolute"
+actuated = true
+modal = {{ file = "arm.npz" }}
+[[frame]]
+name = "lump"
+parent = "arm"
+place = {{ position = [0.2, 0.1, 0.1], rotation = [0.3, -0.2, 0.5] }}
+{BODY}
+"""
+CHAIN = f"""{TWO_ARMS}
+[[frame]]
+name = "fore"
+parent = "arm"
+place = {{ position = [0.5, 0.6, 0], rotation = [0.4, 0.3, -0.2] }}
+joint = "revolute"
+actuated = true
+modal = {{ file = "other.npz" }}
+[[frame]]
+name = "hand"
+parent = "fore"
+place = {{ position = [-0.5, 0.6, 0], rotation = [0, 1.1, 0] }}
+joint = "universal"
+{BODY}
+"""
+LOOP = f"""{TWO_ARMS}
+[[frame]]
+name = "fore"
+place = {{ position = [1, 0, 0] }}
+joint = "revolute"
+modal = {{ file = "other.npz" }}
+[[point]]
+name = "one"
+frame = "arm"
+position = [0.5, 0.6, 0]
+[[point]]
+name = "two"
+frame = "fore"
+position = [-0.5, 0.6, 0]
+[[closure]]
+between = ["one", "two"]
+joint = "{{joint}}"
+"""
+
+
+def arms(folder: Path, text: str, arm: Modes, other: Modes) -> tuple[Robot, ModalEnergyModel]:
+    """Two links given by modes, in a row or in a loop, with a lump on a node of the first."""
+    arm.write(folder / "arm.npz")
+    other.write(folder / "other.npz")
+    path = folder / "arms.toml"
+    path.write_text(text, encoding="utf-8")
+    return parflex.load(path), lagrange(str(path), {"arm": arm, "fore": other})
