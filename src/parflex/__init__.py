@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from parflex.codegen.model import model
-    from parflex.description.source import catalogue_names
+    from parflex.description.names import catalogue_names
     from parflex.design.frequencies import many_frequencies
     from parflex.design.grid import frequency_map
     from parflex.models.base_parameters import base_parameters
     from parflex.models.configuration import configure
     from parflex.models.dynamics import energies, forward_dynamics, inverse_dynamics, mass_matrix
     from parflex.models.equilibrium import equilibrium
+    from parflex.models.explain import explain
     from parflex.models.kinematics import frames, geometric_solutions, jacobian
     from parflex.models.linear import linear_model, natural_frequencies
     from parflex.models.robot import load
@@ -36,12 +37,13 @@ _DOORS = {
     "PD": "parflex.simulation.controller",
     "base_parameters": "parflex.models.base_parameters",
     "cartesian_stiffness": "parflex.models.stiffness",
-    "catalogue_names": "parflex.description.source",
+    "catalogue_names": "parflex.description.names",
     "configure": "parflex.models.configuration",
     "deflection": "parflex.models.stiffness",
     "draw": "parflex.view.draw",
     "energies": "parflex.models.dynamics",
     "equilibrium": "parflex.models.equilibrium",
+    "explain": "parflex.models.explain",
     "forward_dynamics": "parflex.models.dynamics",
     "frames": "parflex.models.kinematics",
     "frequency_map": "parflex.design.grid",
@@ -69,6 +71,7 @@ __all__ = [
     "draw",
     "energies",
     "equilibrium",
+    "explain",
     "forward_dynamics",
     "frames",
     "frequency_map",

@@ -14,7 +14,15 @@ Examples:
   parflex info gough-stewart
   parflex inverse gough-stewart --pose z=1.1,rz=0.1 --acceleration z=2 --json
   parflex direct 3rrr --pose home --effort leg1.1=2,leg2.1=-1
+  parflex explain dualemps
+  parflex frequencies navaro --pose pose-3
+  parflex simulate dualemps --motion square --time 2 --out run.csv
   parflex draw delta -o delta.svg
+
+\b
+Exit codes: 0 done; 1 diverged, interrupted or a check not passed; 2 bad input, or a pose that cannot be.
+NO_COLOR switches colours off, PARFLEX_CACHE names the folder of compiled models,
+'parflex completion bash' prints a script that completes verbs and robots.
 """
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from parflex.errors import InputError, did_you_mean
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
+
+
+def complete_robot(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Robots of the catalogue; files where none begins so."""
+    from parflex.description.names import catalogue_names
+
+    names = [name for name in catalogue_names() if name.startswith(incomplete)]
+    return [CompletionItem(name) for name in names] or [CompletionItem(incomplete, type="file")]
 
 
 def robot_options(command: Command) -> Command:
@@ -33,7 +42,7 @@ def robot_options(command: Command) -> Command:
             multiple=True,
             help="Set a value of the file, e.g. constants.arm=0.3.",
         ),
-        click.argument("robot", metavar="ROBOT"),
+        click.argument("robot", metavar="ROBOT", shell_complete=complete_robot),
     ):
         command = option(command)
     return command

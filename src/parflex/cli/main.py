@@ -9,7 +9,9 @@ import warnings
 import click
 
 from parflex.cli import (  # noqa: F401 - importing them adds their verbs
+    completion,
     dynamics,
+    explain,
     maps,
     output,
     programs,

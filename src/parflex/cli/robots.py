@@ -13,12 +13,12 @@ from parflex.cli.input import open_robot, read_pose_option, robot_options
 from parflex.errors import InputError, RobotFileError
 
 
-@cli.command("list")
+@cli.command("list", epilog="\b\nExamples:\n  parflex list\n  parflex list --json")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
 def list_robots(as_json: bool) -> None:
     """Robots of the catalogue."""
     from parflex.description.loader import load_description
-    from parflex.description.source import catalogue_names
+    from parflex.description.names import catalogue_names
 
     robots = []
     for name in catalogue_names():
@@ -116,7 +116,7 @@ def new(name: str, path: str | None, as_json: bool) -> None:
         click.echo(text, nl=False)
 
 
-@cli.command()
+@cli.command(epilog="\b\nExample:\n  parflex schema > robot-file.schema.json")
 @click.option("--json", "as_json", is_flag=True, help="The same: a schema is JSON.")
 def schema(as_json: bool) -> None:
     """JSON schema of the robot file, for editors."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from parflex.description.source import catalogue_names, read_source
+from parflex.description.names import catalogue_names
+from parflex.description.source import read_source
 from parflex.description.values import as_value, shown
 from parflex.errors import RobotFileError, did_you_mean
 

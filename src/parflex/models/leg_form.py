@@ -87,26 +87,42 @@ class LegMotion:
 
 def leg_form(robot: Robot) -> LegForm | None:
     """The leg form of a robot, or None if it is not of this kind."""
+    found = find_leg_form(robot)
+    return found if isinstance(found, LegForm) else None
+
+
+def find_leg_form(robot: Robot) -> LegForm | str:
+    """The leg form of a robot, or why it has none."""
     tree = robot.tree
     free = [j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")]
-    if tree.elastic or len(free) != 1 or robot.locked or tree.links[free[0]].parent >= 0:
-        return None
+    if tree.elastic:
+        return "bodies bend"
+    if len(free) != 1:
+        return "it has no platform" if not free else "it has several free bodies"
     platform = tree.links[free[0]]
-    if not np.array_equal(platform.rotation, np.eye(3)) or platform.position.any():
-        return None
+    turned = not np.array_equal(platform.rotation, np.eye(3)) or platform.position.any()
+    if robot.locked or platform.parent >= 0 or turned:
+        return "joints are locked" if robot.locked else "its platform is not placed in the axes of the world"
+    end, joints = ("a hinge", 2) if tree.planar else ("a ball", 3)
     legs: list[Leg] = []
     for loop in robot.closures.loops:
         ends = [place for place in (loop.first, loop.second) if place.link == free[0]]
         others = [place for place in (loop.first, loop.second) if place.link != free[0]]
-        if len(ends) != 1 or len(loop.rotations) or len(loop.translations) != (2 if tree.planar else 3):
-            return None
+        if len(ends) != 1:
+            return f"closure '{loop.name}' does not end on the platform"
+        if len(loop.rotations) or loop.turning == "universal" or len(loop.translations) != (2 if tree.planar else 3):
+            return f"closure '{loop.name}' is not {end}"
         leg = _leg(robot, ends[0], others[0], loop.name)
-        if leg is None or any(set(leg.links) & set(other.links) for other in legs):
-            return None
+        if leg is None:
+            return f"the leg of closure '{loop.name}' has not {joints} joints with one axis each"
+        if any(set(leg.links) & set(other.links) for other in legs):
+            return "legs share links"
         legs.append(leg)
     used = {j for leg in legs for j in leg.links} | set(free)
-    if not legs or len(used) != len(tree.links) or len(robot.actuated) != robot.mobility.freedoms(tree.n):
-        return None
+    if not legs or len(used) != len(tree.links):
+        return "some link belongs to no leg"
+    if len(robot.actuated) != robot.mobility.freedoms(tree.n):
+        return "it has not as many motors as freedoms"
     return LegForm(robot, free[0], platform.body, tuple(legs), tree.planar)
 
 

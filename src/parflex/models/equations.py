@@ -1,0 +1,69 @@
+"""The numbered equations of docs/theory.md, for texts about one robot; a test keeps both the same."""
+
+from __future__ import annotations
+
+EQUATIONS: dict[int, str] = {
+    1: "Rot(z, gamma) Trans(z, b) Rot(x, alpha) Trans(x, d) Rot(z, theta) Trans(z, r)",
+    2: "dP/dt = R v        dQ/dt = Q (0, w) / 2",
+    3: "\n".join(
+        [
+            "f = m (a - g) + al x S + w x (w x S)",
+            "m = S x (a - g) + I al + w x (I w)",
+        ]
+    ),
+    4: "\n".join(
+        [
+            "v_j  = X (v_i + w_i x p) + S_v qd",
+            "w_j  = X w_i + S_w qd",
+        ]
+    ),
+    5: "\n".join(
+        [
+            "a_j  = X (a_i + al_i x p + w_i x (w_i x p)) + S_v qdd + 2 (X w_i) x (S_v qd)",
+            "al_j = X al_i + S_w qdd + (X w_i) x (S_w qd)",
+        ]
+    ),
+    6: "\n".join(
+        [
+            "force along the rates of j:  S_v^T f_j + S_w^T m_j",
+            "f_i += R f_j        m_i += R m_j + p x (R f_j)",
+        ]
+    ),
+    7: "IA qdd + FV qd + FS sign(qd) + k (q - q0) + damper qd",
+    8: "f_tot = M_tot qdd_tot + c_tot",
+    9: "\n".join(
+        [
+            "             position     velocity           acceleration",
+            "translation  n.rho = 0    n.rel = 0          n.(a2 - a1 - al1 x rho - w1 x (w1 x rho) - 2 w1 x rel) = 0",
+            "rotation                  n.(w2 - w1) = 0    n.(al2 - al1 - w1 x (w2 - w1)) = 0",
+        ]
+    ),
+    10: "\n".join(
+        [
+            "u1.u2 = 0",
+            "(u2 x u1).(w2 - w1) = 0",
+            "(u2 x u1).(al2 - al1) + ((w2 x u2) x u1 + u2 x (w1 x u1)).(w2 - w1) = 0",
+        ]
+    ),
+    11: "J_tot qd_tot = 0        J_tot qdd_tot + b_star = 0",
+    12: "qd_tot = J qd        qdd_tot = J qdd + b",
+    13: "J = 1 on independent rows, -J_f^-1 J_0 on dependent ones; b = -J_f^-1 b_star on dependent rows, else 0",
+    14: "J^T f_tot = J_a^T tau",
+    15: "tau = J_a^-T J^T f_tot",
+    16: "tau = f_a + J_a^-T J_o^T f_o        a: rows of the motors, o: all others",
+    17: "M qdd = J_a^T tau - c        M = J^T M_tot J        c = J^T (M_tot b + c_tot)",
+    18: "J_tot^T lam = f_tot - (tau in the rows of the motors)",
+    19: "J_i qd_i = v + w x r_i        J_i qdd_i = a + al x r_i + w x (w x r_i) - b_i",
+    20: "f_i = J_i^-T H_i        what leg i takes from the platform, at its end",
+    21: "B tau = F_p + sum (f_i; r_i x f_i)        B: columns (h; r_i x h), h = J_i^-T e_motor",
+    22: "A = A_p + sum J_pi^T M_i J_pi        J_pi = J_i^-1 [1, -hat(r_i)]",
+    23: "U = I_A S    D = S^T U + IA    u = tau - S^T p_A    I_A' = I_A - U D^-1 U^T    p_A' = p_A + I_A' c + U D^-1 u",
+    24: "f   = m a + U S + 2 w x (sum e_dot_k S_k) + sum e_ddot_k S_k",
+    25: "m   = S x a + axial(U Sigma + 2 hat(w) P^T + Q^T)",
+    26: "s_k = S_k . a + <U, int phi_k r^T> + 2 <hat(w), int phi_k rd^T> + sum_j tr(G_kj) e_ddot_j + (K e + D e_dot)_k",
+    27: "u = Phi_d e        R = exp(hat(th)), th = Phi_r e        u_dot = Phi_d e_dot, w = L(th) Phi_r e_dot",
+    28: "M = J^T M_tot J        K = J^T K_tot J        D = J^T D_tot J        K v = omega^2 M v",
+    29: "e_dot  = Lb^-1 (t_B - T t_A)",
+    30: "e_ddot = Lb^-1 (td_B - T td_A - h)    h = [w x (w x r_B) + 2 w x e_d_dot; w x (L e_r_dot) + L_dot e_r_dot]",
+    31: "A x + f = forces of the motors        A = sum int N^T N, over beams and bodies",
+}

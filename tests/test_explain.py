@@ -1,0 +1,127 @@
+"""What `explain` says of a robot is what the models do with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from conftest import CATALOGUE
+
+import parflex
+from parflex.cli.main import main
+from parflex.codegen.model import model
+from parflex.models.equations import EQUATIONS
+from parflex.models.kinematics import counts
+from parflex.models.leg_form import find_leg_form
+
+ROOT = Path(__file__).resolve().parents[1]
+ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+KEYS = ["bodies", "coordinates", "loops", "dependent", "motors", "models", "programs", "data"]
+
+
+def equations_of_the_page() -> dict[int, str]:
+    """Numbered equations of the theory page: the lines since the last number."""
+    text = (ROOT / "docs" / "theory.md").read_text(encoding="utf-8")
+    found, lines = {}, []
+    for block in re.findall(r"^```text\n(.*?)^```", text, flags=re.M | re.S):
+        lines = []
+        for line in block.splitlines():
+            number = re.search(r" +\((\d+)\)$", line)
+            lines.append((line[: number.start()] if number else line).rstrip())
+            if number:
+                found[int(number[1])] = "\n".join(lines)
+                lines = []
+    return found
+
+
+def test_the_equations_are_those_of_the_theory_page():
+    assert equations_of_the_page() == EQUATIONS
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_every_robot_is_explained_with_its_own_numbers(name):
+    robot = parflex.load(name)
+    told = parflex.explain(robot)
+    closed = bool(robot.closures.loops)
+    assert [section.key for section in told.sections] == [k for k in KEYS if closed or k not in ("loops", "dependent")]
+    known = counts(robot)
+    sizes = told.sizes
+    assert sizes["rates"] == known["total_coordinates"]
+    assert sizes["independent"] == known["independent_coordinates"]
+    assert sizes["degrees_of_freedom"] == known["degrees_of_freedom"]
+    assert sizes["rank"] == known["closure_rows"] - known["redundant_closures"]
+    text = told.as_text()
+    for motor in robot.actuated_names[:6]:
+        assert motor in text
+    for line in robot.description.reference.inferred:
+        assert " ".join(line.split()) in " ".join(text.split()), "inferred data are not told"
+    assert all(len(line) <= 120 for line in text.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "inputs"),
+    [
+        ("3rrr", "leg form", {"position", "rotation"}),  # the platform goes in
+        ("5r", "general form", {"q", "qd"}),
+        ("rx90", "open tree", {"q", "qd"}),
+        ("dualemps", "two-node form", {"q", "qd"}),
+    ],
+)
+def test_the_form_that_is_told_is_that_of_the_program(name, form, inputs):
+    robot = parflex.load(name)
+    assert parflex.explain(robot).form == form
+    assert inputs <= set(model(robot, "direct").inputs)
+
+
+def test_legs_on_universal_joints_are_not_taken_for_legs_on_balls():
+    robot = parflex.load(ROOT / "tests" / "robots" / "upu.toml")
+    assert "is not a ball" in find_leg_form(robot)
+    told = parflex.explain(robot)
+    assert (told.form, told.sizes["degrees_of_freedom"]) == ("general form", 3)
+    assert 10 in told.sections[2].equations  # the row of a universal closure
+
+
+def test_dependent_and_independent_rates_are_those_of_the_program():
+    robot = parflex.load("dualemps")
+    told = next(section for section in parflex.explain(robot).sections if section.key == "dependent")
+    names = model(robot, "direct").labels["qd"]
+    assert f"independent ({len(names)})" in " ".join(told.text)
+    listed = next(line for line in told.text if line.startswith("- dependent")).partition(": ")[2].split(", ")
+    assert set(listed) == set(robot.tree.rate_names) - set(names)
+
+
+def test_what_is_odd_about_a_robot_is_told(tmp_path):
+    over = parflex.explain(parflex.load("3-prrr"))
+    assert "over-constrained, 3 rows repeat others" in " ".join(over.sections[2].text)
+    few = tmp_path / "few.toml"
+    few.write_text(
+        'format = 1\nname = "few"\n[[frame]]\nname = "a"\njoint = "spherical"\ninertia = { mass = 1 }\n'
+        '[[frame]]\nname = "b"\nparent = "a"\njoint = "revolute"\nactuated = true\ninertia = { mass = 1, '
+        "centre = [1, 0, 0] }\n"
+    )
+    told = parflex.explain(parflex.load(few))
+    assert "1 motor (b) for 4 freedoms. Fewer motors than freedoms" in " ".join(told.sections[2].text)
+    assert 2 in told.sections[1].equations  # quaternions
+
+
+def answered(capsys, *arguments: str) -> str:
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    shown = capsys.readouterr()
+    assert stop.value.code == 0, shown.err
+    return shown.out
+
+
+def test_the_verb_prints_text_markdown_or_json(capsys):
+    text = answered(capsys, "explain", "3rrr")
+    assert text.startswith("3rrr: ") and "Programs: leg form\n------------------\n" in text
+    markdown = answered(capsys, "explain", "3rrr", "--markdown")
+    assert markdown.startswith("# 3rrr") and "## Programs: leg form" in markdown
+    assert markdown.count("```") % 2 == 0
+    content = json.loads(answered(capsys, "explain", "3rrr", "--counts", "--json"))
+    assert set(content) == {"name", "title", "form", "sizes", "sections", "operators", "warnings"}
+    assert content["operators"]["inverse"] == model(parflex.load("3rrr"), "inverse").counts["total"]
+    numbers = [equation["number"] for section in content["sections"] for equation in section["equations"]]
+    assert set(numbers) <= set(EQUATIONS) and 21 in numbers
