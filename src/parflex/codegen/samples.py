@@ -16,11 +16,14 @@ def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
     at = pose(tree, home)
     body = next((j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")), None)
     positions = {"q": home, "guess": home, "last": home}
-    positions["motor_position"] = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in robot.actuated])
+    sensors = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in (*robot.actuated, *robot.sensed)])
+    positions["motor_position"] = sensors[: len(robot.actuated)]
     sample = {}
     for name, symbols in inputs.items():
         if name in positions:
             value = positions[name]
+        elif name in ("measured", "reference"):
+            value = sensors[: len(symbols)]
         elif name in ("last_position", "last_turn") and body is not None:
             own = home[tree.links[body].q]
             split = 2 if tree.planar else 3

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import flexible, moving
+from parflex.codegen import flexible, moving, sensing
 from parflex.codegen.parameters import cleaned_body, grouped_robot
 from parflex.errors import InputError, did_you_mean
 from parflex.graph.derivative import jacobian
-from parflex.graph.expression import Graph, known_angle
+from parflex.graph.expression import Expression, Graph, known_angle
 from parflex.models import general_form, leg_form
 from parflex.models.configuration import Configuration
 from parflex.models.platform_newton import PlatformPose, motor_inverse, newton
@@ -45,6 +45,7 @@ class Tracer:
     def __init__(self) -> None:
         self.graph = Graph()
         self.inputs: dict[str, Array] = {}
+        self.parameters: dict[str, float] = {}
 
     def group(self, name: str, *shape: int) -> Array:
         """New symbols `name[i,j]` as one group of inputs."""
@@ -53,6 +54,11 @@ class Tracer:
             entries[index] = self.graph.symbol(f"{name}[{','.join(map(str, index))}]")
         self.inputs[name] = entries
         return entries
+
+    def parameter(self, name: str, value: float) -> Expression:
+        """A number that can be changed without making the program again."""
+        self.parameters[name] = value
+        return self.graph.symbol(name)
 
 
 @dataclass(frozen=True)
@@ -77,13 +83,15 @@ def variants(robot: Robot, name: str, options: Options) -> list[Options]:
     """Ways to write the same model; the one with the fewest operators is kept."""
     if robot.tree.elastic and name in ("inverse", "direct", "state-rates", "state-rates-driven"):
         return [replace(options, lead=lead) for lead in flexible.leads(robot)]
-    if leg_form.leg_form(robot) is None or options.parameters != "numbers":
+    if name in sensing.MODELS or leg_form.leg_form(robot) is None or options.parameters != "numbers":
         return [options]
     return [replace(options, by_columns=c, end_masses=e) for c in (True, False) for e in (True, False)]
 
 
 def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
     """The trace of a model of a robot."""
+    if model == "redundant-direct":
+        sensing.refuse_direct()
     if model not in MODELS:
         raise InputError(f"there is no model '{model}'", key="MODEL", value=model, hint=did_you_mean(model, MODELS))
     for term in options.include:
@@ -95,7 +103,7 @@ def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
     tracer = Tracer()
     grouped, values = grouped_robot(robot, tracer.graph, options.parameters)
     outputs, labels = MODELS[model](tracer, robot, grouped, options)
-    return Trace(model, tracer.graph, tracer.inputs, outputs, values, labels)
+    return Trace(model, tracer.graph, tracer.inputs, outputs, values | tracer.parameters, labels)
 
 
 def prepared(robot: Robot, model: str, options: Options) -> Robot:
@@ -381,4 +389,4 @@ MODELS: dict[str, Callable[[Tracer, Robot, Robot, Options], Outputs]] = {
     "state-rates": lambda tracer, robot, grouped, options: moving.state_rates(tracer, grouped, False, options),
     "state-rates-driven": lambda tracer, robot, grouped, options: moving.state_rates(tracer, grouped, True, options),
     "energy": lambda tracer, robot, grouped, options: moving.energy(tracer, robot),
-}
+} | sensing.MODELS

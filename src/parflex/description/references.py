@@ -138,6 +138,24 @@ def _no_cycle(parents: dict[str, str]) -> None:
         safe.update(path)
 
 
+def _check_marks(frame: schema.Frame, word: str, axes: int, key: str) -> tuple[bool, ...]:
+    """Marks of the axes of a joint: one for all of them, or one for each."""
+    marks = getattr(frame, word)
+    flags: tuple[bool, ...] = marks if isinstance(marks, tuple) else (marks,)
+    if any(flags) and axes == 0:
+        raise RobotFileError(
+            f"a fixed joint cannot be {word}", key=f"{key}: {word}", value=True, hint="give it a joint"
+        )
+    if isinstance(marks, tuple) and len(marks) != axes:
+        raise RobotFileError(
+            f"{len(marks)} marks for {axes} axes",
+            key=f"{key}: {word}",
+            value=shown(marks),
+            hint="give one for each axis",
+        )
+    return flags
+
+
 def _check_frame(frame: schema.Frame, motion: str) -> None:
     key = f"frame '{frame.name}'"
     axes = AXES[frame.joint]
@@ -150,17 +168,13 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
                 hint="use " + ", ".join(PLANAR_JOINTS) + ' or motion = "spatial"',
             )
         axes = 3 if frame.joint == "free" else axes
-    flags = frame.actuated if isinstance(frame.actuated, tuple) else (frame.actuated,)
-    if any(flags) and axes == 0:
+    flags = _check_marks(frame, "actuated", axes, key)
+    if any(_check_marks(frame, "sensed", axes, key)) and axes > 2:
         raise RobotFileError(
-            "a fixed joint cannot be actuated", key=f"{key}: actuated", value=True, hint="give it a joint"
-        )
-    if isinstance(frame.actuated, tuple) and len(frame.actuated) != axes:
-        raise RobotFileError(
-            f"{len(frame.actuated)} marks for {axes} axes",
-            key=f"{key}: actuated",
-            value=shown(frame.actuated),
-            hint="give one for each axis",
+            f"a sensor measures one axis, and a {frame.joint} joint has no axes of its own",
+            key=f"{key}: sensed",
+            value=True,
+            hint="write the joint as revolute frames",
         )
     if frame.locked and any(flags):
         raise RobotFileError(

@@ -194,6 +194,7 @@ class Frame(Table):
     mdh: MdhRow | None = None
     place: Placement | None = None
     actuated: Flags = False
+    sensed: Flags = False
     locked: Flag = False
     start: Start = ()
     limits: Pair | None = None

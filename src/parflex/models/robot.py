@@ -22,6 +22,7 @@ from parflex.description.loader import load_description
 from parflex.description.references import AXES
 from parflex.errors import InputError, ParflexError, UnreachableError, did_you_mean
 from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.models.sensors import marked_rates, sensed_rates
 from parflex.recursion import pose
 from parflex.tree import Tree, build_tree
 from parflex.tree.build import read_body
@@ -56,6 +57,7 @@ class Robot:
     working_mode: str
     warnings: tuple[str, ...] = ()
     mode: schema.WorkingMode = field(default_factory=schema.WorkingMode, repr=False)
+    sensed: tuple[int, ...] = ()  # rates of passive joints with a sensor
 
     @property
     def name(self) -> str:
@@ -66,6 +68,17 @@ class Robot:
     def actuated_names(self) -> list[str]:
         """Names of the actuated joints, in the order of efforts."""
         return [self.tree.rate_names[k] for k in self.actuated]
+
+    @property
+    def sensed_names(self) -> list[str]:
+        """Names of the passive joints with a sensor, in the order of `sensed`."""
+        return [self.tree.rate_names[k] for k in self.sensed]
+
+    def sensing(self, joints: Sequence[str]) -> Robot:
+        """The same robot, at the same home, with sensors in these passive joints; none: the motors' sensors alone."""
+        robot = replace(self, sensed=sensed_rates(self.tree, joints, self.actuated, self.locked))
+        robot.__dict__["home"] = self.home  # where cached_property keeps it: sensors do not move a robot
+        return robot
 
     @cached_property
     def free(self) -> Array:
@@ -286,6 +299,7 @@ def _build(
         chosen,
         tuple(warnings),
         modes.get(chosen, schema.WorkingMode()),
+        marked_rates(description, tree, locked.union(actuated)),
     )
     for name, given in description.poses.items():
         read_pose(tree, given, f"poses.{name}", file)

@@ -1,0 +1,156 @@
+"""D, C and G of the redundant model as matrices, for people and for proofs. [Zubizarreta2010, eq. (26)].
+
+`redundant_effort` gives the same efforts without forming them. Derivatives of the Jacobians in time are exact, by dual
+numbers. Of every body the velocity terms are written as a skew matrix of its momentum, so that Ddot - 2 C is skew in
+the model of the motors alone. Friction and springs are in none of the three.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parflex.models.redundant import Hold, RedundantForm, all_rates
+from parflex.recursion import Pose, jacobians, motion, newton_euler, pose
+from parflex.spatial import hat
+from parflex.spatial.dual import Dual
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Matrices:
+    """tau = D qdd + C qd + G in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r of the joints of the legs.
+
+    `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
+    """
+
+    D: Array
+    C: Array
+    G: Array
+    T: Array = field(repr=False)
+    T_q: Array = field(repr=False)
+    J_C: Array = field(repr=False)
+    T_dot: Array = field(repr=False)
+    T_q_dot: Array = field(repr=False)
+    J_C_dot: Array = field(repr=False)
+
+
+@dataclass(frozen=True)
+class _Moving:
+    """A pose whose positions carry their own rates as slopes, and all rates."""
+
+    at: Pose
+    links: list[tuple[Array, Array]]
+    rates: Array
+
+
+def redundant_matrices(form: RedundantForm, q: Array, qd: Array, without: tuple[str, ...] = ()) -> Matrices:
+    """The matrices at all positions `q` and rates `qd` of motors and sensed joints."""
+    tree = form.robot.tree
+    rates = all_rates(form, q, qd)
+    slopes = tree.position_rates(np.asarray(q, dtype=float), rates)
+    entries = np.array([Dual(float(value), np.array([slope])) for value, slope in zip(q, slopes, strict=True)])
+    at = pose(tree, entries)
+    here = _Moving(at, jacobians(tree, at), rates)
+    S, S_dot = _per_motor(form, here)
+    T_q, T_q_dot = _per_control(form, S, S_dot)
+    N, N_dot = _with_platform(form, here)
+    D_tot, C_tot = _tree_matrices(form, here, without)
+    plain = pose(tree, np.asarray(q, dtype=float))
+    still = np.zeros(tree.n)
+    G_tot = newton_euler(tree, plain, motion(tree, plain, still, still, -tree.gravity)).forces
+    back = (N @ S[form.legs]).T
+    return Matrices(
+        back @ D_tot @ N @ T_q,
+        back @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
+        back @ G_tot,
+        S[form.legs],
+        T_q,
+        N[form.platform],
+        S_dot[form.legs],
+        T_q_dot,
+        N_dot[form.platform],
+    )
+
+
+def _parts(values: Array) -> tuple[Array, Array]:
+    """Values and slopes of an array of dual numbers, plain numbers among them."""
+    pairs = [(x.value, float(x.slope[0])) if isinstance(x, Dual) else (float(x), 0.0) for x in np.ravel(values)]
+    both = np.array(pairs).reshape(*np.shape(values), 2)
+    return both[..., 0], both[..., 1]
+
+
+def _per_motor(form: RedundantForm, here: _Moving) -> tuple[Array, Array]:
+    """All rates per motor rate, and the derivative of that: J_f S_f = -J_0."""
+    tree, part = form.robot.tree, form.general.partition
+    motors = form.control[: len(form.control) - len(form.robot.sensed)]
+    S, S_dot = np.zeros((tree.n, len(motors))), np.zeros((tree.n, len(motors)))
+    S[motors, range(len(motors))] = 1.0
+    if len(part.dependent):
+        J, J_dot = _parts(form.robot.closures.jacobian(here.at, here.links)[part.rows])
+        block = J[:, part.dependent]
+        S[part.dependent] = np.linalg.solve(block, -J[:, motors])
+        S_dot[part.dependent] = np.linalg.solve(block, -(J_dot @ S))
+    return S, S_dot
+
+
+def _per_control(form: RedundantForm, S: Array, S_dot: Array) -> tuple[Array, Array]:
+    """T_q = [1; J_p E^+] and its derivative along motions that fit, [Zubizarreta2010, eqs. (15)-(17)]."""
+    tree = form.robot.tree
+    place = {int(k): i for i, k in enumerate(form.legs)}
+    control, others = [place[int(k)] for k in form.control], [place[int(k)] for k in form.others]
+    T_q = np.zeros((len(form.legs), len(control)))
+    T_q_dot = np.zeros_like(T_q)
+    T_q[control, range(len(control))] = 1.0
+    if others:
+        units = tree.rate_units[form.control]
+        H = np.linalg.pinv(S[form.control] / units[:, None]) / units
+        T_q[others] = S[form.others] @ H
+        T_q_dot[others] = (S_dot[form.others] - S[form.others] @ H @ S_dot[form.control]) @ H
+    return T_q, T_q_dot
+
+
+def _with_platform(form: RedundantForm, here: _Moving) -> tuple[Array, Array]:
+    """All rates per rate of the legs' joints, [1; J_C], and its derivative, [0; J_C_dot]."""
+    N, N_dot = np.zeros((form.robot.tree.n, len(form.legs))), np.zeros((form.robot.tree.n, len(form.legs)))
+    N[form.legs, range(len(form.legs))] = 1.0
+    if not len(form.platform):
+        return N, N_dot
+    J, J_dot = _parts(form.hold.closures.jacobian(here.at, here.links))
+    if form.hold.quadratic is not None:
+        J_dot = J_dot + _turned(form.hold, here) @ J
+    weights = form.hold.weights
+    inverse = np.linalg.pinv(weights[:, None] * J[:, form.platform]) * weights
+    J_C = -(inverse @ J[:, form.legs])
+    N[form.platform] = J_C
+    N_dot[form.platform] = -(inverse @ (J_dot[:, form.legs] + J_dot[:, form.platform] @ J_C))
+    return N, N_dot
+
+
+def _turned(hold: Hold, here: _Moving) -> Array:
+    """What turns rows fixed on the platform into rows of the world, as (43) has them."""
+    result = np.zeros((hold.closures.size, hold.closures.size))
+    for rows, loop in zip(hold.closures.slices(), hold.closures.loops, strict=True):
+        w = _parts(here.links[loop.first.link][1])[0] @ here.rates
+        n = loop.translations @ loop.first.rotation.T
+        result[rows, rows] = n @ hat(w) @ n.T
+    return result
+
+
+def _tree_matrices(form: RedundantForm, here: _Moving, without: tuple[str, ...]) -> tuple[Array, Array]:
+    """Inertia and Coriolis matrix of the open tree: sums of J^T M J and of J^T (M J_dot + [momentum] J)."""
+    tree = form.robot.tree
+    D, C = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
+    for link, both in zip(tree.links, here.links, strict=True):
+        J, J_dot = _parts(np.concatenate(both))
+        inertia: Any = link.body.inertia_matrix()
+        momentum = inertia @ (J @ here.rates)
+        p, L = hat(momentum[:3]), hat(momentum[3:])
+        D += J.T @ inertia @ J
+        C += J.T @ (inertia @ J_dot - np.block([[np.zeros((3, 3)), p], [p, L]]) @ J)
+        if link.terms.motor_inertia and "motor-inertia" not in without:
+            D[link.v.start, link.v.start] += link.terms.motor_inertia
+    return D, C

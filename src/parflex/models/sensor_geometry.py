@@ -1,0 +1,122 @@
+"""Where the robot is, from all its sensors: motors and sensed joints stand as measured, the rest fits the loops best.
+
+Unknown are the platform and the passive joints without a sensor. With sensors in passive joints there are more loop
+equations than unknowns, and the sum of the squared openings is made least (openings of rotations times the typical
+length); with those of the motors alone there are as many, and the loops close. [Zubizarreta2010, eqs. (31)-(34)] take
+the mean of the corners and of the angles instead, which is the same where the data fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.loops import Closures
+from parflex.closure.mobility import SINGULAR, condition
+from parflex.errors import InputError, SingularError, UnreachableError
+from parflex.models.redundant import RedundantForm, redundant_form
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, pose
+from parflex.spatial.linear import scalar_type, solve
+
+Array = np.ndarray
+STILL = 1e-12  # a step this small, in turns or typical lengths, changes no digit that matters
+CLOSED = 1e-9  # metres: loops that are more open than this after the last step were not closed by the motors' values
+
+
+def with_measured(form: RedundantForm, q: Any, measured: Array) -> Array:
+    """Positions in which motors and sensed joints stand as measured."""
+    result: Array = np.array(q, dtype=scalar_type(np.asarray(q), measured))
+    result[form.positions] = measured
+    return result
+
+
+def geometry_step(form: RedundantForm, q: Any) -> tuple[Array, Array]:
+    """A step of the unknown rates towards the best fit, over any scalar, and the matrix it was solved with.
+
+    The openings r are least where J_c^T r = 0, J_c being the rows as at a closed pose: what a gap adds to a row is
+    normal to the gap. With balls on a platform J_c is made of numbers, so that this is Newton's method and not Gauss's.
+    """
+    tree, part = form.robot.tree, form.general.partition
+    at = pose(tree, q)
+    if not form.robot.sensed:
+        closures = form.robot.closures
+        J = Closures(tree, tuple(replace(loop, closed=False) for loop in closures.loops)).jacobian(
+            at, jacobians(tree, at)
+        )
+        A, right = J[np.ix_(part.rows, part.dependent)], -closures.linear_residual(at)[part.rows]
+        unknown = part.dependent
+    else:
+        unknown = np.array([*form.platform, *form.others], dtype=int)
+        closures = _loops(form)
+        links, units = jacobians(tree, at), closures.row_units()[:, None]
+        opened = Closures(tree, tuple(replace(loop, closed=False) for loop in closures.loops))
+        J_c = units * closures.jacobian(at, links)[:, unknown]
+        A = J_c.T @ (units * opened.jacobian(at, links)[:, unknown])
+        right = -(J_c.T @ (units[:, 0] * closures.linear_residual(at)))
+    step: Array = np.zeros(tree.n, dtype=scalar_type(A, right))
+    if len(unknown):
+        step[unknown] = solve(A, right)
+    return step, A
+
+
+def _loops(form: RedundantForm) -> Closures:
+    """All loops that hold an unknown, seen from the platform where they hold it."""
+    tree = form.robot.tree
+    held = {loop.name: loop for loop in form.hold.closures.loops}
+    loops = [held.get(loop.name, loop) for loop in form.robot.closures.loops]
+    unknown = {*form.platform, *form.others}
+    moved = [
+        loop
+        for loop in loops
+        if any(k in unknown for j in loop.links(tree) for k in range(tree.links[j].v.start, tree.links[j].v.stop))
+    ]
+    return Closures(tree, tuple(moved))
+
+
+def geometry_from_sensors(
+    robot: Robot | RedundantForm, measured: Sequence[float] | Array, near: Array | None = None, steps: int = 30
+) -> Array:
+    """All positions from measured values of [q_a, q_s]; `near` are all positions of a pose not far away (home).
+
+    A robot without sensed joints is assembled by its motors alone, near that pose.
+    """
+    form = robot if isinstance(robot, RedundantForm) else redundant_form(robot)
+    tree = form.robot.tree
+    values = np.asarray(measured, dtype=float)
+    if values.shape != form.positions.shape or not np.all(np.isfinite(values)):
+        raise InputError(
+            f"the sensors give {len(form.positions)} finite values",
+            key="measured",
+            value=str(measured),
+            hint="in this order: " + ", ".join(form.names),
+        )
+    q = with_measured(form, form.robot.home if near is None else near, values)
+    for _ in range(steps):
+        step, A = geometry_step(form, q)
+        _refuse_singular(A)
+        q = tree.moved(q, step)
+        if np.abs(step / tree.rate_units).max(initial=0.0) < STILL:
+            if form.robot.sensed or np.abs(form.robot.closures.residual(pose(tree, q))).max(initial=0.0) < CLOSED:
+                return q
+            break
+    raise UnreachableError(
+        "no pose near the given one fits the measured values",
+        key="measured",
+        value=str([round(float(value), 6) for value in values]),
+        hint="give a pose that is nearer as `near`, or check the sensors' zeros",
+    )
+
+
+def _refuse_singular(A: Array) -> None:
+    size = np.sqrt(np.abs(np.diag(A))) if A.shape[0] == A.shape[1] else np.ones(len(A))
+    scaled = A / np.outer(size, size) if np.all(size > 0) else A
+    if not np.all(np.isfinite(A)) or condition(scaled) > SINGULAR:
+        raise SingularError(
+            "the sensors do not tell the pose here: the robot is at a singularity",
+            key="measured",
+            hint="move away from this pose, or sense more joints",
+        )
