@@ -14,9 +14,11 @@ from mechanisms import invented
 from states import Draws, random_states
 
 import parflex
+from parflex.codegen import sensing
 from parflex.codegen.model import Model
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics import reduced_equations
+from parflex.models.redundant import RedundantForm, extended_effort, redundant_form
 from parflex.models.robot import Robot
 from parflex.recursion import motion, pose
 from parflex.recursion.energy import energies
@@ -27,6 +29,11 @@ Arrays = dict[str, Array]
 ROBOTS = RIGID
 CLOSED = [name for name in ROBOTS if name not in ("puma560", "rx90")]
 LEG_FORM = ["3rrr", "gough-stewart", "space"]
+SENSING = {  # programs with sensors in passive joints; those of the motors alone are tried with one robot
+    "3rrr": ("redundant", "extended-law", "classical-law", "geometry-redundant", "geometry-motors"),
+    "5r": ("extended-law",),
+    "gough-stewart": ("extended-law", "geometry-redundant"),
+}
 LONG_JACOBIANS = ["delta", "gough-stewart", "space"]  # 10 000 to 35 000 operators
 SEEDS = 6  # poses drawn over the workspace; the others lie around them
 CONDITION = 1e3  # of what a program divides by: three of sixteen digits may go
@@ -52,7 +59,9 @@ def made(name: str, model: str, parameters: str | tuple[str, ...] = "numbers", i
 
 
 def has_model(name: str, model: str) -> bool:
-    """Open robots have no closures to solve."""
+    """Open robots have no closures to solve, and few robots have sensors in passive joints."""
+    if model in sensing.MODELS:
+        return model in SENSING.get(name, ())
     return name in CLOSED or not model.startswith("geometry")
 
 
@@ -166,6 +175,8 @@ def _input(model: Model, group: str, state: Sample, rng: np.random.Generator) ->
             "motor_rate": state.rates[motors],
             "motor_acceleration": state.accelerations[motors],
         }[group]
+    if group == "measured" or group.startswith("reference"):
+        return sensor_data(state, model.labels[group])[group]
     if group in ("q", "effort"):
         return q if group == "q" else state.efforts
     if group == "rates":
@@ -174,6 +185,35 @@ def _input(model: Model, group: str, state: Sample, rng: np.random.Generator) ->
         chosen = labelled(of, model.labels[group])
         return (state.rates if group == "qd" else state.accelerations)[chosen]
     return state.platform()[group]
+
+
+def sensor_data(state: Sample, names: list[str]) -> Arrays:
+    """What sensors measure in the named joints, and a reference that is a little off, half of it by a whole turn."""
+    chosen = labelled(state.robot, names)
+    tree, count = state.robot.tree, np.arange(len(names))
+    measured = state.configuration.q[[tree.links[tree.link_of_rate[k]].q.start for k in chosen]]
+    turn = [tree.links[tree.link_of_rate[k]].joint.kind == "revolute" for k in chosen]
+    return {
+        "measured": measured,
+        "rate": state.rates[chosen],
+        "reference": measured + 1e-3 * (1 + count) + np.where(turn, 2 * np.pi * (count % 2), 0.0),
+        "reference_rate": state.rates[chosen] + 0.05 * np.cos(count),
+        "reference_acceleration": state.accelerations[chosen] + 0.3 * np.sin(count),
+    }
+
+
+@cache
+def _form(name: str, sensed: bool) -> RedundantForm:
+    return redundant_form(robot(name) if sensed else robot(name).sensing([]))
+
+
+def _law(name: str, model: str, state: Sample) -> Array:
+    """Efforts of a control law by the float path."""
+    form = _form(name, model == "extended-law")
+    data = sensor_data(state, form.names)
+    wanted = [data[group] for group in ("reference", "reference_rate", "reference_acceleration")]
+    q, gains = state.configuration.q, made(name, model).parameters
+    return extended_effort(form, q, data["rate"], *wanted, gains["Kp"], gains["Kv"], JOINT_TERMS)
 
 
 def _guess(model: Model, state: Sample, rng: np.random.Generator) -> Array:
@@ -234,7 +274,11 @@ def _expected(name: str, model: str, state: Sample) -> Arrays:
         answer["position_rates"] = of.tree.position_rates(configuration.q, state.rates)
         answer["rate_changes"] = of.tree.rate_changes(state.rates, state.accelerations)[chosen]
         return answer | ({"effort": state.efforts} if model.endswith("driven") else {})
-    answer = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse") else {}
+    if model.endswith("-law"):
+        return {"effort": _law(name, model, state)}
+    if model in ("geometry-redundant", "geometry-motors"):
+        return {"q": configuration.q}
+    answer = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse", "redundant") else {}
     leg_form = name in LEG_FORM
     if model == "direct":
         efforts = dict(zip(of.actuated_names, state.efforts.tolist(), strict=True))
