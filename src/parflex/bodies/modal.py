@@ -21,6 +21,7 @@ ORTHOGONAL = 1e-3  # products of two modes above this share of their masses are 
 SAME_MASS = 1e-2  # a modal mass and the sum over the nodes may differ by this much
 RIGID_SHARE = 1e-6  # of a mode: what is below was meant to be none
 DEGENERATE = 1e-6  # stiffnesses that differ by less are one frequency with two shapes
+STILL = 1e-9  # m/rad: translations below this share of the rotations are rounding, as in the twist of a shaft
 SIGN_TIE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
 THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
 
@@ -204,8 +205,9 @@ def normalised(data: ModalData) -> ModalData:
     """The same modes with modal mass 1, in ascending order, each with its sign, pairs turned by rule.
 
     What a mode shares with rigid motions is taken out where it is rounding alone. The first of the largest translations
-    (node by node, x y z) is positive. Modes of one stiffness are turned so that the first has all of the translation
-    that is the largest in their space, and the later ones nothing of it, whatever mixture of them was given.
+    (node by node, x y z; of the rotations where nothing is translated) is positive. Modes of one stiffness are turned
+    so that the first has all of the translation that is the largest in their space, and the later ones nothing of it,
+    whatever mixture of them was given.
     """
     order = np.argsort(data.modal_stiffnesses / data.modal_masses, kind="stable")
     shapes = data.shapes[order] / np.sqrt(data.modal_masses[order])[:, None, None]
@@ -234,7 +236,7 @@ def _turned_by_rule(shapes: Array) -> Array:
     result, rest = [], list(shapes)
     while rest:
         place = _largest(np.sqrt(np.sum(np.square(rest), axis=0)))
-        along = np.array([shape[:, :3].flat[place] for shape in rest])
+        along = np.array([shape.flat[place] for shape in rest])
         turn = _householder(along / np.linalg.norm(along))
         rest = list(np.tensordot(turn, np.array(rest), axes=1))
         result.append(rest.pop(0))
@@ -242,8 +244,10 @@ def _turned_by_rule(shapes: Array) -> Array:
 
 
 def _largest(shape: Array) -> int:
-    """The first of the largest translations."""
-    sizes = np.abs(shape[:, :3]).ravel()
+    """The first of the largest translations, or of the largest rotations where nothing but rounding is translated."""
+    sizes = np.nan_to_num(np.abs(shape))
+    if sizes[:, :3].max() > STILL * sizes[:, 3:].max():
+        sizes[:, 3:] = 0.0
     return int(np.flatnonzero(sizes >= (1 - SIGN_TIE) * sizes.max())[0])
 
 
