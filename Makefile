@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 .PHONY: install demo test check verify bench docs clean
 
 # One stamp for everything: the wheel is rebuilt when sources or the project file change, as tests run what users install.
-SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.npz' 2>/dev/null)
+SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.npz' -o -name '*.css' -o -name '*.js' 2>/dev/null)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -21,7 +21,7 @@ $(STAMP): $(VENV)/bin/python $(SOURCES)
 install: $(STAMP)
 
 demo: $(STAMP)
-	$(BIN)/python examples/gough_stewart.py --output out
+	$(BIN)/parflex reproduce --report out
 
 test: $(STAMP)
 	$(BIN)/python -m pytest -n auto

@@ -104,7 +104,7 @@ def test_shown_text_is_compared_as_people_read_it() -> None:
     assert not shows("... c", "a c b")
 
 
-@pytest.mark.parametrize("page", pages("README.md", "docs/command-line.md", "docs/codegen.md"))
+@pytest.mark.parametrize("page", pages("README.md", "docs/command-line.md", "docs/codegen.md", "docs/reproduce.md"))
 def test_commands_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
@@ -127,7 +127,10 @@ def test_every_verb_has_its_section_and_its_example() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", pages("README.md", "docs/index.md", "docs/codegen.md", "docs/vibration.md", "docs/simulation.md")
+    "page",
+    pages(
+        "README.md", "docs/index.md", "docs/codegen.md", "docs/vibration.md", "docs/simulation.md", "docs/reproduce.md"
+    ),
 )
 def test_python_examples_print_what_the_page_shows(page: Path) -> None:
     found = blocks(page)
@@ -163,7 +166,7 @@ def test_the_example_of_the_dualemps_writes_its_figures_and_tables(tmp_path: Pat
         )
 
 
-def test_the_demo_writes_its_figure_and_table(tmp_path: Path) -> None:
+def test_the_example_of_the_gough_stewart_robot_writes_its_figure_and_table(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "gough_stewart.py"), "--output", str(tmp_path), "--samples", "9"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr

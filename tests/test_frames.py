@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from oracles.navaro_frame import POSES, Navaro, directions, navaro_model
+from published import published
 from twins import random_twin
 
 import parflex
@@ -14,21 +15,12 @@ from parflex.closure import mobility
 from parflex.models.configuration import Configuration
 from parflex.models.linear import natural_frequencies
 
-# Germain2015, Table 3; poses 5 to 8 repeat 3 and 4
-TABLE_3 = {
-    1: (44.10, 44.10, 53.98, 60.63, 95.62),
-    2: (45.71, 45.71, 54.58, 65.35, 97.92),
-    3: (36.98, 49.31, 53.37, 67.28, 91.80),
-    4: (40.17, 50.32, 52.99, 67.36, 91.52),
-}
-
 
 def test_the_frame_model_of_the_navaro_gives_table_3():
-    model = Navaro()
+    model, table = Navaro(), published("Germain2015", "Table 3, natural frequencies")
     for number, pose in POSES.items():
-        published = TABLE_3[number if number < 5 else 4 - number % 2]
         # half a unit of the last printed digit, and one thousandth for rounded data
-        assert np.abs(model.modes(*pose)[0][:5] - published).max() < 0.006
+        assert np.abs(model.modes(*pose)[0][:5] - table[f"pose {number}"]).max() < 0.006
 
 
 def test_the_navaro_equals_its_frame_model_at_any_pose(figure):

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from parflex.models.statespace import state_space
     from parflex.models.stiffness import cartesian_stiffness, deflection
     from parflex.models.tracking import track_modes
+    from parflex.reproduction.checks import reproduce
     from parflex.simulation.controller import PD
     from parflex.simulation.result import load_run
     from parflex.simulation.simulate import simulate
@@ -57,6 +58,7 @@ _DOORS = {
     "mass_matrix": "parflex.models.dynamics",
     "model": "parflex.codegen.model",
     "natural_frequencies": "parflex.models.linear",
+    "reproduce": "parflex.reproduction.checks",
     "simulate": "parflex.simulation.simulate",
     "state_space": "parflex.models.statespace",
     "track_modes": "parflex.models.tracking",
@@ -85,6 +87,7 @@ __all__ = [
     "mass_matrix",
     "model",
     "natural_frequencies",
+    "reproduce",
     "simulate",
     "state_space",
     "track_modes",

@@ -15,6 +15,7 @@ from parflex.cli import (  # noqa: F401 - importing them adds their verbs
     maps,
     output,
     programs,
+    reproduce,
     robots,
     simulation,
     statics,

@@ -1,0 +1,107 @@
+"""Published and computed numbers side by side, with a verdict each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from parflex.errors import ParflexError
+from parflex.reproduction.quantities import Workshop, compute
+from parflex.reproduction.tables import Group, Paper, Row, paper_names, read_paper
+
+Number = float | int
+Shown = Callable[[int, int, str], None]
+OK, DIFFERS, FITTED, NOT_REPRODUCIBLE = "ok", "differs", "fitted", "not-reproducible"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One published number. `ok` is None where nothing can be said; `group` and `reason` serve tables for people."""
+
+    paper: str
+    quantity: str
+    published: Number | None
+    computed: Number | None
+    difference: Number | None
+    tolerance: Number | None
+    status: str
+    ok: bool | None
+    note: str
+    group: Group
+    row: str
+    name: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The entry of the command line's JSON."""
+        keys = ("paper", "quantity", "published", "computed", "difference", "tolerance", "status", "ok", "note")
+        return {key: getattr(self, key) for key in keys}
+
+
+def reproduce(paper: str | None = None, quick: bool = False, shown: Shown | None = None) -> list[Check]:
+    """Every published number of one paper, or of all, computed anew.
+
+    `quick` leaves out what takes more than some seconds. `shown(done, of, what)` is told how far it is.
+    """
+    papers = [read_paper(name) for name in ([paper] if paper else paper_names())]
+    return list(_checks(papers, quick, shown))
+
+
+def _checks(papers: list[Paper], quick: bool, shown: Shown | None) -> Iterator[Check]:
+    workshop = Workshop()
+    groups = [(one, group) for one in papers for group in one.group if not (quick and group.slow)]
+    rows = [(one, group, row) for one, group in groups for row in group.rows or [Row()]]
+    for done, (one, group, row) in enumerate(rows):
+        if shown:
+            shown(done, len(rows), f"{one.paper}: {group.title}")
+        shared = one.cases[row.case] if row.case else {}
+        yield from _row(one.paper, group, row, {**group.options, **shared, **row.options}, workshop)
+    if shown:
+        shown(len(rows), len(rows), "")
+
+
+def _row(paper: str, group: Group, row: Row, options: dict[str, Any], workshop: Workshop) -> Iterator[Check]:
+    published: list[Any] = list(row.published) or [None]
+    names = [*(row.names or group.names), *[""] * len(published)]
+    note = f"{group.source}: {group.reason}"
+    computed: list[Any] = [None] * len(published)
+    if group.kind is not None:
+        try:
+            computed = compute(group.kind, workshop, published, options)
+        except ParflexError as error:
+            note = f"{note}; it could not be computed: {error}"
+    for k, (given, found) in enumerate(zip(published, computed, strict=True)):
+        difference = None if given is None or found is None else found - given
+        tolerance = _entry(group.tolerance if row.tolerance is None else row.tolerance, k)
+        status = _status(group, difference, tolerance)
+        ok = None if status == NOT_REPRODUCIBLE else status != DIFFERS
+        words = ", ".join(word for word in (row.name, names[k]) if word)
+        quantity = f"{group.title}: {words}" if words else group.title
+        yield Check(
+            paper,
+            f"{quantity} ({group.unit})" if group.unit else quantity,
+            *(given, found, difference, None if ok is None else tolerance, status, ok, note, group, row.name, names[k]),
+        )
+
+
+def _entry(value: Number | list[Number], k: int) -> Number:
+    return value[k] if isinstance(value, list) else value
+
+
+def _status(group: Group, difference: Number | None, tolerance: Number) -> str:
+    if group.verdict == NOT_REPRODUCIBLE:
+        return NOT_REPRODUCIBLE
+    if difference is None or not math.isfinite(difference):
+        return DIFFERS
+    near = difference <= tolerance if group.compare == "at most" else abs(difference) <= tolerance
+    if not near:
+        return DIFFERS
+    return FITTED if group.verdict == "fitted" else OK
+
+
+def totals(checks: list[Check]) -> dict[str, int]:
+    """How many checks have each status."""
+    return {
+        status: sum(check.status == status for check in checks) for status in (OK, DIFFERS, FITTED, NOT_REPRODUCIBLE)
+    }

@@ -1,0 +1,137 @@
+"""Operators and times of models beside those of others, for the report: figures of this machine, not checks."""
+
+from __future__ import annotations
+
+import time
+import tomllib
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+import parflex
+from parflex.codegen.model import Model
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+Entry = tuple[str, float, str]  # who, value, class of the bar
+Groups = list[tuple[str, list[Entry]]]
+Contestant = tuple[Callable[[], Any], dict[str, Array], float]  # work, results, seconds of the calls alone
+STATES, ROUNDS = 512, 5
+WRONG = 1e-6  # of the largest value: a peer that is off by more computes something else and is not shown
+
+
+def _table() -> dict[str, Any]:
+    return tomllib.loads(resources.files("parflex.reproduction").joinpath("peers.toml").read_text(encoding="utf-8"))
+
+
+def operator_groups() -> Groups:
+    """Operators `+ - * /` of models, beside published ones."""
+    groups: Groups = []
+    for row in _table()["operators"]:
+        made = parflex.model(parflex.load(row["robot"]), row["model"], parameters=row.get("parameters", "numbers"))
+        own: Entry = ("parflex", made.counts["total"], "own")
+        groups.append((row["title"], [own, *((peer["name"], peer["total"], "other") for peer in row["peers"])]))
+    return groups
+
+
+def speed_groups() -> Groups:
+    """Microseconds a state: the compiled model, and what else is installed doing the same work."""
+    return [(row["title"], _speeds(parflex.load(row["robot"]), row["model"])) for row in _table()["speed"]]
+
+
+def _speeds(robot: Robot, model: str) -> list[Entry]:
+    made = parflex.model(robot, model)
+    states = _states(made)
+    expected = made(**states)
+    entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: made(**states)), "own")]
+    for name, (work, results, overhead) in _contestants(robot, model, made, states).items():
+        if all(_near(results[key], value) for key, value in expected.items() if key in results):
+            entries.append((name, _best(work) - overhead, "other"))
+    return [(who, 1e6 * seconds / STATES, kind) for who, seconds, kind in entries]
+
+
+def _states(made: Model) -> dict[str, Array]:
+    """The model's own example with a little noise, as a batch: rotations and closed positions stay nearly so."""
+    rng = np.random.default_rng(1)
+    return {
+        name: value + 1e-3 * rng.standard_normal((STATES, *np.shape(value)))
+        for name, value in ((name, np.asarray(made.sample[name], dtype=float)) for name in made.inputs)
+    }
+
+
+def _best(work: Callable[[], Any]) -> float:
+    """The shortest of some rounds, in seconds of this process."""
+    times = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        calls = 0
+        while time.process_time() - start < 0.02:
+            work()
+            calls += 1
+        times.append((time.process_time() - start) / calls)
+    return min(times)
+
+
+def _near(found: Array, expected: Array) -> bool:
+    return bool(np.abs(found - expected).max() <= WRONG * np.abs(expected).max())
+
+
+def _contestants(robot: Robot, model: str, made: Model, states: dict[str, Array]) -> dict[str, Contestant]:
+    """Work and results of what is installed; a library that is missing is left out."""
+    plain: Contestant = (lambda: made.evaluate("numpy", **states), made.evaluate("numpy", **states), 0.0)
+    found = {"NumPy, the same program in batches": plain}
+    for name, make in (("CasADi's interpreter, the same program", _casadi), ("Pinocchio's RNEA", _pinocchio)):
+        try:
+            contestant = make(robot, model, made, states)
+        except ImportError:
+            continue
+        if contestant is not None:
+            found[name] = contestant
+    return found
+
+
+def _casadi(robot: Robot, model: str, made: Model, states: dict[str, Array]) -> Contestant | None:
+    import casadi  # noqa: F401 - left out where it is not there
+
+    mapped = made.casadi_function().map(STATES)
+    columns = [states[name].reshape(STATES, -1).T for name in made.inputs]
+    results = [np.array(value) for value in _listed(mapped(*columns))]
+    shaped = {
+        name: value.T.reshape(STATES, *shape)
+        for (name, shape), value in zip(made.outputs.items(), results, strict=True)
+    }
+    return (lambda: mapped(*columns)), shaped, 0.0
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (tuple, list)) else [value]
+
+
+def _pinocchio(robot: Robot, model: str, made: Model, states: dict[str, Array]) -> Contestant | None:
+    """Its recursion for open chains of hinges, called state by state; such calls on nothing are its overhead."""
+    import pinocchio as pin
+
+    hinges = all(link.joint.kind == "revolute" and link.joint.axis == 2 for link in robot.tree.links)
+    if model != "inverse" or robot.closures.loops or not hinges:
+        return None
+    chain = pin.Model()
+    chain.gravity.linear = robot.tree.gravity
+    for link in robot.tree.links:
+        joint = chain.addJoint(
+            link.parent + 1, pin.JointModelRZ(), pin.SE3(link.rotation, link.position), f"joint {link.name}"
+        )
+        m, S, I = link.body.m, np.asarray(link.body.S), np.asarray(link.body.I)
+        c = S / m if m else S
+        chain.appendBodyToJoint(
+            joint, pin.Inertia(m, c, I - m * (c @ c * np.eye(3) - np.outer(c, c))), pin.SE3.Identity()
+        )
+    data, nothing = chain.createData(), pin.Model()
+    empty, none = nothing.createData(), np.zeros(0)
+    rows = list(zip(*(states[name] for name in made.inputs), strict=True))
+    rnea = pin.rnea
+    overhead = _best(lambda: [rnea(nothing, empty, none, none, none) for _ in rows])
+
+    results = {next(iter(made.outputs)): np.array([np.array(rnea(chain, data, *row)) for row in rows])}
+    return (lambda: [rnea(chain, data, *row) for row in rows]), results, overhead

@@ -1,0 +1,238 @@
+"""What can be computed for a published table: a word of the data files -> a call of the ordinary functions.
+
+No robot is known here: names, poses and states come from the data files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+import parflex
+from parflex.bodies.modal_file import load_modal
+from parflex.errors import InputError, did_you_mean
+from parflex.models.dynamics import Result
+from parflex.models.kinematics import counts
+from parflex.models.linear import Modes
+from parflex.models.participation import energy_shares
+from parflex.models.robot import Robot
+from parflex.spatial import vector_from_rotation
+
+Array = np.ndarray
+Published = list[Any]
+DOUBLE = 1e-4  # Hz, below which two frequencies are those of a double mode: symmetry gives them to 1e-9
+CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
+
+
+class Workshop:
+    """Robots, modes and runs that several rows ask for; each is made once."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Any] = {}
+
+    def kept(self, key: str, make: Callable[[], Any]) -> Any:
+        """What was made under a key before, or is made now."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]
+
+    def robot(self, robot: str, **choice: Any) -> Robot:
+        """A loaded robot."""
+        return self.kept(f"robot {robot} {choice}", lambda: parflex.load(robot, **choice))
+
+    def modes(self, robot: str, pose: Any = None, count: int | None = None, **choice: Any) -> Modes:
+        """Natural frequencies and modes at a pose."""
+        lock = choice.pop("lock", "actuators")
+        loaded = self.robot(robot, **choice)
+        return self.kept(
+            f"modes {robot} {choice} {pose} {count} {lock}",
+            lambda: parflex.natural_frequencies(loaded, pose, modes=count, lock=lock),
+        )
+
+    def run(self, robot: str, motion: str, time: float, step: float) -> Any:
+        """A simulated motion."""
+        return self.kept(
+            f"run {robot} {motion} {time} {step}",
+            lambda: parflex.simulate(
+                self.robot(robot), motion, time, step=step, out_step=max(step, 1e-3), check_width=False
+            ),
+        )
+
+
+def compute(kind: str, workshop: Workshop, published: Published, options: Mapping[str, Any]) -> list[Any]:
+    """As many numbers as are published, by the function of the kind."""
+    if kind not in KINDS:
+        raise InputError(f"there is no quantity '{kind}'", key="kind", value=kind, hint=did_you_mean(kind, KINDS))
+    return [_plain(value) for value in KINDS[kind](workshop, published, **options)]
+
+
+def _plain(value: Any) -> float | int | None:
+    return value if value is None or isinstance(value, int) else float(value)
+
+
+def frequencies(workshop: Workshop, published: Published, plane: str | None = None, **choice: Any) -> list[Any]:
+    """Lowest natural frequencies, Hz; of modes in the plane alone, or of those out of it, double ones once.
+
+    Of modes out of the plane each published one gets its nearest: nothing says which it is.
+    """
+    choice.setdefault("count", len(published))
+    found = workshop.modes(**choice)
+    if plane is None:
+        return list(found.frequencies[: len(published)])
+    kinds = np.array([one["kind"] == plane for one in energy_shares(found)])
+    chosen = found.frequencies[kinds]
+    single = [f for f, above in pairwise([*chosen, np.inf]) if above - f > DOUBLE]
+    if plane == "in-plane":
+        return single[: len(published)]
+    return [min(single, key=lambda f: abs(f - wanted)) for wanted in published]
+
+
+def coordinates(workshop: Workshop, published: Published, robot: str, keys: list[str], **choice: Any) -> list[Any]:
+    """Counts of bodies, joints and coordinates; `locked.` in front: with motors locked."""
+    found = counts(workshop.robot(robot, **choice))
+    flat = {**found, **{f"locked.{key}": value for key, value in found["locked"].items()}}
+    return [flat[key] for key in keys]
+
+
+def operators(
+    workshop: Workshop, published: Published, robot: str, model: str, keys: list[str], parameters: str = "numbers"
+) -> list[Any]:
+    """Operators of a model as a program; keys may be sums, as in `mul+div`."""
+    loaded = workshop.robot(robot)
+    made = workshop.kept(
+        f"model {robot} {model} {parameters}", lambda: parflex.model(loaded, model, parameters=parameters)
+    )
+    return [sum(made.counts[word] for word in key.split("+")) for key in keys]
+
+
+def joint_values(workshop: Workshop, published: Published, robot: str, pose: Any, joints: list[str]) -> list[Any]:
+    """Values of joints where the platform stands at a pose."""
+    loaded = workshop.robot(robot)
+    q = parflex.configure(loaded, pose).q
+    return [q[loaded.tree.position_names.index(name)] for name in joints]
+
+
+def frame_pose(workshop: Workshop, published: Published, robot: str, pose: Any, frame: str) -> list[Any]:
+    """Position and rotation vector of a frame in the world."""
+    position, rotation = parflex.frames(workshop.robot(robot), pose)[frame]
+    return [*position, *vector_from_rotation(rotation)][: len(published)]
+
+
+def _moving(workshop: Workshop, robot: str, states: list[dict[str, Any]], **options: Any) -> list[Result]:
+    """The inverse model in some states of motion."""
+    loaded = workshop.robot(robot)
+    return [
+        parflex.inverse_dynamics(loaded, state["pose"], state["velocity"], state["acceleration"], **options)
+        for state in states
+    ]
+
+
+def _largest(values: Any) -> float:
+    return float(np.abs(np.asarray(values)).max())
+
+
+def round_trip(workshop: Workshop, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+    """The direct model of the efforts of the inverse one, against the accelerations given: the largest share."""
+    worst = 0.0
+    for state, wanted in zip(states, _moving(workshop, robot, states), strict=True):
+        found = parflex.forward_dynamics(wanted.robot, wanted.configuration, state["velocity"], wanted.efforts)
+        there, back = (one.acceleration_of() for one in (wanted, found))
+        worst = max(worst, _largest(back - there) / _largest(there))
+    return [worst]
+
+
+def two_forms(workshop: Workshop, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+    """Efforts by [Khalil2007, eq. (20)] against those by (22): the largest share."""
+    both = [_moving(workshop, robot, states, form=form) for form in ("projected", "split")]
+    pairs = [[np.array(list(one.efforts.values())) for one in pair] for pair in zip(*both, strict=True)]
+    return [max(_largest(first - second) / _largest(second) for first, second in pairs)]
+
+
+def face_rows(
+    workshop: Workshop,
+    published: Published,
+    robot: str,
+    states: list[dict[str, Any]],
+    legs: list[dict[str, Any]],
+    printed: bool = False,
+) -> list[Any]:
+    """Accelerations of strokes whose ends slide on faces, against [Khalil2007, eq. (64)], corrected or as printed.
+
+    The corrected row: r.a qdd = r.(vd + wd x PP) + r.(w x (2 a qd - 2 v - w x PP)). The share is of its last term.
+    """
+    worst = 0.0
+    for found in _moving(workshop, robot, states):
+        frame, names = found.robot.tree.end_effector, found.robot.tree.rate_names
+        places = parflex.frames(found.robot, found.configuration)
+        p, R = places[frame]
+        v, w = np.split(found.configuration.frame_rows(frame) @ found.rates, 2)
+        vd, wd = np.split(found.acceleration_of(frame), 2)
+        for leg in legs:
+            k, axis = names.index(leg["stroke"]), np.array(leg["axis"], dtype=float)
+            r, PP, slide = R @ np.array(leg["normal"]), places[leg["stroke"]][0] - p, axis * found.rates[k]
+            rest = r @ axis * found.accelerations[k] - r @ (vd + np.cross(wd, PP))
+            corrected = r @ np.cross(w, 2 * slide - 2 * v - np.cross(w, PP))
+            claimed = r @ np.cross(w, slide - v) if printed else corrected
+            worst = max(worst, abs(claimed - rest) / abs(corrected))
+    return [worst]
+
+
+def crossings(
+    workshop: Workshop, published: Published, robot: str, centre: list[float], radius: float, working_mode: str
+) -> list[Any]:
+    """How often a circle of a planar robot's platform, without turning, crosses a singularity of its closures.
+
+    There the motors lose hold of the platform, and the determinant of its Jacobian changes sign.
+    """
+    loaded = workshop.robot(robot, working_mode=working_mode)
+    signs = []
+    for angle in np.linspace(0, 2 * np.pi, 91):
+        pose = {"x": centre[0] + radius * np.cos(angle), "y": centre[1] + radius * np.sin(angle), "theta": 0.0}
+        signs.append(np.sign(np.linalg.det(parflex.jacobian(loaded, pose)[[0, 1, 5]])))
+    return [int(np.sum(np.array(signs[1:]) != np.array(signs[:-1])))]
+
+
+def joint_range(
+    workshop: Workshop, published: Published, robot: str, motion: str, time: float, step: float, columns: list[str]
+) -> list[Any]:
+    """The largest value of a column in a simulated motion."""
+    run = workshop.run(robot, motion, time, step)
+    return [max(_largest(run[column]) for column in columns)]
+
+
+def computing_time(
+    workshop: Workshop, published: Published, robot: str, motion: str, time: float, step: float
+) -> list[Any]:
+    """Seconds that the time loop took."""
+    return [workshop.run(robot, motion, time, step).seconds]
+
+
+def modal_body(
+    workshop: Workshop, published: Published, file: str, quantity: Literal["frequencies", "mass"], first: int = 0
+) -> list[Any]:
+    """Natural frequencies in rad/s of a free body of the catalogue that is given by modes, or its mass."""
+    data = workshop.kept(f"body {file}", lambda: load_modal(CATALOGUE / file))
+    if quantity == "mass":
+        return [data.masses.sum()]
+    return list(np.sqrt(data.modal_stiffnesses / data.modal_masses)[first : first + len(published)])
+
+
+KINDS: dict[str, Callable[..., list[Any]]] = {
+    "frequencies": frequencies,
+    "coordinates": coordinates,
+    "operators": operators,
+    "joint-values": joint_values,
+    "frame-pose": frame_pose,
+    "round-trip": round_trip,
+    "two-forms": two_forms,
+    "face-rows": face_rows,
+    "crossings": crossings,
+    "modal-body": modal_body,
+    "joint-range": joint_range,
+    "computing-time": computing_time,
+}

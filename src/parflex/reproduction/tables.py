@@ -1,0 +1,106 @@
+"""Published numbers as data: one file a paper, groups of rows with the quantity that gives them and a tolerance."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from parflex.errors import InputError, did_you_mean
+
+FOLDER = Path(str(resources.files("parflex.reproduction"))) / "published"
+Number = float | int
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Row(_Strict):
+    """Numbers that are published together, and what their computation takes besides that of the group.
+
+    `case` names options that several rows of the paper share.
+    """
+
+    name: str = ""
+    names: list[str] = Field(default_factory=list)
+    published: list[Number] = Field(default_factory=list)
+    tolerance: Number | list[Number] | None = None
+    case: str | None = None
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class Group(_Strict):
+    """A table of a paper, or a part of one: where it stands, how it is computed, how near it must come and why.
+
+    `kind` is a word of `quantities`. `verdict` "fitted": parameters were chosen to give these numbers.
+    "not-reproducible": nobody can say from the paper whether they are right; `reason` says why. `slow` groups are left
+    out where a quick answer is wanted.
+    """
+
+    title: str
+    source: str
+    kind: str | None = None
+    verdict: Literal["check", "fitted", "not-reproducible"] = "check"
+    compare: Literal["equal", "at most"] = "equal"
+    unit: str = ""
+    names: list[str] = Field(default_factory=list)
+    tolerance: Number | list[Number] = 0
+    reason: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    rows: list[Row] = Field(default_factory=list)
+    figure: bool = False
+    slow: bool = False
+
+
+class Erratum(_Strict):
+    """A print error or a gap: where, what is meant, and how that is known."""
+
+    where: str
+    meant: str
+    how: str = ""
+
+
+class Show(_Strict):
+    """Modes of a robot that the report moves, or a motion whose time series it draws."""
+
+    robot: str
+    title: str
+    pose: str | None = None
+    modes: int = 6
+    motion: str | None = None
+    time: Number = 0
+    step: Number = 5e-4
+    series: dict[str, list[str]] = Field(default_factory=dict)
+
+
+class Paper(_Strict):
+    """All published numbers of a paper."""
+
+    paper: str
+    title: str
+    about: str
+    group: list[Group]
+    cases: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    erratum: list[Erratum] = Field(default_factory=list)
+    shapes: list[Show] = Field(default_factory=list)
+    motions: list[Show] = Field(default_factory=list)
+
+
+def paper_names() -> list[str]:
+    """Keys of the papers, oldest first."""
+    return sorted((path.stem for path in FOLDER.glob("*.toml")), key=lambda name: (name[-4:], name))
+
+
+def read_paper(name: str) -> Paper:
+    """The published numbers of a paper by its key, whatever its capitals."""
+    names = paper_names()
+    found = {known.lower(): known for known in names}.get(name.lower())
+    if found is None:
+        raise InputError(
+            f"there is no paper '{name}'", key="paper", value=name, hint=did_you_mean(name.capitalize(), names)
+        )
+    return Paper(**tomllib.loads((FOLDER / f"{found}.toml").read_text(encoding="utf-8")))
