@@ -11,14 +11,19 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from parflex.bodies.finite_elements import Plate, plate_modes
+from parflex.bodies.finite_elements.mesh import triangulate
 from parflex.bodies.modal import ModalData
 from parflex.bodies.modal_file import save_modal
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RADIUS, THICKNESS = 0.5, 0.015  # m
 ELASTIC_MODULUS, DENSITY, POISSON = 2e10, 7.5e3, 0.30  # Pa, kg/m^3; page 8 of the paper
@@ -70,6 +75,29 @@ def table(data: ModalData) -> Table:
     return result
 
 
+def figure(data: ModalData) -> Figure:
+    """The shapes from above: deflection by colour, lines at rest in black."""
+    from matplotlib.figure import Figure
+    from matplotlib.tri import Triangulation
+    from scipy.interpolate import RBFInterpolator
+
+    grid = triangulate(hexagon().polygon).refined(5)
+    triangles = Triangulation(*grid.p, grid.t.T)
+    page = Figure(figsize=(12, 5.4), layout="constrained")
+    axes = page.subplots(2, 5)
+    for number, (axis, shape) in enumerate(zip(axes.flat, data.shapes, strict=True), start=7):
+        w = RBFInterpolator(data.nodes[:, :2], shape[:, 2])(grid.p.T)  # thin-plate splines through the nodes
+        top = np.abs(w).max()
+        drawn = axis.tricontourf(triangles, w / top, levels=np.linspace(-1, 1, 17), cmap="RdBu_r")
+        axis.tricontour(triangles, w / top, levels=[0.0], colors="black", linewidths=1.0)
+        own, printed = np.sqrt(data.modal_stiffnesses[number - 7]), PRINTED[number - 7]
+        axis.set_title(f"mode {number}\n{own:.1f} rad/s (printed {printed:.1f})", fontsize=9)
+        axis.set_aspect("equal")
+        axis.set_axis_off()
+    page.colorbar(drawn, ax=axes, label="deflection, share of the largest", ticks=[-1, 0, 1], shrink=0.8)
+    return page
+
+
 def main() -> None:
     """Read the options, compute, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -82,6 +110,9 @@ def main() -> None:
     written = [save_modal(data, arguments.output / "hexagon-plate.npz")]
     if arguments.catalogue:
         written.append(save_modal(data, CATALOGUE / "hexagon-plate.npz"))
+    picture = arguments.output / "hexagon-plate.png"
+    figure(data).savefig(picture, dpi=110, metadata={"Software": None})
+    written.append(picture)
     print("written: " + ", ".join(str(path) for path in written))
 
 

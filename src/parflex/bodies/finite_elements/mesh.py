@@ -37,18 +37,19 @@ def checked_polygon(polygon: Any) -> Array:
         raise InputError(
             f"a polygon is a list of at least three points (x, y), this has the shape {corners.shape}", key="polygon"
         )
-    if abs(area(corners)) < NEAR * extent(corners) ** 2:
-        raise InputError("the corners of the polygon lie on a line", key="polygon")
     n = len(corners)
     for i in range(n):
-        a, b = corners[i], corners[(i + 1) % n]
-        if np.linalg.norm(b - a) < NEAR * extent(corners):
+        if np.linalg.norm(corners[(i + 1) % n] - corners[i]) < NEAR * extent(corners):
             raise InputError(f"corners {i + 1} and {(i + 1) % n + 1} of the polygon are the same point", key="polygon")
+    for i in range(n):
+        a, b = corners[i], corners[(i + 1) % n]
         for j in range(i + 2, n if i else n - 1):
             if _cross_each_other(a, b, corners[j], corners[(j + 1) % n]):
                 raise InputError(
                     f"sides {i + 1} and {j + 1} of the polygon meet", key="polygon", hint="give the corners in order"
                 )
+    if abs(area(corners)) < NEAR * extent(corners) ** 2:
+        raise InputError("the corners of the polygon lie on a line", key="polygon")
     return corners if area(corners) > 0 else corners[::-1].copy()
 
 
@@ -79,7 +80,7 @@ def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | 
     """A coarse mesh (a `MeshTri`) of the polygon with the given points among its corners.
 
     Convex polygons with few sides, and no points but corners and the centre, are a fan about the centre. Otherwise no
-    edge is longer than `size`, by default the square root of the area.
+    edge is longer than `size`, by default half the square root of the area.
     """
     corners = checked_polygon(polygon)
     wanted = np.array(points, dtype=float).reshape(-1, 2)
@@ -100,7 +101,7 @@ def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | 
         triangles = np.array([[i, (i + 1) % n, n] for i in range(n)])
         nodes = np.vstack([corners, centre])
     else:
-        nodes, triangles = _general(corners, wanted, np.sqrt(area(corners)) if size is None else size)
+        nodes, triangles = _general(corners, wanted, np.sqrt(area(corners)) / 2 if size is None else size)
     return skfem().MeshTri(np.ascontiguousarray(nodes.T), np.ascontiguousarray(triangles.T))
 
 

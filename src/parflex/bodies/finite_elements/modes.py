@@ -17,16 +17,17 @@ from parflex.errors import InputError
 Array = np.ndarray
 RIGID = 3  # motions of a plate that is rigid in its plane
 PAIR = 1  # one more mode is computed, so that the last one is turned by rule if it is the first of a pair
-REFINEMENTS = {"mindlin": 4, "kirchhoff": 2}
+TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # at most, unless refinements are asked for: frequencies to 1e-4 or so
+SAMPLES = 2.4  # triangles with nodes for each mode, at least
 SAMPLED = 1e-2  # sums over the nodes may miss the integrals by so much before they are mended
 
 
 def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = None) -> Discrete:
     """Finite elements of a plate. The theory is `mindlin` (with shear) or `kirchhoff` (thin)."""
-    if theory not in REFINEMENTS:
+    if theory not in TRIANGLES:
         raise InputError(f"'{theory}' is no theory of plates", key="theory", value=theory, hint="mindlin or kirchhoff")
-    rounds = REFINEMENTS[theory] if refinements is None else refinements
     mesh = triangulate(plate.polygon, plate.points)
+    rounds = max(1, int(np.log2(TRIANGLES[theory] / mesh.t.shape[1]) / 2)) if refinements is None else refinements
     if theory == "kirchhoff":
         return kirchhoff.discretise(plate, mesh.refined(rounds))
     return mindlin.discretise(plate, graded(mesh, rounds, plate.thickness))
@@ -47,7 +48,11 @@ def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
     order = np.argsort(values)
     values, vectors = values[order], vectors[:, order]
     if not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]:
-        raise InputError("the plate does not have three rigid motions: the mesh is too poor", key="polygon")
+        raise InputError(
+            "rounding hides the rigid motions of the plate",
+            key="theory",
+            hint="use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other",
+        )
     return values[RIGID:], vectors[:, RIGID:]
 
 
@@ -70,9 +75,10 @@ def plate_modes(
     """
     discrete = discretise(plate, theory, refinements)
     stiffnesses, vectors = free_modes(discrete, modes + PAIR)
+    mesh = triangulate(plate.polygon, plate.points)
     if sampling is None:
-        sampling = max(1, int(np.ceil(np.log2(np.sqrt(modes / 10)))) + 1)
-    points, weights = _points(triangulate(plate.polygon, plate.points).refined(sampling), degree)
+        sampling = max(0, int(np.ceil(np.log2(SAMPLES * modes / mesh.t.shape[1]) / 2 - 1e-9)))
+    points, weights = _points(mesh.refined(sampling), degree)
     masses = np.concatenate([np.zeros(len(plate.points)), plate.density * plate.thickness * weights])
     both = [
         np.concatenate([(a @ vectors), (b @ vectors)]).T

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from scipy import linalg
 
 from parflex.bodies.modal import ModalData, integrals
 from parflex.errors import InputError
@@ -30,19 +31,19 @@ def products(data: ModalData, shapes: Array) -> Array:
     return np.einsum("abii->ab", integrals(known)[1][1:, 1:])
 
 
-def settled(data: ModalData, free: bool, limit: float) -> tuple[ModalData, float]:
-    """The nearest shapes that are orthonormal in the sums over the nodes, and how far the given ones were from it.
+def settled(data: ModalData, free: bool, limit: float, statics: bool = False) -> tuple[ModalData, float]:
+    """Shapes that are orthonormal in the sums over the nodes, and how far the given ones were from it.
 
-    Shapes of a free body lose what momentum sampling gave them. Frequencies stay: they are those of the finite
-    elements. The distance is the largest entry of the Gram matrix of the shapes (and of the rigid motions with them)
-    less the identity.
+    Shapes of a free body lose what momentum sampling gave them. The nearest orthonormal shapes are taken, with the
+    given frequencies. With `statics` they are combined instead so that the given stiffness stays diagonal: what forces
+    at nodes do stays exactly as it was, and frequencies become those of the nodal masses. The distance is the largest
+    entry of the Gram matrix of the shapes (and of the rigid motions with them) less the identity.
     """
     shapes = data.shapes
     distance = 0.0
     if free:
         rigid = _orthonormal_rigid(data)
-        rest = np.concatenate([rigid, shapes])
-        shares = products(data, rest)[len(rigid) :, : len(rigid)]
+        shares = products(data, np.concatenate([rigid, shapes]))[len(rigid) :, : len(rigid)]
         distance = float(np.abs(shares).max(initial=0.0))
         shapes = shapes - np.tensordot(shares, rigid, axes=1)
     gram = products(data, shapes)
@@ -54,6 +55,9 @@ def settled(data: ModalData, free: bool, limit: float) -> tuple[ModalData, float
             value=distance,
             hint="use more nodes, or fewer modes",
         )
+    if statics:
+        values, mix = linalg.eigh(np.diag(data.modal_stiffnesses), gram)
+        return replace(data, shapes=np.tensordot(mix.T, shapes, axes=1), modal_stiffnesses=values), distance
     values, vectors = np.linalg.eigh(gram)
     root = (vectors / np.sqrt(values)) @ vectors.T
     return replace(data, shapes=np.tensordot(root, shapes, axes=1)), distance

@@ -1,0 +1,254 @@
+"""Reduction of finite-element bodies to modes, against frames of beams and solids that share no code with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.linalg
+from oracles.beam_element import Bar
+from oracles.frame import FrameModel
+from scipy import sparse
+
+import parflex
+from parflex.bodies.finite_elements.reduction import craig_bampton, craig_bampton_vectors, free_reduction, free_vectors
+from parflex.bodies.finite_elements.structure import structure
+from parflex.bodies.modal import ModalData, integrals, modal_body, momenta
+from parflex.bodies.modal_file import save_modal
+from parflex.errors import InputError
+from parflex.models.linear import natural_frequencies
+
+BAR = Bar(70e9, 26e9, 2700, 4e-4, 1.3e-8, 2e-8, 2.2e-8, 3.3e-8, rotary=True)
+TIPS = {"a": 1, "b": 2, "c": 3}
+
+
+def wye(elements):
+    """Three beams from one point, not in a plane: the model, stiffness, mass and positions."""
+    model = FrameModel()
+    middle = model.node([0, 0, 0])
+    for place in ([0.5, 0, 0.1], [-0.2, 0.45, 0], [-0.2, -0.4, -0.1]):
+        model.node(place)
+    for tip in TIPS.values():
+        model.beam(middle, tip, BAR, elements=elements)
+    K, M, _ = model.matrices()
+    return model, K, M, np.array(model.positions)
+
+
+def gram(data):
+    return np.einsum("abii->ab", integrals(data)[1][1:, 1:])
+
+
+def test_free_modes_have_the_frequencies_of_the_frame_and_no_momentum(figure):
+    model, K, M, nodes = wye(12)
+    reduced = free_reduction(M, K, nodes, TIPS, 8, damping=0.01)
+    data = reduced.data
+    hertz = np.sqrt(data.modal_stiffnesses) / (2 * np.pi)
+    np.testing.assert_allclose(hertz, model.frequencies(8, skip=6), rtol=1e-8)  # rounding of the stiffest coordinate
+    np.testing.assert_allclose(gram(data), np.eye(8), atol=1e-12)
+    assert np.abs(momenta(data)).max() < 1e-13
+    np.testing.assert_array_equal(data.nodes[:3], nodes[1:4])
+    figure("sums over nodal masses, 12 elements a beam, 8 modes", reduced.sums)
+    assert reduced.sums < 0.05  # falls with the square of the element length: see below
+
+
+def test_nodal_masses_have_the_mass_centre_and_inertia_of_the_matrix():
+    _, K, M, nodes = wye(4)
+    data = free_reduction(M, K, nodes, TIPS, 3).data
+    rigid = np.zeros((len(nodes), 6, 6))
+    for block, (x, y, z) in zip(rigid, nodes, strict=True):
+        block[:] = np.eye(6)
+        block[:3, 3:] = [[0, z, -y], [-z, 0, x], [y, -x, 0]]
+    exact = rigid.reshape(-1, 6).T @ M @ rigid.reshape(-1, 6)
+    S, G = integrals(data)
+    assert data.mass == pytest.approx(exact[0, 0], rel=1e-12)
+    np.testing.assert_allclose(S[0], [exact[1, 5], exact[2, 3], exact[0, 4]], atol=1e-12)
+    np.testing.assert_allclose(np.trace(G[0, 0]) * np.eye(3) - G[0, 0], exact[3:, 3:], atol=1e-12)
+
+
+def test_sums_over_nodal_masses_tend_to_the_consistent_ones_with_the_square_of_the_element():
+    off = [free_reduction(*reversed(wye(n)[1:3]), wye(n)[3], TIPS, 4).sums for n in (8, 16)]
+    assert np.log2(off[0] / off[1]) == pytest.approx(2, abs=0.4)  # the next order is still seen
+
+
+@pytest.mark.parametrize("root", [None, "a"])
+def test_all_modes_of_craig_and_bampton_are_the_whole_body(root):
+    _, K, M, nodes = wye(3)
+    body = structure(M, K, nodes, TIPS)
+    inner = 6 * (len(nodes) - len(TIPS))
+    values, vectors = craig_bampton_vectors(body, inner, root)
+    kept = np.arange(len(K)) if root is None else np.setdiff1d(np.arange(len(K)), range(6, 12))
+    exact = scipy.linalg.eigvalsh(K[np.ix_(kept, kept)], M[np.ix_(kept, kept)])[6 if root is None else 0 :]
+    # rounding is relative to the highest eigenvalue, 1e10 times the first
+    np.testing.assert_allclose(values, exact, rtol=1e-6)
+    np.testing.assert_allclose(vectors.T @ M @ vectors, np.eye(len(values)), atol=1e-9)
+    np.testing.assert_allclose(vectors.T @ K @ vectors, np.diag(values), atol=1e-9 * values.max())
+
+
+def test_few_modes_of_craig_and_bampton_give_low_frequencies_from_above(figure):
+    model, K, M, nodes = wye(8)
+    exact = (2 * np.pi * model.frequencies(3, skip=6)) ** 2
+    body = structure(M, K, nodes, TIPS)
+    off = [craig_bampton_vectors(body, count)[0][:3] / exact - 1 for count in (0, 6, 18)]
+    figure("first modes by constraint modes and 0, 6, 18 more", ", ".join(f"{np.max(value):.1e}" for value in off))
+    assert all((value > -1e-9).all() for value in off)  # Ritz' values are upper bounds, but for rounding
+    assert off[0].max() > off[1].max() > off[2].max()
+    assert off[2].max() < 1e-3
+
+
+def test_a_clamped_body_bends_at_its_interface_exactly_as_its_matrices_do():
+    _, K, M, nodes = wye(10)
+    data = craig_bampton(M, K, nodes, TIPS, 4, root="a").data
+    assert not data.shapes[:, 0].any()  # the root does not move at all
+    np.testing.assert_allclose(gram(data), np.eye(data.count), atol=1e-11)
+    rng = np.random.default_rng(3)
+    load = np.zeros((len(nodes), 6))
+    load[2:4] = rng.normal(size=(2, 6))
+    kept = np.setdiff1d(np.arange(len(K)), range(6, 12))
+    u = np.zeros(len(K))
+    u[kept] = np.linalg.solve(K[np.ix_(kept, kept)], load.ravel()[kept])
+    q = np.einsum("mnk,nk->m", data.shapes[:, 1:3], load[2:4]) / data.modal_stiffnesses
+    found = np.einsum("m,mnk->nk", q, data.shapes[:, 1:3])
+    np.testing.assert_allclose(found, u.reshape(-1, 6)[2:4], atol=1e-8 * np.abs(u).max())
+
+
+def test_a_link_of_a_robot_may_be_a_reduced_frame(tmp_path):
+    model, K, M, nodes = wye(16)
+    data = craig_bampton(M, K, nodes - nodes[1], TIPS, 6, root="a").data
+    save_modal(data, tmp_path / "wye.npz")
+    (tmp_path / "robot.toml").write_text(
+        'format = 1\nname = "wye"\ngravity = [0, 0, 0]\n'
+        '[[frame]]\nname = "link"\njoint = "fixed"\nmodal = { file = "wye.npz" }\n'
+        '[[frame]]\nname = "load"\nparent = "link.c"\ninertia = { mass = 0.5 }\n'
+    )
+    robot = parflex.load(tmp_path / "robot.toml")
+    model.tie(1)
+    model.mass(3, 0.5)
+    # nodal masses of 16 elements a beam, six modes with the interface held
+    np.testing.assert_allclose(natural_frequencies(robot, "home").frequencies[:4], model.frequencies(4), rtol=2e-3)
+
+
+def solid(order):
+    """A block of aluminium in solid elements: mass, stiffness, nodes."""
+    skfem = pytest.importorskip("skfem")
+    from skfem.models.elasticity import lame_parameters, linear_elasticity
+
+    mesh = skfem.MeshTet.init_tensor(np.linspace(0, 0.6, 7), np.linspace(0, 0.1, 3), np.linspace(0, 0.2, 3))
+    element = {1: skfem.ElementTetP1, 2: skfem.ElementTetP2}[order]()
+    basis = skfem.Basis(mesh, skfem.ElementVector(element), intorder=4)
+    K = linear_elasticity(*lame_parameters(70e9, 0.33)).assemble(basis)
+
+    @skfem.BilinearForm
+    def inertia(u, v, _):
+        return 2700 * sum(u[i] * v[i] for i in range(3))
+
+    return inertia.assemble(basis), K, basis.doflocs[:, ::3].T
+
+
+@pytest.mark.parametrize("order", [1, 2])
+def test_a_solid_without_rotations_keeps_its_frequencies_mass_and_inertia(order):
+    M, K, nodes = solid(order)
+    reduced = free_reduction(M, K, nodes, {"one": 0}, 4)
+    data = reduced.data
+    exact = scipy.linalg.eigvalsh(K.toarray(), M.toarray())[6:10]
+    np.testing.assert_allclose(data.modal_stiffnesses, exact, rtol=1e-8)
+    assert np.isnan(data.shapes[:, :, 3:]).all()
+    assert data.second_moments is None
+    mass = 2700 * 0.6 * 0.1 * 0.2
+    S, G = integrals(data)
+    assert data.mass == pytest.approx(mass, rel=1e-12)
+    np.testing.assert_allclose(S[0], mass * np.array([0.3, 0.05, 0.1]), rtol=1e-10)
+    np.testing.assert_allclose(np.diag(G[0, 0]), mass * np.array([0.36, 0.01, 0.04]) / 3, rtol=1e-10)
+    np.testing.assert_allclose(gram(data), np.eye(4), atol=1e-12)
+    assert np.abs(momenta(data)).max() < 1e-12
+    assert not modal_body(data).nodes["one"].turns
+
+
+def test_large_sparse_bodies_are_solved_like_small_ones(monkeypatch):
+    _, K, M, nodes = wye(10)
+    small = free_vectors(structure(M, K, nodes, TIPS), 5)[0]
+    monkeypatch.setattr("parflex.bodies.finite_elements.structure.DENSE", 0)
+    large = free_vectors(structure(sparse.csr_matrix(M), sparse.csr_matrix(K), nodes, TIPS), 5)[0]
+    np.testing.assert_allclose(large, small, rtol=1e-8)
+    with pytest.raises(InputError, match="negative stiffness"):
+        structure(sparse.csr_matrix(M), sparse.csr_matrix(K - 1e-3 * np.diag(np.diag(K))), nodes, TIPS)
+
+
+def test_a_cantilever_given_by_its_modes_has_the_closed_integrals():
+    """Clamped-free beam of length L: int phi = 2 s sqrt(m)/(b), int x phi = 2 L sqrt(m)/b^2 for modes of mass one."""
+    length, mass = 0.8, 3.0
+    roots = np.array(
+        [scipy.optimize.brentq(lambda b: np.cos(b) + 1 / np.cosh(b), *box) for box in ((1, 3), (4, 6), (7, 9))]
+    )
+    points, weights = np.polynomial.legendre.leggauss(40)
+    x = length * (points + 1) / 2
+    shapes = np.zeros((3, len(x), 6))
+    sigma = (np.cosh(roots) + np.cos(roots)) / (np.sinh(roots) + np.sin(roots))
+    for shape, b, s in zip(shapes, roots, sigma, strict=True):
+        t = b * x / length
+        shape[:, 1] = (np.cosh(t) - np.cos(t) - s * (np.sinh(t) - np.sin(t))) / np.sqrt(mass)
+        shape[:, 5] = b / length * (np.sinh(t) + np.sin(t) - s * (np.cosh(t) - np.cos(t))) / np.sqrt(mass)
+    ones = np.ones(3)
+    data = ModalData(np.outer(x, [1, 0, 0]), mass * weights / 2, shapes, ones, ones, 0 * ones)
+    body = modal_body(data)
+    np.testing.assert_allclose(gram(data), np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(body.S[1:], np.outer(2 * sigma / roots * np.sqrt(mass), [0, 1, 0]), atol=1e-12)
+    beta = np.outer(2 * length / roots**2 * np.sqrt(mass), [0, 0, 1])
+    np.testing.assert_allclose(momenta(data)[:, 3:], beta, atol=1e-12)
+    np.testing.assert_allclose(body.G[0, 0], np.diag([mass * length**2 / 3, 0, 0]), atol=1e-12)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------
+
+
+def tampered(**change):
+    _, K, M, nodes = wye(2)
+    return {"M": M, "K": K, "nodes": nodes, "interface": TIPS, "modes": 2} | change
+
+
+def changed(matrix, row, column, factor):
+    matrix = matrix.copy()
+    matrix[row, column] *= factor
+    return matrix
+
+
+def bad_inputs():
+    _, K, M, nodes = wye(2)
+    off = np.unravel_index(np.abs(np.triu(K, 1)).argmax(), K.shape)
+    held = K.copy()
+    held[0, 0] += 1e9
+    loose = np.zeros((len(K) + 6, len(K) + 6))
+    loose_mass = np.eye(len(K) + 6)
+    loose[:-6, :-6], loose_mass[:-6, :-6] = K, M
+    return {
+        "shape": ({"nodes": nodes[:-1]}, "does not match 6 nodes"),
+        "nodes": ({"nodes": nodes[:, :2]}, "no list of points"),
+        "symmetric": ({"K": changed(K, *off, 2.0)}, "K is not symmetric"),
+        "triangle": ({"M": np.triu(M)}, "M is not symmetric"),
+        "negative mass": ({"M": changed(M, 0, 0, -1.0)}, "M is not positive: it has negative masses"),
+        "negative stiffness": ({"K": -K}, "K is not positive: it has motions with negative stiffness"),
+        "complex": ({"K": K * (1 + 0.01j)}, "K is complex"),
+        "number": ({"K": changed(K, 0, 0, np.nan)}, "K has an entry that is no number"),
+        "index": ({"interface": {"a": 99}}, "'a' has the index 99, the body has 7 nodes"),
+        "twice": ({"interface": {"a": 1, "b": 1}}, "two interface names stand for one node"),
+        "held": ({"K": held}, "the body is not free"),
+        "loose": ({"K": loose, "M": loose_mass, "nodes": [*nodes, [1, 1, 1]]}, "motions without stiffness"),
+        "many": ({"modes": 1000}, "1000 modes are asked for, the body has at most 36"),
+        "coarse": ({"modes": 36}, "miss the orthogonality"),
+    }
+
+
+@pytest.mark.parametrize("case", bad_inputs())
+def test_matrices_that_cannot_be_are_refused_in_one_sentence(case):
+    change, words = bad_inputs()[case]
+    with pytest.raises(InputError, match=words) as error:
+        free_reduction(**tampered(**change))
+    assert "\n" not in str(error.value)
+
+
+def test_roots_that_cannot_be_are_refused():
+    with pytest.raises(InputError, match="no interface node 'd'"):
+        craig_bampton(**tampered(), root="d")
+    M, K, nodes = solid(1)
+    with pytest.raises(InputError, match="leaves the body free to move"):
+        craig_bampton(M, K, nodes, {"one": 0}, 2, root="one")
+    with pytest.raises(InputError, match="at most 24"):
+        craig_bampton(**tampered(modes=99))
