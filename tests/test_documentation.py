@@ -128,13 +128,15 @@ def test_every_verb_has_its_section_and_its_example() -> None:
 
 @pytest.mark.parametrize(
     "page",
-<<<<<<< HEAD
     pages(
-        "README.md", "docs/index.md", "docs/codegen.md", "docs/vibration.md", "docs/simulation.md", "docs/reproduce.md"
+        "README.md",
+        "docs/index.md",
+        "docs/codegen.md",
+        "docs/vibration.md",
+        "docs/simulation.md",
+        "docs/reproduce.md",
+        "docs/plates.md",
     ),
-=======
-    pages("README.md", "docs/index.md", "docs/codegen.md", "docs/vibration.md", "docs/simulation.md", "docs/plates.md"),
->>>>>>> 2333142 (Reduce finite-element bodies to modes; prove plates against closed forms)
 )
 def test_python_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
