@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,20 +13,25 @@ from oracles.modal_lagrange import ModalEnergyModel
 from oracles.reader import RobotData, read_robot
 
 import parflex
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics import reduced_equations
 from parflex.models.robot import Robot
 
+TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+STILL = (0.0,) * 6
 GRAVITY = [1.0, -2.0, -9.81]  # along no axis of the robots
 
 
-def with_platform(folder: Path, name: str, modes: Modes, extra: str = "", **options: object) -> Robot:
+def with_platform(
+    folder: Path, name: str, modes: Modes, gravity: Sequence[float] = GRAVITY, **options: object
+) -> Robot:
     """A robot of the catalogue with a platform given by modes in place of its own."""
     modes.write(folder / "platform.npz")
     keys = "".join(f", {key} = {value}" for key, value in options.items())
     text = f"""format = 1
 name = "modal"
 extends = "{name}"
-gravity = {GRAVITY}
-{extra}
+gravity = {list(gravity)}
 [platform]
 inertia = {{ mass = 0 }}
 modal = {{ file = "platform.npz"{keys} }}
@@ -35,7 +40,7 @@ modal = {{ file = "platform.npz"{keys} }}
     return parflex.load(folder / "modal.toml")
 
 
-def lagrange(name: str, modes: Mapping[str, Modes], gravity: list[float] = GRAVITY) -> ModalEnergyModel:
+def lagrange(name: str, modes: Mapping[str, Modes], gravity: Sequence[float] = GRAVITY) -> ModalEnergyModel:
     """A robot of the catalogue, or of a file, with modes in place of the bodies of some frames."""
     path = CATALOGUE / f"{name}.toml"
     data = read_robot(path if path.exists() else Path(name))
@@ -106,3 +111,41 @@ def arms(folder: Path, text: str, arm: Modes, other: Modes) -> tuple[Robot, Moda
     path = folder / "arms.toml"
     path.write_text(text, encoding="utf-8")
     return parflex.load(path), lagrange(str(path), {"arm": arm, "fore": other})
+
+
+def efforts_of(
+    at: Configuration, velocity: Sequence[float], acceleration: Sequence[float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """Efforts that a motion of the platform (in its axes) needs while its modes stand still, and what these lack."""
+    names = at.independent_names
+    own = [names.index(f"platform.{part}") for part in TWIST]
+    rest = [k for k, name in enumerate(names) if "mode" in name]
+    rates, accelerations = np.zeros((2, len(names)))
+    rates[own], accelerations[own] = velocity, acceleration
+    M, c, _ = reduced_equations(at, at.J @ rates)
+    needed = M @ accelerations + c
+    tau = np.linalg.solve(at.J_a.T[own], needed[own])
+    return tau, needed[rest] - at.J_a.T[rest] @ tau
+
+
+def steadily_bent(
+    robot: Robot,
+    pose: str | Mapping[str, float],
+    velocity: Sequence[float] = STILL,
+    acceleration: Sequence[float] = STILL,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Efforts and modal coordinates that keep the modes from vibrating while the platform moves: e_dot = e_ddot = 0."""
+    at, tree = parflex.configure(robot, pose), robot.tree
+    places = [tree.position_names.index(tree.rate_names[k]) for k in tree.elastic]
+    joints = np.array([k for k in robot.free if tree.rate_names[k].startswith("leg")])
+    K = np.diag(tree.links[tree.number("platform")].body.K)
+    for _ in range(60):
+        tau, lack = efforts_of(at, velocity, acceleration)
+        if np.abs(lack / K).max() < 1e-14:
+            return tau, at.q[places]
+        q = at.q.copy()
+        q[places] -= lack / K
+        q, error = robot.assembler.newton(q, joints, list(robot.closures.loops))
+        assert error < 1e-12
+        at = Configuration(robot, q)
+    raise AssertionError(f"the modes do not come to rest: {lack / K}")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from comparison import largest, positions
 from conftest import CATALOGUE
-from modal_robots import GRAVITY, with_platform
+from modal_robots import GRAVITY, efforts_of, steadily_bent, with_platform
 from oracles.beam_robots import HEXAGON
 from oracles.modal_data import Modes, invented
 from oracles.pinocchio_tree import PinocchioTree
@@ -18,8 +18,6 @@ from traced import long
 
 import parflex
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics import reduced_equations
-from parflex.models.robot import Robot
 
 POSE = {"x": 0.3, "y": 0.4, "z": 1.05, "rx": 0.1, "ry": -0.15, "rz": 0.2}
 VELOCITY, ACCELERATION = [0.4, -0.3, 0.5, 1.0, -1.5, 0.8], [2.0, 1.0, -3.0, 4.0, -2.0, 5.0]  # platform axes
@@ -49,8 +47,7 @@ def test_with_its_modes_held_the_robot_is_that_of_pinocchio(tmp_path, figure):
     robot = with_platform(tmp_path, "gough-stewart", modes())
     held = robot.locking(robot.tree.elastic)
     at = parflex.configure(held, POSE)
-    qd, qdd = _motion(at)
-    tau = _efforts_of(at, qd, qdd)[0]
+    tau, _ = efforts_of(at, VELOCITY, ACCELERATION)
     expected = _pinocchio(at)
     worst = largest(tau - expected) / largest(expected)
     figure("modes held: efforts against Pinocchio", worst, 1e-11)
@@ -63,52 +60,13 @@ def test_efforts_come_nearer_to_the_rigid_ones_as_one_over_the_stiffness_of_the_
     errors, bent = [], []
     for decade in range(5):
         robot = with_platform(tmp_path, "gough-stewart", modes(stiffer=10.0**decade))
-        tau, e = _steadily_bent(robot)
+        tau, e = steadily_bent(robot, POSE, VELOCITY, ACCELERATION)
         errors.append(largest(tau - expected) / largest(expected))
         bent.append(largest(e))
     ratios = np.array(errors[:-1]) / errors[1:]
     figure("efforts nearer to those of Pinocchio per decade of stiffness", str(np.round(ratios, 3)))
     assert errors[0] > 1e-3 and bent[0] > 1e-3
     assert ratios == pytest.approx([10] * 4, rel=0.01)  # the next term of the series is a thousandth of the first
-
-
-def _motion(at: Configuration) -> tuple[np.ndarray, np.ndarray]:
-    """Rates and accelerations of everything when the platform moves and the modes do not."""
-    names = at.independent_names
-    rates, accelerations = np.zeros(len(names)), np.zeros(len(names))
-    for part, v, a in zip(("vx", "vy", "vz", "wx", "wy", "wz"), VELOCITY, ACCELERATION, strict=True):
-        rates[names.index(f"platform.{part}")] = v
-        accelerations[names.index(f"platform.{part}")] = a
-    qd = at.J @ rates
-    return qd, accelerations
-
-
-def _efforts_of(at: Configuration, qd: np.ndarray, accelerations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Efforts that the platform needs, and what the modes lack to keep still."""
-    M, c, _ = reduced_equations(at, qd)
-    own = [k for k, name in enumerate(at.independent_names) if "mode" not in name]
-    rest = [k for k, name in enumerate(at.independent_names) if "mode" in name]
-    needed = M @ accelerations + c
-    tau = np.linalg.solve(at.J_a.T[own], needed[own])
-    return tau, needed[rest] - at.J_a.T[rest] @ tau
-
-
-def _steadily_bent(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    at, tree = parflex.configure(robot, POSE), robot.tree
-    places = [tree.position_names.index(tree.rate_names[k]) for k in tree.elastic]
-    joints = np.array([k for k in robot.free if tree.rate_names[k].startswith("leg")])
-    K = np.diag(robot.tree.links[0].body.K)
-    for _ in range(60):
-        tau, lack = _efforts_of(at, *_motion(at))
-        if largest(lack / K) < 1e-14:
-            break
-        q = at.q.copy()
-        q[places] -= lack / K
-        q, error = robot.assembler.newton(q, joints, list(robot.closures.loops))
-        assert error < 1e-12
-        at = Configuration(robot, q)
-    assert largest(lack / K) < 1e-13
-    return tau, at.q[places]
 
 
 def _pinocchio(at: Configuration) -> np.ndarray:
