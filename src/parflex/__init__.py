@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from parflex.models.explain import explain
     from parflex.models.kinematics import frames, geometric_solutions, jacobian
     from parflex.models.linear import linear_model, natural_frequencies
+    from parflex.models.redundant_matrices import redundant_model
     from parflex.models.robot import load
+    from parflex.models.sensor_geometry import geometry_from_sensors
     from parflex.models.statespace import state_space
     from parflex.models.stiffness import cartesian_stiffness, deflection
     from parflex.models.tracking import track_modes
@@ -49,6 +51,7 @@ _DOORS = {
     "frames": "parflex.models.kinematics",
     "frequency_map": "parflex.design.grid",
     "geometric_solutions": "parflex.models.kinematics",
+    "geometry_from_sensors": "parflex.models.sensor_geometry",
     "inverse_dynamics": "parflex.models.dynamics",
     "jacobian": "parflex.models.kinematics",
     "linear_model": "parflex.models.linear",
@@ -58,6 +61,7 @@ _DOORS = {
     "mass_matrix": "parflex.models.dynamics",
     "model": "parflex.codegen.model",
     "natural_frequencies": "parflex.models.linear",
+    "redundant_model": "parflex.models.redundant_matrices",
     "reproduce": "parflex.reproduction.checks",
     "simulate": "parflex.simulation.simulate",
     "state_space": "parflex.models.statespace",
@@ -78,6 +82,7 @@ __all__ = [
     "frames",
     "frequency_map",
     "geometric_solutions",
+    "geometry_from_sensors",
     "inverse_dynamics",
     "jacobian",
     "linear_model",
@@ -87,6 +92,7 @@ __all__ = [
     "mass_matrix",
     "model",
     "natural_frequencies",
+    "redundant_model",
     "reproduce",
     "simulate",
     "state_space",

@@ -7,12 +7,16 @@ the model of the motors alone. Friction and springs are in none of the three.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from parflex.models.redundant import Hold, RedundantForm, all_rates
+from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.forces import Without, Wrenches, check_terms, checked_wrench, on_links
+from parflex.models.redundant import Hold, RedundantForm, all_rates, redundant_form
+from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, motion, newton_euler, pose
 from parflex.spatial import hat
 from parflex.spatial.dual import Dual
@@ -22,14 +26,17 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Matrices:
-    """tau = D qdd + C qd + G in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r of the joints of the legs.
+    """tau = D qdd + C qd + G - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
 
     `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
     """
 
+    names: list[str]  # of q
+    motors: list[str]
     D: Array
     C: Array
     G: Array
+    F_ext: Array
     T: Array = field(repr=False)
     T_q: Array = field(repr=False)
     J_C: Array = field(repr=False)
@@ -47,8 +54,36 @@ class _Moving:
     rates: Array
 
 
-def redundant_matrices(form: RedundantForm, q: Array, qd: Array, without: tuple[str, ...] = ()) -> Matrices:
-    """The matrices at all positions `q` and rates `qd` of motors and sensed joints."""
+def redundant_model(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    velocity: Mapping[str, float] | None = None,
+    *,
+    sensed: Sequence[str] | None = None,
+    wrenches: Wrenches | None = None,
+    without: Without = (),
+) -> Matrices:
+    """The redundant model of a robot at a pose in a motion; `sensed` names other passive joints than the file does.
+
+    `wrenches` act on frames, in world axes; `without` may name "motor-inertia" and "gravity".
+    """
+    check_terms(without)
+    form = redundant_form(robot if sensed is None else robot.sensing(sensed))
+    configuration = configure(robot, at)
+    configuration.refuse_undefined_actuation()
+    tree = robot.tree
+    loads = {frame: checked_wrench(tree, frame, values) for frame, values in (wrenches or {}).items()}
+    return redundant_matrices(form, configuration.q, configuration.rates(velocity)[form.control], tuple(without), loads)
+
+
+def redundant_matrices(
+    form: RedundantForm,
+    q: Array,
+    qd: Array,
+    without: tuple[str, ...] = (),
+    wrenches: Mapping[str, Array] | None = None,
+) -> Matrices:
+    """The matrices at all positions `q` and rates `qd` of motors and sensed joints, which need not fit the loops."""
     tree = form.robot.tree
     rates = all_rates(form, q, qd)
     slopes = tree.position_rates(np.asarray(q, dtype=float), rates)
@@ -59,21 +94,33 @@ def redundant_matrices(form: RedundantForm, q: Array, qd: Array, without: tuple[
     T_q, T_q_dot = _per_control(form, S, S_dot)
     N, N_dot = _with_platform(form, here)
     D_tot, C_tot = _tree_matrices(form, here, without)
-    plain = pose(tree, np.asarray(q, dtype=float))
-    still = np.zeros(tree.n)
-    G_tot = newton_euler(tree, plain, motion(tree, plain, still, still, -tree.gravity)).forces
+    G_tot, F_tot = _loads(form, np.asarray(q, dtype=float), without, wrenches or {})
     back = (N @ S[form.legs]).T
     return Matrices(
-        back @ D_tot @ N @ T_q,
-        back @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
-        back @ G_tot,
-        S[form.legs],
-        T_q,
-        N[form.platform],
-        S_dot[form.legs],
-        T_q_dot,
-        N_dot[form.platform],
+        names=form.names,
+        motors=form.names[: S.shape[1]],
+        D=back @ D_tot @ N @ T_q,
+        C=back @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
+        G=back @ G_tot,
+        F_ext=back @ F_tot,
+        T=S[form.legs],
+        T_q=T_q,
+        J_C=N[form.platform],
+        T_dot=S_dot[form.legs],
+        T_q_dot=T_q_dot,
+        J_C_dot=N_dot[form.platform],
     )
+
+
+def _loads(
+    form: RedundantForm, q: Array, without: tuple[str, ...], wrenches: Mapping[str, Array]
+) -> tuple[Array, Array]:
+    """Forces along all rates of the open tree: those that hold it against gravity, and those of the wrenches."""
+    tree = form.robot.tree
+    at, still = pose(tree, q), np.zeros(tree.n)
+    resting = motion(tree, at, still, still, np.zeros(3) if "gravity" in without else -tree.gravity)
+    held = newton_euler(tree, at, resting).forces
+    return held, held - newton_euler(tree, at, resting, on_links(tree, at, wrenches)).forces
 
 
 def _parts(values: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -120,3 +121,19 @@ def _refuse_singular(A: Array) -> None:
             key="measured",
             hint="move away from this pose, or sense more joints",
         )
+
+
+def singular_steps(robot: Robot | RedundantForm, positions: Sequence[Array]) -> list[int]:
+    """Numbers of the steps of a path of closed positions in which the robot passes a singularity of its motors.
+
+    There the passive joints and the platform can move with the motors locked: the determinant of their block of the
+    closures changes its sign.
+    """
+    form = robot if isinstance(robot, RedundantForm) else redundant_form(robot)
+    tree, part = form.robot.tree, form.general.partition
+    signs = []
+    for q in positions:
+        at = pose(tree, q)
+        block = form.robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]
+        signs.append(np.linalg.slogdet(block)[0] if len(block) else 1.0)
+    return [k for k, (before, after) in enumerate(pairwise(signs)) if before * after <= 0]

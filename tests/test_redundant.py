@@ -1,0 +1,395 @@
+"""Sensors in passive joints: the redundant model against the paper's matrices, Pinocchio and itself in other forms."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from comparison import positions
+from conftest import CATALOGUE
+from oracles import three_legs
+from oracles.pinocchio_tree import PinocchioTree
+from oracles.reader import read_robot
+from three_legs_states import CROSSING, MODES, as_file, draw, signs_of, varied
+from traced import made
+
+import parflex
+from parflex.errors import ActuationError, InputError, RobotFileError, SingularError, UnreachableError
+from parflex.models.configuration import Configuration
+from parflex.models.redundant import RedundantForm, all_rates, extended_effort, redundant_effort, redundant_form
+from parflex.models.redundant_matrices import redundant_matrices
+from parflex.models.robot import Robot
+from parflex.models.sensor_geometry import geometry_from_sensors, singular_steps
+
+# both sides solve systems of condition up to 1e2 (states near a singularity are drawn anew) in double precision, 1e-16:
+# rounding leaves 1e-13; the proof asks for 1e-11
+TOLERANCE = 1e-11
+NO_LOSSES = ("friction", "springs")  # what the matrices do not hold
+SENSED = {  # robot and sensed joints; None: those of the file
+    "plane, all": ("3rrr", None),
+    "plane, one": ("3rrr", ("leg2.2",)),
+    "no platform, all": ("5r", None),
+    "no platform, one": ("5r", ("right.2",)),
+    "space, all": ("gough-stewart", None),
+    "space, some": ("gough-stewart", ("leg1.1", "leg1.2", "leg4.1")),
+    "rotation rows, some": ("delta", ("leg1.elbow", "leg2.elbow", "leg3.elbow")),
+    "rotation rows, all": (
+        "delta",
+        tuple(f"leg{leg}.{joint}" for leg in (1, 2, 3) for joint in ("elbow", "rod", "wrist")),
+    ),
+}
+MOTORS_ALONE = ["3rrr", "5r", "gough-stewart", "delta", "c5", "space", "3-prrr", "rx90"]
+
+
+@cache
+def sensing(name: str, joints: tuple[str, ...] | None) -> Robot:
+    robot = parflex.load(name)
+    return robot if joints is None else robot.sensing(joints)
+
+
+@cache
+def form_of(name: str, joints: tuple[str, ...] | None) -> RedundantForm:
+    return redundant_form(sensing(name, joints))
+
+
+def moving(robot: Robot, count: int, seed: int) -> list[tuple[Configuration, np.ndarray, np.ndarray]]:
+    """Closed poses around home, away from singularities, with rates and accelerations that the loops allow."""
+    rng, result, tree = np.random.default_rng(seed), [], robot.tree
+    home = Configuration(robot, robot.home)
+
+    def allowed(at: Configuration, size: float) -> np.ndarray:
+        motion = np.zeros(tree.n)
+        motion[robot.free] = at.null_space @ rng.standard_normal(at.null_space.shape[1])
+        return size * motion / np.abs(motion).max() * tree.rate_units
+
+    for _ in range(20 * count):
+        start = tree.moved(robot.home, allowed(home, rng.uniform(0, 0.25)))
+        q, error = robot.assembler.newton(start, robot.free, list(robot.closures.loops))
+        at = Configuration(robot, q)
+        condition = at.condition
+        if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values()) > 1e2:
+            continue
+        rates = allowed(at, 5.0)
+        result.append((at, rates, allowed(at, 50.0) + at.acceleration_bias(rates)))
+        if len(result) == count:
+            break
+    assert len(result) == count
+    return result
+
+
+# -- the robot of the paper ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("share", [0.0, 0.05], ids=["nominal", "5 %"])
+@pytest.mark.parametrize("mode", MODES)
+def test_efforts_equal_those_of_pinocchio_with_multipliers(mode, share, tmp_path, figure):
+    p = varied(share, 11)
+    path = as_file(p, tmp_path)
+    robot, oracle = parflex.load(path, working_mode=mode), PinocchioTree(read_robot(path))
+    states = draw(p, mode, 200, 7)
+    ours = parflex.model(robot, "redundant")(q=states.positions, qd=states.qd, qdd=states.qdd)["effort"]
+    worst, names = 0.0, robot.actuated_names
+    for q, qd, qdd, tau in zip(states.positions, states.qd, states.qdd, ours, strict=True):
+        rates, accelerations = (dict(zip(names, values[:3], strict=True)) for values in (qd, qdd))
+        expected = oracle.inverse(dict(zip(robot.tree.position_names, q, strict=True)), rates, accelerations, names)
+        wanted = np.array([expected[name] for name in names])
+        worst = max(worst, np.abs(tau - wanted).max() / np.abs(wanted).max())
+    figure(f"redundant model, mode {mode}, {share:.0%}: against Pinocchio, largest relative error", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+def test_the_file_of_other_numbers_is_the_robot_of_the_catalogue_where_nothing_is_changed(tmp_path):
+    other = parflex.load(as_file(three_legs.nominal(), tmp_path))
+    for own, link in zip(parflex.load("3rrr").tree.links, other.tree.links, strict=True):
+        assert np.allclose(own.position, link.position, atol=1e-15)
+        # numbers of the same file by another way of adding them
+        assert np.allclose(own.body.inertia_matrix(), link.body.inertia_matrix(), rtol=1e-14, atol=1e-16)
+
+
+@pytest.mark.parametrize("mode", ["+-+", "++-"])
+def test_matrices_are_those_of_the_paper_also_for_data_that_do_not_fit(mode, tmp_path):
+    p = varied(0.05, 2)
+    form = redundant_form(parflex.load(as_file(p, tmp_path), working_mode=mode))
+    states, rng = draw(p, mode, 10, 3), np.random.default_rng(4)
+    for q, qd in zip(states.positions, states.qd, strict=True):
+        q, qd = q + 0.02 * rng.standard_normal(9), qd + rng.standard_normal(6)
+        found = redundant_matrices(form, q, qd)
+        D, Cqd, G = three_legs.model(p, q[2], q[[3, 5, 7, 4, 6, 8]], qd)
+        # sums of some twenty products
+        assert found.D.shape == (3, 6) and np.abs(found.D - D).max() < 1e-13 * np.abs(D).max()
+        assert np.abs(found.C @ qd - Cqd).max() < 1e-12 * np.abs(Cqd).max()
+        assert np.abs(found.G - G).max() < 1e-13 * np.abs(G).max()
+
+
+def circle(mode: str, count: int) -> list[np.ndarray]:
+    """Positions along the circle of the paper, by its own inverse geometry."""
+    p, result = three_legs.nominal(), []
+    for angle in np.linspace(0, 2 * np.pi, count):
+        pose = np.array([0.1 * np.cos(angle), 0.1 * np.sin(angle), 0.0])
+        result.append(np.concatenate([pose, three_legs.joints(p, pose, signs_of(mode))[[0, 3, 1, 4, 2, 5]]]))
+    return result
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_four_working_modes_do_the_circle_without_a_singularity(mode):
+    robot = parflex.load("3rrr", working_mode=mode)
+    path = circle(mode, 181)
+    assert singular_steps(robot, path) == []
+    assert max(Configuration(robot, q).condition.platform for q in path[::10]) < 30  # the worst of them is 12
+
+
+@pytest.mark.parametrize("mode", CROSSING)
+def test_the_other_four_are_reported_to_cross_one(mode):
+    robot = parflex.load("3rrr", working_mode=mode)
+    path = circle(mode, 181)
+    steps = singular_steps(robot, path)
+    p = three_legs.nominal()
+    known = np.sign([three_legs.determinant(p, q[:3], signs_of(mode)) for q in path])
+    assert steps == list(np.flatnonzero(known[1:] * known[:-1] < 0)) and len(steps) in (2, 4)
+    low, high = (2 * np.pi * (steps[0] + end) / 180 for end in (0, 1))
+    for _ in range(45):  # to rounding of the angle
+        middle = (low + high) / 2
+        pose = np.array([0.1 * np.cos(middle), 0.1 * np.sin(middle), 0.0])
+        side = np.sign(three_legs.determinant(p, pose, signs_of(mode))) == known[steps[0]]
+        low, high = (middle, high) if side else (low, middle)
+    with pytest.raises(SingularError, match="singular pose of the platform"):
+        parflex.redundant_model(robot, {"x": pose[0], "y": pose[1], "theta": 0.0})
+
+
+def test_the_law_feeds_errors_back_through_the_paper_s_d_and_wraps_angles(tmp_path):
+    p = three_legs.nominal()
+    form = redundant_form(parflex.load("3rrr", working_mode="+-+"))
+    states, rng = draw(p, "+-+", 5, 9), np.random.default_rng(1)
+    for q, joints, qd in zip(states.positions, states.q, states.qd, strict=True):
+        off, rate, acceleration = rng.standard_normal((3, 6)) * [[0.01], [0.1], [1.0]]
+        turns = 2 * np.pi * rng.integers(-2, 3, 6)
+        D, Cqd, G = three_legs.model(p, q[2], joints, qd)
+        wanted = D @ (acceleration + 46.05 * rate + 1517.15 * off) + Cqd + G
+        found = extended_effort(form, q, qd, joints + off + turns, qd + rate, acceleration, 1517.15, 46.05)
+        # whole turns cost the error of 0.01 rad thirteen of sixteen digits less three
+        assert np.abs(found - wanted).max() < 1e-11 * np.abs(wanted).max()
+
+
+# -- any robot -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["5r", "gough-stewart", "delta"])
+def test_other_robots_with_sensed_joints_equal_pinocchio_too(name, figure):
+    joints = next(joints for label, (robot, joints) in SENSED.items() if robot == name and "all" in label)
+    robot, form = sensing(name, joints), form_of(name, joints)
+    oracle = PinocchioTree(read_robot(CATALOGUE / f"{name}.toml"))
+    worst, rng = 0.0, np.random.default_rng(3)
+    for configuration, rates, accelerations in moving(robot, 10, 5):
+        load = {robot.tree.end_effector: rng.uniform(-50, 50, 6) * ([1, 1, 0, 0, 0, 1] if robot.tree.planar else 1)}
+        tau = redundant_effort(form, configuration.q, rates[form.control], accelerations[form.control], wrenches=load)
+        names = robot.actuated_names
+        given = [
+            {name: float(values[robot.tree.rate_names.index(name)]) for name in names}
+            for values in (rates, accelerations)
+        ]
+        expected = oracle.inverse(positions(configuration), *given, names, wrenches=load)
+        wanted = np.array([expected[name] for name in names])
+        worst = max(worst, np.abs(tau - wanted).max() / np.abs(wanted).max())
+    figure(f"redundant model of {name} against Pinocchio, largest relative error", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+@pytest.mark.parametrize("case", SENSED)
+def test_efforts_are_d_c_and_g_for_any_accelerations(case):
+    name, joints = SENSED[case]
+    form, rng = form_of(name, joints), np.random.default_rng(8)
+    for configuration, rates, accelerations in moving(sensing(name, joints), 3, 6):
+        qd = rates[form.control]
+        assert np.abs(all_rates(form, configuration.q, qd) - rates).max() < 1e-11 * np.abs(rates).max()
+        load = {form.robot.tree.end_effector: np.arange(1.0, 7.0)}
+        found = redundant_matrices(form, configuration.q, qd, (), load)
+        for qdd in (accelerations[form.control], 10 * rng.standard_normal(len(qd))):  # those of the motion, and any
+            wanted = found.D @ qdd + found.C @ qd + found.G - found.F_ext
+            tau = redundant_effort(form, configuration.q, qd, qdd, NO_LOSSES, load)
+            # sums of products, and systems of condition below 1e2
+            assert np.abs(tau - wanted).max() < TOLERANCE * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("name", MOTORS_ALONE)
+def test_of_the_motors_alone_the_model_is_square_and_ddot_less_2c_is_skew(name):
+    form = form_of(name, ())
+    h, checked = 1e-5, 0
+    for configuration, rates, _ in moving(sensing(name, ()), 2, 2):
+        qd = rates[form.control]
+        found = redundant_matrices(form, configuration.q, qd)
+        assert np.abs(found.D - found.D.T).max() < 1e-12 * np.abs(found.D).max()
+        assert np.linalg.eigvalsh(found.D).min() > 0
+        ahead = [
+            redundant_matrices(
+                form, geometry_from_sensors(form, configuration.q[form.positions] + step * qd, configuration.q), qd
+            ).D
+            for step in (-2 * h, -h, h, 2 * h)
+        ]
+        D_dot = (ahead[0] - 8 * ahead[1] + 8 * ahead[2] - ahead[3]) / (12 * h)
+        lopsided = D_dot - 2 * found.C
+        # a difference of the fourth order at rates of 5/s: 1e-16 of D times 1e2 (condition) over 1e-5, and (1e-5 5)^4
+        assert np.abs(lopsided + lopsided.T).max() < 1e-7 * np.abs(found.C).max()
+        checked += 1
+    assert checked
+
+
+@pytest.mark.parametrize("case", SENSED)
+def test_where_the_loops_close_the_sensors_give_the_pose(case):
+    name, joints = SENSED[case]
+    form, rng = form_of(name, joints), np.random.default_rng(5)
+    tree = form.robot.tree
+    for configuration, _, _ in moving(form.robot, 3, 3):
+        start = tree.moved(configuration.q, 0.02 * rng.standard_normal(tree.n) * tree.rate_units)
+        found = geometry_from_sensors(form, configuration.q[form.positions], start)
+        assert np.abs(found - configuration.q).max() < 1e-11  # rounding times the condition of the fit
+
+
+@pytest.mark.parametrize(("name", "program"), [("3rrr", "geometry-redundant"), ("gough-stewart", "geometry-redundant")])
+def test_of_data_that_do_not_fit_the_pose_is_the_best_by_least_squares(name, program):
+    """The best rotation of points onto points has a closed form of its own, by singular values (Kabsch)."""
+    robot, form = parflex.load(name), form_of(name, None)
+    rng = np.random.default_rng(12)
+    off = np.array([0.01, 0.02])[rng.integers(0, 2, len(form.control))] * rng.uniform(-1, 1, len(form.control))
+    measured = robot.home[form.positions] + off
+    found = geometry_from_sensors(robot, measured)
+    assert np.array_equal(found[form.positions], measured)
+    frames = parflex.frames(robot, Configuration(robot, found))
+    ends = np.array([frames[end][0] for end in frames if end.endswith(("end", ".3"))])
+    held = np.array([robot.tree.places[place].position for place in robot.tree.places if place.endswith("attachment")])
+    U, _, Vt = np.linalg.svd((held - held.mean(axis=0)).T @ (ends - ends.mean(axis=0)))
+    turn = Vt.T @ np.diag([1, 1, np.linalg.det(Vt.T @ U.T)]) @ U.T
+    place, rotation = frames["platform"]
+    assert np.abs(rotation - turn).max() < 1e-12  # a fit of condition 10
+    assert np.abs(place - (ends.mean(axis=0) - turn @ held.mean(axis=0))).max() < 1e-12
+    # the program takes three steps of Newton's method from home, 0.03 away: 0.03^8 is left at most
+    assert np.abs(made(name, program)(guess=robot.home, measured=measured)["q"] - found).max() < 1e-11
+
+
+def test_every_sensor_counts_for_the_pose():
+    robot, form = parflex.load("3rrr"), form_of("3rrr", None)
+    measured = robot.home[form.positions]
+    poses = [geometry_from_sensors(robot, measured + 0.01 * unit)[:3] for unit in np.eye(6)]
+    assert min(np.abs(pose - robot.home[:3]).max() for pose in poses) > 1e-4
+
+
+def test_joints_without_a_sensor_fit_as_well_as_they_can():
+    form = form_of("3rrr", ("leg2.2",))
+    tree, closures = form.robot.tree, form.robot.closures
+    rng = np.random.default_rng(2)
+    found = geometry_from_sensors(form, form.robot.home[form.positions] + 0.01 * rng.uniform(-1, 1, 4))
+
+    def gap(q: np.ndarray) -> float:
+        return float(np.sum(closures.residual(Configuration(form.robot, q).at) ** 2))
+
+    unknown = [*form.platform, *form.others]
+    assert gap(found) > 1e-8  # it cannot close
+    for direction in rng.standard_normal((20, len(unknown))):
+        step = np.zeros(tree.n)
+        step[unknown] = 1e-4 * direction
+        assert gap(tree.moved(found, step)) > gap(found)
+
+
+def test_the_motors_alone_give_the_assembly():
+    robot = sensing("3rrr", ())
+    wanted = robot.assemble({"x": 0.05, "y": -0.03, "theta": 0.2})
+    found = geometry_from_sensors(robot, wanted[[3, 5, 7]])
+    assert np.abs(found - wanted).max() < 1e-11  # rounding times the condition of the pose
+    again = made("3rrr", "geometry-motors")(guess=wanted + 1e-3, measured=wanted[[3, 5, 7]])["q"]
+    assert np.abs(again - wanted).max() < 1e-11
+
+
+# -- what it costs -------------------------------------------------------------------------------------
+
+# `total` of the programs, numbers for parameters, all positions in; a rise is an error, a fall is written here
+COUNTS = {
+    "3rrr": {"extended-law": 278, "redundant": 242, "classical-law": 464, "geometry-redundant": 318},
+    "5r": {"extended-law": 102},
+    "gough-stewart": {"extended-law": 1700},
+}
+
+
+def test_the_operators_of_the_laws_are_pinned(figure):
+    for name, pinned in COUNTS.items():
+        found = {model: made(name, model).counts["total"] for model in pinned}
+        for model, total in found.items():
+            figure(f"{name} {model}: operators", total, pinned[model])
+        assert found == pinned
+    assert COUNTS["3rrr"]["extended-law"] <= 600  # what the project aims at
+
+
+def test_gains_are_parameters_of_the_compiled_law():
+    law = made("3rrr", "extended-law")
+    given = law.sample | {"reference": law.sample["reference"] + 0.01}
+    soft, stiff = (
+        law.with_parameters({"Kp": 0.0})(**given)["effort"],
+        law.with_parameters({"Kp": 1e3})(**given)["effort"],
+    )
+    half = law.with_parameters({"Kp": 5e2})(**given)["effort"]
+    assert np.abs(half - (soft + stiff) / 2).max() < 1e-12 * np.abs(stiff).max()  # linear in the gain, but for rounding
+    assert law.parameters == {"Kp": 1517.15, "Kv": 46.05}
+
+
+# -- doors ---------------------------------------------------------------------------------------------
+
+
+def test_the_door_gives_the_matrices_by_name():
+    robot = parflex.load("5r")
+    found = parflex.redundant_model(robot, "home", {"left.1": 1.0}, sensed=["right.2"], wrenches={"tip": [1, 2, 0]})
+    assert found.names == ["left.1", "right.1", "right.2"] and found.motors == ["left.1", "right.1"]
+    assert found.D.shape == found.C.shape == (2, 3) and found.G.shape == found.F_ext.shape == (2,)
+    light = parflex.redundant_model(robot, "home", without=["gravity"])
+    assert not light.G.any() and parflex.redundant_model(robot).G.any()
+
+
+def test_a_driven_or_locked_joint_is_not_sensed(tmp_path):
+    text = (CATALOGUE / "5r.toml").read_text(encoding="utf-8")
+    path = Path(tmp_path) / "other.toml"
+    path.write_text(text + '\n[actuation.elbows]\nactuated = ["left.2", "right.1"]\n', encoding="utf-8")
+    assert parflex.load(path).sensed_names == ["left.2", "right.2"]
+    assert parflex.load(path, actuation="elbows").sensed_names == ["right.2"]
+
+
+REFUSED = {
+    "elastic": (lambda: redundant_form(parflex.load("dualemps")), InputError, "rigid bodies"),
+    "no such joint": (lambda: parflex.load("3rrr").sensing(["leg1.9"]), InputError, "leg1.9"),
+    "a motor": (lambda: parflex.load("3rrr").sensing(["leg1.1"]), InputError, "has a motor"),
+    "twice": (lambda: parflex.load("3rrr").sensing(["leg1.2", "leg1.2"]), InputError, "named before"),
+    "direct": (lambda: parflex.model(parflex.load("3rrr"), "redundant-direct"), InputError, "cannot be inverted"),
+    "too few motors": (
+        lambda: redundant_form(parflex.load("bricard", settings={"frame.1.actuated": False})),
+        ActuationError,
+        "motors",
+    ),
+    "a number missing": (lambda: geometry_from_sensors(parflex.load("3rrr"), [0.0] * 5), InputError, "6 finite values"),
+    "not a number": (lambda: geometry_from_sensors(parflex.load("5r"), [np.nan] * 4), InputError, "4 finite values"),
+    "out of reach": (
+        lambda: geometry_from_sensors(sensing("5r", ()), [3.1, 0.0]),
+        (UnreachableError, SingularError),
+        "pose",
+    ),
+    "a wrench on nothing": (
+        lambda: parflex.redundant_model(parflex.load("5r"), wrenches={"top": [1, 0, 0]}),
+        InputError,
+        "top",
+    ),
+    "sensed and fixed": (
+        lambda: parflex.load("gough-stewart", settings={"frame.b1.sensed": True}),
+        RobotFileError,
+        "cannot be sensed",
+    ),
+    "marks for axes": (
+        lambda: parflex.load("3rrr", settings={"legs.frame.2.sensed": [True, False]}),
+        RobotFileError,
+        "2 marks for 1 axes",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_refused_in_a_sentence(case):
+    call, kind, words = REFUSED[case]
+    with pytest.raises(kind, match=words) as caught:
+        call()
+    assert caught.value.hint and "\n" not in str(caught.value)
