@@ -72,14 +72,17 @@ def refuse(message: str, key: str, hint: str, value: object = None) -> InputErro
 
 def checked(data: ModalData) -> ModalData:
     """The data as they are, after every check."""
-    n, N = len(data.nodes), data.count
-    if data.nodes.shape != (n, 3) or not n:
+    if data.nodes.ndim != 2 or data.nodes.shape[1] != 3 or not len(data.nodes):
         raise refuse("the nodes are no list of points", "nodes", "give an array of n x 3 numbers")
+    n = len(data.nodes)
     if data.shapes.ndim != 3 or data.shapes.shape[1:] != (n, 6):
         shape = " x ".join(str(k) for k in data.shapes.shape)
         raise refuse(
             f"the shapes ({shape}) do not match the {n} nodes", "shapes", f"give modes x {n} x 6 numbers", shape
         )
+    N = data.count
+    if not N:
+        raise refuse("there is no mode", "shapes", "give one at least, or a rigid body")
     lengths = {"masses": n, "modal_stiffnesses": N, "modal_masses": N, "damping_ratios": N}
     for name, length in lengths.items():
         values = np.asarray(getattr(data, name))
@@ -90,6 +93,9 @@ def checked(data: ModalData) -> ModalData:
             raise refuse(f"{name} has a value that is no number", name, "mend it")
     if len(data.interface) > n or len(set(data.interface)) < len(data.interface):
         raise refuse("the names of the interface do not fit the nodes", "interface", "give each node one name")
+    for name in data.interface:
+        if not name or "." in name or name.strip() != name:
+            raise refuse(f"'{name}' is no name of a node", "interface", "give a word without dots", name)
     _check_numbers(data)
     _check_products(data)
     return data
@@ -97,16 +103,14 @@ def checked(data: ModalData) -> ModalData:
 
 def _check_numbers(data: ModalData) -> None:
     """Signs and finite values."""
-    if not np.all(np.isfinite(data.nodes)) or not np.all(np.isfinite(data.shapes[:, :, :3])):
-        raise refuse("a node or a translation is no number", "shapes", "mend it")
-    unknown = np.isnan(data.shapes[:, :, 3:]).any(axis=(0, 2))
+    if not np.all(np.isfinite(data.nodes)):
+        raise refuse("a coordinate of a node is no number", "nodes", "mend it")
+    if not np.all(np.isfinite(data.shapes[:, :, :3])) or np.any(np.isinf(data.shapes)):
+        raise refuse("a shape has an entry that is no number", "shapes", "mend it; only rotations may be NaN")
     if data.second_moments is not None:
-        if data.second_moments.shape != (len(data.nodes), 3, 3) or not np.all(np.isfinite(data.second_moments)):
-            raise refuse("the second moments do not match the nodes", "second_moments", "give n x 3 x 3 numbers")
-        if np.abs(data.second_moments[unknown]).any():
-            raise refuse(
-                "a node with second moments has no rotations", "second_moments", "give its rotations, or no moments"
-            )
+        _check_moments(data, data.second_moments)
+    if not 0 <= data.thickness < np.inf:
+        raise refuse("the thickness is no length", "thickness", "give a positive number, or none", data.thickness)
     if np.any(data.masses < 0) or data.mass <= 0:
         raise refuse("the masses of the nodes are not positive", "masses", "give masses of zero or more")
     for name in ("modal_stiffnesses", "modal_masses"):
@@ -119,6 +123,20 @@ def _check_numbers(data: ModalData) -> None:
         raise refuse("a damping ratio is negative", "damping_ratios", "a body that gains energy does not exist")
 
 
+def _check_moments(data: ModalData, moments: Array) -> None:
+    """Second moments are those of masses, at nodes whose rotations are known."""
+    key = "second_moments"
+    if moments.shape != (len(data.nodes), 3, 3) or not np.all(np.isfinite(moments)):
+        raise refuse("the second moments do not match the nodes", key, "give n x 3 x 3 numbers")
+    if np.abs(moments[np.isnan(data.shapes[:, :, 3:]).any(axis=(0, 2))]).any():
+        raise refuse("a node with second moments has no rotations", key, "give its rotations, or no moments")
+    rounding = 1e-9 * np.abs(moments).max()
+    if np.abs(moments - np.moveaxis(moments, 1, 2)).max() > rounding:
+        raise refuse("the second moments of a node are not symmetric", key, "give int s s^T dm")
+    if np.linalg.eigvalsh(moments).min() < -rounding:
+        raise refuse("the second moments of a node are negative", key, "give int s s^T dm, not moments of inertia")
+
+
 def _check_products(data: ModalData) -> None:
     """Modes must be orthogonal, and their masses those of the nodes."""
     gram = np.trace(integrals(data)[1][1:, 1:], axis1=2, axis2=3)
@@ -127,7 +145,7 @@ def _check_products(data: ModalData) -> None:
         raise refuse(f"mode {int(np.argmin(masses)) + 1} moves no mass", "shapes", "leave it out")
     share = np.abs(gram) / np.sqrt(np.outer(masses, masses)) - np.eye(data.count)
     if share.max(initial=0.0) > ORTHOGONAL:
-        i, j = (int(k) + 1 for k in np.unravel_index(share.argmax(), share.shape))
+        i, j = sorted(int(k) + 1 for k in np.unravel_index(share.argmax(), share.shape))
         raise refuse(
             f"modes {i} and {j} are not orthogonal: their product is {share.max():.2g} of their masses",
             "shapes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def _read(path: Path) -> ModalData:
             "there is no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         )
         raise RobotFileError(reason, file=str(path), value=str(path), hint="check the path and the rights") from None
-    except (ValueError, zipfile.BadZipFile, EOFError, AttributeError):
+    except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, AttributeError, TypeError):
         raise RobotFileError("is no npz file of modal data", file=str(path), hint="write it with save_modal") from None
     if unknown:
         raise RobotFileError(
@@ -85,11 +86,13 @@ def _read(path: Path) -> ModalData:
     for name in NEEDED:
         if name not in arrays:
             raise RobotFileError(f"the array '{name}' is missing", file=str(path), key=name, hint="add it")
-    if int(arrays["format"]) != FORMAT:
-        value = int(arrays["format"])
+    value = str(arrays["format"])
+    if value != str(FORMAT):
         raise RobotFileError(f"format {value} is not known", file=str(path), key="format", value=value, hint="use 1")
     for name, values in arrays.items():
         if name in ("interface", "title", "source"):
+            if values.dtype.kind != "U" and values.size:
+                raise RobotFileError(f"'{name}' holds no words", file=str(path), key=name, hint="give names or text")
             continue
         if np.iscomplexobj(values) or values.dtype.kind not in "fiu":
             what = "complex numbers" if np.iscomplexobj(values) else "no numbers"

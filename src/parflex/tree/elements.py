@@ -12,7 +12,7 @@ from parflex.bodies.elastic import with_damping, with_small_turns
 from parflex.bodies.modal import modal_body, with_values
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
-from parflex.errors import InputError, RobotFileError
+from parflex.errors import InputError, ParflexError, RobotFileError
 
 POISSON = 0.3  # of a material that gives neither its shear modulus nor its own ratio
 
@@ -69,7 +69,11 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Elasti
     """The body of a frame given by modes."""
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: modal"
-    data = load_modal(spec.file)
+    try:
+        data = load_modal(spec.file)
+    except ParflexError as error:
+        error.key = error.key or f"{key}.file"  # nothing in the file is wrong: the file is
+        raise
     try:
         data = data if spec.modes is None else data.with_modes(spec.modes)
         body = modal_body(with_values(data, spec.stiffness, spec.damping))

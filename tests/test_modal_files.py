@@ -1,0 +1,234 @@
+"""Bodies given by modes in files: what is refused, and with which sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from oracles.beam_robots import HEXAGON
+from oracles.modal_data import Modes, invented
+
+import parflex
+from parflex.bodies.modal_file import load_modal
+from parflex.cli.main import main
+from parflex.errors import ParflexError
+
+BODY = invented(HEXAGON, 4, seed=1)
+ROBOT = """format = 1
+name = "modal"
+extends = "gough-stewart"
+[platform]
+inertia = { mass = 0 }
+modal = { file = "platform.npz" }
+"""
+MODAL = '{ file = "platform.npz" }'
+
+
+def mixed() -> np.ndarray:
+    """The second mode with a tenth of the first."""
+    shapes = BODY.shapes.copy()
+    shapes[1] += 0.1 * shapes[0]
+    return shapes
+
+
+def at(array: np.ndarray, index: object, value: float) -> np.ndarray:
+    changed = np.array(array, dtype=complex if isinstance(value, complex) else float)
+    changed[index] = value
+    return changed
+
+
+K, N = BODY.stiffnesses, len(BODY.nodes)
+DATA: dict[str, tuple[dict, str, str]] = {  # arrays of the file, the key that is named, and words of the sentence
+    "shapes of fewer nodes": ({"shapes": BODY.shapes[:, 1:]}, "shapes", f"do not match the {N} nodes"),
+    "shapes without rotations": ({"shapes": BODY.shapes[:, :, :3]}, "shapes", f"do not match the {N} nodes"),
+    "shapes of one mode": ({"shapes": BODY.shapes[0]}, "shapes", "do not match"),
+    "a number for the shapes": ({"shapes": 1.0}, "shapes", "do not match"),
+    "no modes": (
+        {"shapes": BODY.shapes[:0], "modal_masses": K[:0], "modal_stiffnesses": K[:0], "damping_ratios": K[:0]},
+        "shapes",
+        "no mode",
+    ),
+    "a translation that is no number": ({"shapes": at(BODY.shapes, (0, 1, 2), np.nan)}, "shapes", "no number"),
+    "an endless rotation": ({"shapes": at(BODY.shapes, (0, 1, 4), np.inf)}, "shapes", "no number"),
+    "a node nowhere": ({"nodes": at(BODY.nodes, (2, 0), np.nan)}, "nodes", "no number"),
+    "flat nodes": ({"nodes": BODY.nodes[:, :2]}, "nodes", "n x 3"),
+    "a negative stiffness": (
+        {"modal_stiffnesses": at(K, 2, -5.0)},
+        "modal_stiffnesses",
+        "mode 3 has modal stiffness -5",
+    ),
+    "a rigid mode": ({"modal_stiffnesses": at(K, 0, 0.0)}, "modal_stiffnesses", "leave rigid motions out"),
+    "a complex stiffness": ({"modal_stiffnesses": at(K, 0, 1 + 1j)}, "modal_stiffnesses", "complex numbers"),
+    "a stiffness that is no number": ({"modal_stiffnesses": at(K, 1, np.nan)}, "modal_stiffnesses", "no number"),
+    "stiffnesses as words": ({"modal_stiffnesses": np.array(["a"] * 4)}, "modal_stiffnesses", "no numbers"),
+    "too few stiffnesses": ({"modal_stiffnesses": K[:3]}, "modal_stiffnesses", "3 values for 4 modes"),
+    "one stiffness": ({"modal_stiffnesses": 5.0}, "modal_stiffnesses", "for 4 modes"),
+    "complex shapes": ({"shapes": at(BODY.shapes, (0, 0, 0), 1j)}, "shapes", "complex numbers"),
+    "modes that are not orthogonal": ({"shapes": mixed()}, "shapes", "modes 1 and 2 are not orthogonal"),
+    "one mode twice": ({"shapes": BODY.shapes[[0, 0, 2, 3]]}, "shapes", "not orthogonal"),
+    "a mode of nothing": ({"shapes": at(BODY.shapes, 1, 0.0)}, "shapes", "mode 2 moves no mass"),
+    "modal masses of other shapes": (
+        {"modal_masses": np.full(4, 2.0)},
+        "modal_masses",
+        "modal mass 2, its nodes have 1",
+    ),
+    "a negative mass": ({"masses": at(BODY.masses, 7, -1.0)}, "masses", "not positive"),
+    "no mass": ({"masses": 0 * BODY.masses}, "masses", "not positive"),
+    "masses of other nodes": ({"masses": BODY.masses[1:]}, "masses", f"{N - 1} values for {N} nodes"),
+    "damping that feeds": ({"damping_ratios": at(K, 0, -0.1)}, "damping_ratios", "negative"),
+    "second moments of other nodes": ({"second_moments": BODY.second_moments[1:]}, "second_moments", "do not match"),
+    "second moments that are skew": (
+        {"second_moments": at(BODY.second_moments, (8, 0, 1), 1.0)},
+        "second_moments",
+        "symmetric",
+    ),
+    "negative second moments": ({"second_moments": -BODY.second_moments}, "second_moments", "negative"),
+    "second moments that cannot turn": (
+        {"shapes": at(BODY.shapes, (slice(None), 8, slice(3, 6)), np.nan)},
+        "second_moments",
+        "no rotations",
+    ),
+    "two nodes of one name": ({"interface": np.array(["a", "b", "a"])}, "interface", "one name"),
+    "more names than nodes": ({"interface": np.array([str(k) for k in range(N + 1)])}, "interface", "do not fit"),
+    "numbers for names": ({"interface": np.arange(6)}, "interface", "no words"),
+    "a name with a dot": ({"interface": np.array(["a.b"])}, "interface", "is no name of a node"),
+    "no nodes": ({"nodes": None}, "nodes", "the array 'nodes' is missing"),
+    "no format": ({"format": None}, "format", "missing"),
+    "another format": ({"format": 2}, "format", "format 2 is not known"),
+    "a format in words": ({"format": "one"}, "format", "format"),
+    "an unknown array": ({"stifnesses": K}, "stifnesses", "is not known"),
+    "a negative thickness": ({"thickness": -1.0}, "thickness", "thickness"),
+    "things that are no arrays": ({"shapes": np.array([{}, None], dtype=object)}, "", "is no npz file"),
+}
+FILES: dict[str, tuple[Callable[[Path], object], str]] = {  # what lies in place of the file, words of the sentence
+    "nothing": (lambda path: path.unlink(), "there is no such file"),
+    "a folder": (lambda path: (path.unlink(), path.mkdir()), "cannot be read"),
+    "text": (lambda path: path.write_text("nodes"), "is no npz file of modal data"),
+    "half a file": (lambda path: path.write_bytes(path.read_bytes()[:200]), "is no npz file of modal data"),
+    "a broken array": (lambda path: path.write_bytes(path.read_bytes()[:-3000] + b"0" * 3000), "is no npz file"),
+    "one array": (lambda path: np.save(path.open("wb"), np.eye(3)), "is no npz file of modal data"),
+    "an empty file": (lambda path: path.write_bytes(b""), "is no npz file of modal data"),
+}
+ROBOTS: dict[str, tuple[str, str, str]] = {  # what is replaced in the robot file, by what, words of the sentence
+    "an attachment off the plate": (
+        "[platform]",
+        '[[legs.point]]\nname = "attachment"\nposition = ["0.51*cos(vertex)", "0.51*sin(vertex)", 0]\n[platform]',
+        "there is no node of 'platform' at this place, the nearest node 'platform.vertex1' is",
+    ),
+    "a closure on no node": (
+        "[platform]",
+        '[[closure]]\nbetween = ["platform.vertex9", "leg1.3"]\njoint = "spherical"\n[platform]',
+        "there is no node 'platform.vertex9'",
+    ),
+    "a frame on no node": (
+        "[platform]",
+        '[[frame]]\nname = "tool"\nparent = "platform"\n[platform]',
+        "there is no node",
+    ),
+    "too many modes": (MODAL, '{ file = "platform.npz", modes = 5 }', "5 modes are asked for, the data have 4"),
+    "no modes": (MODAL, '{ file = "platform.npz", modes = 0 }', "modes"),
+    "half a mode": (MODAL, '{ file = "platform.npz", modes = 2.5 }', "modes"),
+    "a word for the modes": (MODAL, '{ file = "platform.npz", modes = "all" }', "modes"),
+    "too few stiffnesses": (MODAL, '{ file = "platform.npz", stiffness = [1e4, 2e4] }', "2 stiffnesses for 4 modes"),
+    "a negative stiffness": (
+        MODAL,
+        '{ file = "platform.npz", stiffness = [1e4, 2e4, -3e4, 4e4] }',
+        "the modal stiffness -30000.0 is not positive",
+    ),
+    "an endless stiffness": (MODAL, '{ file = "platform.npz", stiffness = [1e4, 2e4, inf, 4e4] }', "finite"),
+    "negative damping": (MODAL, '{ file = "platform.npz", damping = -0.1 }', "the damping ratio -0.1 is negative"),
+    "another file": (MODAL, '{ file = "plattform.npz" }', "there is no such file"),
+    "no file": (MODAL, "{ modes = 4 }", "file"),
+    "an unknown key": (MODAL, '{ file = "platform.npz", mode = 4 }', "mode"),
+    "a number": (MODAL, "3", "modal"),
+    "a mass of its own": ("inertia = { mass = 0 }\n", "inertia = { mass = 1 }\n", "has its mass from its file"),
+    "a mass on the frame": (
+        "inertia = { mass = 0 }\n",
+        "inertia = { mass = 0 }\npoint_masses = [{ mass = 1, position = [0, 0, 0] }]\n",
+        "has its mass from its file",
+    ),
+    "a beam as well": (
+        "[platform]",
+        '[[frame]]\nname = "x"\njoint = "revolute"\nmodal = { file = "platform.npz" }\n'
+        'beam = { length = 1, material = "a", section = "b" }\n[platform]',
+        "'beam' and 'modal' both describe the body",
+    ),
+    "a link that moves where it is held": (
+        "[platform]",
+        '[[frame]]\nname = "x"\njoint = "revolute"\nmodal = { file = "platform.npz" }\n[platform]',
+        "the modes move the body where its joint holds it",
+    ),
+}
+
+
+def refused(capsys, folder: Path, text: str = ROBOT) -> dict:
+    """The error of the command line: exit code 2 and one sentence with a hint, whatever was wrong."""
+    path = folder / "modal.toml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(SystemExit) as end:
+        main(["info", str(path), "--json"])
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert end.value.code == 2
+    assert error["hint"] and error["file"]
+    return error
+
+
+def sentence(error: dict) -> str:
+    return f"{error['key']}: {error['message']}; {error['hint']}"
+
+
+@pytest.mark.parametrize("case", DATA)
+def test_data_that_cannot_be_are_refused_with_one_sentence(case, tmp_path, capsys):
+    arrays, key, words = DATA[case]
+    path = BODY.write(tmp_path / "platform.npz", **arrays)
+    error = refused(capsys, tmp_path)
+    assert words in sentence(error)
+    assert (error["key"] or "").rpartition(".")[2] == key
+    assert error["file"] == str(path)
+    with pytest.raises(ParflexError):
+        load_modal(path)
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_files_that_hold_no_modal_data_are_refused_with_one_sentence(case, tmp_path, capsys):
+    spoil, words = FILES[case]
+    path = BODY.write(tmp_path / "platform.npz")
+    spoil(path)
+    error = refused(capsys, tmp_path)
+    assert words in sentence(error) and error["file"] == str(path)
+
+
+@pytest.mark.parametrize("case", ROBOTS)
+def test_robot_files_that_misuse_modes_are_refused_with_one_sentence(case, tmp_path, capsys):
+    old, new, words = ROBOTS[case]
+    assert ROBOT.count(old) == 1
+    BODY.write(tmp_path / "platform.npz")
+    error = refused(capsys, tmp_path, ROBOT.replace(old, new))
+    assert words in sentence(error) and error["key"]
+
+
+@pytest.mark.parametrize(("joint", "allowed"), [("spherical", True), ("welded", False), ("revolute", False)])
+def test_a_node_without_rotations_takes_only_a_ball(joint, allowed, tmp_path, capsys):
+    shapes = BODY.shapes.copy()
+    shapes[:, :5, 3:] = np.nan  # corners without mass
+    BODY.write(tmp_path / "platform.npz", shapes=shapes)
+    closing = f'[[legs.closure]]\nname = "attachment~3"\njoint = "{joint}"\n[platform]'
+    text = ROBOT.replace("[platform]", closing)
+    if allowed:
+        (tmp_path / "modal.toml").write_text(text, encoding="utf-8")
+        robot = parflex.load(tmp_path / "modal.toml")
+        known = Modes(BODY.nodes, BODY.names, BODY.masses, BODY.second_moments, BODY.shapes, K, BODY.damping_ratios)
+        known.write(tmp_path / "platform.npz")
+        same = parflex.load(tmp_path / "modal.toml")
+        found, expected = (parflex.natural_frequencies(one, modes=4).frequencies for one in (robot, same))
+        assert found == pytest.approx(expected, rel=1e-12)
+        return
+    error = refused(capsys, tmp_path, text)
+    assert "the rotations of the node at 'leg1.attachment' are not known" in error["message"]
+    assert error["value"] == joint
+    mounted = '[[frame]]\nname = "tool"\nparent = "platform"\nplace = { position = [0.5, 0, 0] }\n[platform]'
+    error = refused(capsys, tmp_path, ROBOT.replace("[platform]", mounted))
+    assert "the rotations of the node 'platform.vertex3' are not known" in error["message"]
