@@ -8,7 +8,7 @@ import numpy as np
 
 import parflex
 from parflex.bodies import RigidBody
-from parflex.models import leg_form
+from parflex.models import leg_form, leg_models
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.spatial import quaternion_matrix, rotation_from_vector, vector_quaternion
@@ -102,9 +102,9 @@ def platform_states(robot: Robot, count: int) -> list[PlatformState]:
         p = start.position[form.platform] + rng.uniform(-0.1, 0.1, 3)
         v, w, a, al = (rng.uniform(-1, 1, 3) for _ in range(4))
         motion = leg_form.PlatformMotion(R, p, v, w, a - robot.tree.gravity, al)
-        q = [np.array(leg_form.leg_values(leg, R, p, lambda c, s: np.arctan2(s, c))) for leg in form.legs]
+        q = [np.array(leg_form.leg_values(form, leg, motion, lambda c, s: np.arctan2(s, c))) for leg in form.legs]
         legs = [leg_form.leg_motion(form, leg, values, motion) for leg, values in zip(form.legs, q, strict=True)]
-        effort = leg_form.inverse(form, q, motion, ("motor-inertia", "friction", "springs")).astype(float)
+        effort = leg_models.inverse(form, q, motion, ("motor-inertia", "friction", "springs"))[0].astype(float)
         joined = (np.concatenate(parts) for parts in (q, [leg.qd for leg in legs], [leg.qdd for leg in legs]))
         states.append(PlatformState(p, R, v, w, a, al, vector_quaternion(turn), *joined, effort))
         assert np.allclose(quaternion_matrix(states[-1].quaternion), R)

@@ -114,6 +114,11 @@ class ElasticBody:
             elastic = elastic + self.twist @ edd
         return force, moment, elastic + self.K @ e + self.D @ ed
 
+    def coupling(self, e: Array) -> Array:
+        """A_re, 6 x N: force and moment per unit of each elastic acceleration."""
+        rows = self._rows(np.concatenate([[1.0], e]))
+        return np.concatenate([self.S[1:].T, np.array([axial(row.T) for row in rows[1:]]).T])
+
     def inertia_matrix(self, e: Array) -> Array:
         """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s)."""
         N = self.size

@@ -31,7 +31,7 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
             )
         return robot, {}
     if symbolic == "numbers":
-        return _with_tree(robot, _cleaned(hand_down(robot.tree, "second moment"))), {}
+        return _with_tree(robot, grouped_tree(robot.tree)), {}
     if symbolic == "base":
         base = base_parameters(robot)
         source, names = base.robot.tree, base.names
@@ -94,6 +94,11 @@ def cleaned_body(body: RigidBody, scale: float) -> RigidBody:
         return np.where(np.abs(values) < 1e-13 * scale, 0.0, values)
 
     return RigidBody(float(clean(np.array(body.m))), clean(body.S), clean(body.Sigma))
+
+
+def grouped_tree(tree: Tree) -> Tree:
+    """The tree of rigid links with bodies grouped towards the ground."""
+    return _cleaned(hand_down(tree, "second moment"))
 
 
 def _cleaned(tree: Tree) -> Tree:

@@ -32,6 +32,8 @@ def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
             value = at.position[body][: symbols.shape[0]]
         elif name == "rotation" and body is not None:
             value = at.rotation[body][: symbols.shape[0], : symbols.shape[1]]
+        elif name in ("elastic", "elastic_rate"):
+            value = 1e-3 * np.ones(symbols.shape)  # a body that bends bends a little
         else:
             value = 0.1 * (1 + np.arange(symbols.size)).reshape(symbols.shape)
         sample[name] = np.asarray(value, dtype=float)

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen import flexible, moving, sensing
-from parflex.codegen.parameters import cleaned_body, grouped_robot
+from parflex.codegen.parameters import cleaned_body, grouped_robot, grouped_tree
 from parflex.errors import InputError, did_you_mean
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Expression, Graph, known_angle
-from parflex.models import general_form, leg_form
+from parflex.models import general_form, leg_form, leg_models
 from parflex.models.configuration import Configuration
 from parflex.models.platform_newton import PlatformPose, motor_inverse, newton
 from parflex.models.robot import Robot
@@ -25,6 +25,7 @@ from parflex.spatial.linear import solve, solve_positive
 
 Array = np.ndarray
 NEWTON_STEPS = 3
+BENDING = ("inverse", "direct", "state-rates", "state-rates-driven")  # written in pieces, for robots that bend
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class Options:
 
 def variants(robot: Robot, name: str, options: Options) -> list[Options]:
     """Ways to write the same model; the one with the fewest operators is kept."""
-    if robot.tree.elastic and name in ("inverse", "direct", "state-rates", "state-rates-driven"):
+    if robot.tree.elastic and leg_form.leg_form(robot) is None and name in BENDING:
         return [replace(options, lead=lead) for lead in flexible.leads(robot)]
     if name in sensing.MODELS or leg_form.leg_form(robot) is None or options.parameters != "numbers":
         return [options]
@@ -139,6 +140,8 @@ def _platform_symbols(tracer: Tracer, form: leg_form.LegForm, accelerating: bool
     """Pose, twist and acceleration of the platform in world axes; in the plane only what moves."""
     gravity = form.robot.tree.gravity
     p, R = _pose_symbols(tracer, form.planar)
+    modes = form.elastic.body.size if form.elastic is not None else 0
+    bent = [tracer.group(name, modes) for name in ("elastic", "elastic_rate")] if modes else []
     if form.planar:
         v = np.array([*tracer.group("velocity", 2), 0.0], dtype=object)
         w = np.array([0.0, 0.0, *tracer.group("angular_velocity", 1)], dtype=object)
@@ -152,13 +155,15 @@ def _platform_symbols(tracer: Tracer, form: leg_form.LegForm, accelerating: bool
         v, w = tracer.group("velocity", 3), tracer.group("angular_velocity", 3)
         a = tracer.group("acceleration", 3) if accelerating else np.zeros(3)
         al = tracer.group("angular_acceleration", 3) if accelerating else np.zeros(3)
-    return leg_form.PlatformMotion(R, p, v, w, a - gravity, al)
+    return leg_form.PlatformMotion(R, p, v, w, a - gravity, al, *bent)
 
 
 def _form(grouped: Robot, options: Options) -> leg_form.LegForm | None:
     form = leg_form.leg_form(grouped)
     if form is None or not form.closed_form:
         return None
+    if form.elastic is not None:
+        form = replace(form, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in form.legs))
     if options.end_masses:
         form = leg_form.end_masses_on_platform(form)
         form = replace(form, body=cleaned_body(form.body, float(form.body.m)))
@@ -166,23 +171,33 @@ def _form(grouped: Robot, options: Options) -> leg_form.LegForm | None:
 
 
 def _values(form: leg_form.LegForm, platform: leg_form.PlatformMotion) -> list[Array]:
-    return [np.array(leg_form.leg_values(leg, platform.R, platform.p, known_angle), dtype=object) for leg in form.legs]
+    return [np.array(leg_form.leg_values(form, leg, platform, known_angle), dtype=object) for leg in form.legs]
 
 
 def _inverse(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
-    if robot.tree.elastic:
-        return flexible.inverse(tracer, robot, options.lead, options.without)
-    Configuration(robot, robot.home).refuse_undefined_actuation()
-    labels = {"effort": robot.actuated_names}
     form = _form(grouped, options)
+    if robot.tree.elastic and form is None:
+        return flexible.inverse(tracer, robot, options.lead, options.without)
+    if not robot.tree.elastic:
+        Configuration(robot, robot.home).refuse_undefined_actuation()
+    labels = {"effort": robot.actuated_names}
     if form is not None:
         platform = _platform_symbols(tracer, form, True)
-        return {"effort": leg_form.inverse(form, _values(form, platform), platform, options.without)}, labels
+        effort, modes = leg_models.inverse(form, _values(form, platform), platform, options.without)
+        elastic = {"elastic_acceleration": modes} if form.elastic is not None else {}
+        return {"effort": effort, **elastic}, labels | _mode_labels(form)
     general = _general(robot, grouped)
     n = len(general.partition.independent)
     q, qd, qdd = tracer.group("q", robot.tree.nq), tracer.group("qd", n), tracer.group("qdd", n)
     labels |= {"q": list(robot.tree.position_names), "qd": general.independent_names, "qdd": general.independent_names}
     return {"effort": general_form.inverse(general, q, qd, qdd, options.without)}, labels
+
+
+def _mode_labels(form: leg_form.LegForm) -> dict[str, list[str]]:
+    """Names of the modes of a platform that bends."""
+    tree = form.robot.tree
+    names = [tree.rate_names[k] for k in tree.elastic]
+    return dict.fromkeys(("elastic", "elastic_rate", "elastic_acceleration"), names) if names else {}
 
 
 def _general(robot: Robot, grouped: Robot, driven: bool = True) -> general_form.GeneralForm:
@@ -199,18 +214,19 @@ def _general(robot: Robot, grouped: Robot, driven: bool = True) -> general_form.
 
 
 def _direct(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
-    if robot.tree.elastic:
-        return flexible.direct(tracer, robot, options.lead, options.without)
     form = _form(grouped, options)
+    if robot.tree.elastic and form is None:
+        return flexible.direct(tracer, robot, options.lead, options.without)
     motors = len(robot.actuated)
     if form is not None:
         platform = _platform_symbols(tracer, form, False)
-        A, h, B = leg_form.equations(form, _values(form, platform), platform, options.without)
+        A, h, B, s = leg_models.equations(form, _values(form, platform), platform, options.without)
         freedom = solve_positive(A, B @ tracer.group("effort", motors) - h)
-        split = 2 if form.planar else 3
-        return {"acceleration": freedom[:split], "angular_acceleration": freedom[split:]}, {
-            "effort": robot.actuated_names
-        }
+        split, rigid = (2, 3) if form.planar else (3, 6)
+        outputs = {"acceleration": freedom[:split], "angular_acceleration": freedom[split:rigid]}
+        if form.elastic is not None:
+            outputs["elastic_acceleration"] = leg_models.mode_accelerations(form, platform, freedom, s)
+        return outputs, {"effort": robot.actuated_names} | _mode_labels(form)
     general = _general(robot, grouped)
     n = len(general.partition.independent)
     q, qd, tau = tracer.group("q", robot.tree.nq), tracer.group("qd", n), tracer.group("effort", motors)
@@ -278,12 +294,15 @@ def _geometry(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) ->
         ]
         return _newton(tracer, robot, bodies or list(robot.actuated))
     p, R = _pose_symbols(tracer, form.planar)
+    still = np.zeros(3)
+    e = tracer.group("elastic", form.elastic.body.size) if form.elastic is not None else np.zeros(0)
+    platform = leg_form.PlatformMotion(R, p, still, still, still, still, e)
     names, values = [], []
     for leg in form.legs:
-        for link, value in zip(leg.tree.links, leg_form.leg_values(leg, R, p, known_angle), strict=True):
+        for link, value in zip(leg.tree.links, leg_form.leg_values(form, leg, platform, known_angle), strict=True):
             names.append(link.name)
             values.append(np.arctan2(value.sin(), value.cos()) if link.joint.kind == "revolute" else value)
-    return {"joints": np.array(values, dtype=object)}, {"joints": names}
+    return {"joints": np.array(values, dtype=object)}, {"joints": names} | _mode_labels(form)
 
 
 def _newton(tracer: Tracer, robot: Robot, given: list[int]) -> Outputs:
@@ -322,7 +341,7 @@ def _geometry_direct(tracer: Tracer, robot: Robot, grouped: Robot, options: Opti
             "an open robot has no closures to solve", key="MODEL", value="geometry-direct", hint="use 'kinematics'"
         )
     form = _form(grouped, options)
-    if form is not None:
+    if form is not None and form.elastic is None:
         sensed = tracer.group("motor_position", len(robot.actuated))
         found = newton(form, _last_pose(tracer, form), sensed, known_angle, NEWTON_STEPS)
         return {"position": found.position, "turn": found.turn}, {"motor_position": robot.actuated_names}
@@ -342,7 +361,7 @@ def _leg_form_step(tracer: Tracer, robot: Robot, form: leg_form.LegForm, options
     sensed, rates, wanted = (tracer.group(name, len(robot.actuated)) for name in groups)
     pose_now = newton(form, _last_pose(tracer, form), sensed, known_angle, NEWTON_STEPS)
     platform, values = motor_inverse(form, pose_now, rates, wanted, known_angle)
-    effort = leg_form.inverse(form, [np.array(q, dtype=object) for q in values], platform, options.without)
+    effort, _ = leg_models.inverse(form, [np.array(q, dtype=object) for q in values], platform, options.without)
     labels = dict.fromkeys((*groups, "effort"), robot.actuated_names)
     return {"effort": effort, "position": pose_now.position, "turn": pose_now.turn}, labels
 

@@ -12,15 +12,8 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.closed_form import Angle
-from parflex.models.leg_form import (
-    Leg,
-    LegForm,
-    LegMotion,
-    PlatformMotion,
-    leg_motion,
-    leg_values,
-    motor_columns,
-)
+from parflex.models.leg_form import Leg, LegForm, LegMotion, PlatformMotion, leg_motion, leg_values
+from parflex.models.leg_models import motor_columns
 from parflex.spatial import quaternion_matrix, quaternion_product, rotation_about
 from parflex.spatial.linear import solve
 
@@ -70,7 +63,7 @@ def follow(
     platform = PlatformMotion(R, p, zero if v is None else v, zero if w is None else w, -form.robot.tree.gravity, zero)
     result = []
     for leg in form.legs:
-        values = leg_values(leg, R, p, angle)
+        values = leg_values(form, leg, platform, angle)
         result.append((leg_motion(form, leg, np.array(values, dtype=object), platform), values))
     return result
 

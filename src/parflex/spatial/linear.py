@@ -175,7 +175,10 @@ def _is_zero(entry: Any) -> bool:
 
 
 def solve_positive(A: Array, b: Array) -> Array:
-    """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order."""
+    """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order.
+
+    `b` is a vector or a matrix of columns.
+    """
     if not is_symbolic(A, b):
         return np.linalg.solve(A, b)
     n = len(b)
@@ -197,7 +200,7 @@ def solve_positive(A: Array, b: Array) -> Array:
     for i in range(n):
         for k in range(i):
             x[i] = x[i] - L[i, k] * x[k]
-    x = x * inverse
+    x = (x.T * inverse).T
     for i in reversed(range(n)):
         for k in range(i + 1, n):
             x[i] = x[i] - L[k, i] * x[k]

@@ -1,0 +1,195 @@
+"""Models of robots in leg form: each leg is reduced to what the platform feels at its end, [Khalil2007, eqs. (20)-(30)].
+
+A platform that bends adds the elastic unknowns of its attachments to its freedoms, [Long2014, eqs. (41)-(49)].
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.models.leg_form import Leg, LegForm, LegMotion, PlatformMotion, down, leg_motion, platform_wrench, up
+from parflex.recursion import joint_forces, mass_matrix, newton_euler
+from parflex.spatial import cross
+from parflex.spatial.linear import scalar_type, solve, solve_positive
+
+Array = np.ndarray
+
+
+def _freedoms(form: LegForm, force: Array, moment: Array, elastic: Array) -> Array:
+    """A world wrench, and forces along the elastic unknowns, along the platform's freedoms."""
+    picked = np.array([force[0], force[1], moment[2]]) if form.planar else np.concatenate([force, moment])
+    return picked if form.elastic is None else np.concatenate([picked, elastic])
+
+
+def _at_attachment(form: LegForm, leg: Leg, R: Array, push: Array) -> Array:
+    """A force at an attachment along the elastic unknowns."""
+    return np.zeros(0) if form.elastic is None else form.elastic.slots[leg.number].T @ (R.T @ push)
+
+
+def motor_columns(form: LegForm, states: list[LegMotion], R: Array | None = None) -> Array:
+    """Columns: wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)].
+
+    Below it, for a platform that bends (its rotation is needed then), J_e^-T of [Long2014, eq. (33)].
+    """
+    columns: list[Any] = [None] * len(form.robot.actuated)
+    R = np.eye(3) if R is None else R
+    for state in states:
+        for own, motor in zip(state.leg.actuated, state.leg.motors, strict=True):
+            unit = np.eye(state.leg.tree.n)[own]
+            push = up(state.leg, state.at, solve(state.J.T, unit))
+            felt = _at_attachment(form, state.leg, R, push)
+            columns[motor] = _freedoms(form, push, cross(state.arm, push), felt)
+    return np.array(columns).T
+
+
+def _legs(
+    form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...], passive: bool
+) -> tuple[list[LegMotion], Array, Array]:
+    """The legs in motion, what they all put on the platform, and the forces in the rows of the motors.
+
+    `passive`: what motors carry themselves is not put on the platform.
+    """
+    motors: Array = np.zeros(len(form.robot.actuated), dtype=object)
+    states, pushes = [], []
+    for leg, q in zip(form.legs, values, strict=True):
+        state = leg_motion(form, leg, q, platform)
+        states.append(state)
+        H = newton_euler(leg.tree, state.at, state.moving).forces + joint_forces(
+            leg.tree, q, state.qd, state.qdd, without
+        )
+        motors[list(leg.motors)] = H[list(leg.actuated)]
+        left = [0.0 if passive and k in leg.actuated else H[k] for k in range(leg.tree.n)]
+        pushes.append(up(leg, state.at, solve(state.J.T, np.array(left, dtype=H.dtype))))
+    return states, _summed(form, platform.R, states, pushes), motors
+
+
+def inverse(
+    form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
+) -> tuple[Array, Array]:
+    """Efforts of the motors, and accelerations of the modes of the platform; `values` are joint values of each leg."""
+    force, moment, s = platform_wrench(form, platform)
+    states, felt, motors = _legs(form, values, platform, without, passive=True)
+    B = motor_columns(form, states, platform.R)
+    if form.elastic is None:
+        return solve(B, _freedoms(form, force, moment, s) + felt) + motors, s
+    h = _reduced_rows(form, platform, force, moment, s) + felt
+    A = _elastic_columns(form, platform, states, without)
+    rigid = len(h) - form.elastic.size
+    # [Long2014, eqs. (44)-(49)]: elastic rows first, what they leave of the others
+    G = solve_positive(A[rigid:], A[:rigid].T).T
+    shared = solve(B[:rigid] - G @ B[rigid:], h[:rigid] - G @ h[rigid:])
+    y = solve_positive(A[rigid:], B[rigid:] @ shared - h[rigid:])
+    return shared + motors, form.elastic.accelerations(y, s)
+
+
+def equations(
+    form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
+) -> tuple[Array, Array, Array, Array]:
+    """A, h and B of A Vd + h = B tau in the platform's freedoms (world axes), and its elastic rows.
+
+    [Khalil2007, eqs. (28)-(30)]; below the freedoms of a platform that bends stand its elastic unknowns. The
+    platform's acceleration in `platform` is zero but for gravity.
+    """
+    force, moment, s = platform_wrench(form, platform)
+    states, felt, _ = _legs(form, values, platform, without, passive=False)
+    B = motor_columns(form, states, platform.R)
+    A = _platform_inertia(form, platform)
+    for state in states:
+        follow, picked = _follow(form, state, platform.R)
+        A[np.ix_(picked, picked)] += follow.T @ mass_matrix(state.leg.tree, state.at, without) @ follow
+    if form.elastic is None:
+        return A, _freedoms(form, force, moment, s) + felt, B, s
+    return A, _reduced_rows(form, platform, force, moment, s) + felt, B, s
+
+
+def mode_accelerations(form: LegForm, platform: PlatformMotion, freedom: Array, s: Array) -> Array:
+    """Accelerations of all modes from those of the platform's freedoms and elastic unknowns."""
+    assert form.elastic is not None
+    rigid = len(freedom) - form.elastic.size
+    A_re = _coupling(form, platform)
+    return form.elastic.accelerations(freedom[rigid:], s + A_re.T @ freedom[:rigid])
+
+
+def _rigid_rows(form: LegForm) -> list[int]:
+    return [0, 1, 5] if form.planar else list(range(6))
+
+
+def _coupling(form: LegForm, platform: PlatformMotion) -> Array:
+    """A_re in world axes, along the platform's freedoms."""
+    assert form.elastic is not None
+    A_re = form.elastic.body.coupling(platform.e)
+    return np.concatenate([platform.R @ A_re[:3], platform.R @ A_re[3:]])[_rigid_rows(form)]
+
+
+def _reduced_rows(form: LegForm, platform: PlatformMotion, force: Array, moment: Array, s: Array) -> Array:
+    """What moves a platform that bends, with its modes reduced to the elastic unknowns."""
+    assert form.elastic is not None
+    rows = _freedoms(form, force, moment, form.elastic.lift.T @ s)
+    rigid = len(_rigid_rows(form))
+    rows[:rigid] = rows[:rigid] - _coupling(form, platform) @ (form.elastic.rest @ s)
+    return rows
+
+
+def _platform_inertia(form: LegForm, platform: PlatformMotion) -> Array:
+    """Inertia of the platform alone along its freedoms and elastic unknowns, in world axes."""
+    R, rows = platform.R, _rigid_rows(form)
+    if form.elastic is None:
+        S, Sigma, m = form.body.S, form.body.Sigma, form.body.m
+    else:
+        S, Sigma = form.elastic.body.deformed(platform.e)
+        m = form.elastic.body.m
+    rigid = RigidBody(m, R @ S, R @ Sigma @ R.T).inertia_matrix()[np.ix_(rows, rows)]
+    if form.elastic is None:
+        return rigid.astype(scalar_type(R))
+    A_re = _coupling(form, platform)
+    corner = A_re @ form.elastic.lift
+    whole = np.block([[rigid - A_re @ form.elastic.rest @ A_re.T, corner], [corner.T, form.elastic.M_y]])
+    return whole.astype(scalar_type(R))
+
+
+def _elastic_columns(form: LegForm, platform: PlatformMotion, states: list[LegMotion], without: tuple[str, ...]) -> Array:
+    """The columns of the elastic unknowns in the inertia of platform and legs."""
+    assert form.elastic is not None
+    rigid = len(_rigid_rows(form))
+    A = np.concatenate([_coupling(form, platform) @ form.elastic.lift, form.elastic.M_y])
+    A = A.astype(scalar_type(platform.R))
+    for state in states:
+        follow, picked = _follow(form, state, platform.R)
+        moved = follow.T @ mass_matrix(state.leg.tree, state.at, without) @ follow[:, rigid:]
+        A[np.ix_(picked, [k - rigid for k in picked[rigid:]])] += moved
+    return A
+
+
+def _summed(form: LegForm, R: Array, states: list[LegMotion], pushes: list[Array]) -> Array:
+    """Forces of all legs along the platform's freedoms."""
+    force = sum(pushes[1:], pushes[0])
+    felt = [_at_attachment(form, state.leg, R, push) for state, push in zip(states, pushes, strict=True)]
+    elastic = sum(felt[1:], felt[0])
+    if not form.by_columns or form.elastic is not None:
+        moments = [cross(state.arm, push) for state, push in zip(states, pushes, strict=True)]
+        return _freedoms(form, force, sum(moments[1:], moments[0]), elastic)
+    moment = np.zeros(3)
+    for axis in range(3):
+        weighted = sum(
+            (state.leg.attachment[axis] * push for state, push in zip(states, pushes, strict=True)), np.zeros(3)
+        )
+        moment = moment + cross(R[:, axis], weighted)
+    return _freedoms(form, force, moment, elastic)
+
+
+def _follow(form: LegForm, state: LegMotion, R: Array) -> tuple[Array, list[int]]:
+    """Joint rates of a leg per unit of the freedoms that move its end, and the numbers of these."""
+    leg, units = state.leg, np.eye(3)
+    slides, turns = ((0, 1), (2,)) if form.planar else ((0, 1, 2), (0, 1, 2))
+    columns = [down(leg, state.at, units[axis]) for axis in slides]
+    columns += [down(leg, state.at, cross(units[axis], state.arm)) for axis in turns]
+    picked = list(range(len(columns)))
+    if form.elastic is not None:
+        slots = form.elastic.slots[leg.number]
+        moved = [k for k in range(slots.shape[1]) if slots[:, k].any()]
+        columns += [down(leg, state.at, R @ slots[:, k]) for k in moved]
+        picked += [len(_rigid_rows(form)) + k for k in moved]
+    return solve(state.J, np.array(columns).T), picked
