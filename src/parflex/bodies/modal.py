@@ -22,6 +22,8 @@ SAME_MASS = 1e-2  # a modal mass and the sum over the nodes may differ by this m
 RIGID_SHARE = 1e-6  # of a mode: what is below was meant to be none
 DEGENERATE = 1e-6  # stiffnesses that differ by less are one frequency with two shapes
 STILL = 1e-9  # m/rad: translations below this share of the rotations are rounding, as in the twist of a shaft
+RESOLVED = 1e-10  # of the largest entry of a mode: digits that eigenvectors of finite elements have
+FELT = 0.1  # share of the largest translation that an interface node must have to decide a sign
 SIGN_TIE = 1e-6  # components as large as the largest but for this decide the sign in the order of the nodes
 THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
 
@@ -244,16 +246,20 @@ def normalised(data: ModalData) -> ModalData:
         last = first + 1
         while last < data.count and stiffnesses[last] - stiffnesses[last - 1] < DEGENERATE * stiffnesses[last]:
             last += 1
-        shapes[first:last] = _turned_by_rule(shapes[first:last])
+        shapes[first:last] = _turned_by_rule(shapes[first:last], len(data.interface))
         first = last
+    for part in (slice(0, 3), slice(3, 6)):  # what is not resolved where legs are attached is zero: symmetry is seen
+        largest = np.nanmax(np.abs(shapes[:, :, part]), axis=(1, 2), keepdims=True, initial=0.0)
+        held = shapes[:, : len(data.interface), part]
+        shapes[:, : len(data.interface), part] = np.where(np.abs(held) < RESOLVED * largest, 0.0, held)
     return replace(data, shapes=shapes)
 
 
-def _turned_by_rule(shapes: Array) -> Array:
+def _turned_by_rule(shapes: Array, interface: int) -> Array:
     """Shapes of one stiffness; the place that decides is the same for every mixture of them."""
     result, rest = [], list(shapes)
     while rest:
-        place = _largest(np.sqrt(np.sum(np.square(rest), axis=0)))
+        place = _largest(np.sqrt(np.sum(np.square(rest), axis=0)), interface)
         along = np.array([shape.flat[place] for shape in rest])
         turn = _householder(along / np.linalg.norm(along))
         rest = list(np.tensordot(turn, np.array(rest), axes=1))
@@ -261,12 +267,17 @@ def _turned_by_rule(shapes: Array) -> Array:
     return np.array(result)
 
 
-def _largest(shape: Array) -> int:
-    """The first of the largest translations, or of the largest rotations where nothing but rounding is translated."""
+def _largest(shape: Array, interface: int) -> int:
+    """The first of the largest translations of interface nodes; of all nodes if the mode hardly moves those.
+
+    Of rotations, where nothing but rounding is translated.
+    """
     sizes = np.nan_to_num(np.abs(shape))
     if sizes[:, :3].max() > STILL * sizes[:, 3:].max():
         sizes[:, 3:] = 0.0
-    return int(np.flatnonzero(sizes >= (1 - SIGN_TIE) * sizes.max())[0])
+    felt = sizes[:interface]
+    looked = felt if felt.max(initial=0.0) > FELT * sizes.max() else sizes
+    return int(np.flatnonzero(looked >= (1 - SIGN_TIE) * looked.max())[0])
 
 
 def _householder(direction: Array) -> Array:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import eigsh
+from scipy.linalg import eigh
+from scipy.sparse import csc_matrix
+from scipy.sparse.linalg import eigsh, splu
 
 from parflex.bodies.finite_elements import kirchhoff, mindlin
 from parflex.bodies.finite_elements.mesh import graded, quadrature, triangulate
@@ -19,6 +21,7 @@ RIGID = 3  # motions of a plate that is rigid in its plane
 PAIR = 1  # one more mode is computed, so that the last one is turned by rule if it is the first of a pair
 TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # at most, unless refinements are asked for: frequencies to 1e-4 or so
 SAMPLES = 2.4  # triangles with nodes for each mode, at least
+SHARPENING = 3  # steps of inverse iteration after the eigenvalue solver, whose vectors have ten digits
 SAMPLED = 1e-2  # sums over the nodes may miss the integrals by so much before they are mended
 
 
@@ -44,9 +47,7 @@ def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
     # a shift of the size of the first mode, on the side where nothing is: K - sigma M is positive definite
     sigma = -100 * plate.bending_stiffness / (plate.density * plate.thickness * span**4)
     start = np.random.default_rng(0).normal(size=M.shape[0])
-    values, vectors = eigsh(K, count + RIGID, M, sigma=sigma, which="LM", v0=start)
-    order = np.argsort(values)
-    values, vectors = values[order], vectors[:, order]
+    values, vectors = _sharpened(M, K, sigma, eigsh(K, count + RIGID, M, sigma=sigma, which="LM", v0=start)[1])
     if not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]:
         raise InputError(
             "rounding hides the rigid motions of the plate",
@@ -54,6 +55,16 @@ def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
             hint="use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other",
         )
     return values[RIGID:], vectors[:, RIGID:]
+
+
+def _sharpened(M: Any, K: Any, sigma: float, vectors: Array) -> tuple[Array, Array]:
+    """Eigenvalues in their order and vectors after inverse iteration: what symmetry makes zero is zero to rounding."""
+    solver = splu(csc_matrix(K - sigma * M))
+    for _ in range(SHARPENING):
+        vectors = solver.solve(M @ vectors)
+        values, turn = eigh(vectors.T @ (K @ vectors), vectors.T @ (M @ vectors))
+        vectors = vectors @ turn
+    return values, vectors
 
 
 def plate_modes(
