@@ -17,7 +17,7 @@ from states import Draws, random_states
 import parflex
 from parflex.models.base_parameters import body_parameters, regressor
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics import tree_forces
+from parflex.models.forces import tree_forces
 
 SERIAL = ("rx90", "puma560")
 

@@ -19,8 +19,8 @@ from parflex.errors import InputError, SingularError
 from parflex.graph import Graph
 from parflex.models import general_form, node_form
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics import reduced_equations
 from parflex.models.pieces import LEADS, pieces
+from parflex.models.reduced import reduced_equations
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS

@@ -12,8 +12,8 @@ from parflex.codegen.optimise import make_program
 from parflex.errors import ActuationError, InputError, ParflexError
 from parflex.graph import Graph
 from parflex.models.configuration import Configuration, configure
-from parflex.models.dynamics import reduced_equations
 from parflex.models.leg_form import leg_form
+from parflex.models.reduced import reduced_equations
 from parflex.recursion import pose
 from parflex.recursion.articulated import articulated_accelerations
 from parflex.recursion.newton_euler import JOINT_TERMS

@@ -17,7 +17,7 @@ import parflex
 from parflex.codegen import sensing
 from parflex.codegen.model import Model
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics import reduced_equations
+from parflex.models.reduced import reduced_equations
 from parflex.models.redundant import RedundantForm, extended_effort, redundant_form
 from parflex.models.robot import Robot
 from parflex.recursion import motion, pose

@@ -16,6 +16,7 @@ from numpy.polynomial import polynomial
 from parflex.bodies.elastic import ElasticBody, Node
 
 Array = np.ndarray
+SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
 PLANAR = (0, 1, 5)
 CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1
@@ -79,7 +80,8 @@ def beam(
     # in the plane nothing twists, and left out it does not hide that r0 is the length times the axial shape
     twist = np.zeros((6, 6)) if planar else _add_torsion(G, material.density * missing * length)
     K = _stiffness(length, material, section, Ps)
-    body = ElasticBody(weights[0] * length, S, G, K, np.zeros_like(K), {"tip": _tip(length)}, LABELS, twist)
+    nodes, small = {"tip": _tip(length)}, SLENDER * length
+    body = ElasticBody(weights[0] * length, S, G, K, np.zeros_like(K), nodes, LABELS, twist, small=small)
     return _in_plane(body) if planar else body
 
 
@@ -213,4 +215,5 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
         nodes,
         tuple(LABELS[k] for k in own),
         None if body.twist is None else body.twist[np.ix_(own, own)],
+        small=body.small,
     )

@@ -8,51 +8,24 @@ are and projects only the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from numbers import Real
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import scipy.linalg
 
-from parflex.errors import InputError, SingularError, did_you_mean
+from parflex.errors import SingularError
+from parflex.models.bending import bending_inverse
 from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.deflection import deflection_warnings
 from parflex.models.forces import Without, Wrenches, check_terms, tree_forces
 from parflex.models.general_form import motor_efforts
 from parflex.models.reactions import reactions_of
+from parflex.models.reduced import Result, is_joint_motion, read_efforts, reduced_equations
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix as tree_mass_matrix
-from parflex.recursion import motion
 from parflex.recursion.energy import energies as tree_energies
 
 Array = np.ndarray
-
-
-@dataclass(frozen=True)
-class Result:
-    """Outcome of a dynamic model."""
-
-    robot: Robot
-    configuration: Configuration
-    rates: Array  # all rates
-    accelerations: Array  # all accelerations
-    efforts: dict[str, float]
-    redundant_actuation: bool = False
-    reactions: dict[str, Any] | None = None
-    warnings: list[str] = field(default_factory=list)
-    elastic_accelerations: dict[str, float] = field(default_factory=dict)
-
-    def acceleration_of(self, frame: str | None = None) -> Array:
-        """World acceleration (a, al) of a frame, by default the end effector."""
-        moving = motion(self.robot.tree, self.configuration.at, self.rates, self.accelerations)
-        return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
-
-
-def _is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
-    """Whether a motion is given by joints alone."""
-    words = [word for table in given if table for word in table]
-    names = {link.name for link in robot.tree.links}
-    return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)
 
 
 def inverse_dynamics(
@@ -74,8 +47,8 @@ def inverse_dynamics(
     check_terms(without)
     configuration = configure(robot, at)
     if robot.tree.elastic:
-        return _elastic_inverse(configuration, velocity, acceleration, wrenches, without, reactions)
-    if not _is_joint_motion(robot, velocity, acceleration):
+        return bending_inverse(configuration, velocity, acceleration, wrenches, without, reactions)
+    if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
@@ -88,47 +61,6 @@ def inverse_dynamics(
         warnings.append("there are more motors than freedoms: the efforts are those of least norm")
     found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
     return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
-
-
-def _elastic_inverse(
-    configuration: Configuration,
-    velocity: Mapping[str, float] | None,
-    acceleration: Mapping[str, float] | None,
-    wrenches: Wrenches | None,
-    without: Without,
-    reactions: bool,
-) -> Result:
-    """Efforts and elastic accelerations when the motors move as given and the bodies are free to bend.
-
-    M qdd + c = J_a^T tau and J_a qdd = (accelerations of the motors) are solved together.
-    """
-    robot = configuration.robot
-    for given in (velocity, acceleration):
-        if given and not _is_joint_motion(robot, given):
-            raise InputError(
-                "a robot that bends is driven by its motors",
-                key="velocity",
-                hint="give rates and accelerations of motors",
-            )
-    qd = configuration.rates(velocity)
-    M, c, b = reduced_equations(configuration, qd, wrenches, without)
-    J_a, motors = configuration.J_a, list(robot.actuated)
-    wanted = np.array([(acceleration or {}).get(name, 0.0) for name in robot.actuated_names]) - b[motors]
-    count, k = len(M), len(motors)
-    system = np.block([[M, -J_a.T], [J_a, np.zeros((k, k))]])
-    try:
-        solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
-    except np.linalg.LinAlgError:
-        raise SingularError(
-            "the motors do not define the motion here", key="pose", hint="move away from this pose"
-        ) from None
-    tau, qdd = solution[count:], configuration.J @ solution[:count] + b
-    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
-    f = tree_forces(configuration, qd, qdd, wrenches, without)
-    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
-    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
 
 
 def _efforts(configuration: Configuration, f: Array, form: str) -> tuple[Array, bool]:
@@ -158,6 +90,7 @@ def forward_dynamics(
     M, c, b = reduced_equations(configuration, qd, wrenches, without)
     qdd = configuration.J @ _solve_mass(configuration, M, configuration.J_a.T @ tau - c) + b
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    warnings += deflection_warnings(robot.tree, configuration.q)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     found = None
     if reactions:
@@ -165,40 +98,6 @@ def forward_dynamics(
         found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
-
-
-def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
-    """Efforts in the order of the motors."""
-    names = robot.actuated_names
-    tau = np.zeros(len(names))
-    seen: set[str] = set()
-    for word, value in (effort or {}).items():
-        name = word if word in names else word.removeprefix("q")
-        if name not in names:
-            raise InputError(
-                f"'{word}' is not an actuated joint", key="effort", value=word, hint=did_you_mean(word, names)
-            )
-        if name in seen:
-            raise InputError(
-                f"the effort of '{name}' is given twice", key="effort", value=word, hint="keep one of them"
-            )
-        seen.add(name)
-        if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
-            raise InputError(
-                f"the effort of '{word}' is not a finite number", key="effort", value=value, hint="mend it"
-            )
-        tau[names.index(name)] = value
-    return tau
-
-
-def reduced_equations(
-    configuration: Configuration, qd: Array, wrenches: Wrenches | None = None, without: Without = ()
-) -> tuple[Array, Array, Array]:
-    """M, c of M qdd + c = J_a^T tau, theory (17), in the independent rates, and the bias b of all accelerations."""
-    J = configuration.J
-    b = configuration.acceleration_bias(qd)
-    M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at, tuple(without)) @ J
-    return M, configuration.reduction.forces(tree_forces(configuration, qd, b, wrenches, without)), b
 
 
 def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:

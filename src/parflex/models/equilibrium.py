@@ -17,10 +17,10 @@ from parflex.closure.assembly import CLOSED
 from parflex.closure.reduction import reduction
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike, configure
-from parflex.models.dynamics import read_efforts
 from parflex.models.forces import Without, Wrenches, check_terms, checked_wrench, tree_forces, tree_newton_euler
 from parflex.models.holding import Lock, Servo, held_robot
 from parflex.models.reactions import closure_wrenches
+from parflex.models.reduced import read_efforts
 from parflex.models.robot import Robot
 from parflex.models.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
 from parflex.recursion import NewtonEuler, joint_forces
@@ -188,7 +188,7 @@ def _newton(here: Configuration, loading: Loading) -> _Found:
         x = solver.solve(-c)
         size = float(np.linalg.norm(x / units))
         if size <= max(1e-7 * travel, FINE):  # convergence is quadratic: after this step only rounding is left
-            return _Found(_closed_step(here, x) or here, step)
+            return _Found(closed_step(here, x) or here, step)
         share = min(1.0, STRIDE / float(np.abs(x / units).max()))
         found = _damped_step(here, loading, solver, x, share)
         if found is None:
@@ -225,7 +225,7 @@ def _softest(here: Configuration, loading: Loading) -> str:
     return moving_names(here, J @ vectors[:, :1])[0]
 
 
-def _closed_step(here: Configuration, x: Array) -> Configuration | None:
+def closed_step(here: Configuration, x: Array) -> Configuration | None:
     """The pose after a step of the independent coordinates, loops closed by the dependent ones."""
     robot = here.robot
     q = robot.tree.moved(here.q, here.J @ x)
@@ -242,7 +242,7 @@ def _damped_step(
     """The longest of ever shorter steps after which the same tangent asks for a shorter step than now."""
     units, size = rate_units(here), float(np.linalg.norm(x / rate_units(here)))
     for _ in range(14):
-        there = _closed_step(here, share * x)
+        there = closed_step(here, share * x)
         if there is not None:
             reduced = reduction(there.closure_jacobian, here.reduction.partition)
             ahead = solver.solve(-reduced.forces(loading.forces(there)), refuse=False)

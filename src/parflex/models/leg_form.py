@@ -249,9 +249,7 @@ def leg_motion(form: LegForm, leg: Leg, q: Any, platform: PlatformMotion) -> Leg
 
 
 def platform_wrench(form: LegForm, platform: PlatformMotion) -> tuple[Array, Array, Array]:
-    """Force and moment that move the platform, in world axes at its origin, and its elastic rows; modes do not
-    accelerate.
-    """
+    """Force and moment that move the platform, in world axes at its origin, and its elastic rows; edd is zero."""
     R = platform.R
     w, al = R.T @ platform.w, R.T @ platform.al
     if form.elastic is not None:

@@ -1,4 +1,4 @@
-"""Models of robots in leg form: each leg is reduced to what the platform feels at its end, [Khalil2007, eqs. (20)-(30)].
+"""Models of robots in leg form: each leg is reduced to what the platform feels of it, [Khalil2007, eqs. (20)-(30)].
 
 A platform that bends adds the elastic unknowns of its attachments to its freedoms, [Long2014, eqs. (41)-(49)].
 """
@@ -150,7 +150,9 @@ def _platform_inertia(form: LegForm, platform: PlatformMotion) -> Array:
     return whole.astype(scalar_type(R))
 
 
-def _elastic_columns(form: LegForm, platform: PlatformMotion, states: list[LegMotion], without: tuple[str, ...]) -> Array:
+def _elastic_columns(
+    form: LegForm, platform: PlatformMotion, states: list[LegMotion], without: tuple[str, ...]
+) -> Array:
     """The columns of the elastic unknowns in the inertia of platform and legs."""
     assert form.elastic is not None
     rigid = len(_rigid_rows(form))

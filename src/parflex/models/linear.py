@@ -14,6 +14,7 @@ import numpy as np
 from parflex.bodies import ElasticBody
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.deflection import deflection_warnings
 from parflex.models.equilibrium import Conditions, Equilibrium, Loading, equilibrium, prepare, tangent_stiffness
 from parflex.models.forces import Without
 from parflex.models.holding import Lock, locked_robot
@@ -97,7 +98,8 @@ def about_equilibrium(rest: Equilibrium) -> LinearModel:
     """The linear model about an equilibrium."""
     K = tangent_stiffness(rest.configuration, rest.loading)
     _, D_tot = tree_stiffness(rest.configuration, rest.loading.without)
-    return _model(rest.configuration, rest.start, rest.loading, K, D_tot)
+    model = _model(rest.configuration, rest.start, rest.loading, K, D_tot)
+    return replace(model, warnings=deflection_warnings(rest.robot.tree, rest.configuration.q))
 
 
 def _model(here: Configuration, start: Configuration, loading: Loading, K: Array, D_tot: Array) -> LinearModel:

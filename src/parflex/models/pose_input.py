@@ -31,9 +31,15 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
     fixed: set[int] = set()
     frames: dict[str, dict[str, float]] = {}
     seen: dict[Any, str] = {}
+    bending = elastic_words(tree)
     for word, value in given.items():
         number = _finite(word, value, key, file)
         name = _without_degrees(tree, word)
+        if word in bending:  # a body that bends, as it is told
+            _refuse_twice(seen, word, word, key, file)
+            values[tree.position_names.index(word)] = number
+            fixed.add(tree.rate_names.index(word))
+            continue
         joint = joint_named(tree, name)
         frame, component = (None, "") if joint else split_frame(tree, name)
         if joint is None and frame is None:
@@ -57,6 +63,11 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
     for frame, parts in frames.items():
         targets += _place_frame(tree, frame, parts, key, file, values, fixed)
     return Target(values, frozenset(fixed), tuple(targets))
+
+
+def elastic_words(tree: Tree) -> set[str]:
+    """Names of elastic coordinates."""
+    return {tree.rate_names[k] for k in tree.elastic}
 
 
 def pose_words(tree: Tree) -> list[str]:
@@ -255,8 +266,13 @@ def read_motion(
     joints: dict[int, float] = {}
     frames: dict[str, dict[int, float]] = {}
     seen: dict[Any, str] = {}
+    bending = elastic_words(tree)
     for word, value in given.items():
         number = _finite(word, value, key, None)
+        if word in bending:
+            _refuse_twice(seen, word, word, key, None)
+            joints[tree.rate_names.index(word)] = number
+            continue
         name = _without_degrees(tree, word)
         joint = joint_named(tree, name)
         frame, _, component = name.rpartition(".")

@@ -15,6 +15,7 @@ import numpy as np
 from parflex.bodies import ElasticBody
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.deflection import deflection_warnings
 from parflex.models.equilibrium import Conditions, Equilibrium, Loading, equilibrium
 from parflex.models.holding import Lock
 from parflex.models.linear import About, LinearModel, linear_model, tree_stiffness
@@ -142,7 +143,7 @@ def _inside(
         pull = held.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
         efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
     sections = section_forces(here, loading.wrenches(here, lam), loading.without)
-    warnings = [*given.warnings, *given.limit_warnings(here.q)]
+    warnings = [*given.warnings, *given.limit_warnings(here.q), *deflection_warnings(here.robot.tree, here.q)]
     across = [name for name, load in loading.loads.items() if given.tree.planar and np.any(np.array(load)[2:5])]
     if across:
         warnings.append(f"a planar robot does not feel fz, mx and my of the load on '{across[0]}'")
@@ -179,7 +180,7 @@ def section_forces(here: Configuration, wrenches: NewtonEuler, without: Sequence
     tree = here.robot.tree
     table = []
     for j, link in enumerate(tree.links):
-        if not isinstance(link.body, ElasticBody):
+        if not isinstance(link.body, ElasticBody) or not link.body.by_tip:
             continue
         tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
         force, moment = own_weight(here, j, without)
