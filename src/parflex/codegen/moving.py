@@ -12,6 +12,8 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.codegen import flexible
+from parflex.codegen.moving_legs import moving_legs
+from parflex.codegen.moving_legs import state_rates as leg_state_rates
 from parflex.errors import InputError
 from parflex.models import general_form, node_form
 from parflex.models.configuration import Configuration
@@ -69,6 +71,9 @@ def closed(form: Any, q: Array, steps: int = STEPS) -> Array:
 
 def state_rates(tracer: Any, robot: Robot, driven: bool, options: Any) -> Any:
     """Positions, independent rates and efforts (or accelerations of motors) in; what changes in time out."""
+    legs = None if driven else moving_legs(robot, options)
+    if legs is not None:
+        return leg_state_rates(tracer, legs, False, options)
     form = moving_form(robot, driven, options.lead)
     tree, motors = robot.tree, robot.actuated_names
     q = closed(form, tracer.group("q", tree.nq))
@@ -87,6 +92,19 @@ def state_rates(tracer: Any, robot: Robot, driven: bool, options: Any) -> Any:
     if not driven:
         return outputs, labels
     return outputs | {"effort": effort}, labels | {"motor_acceleration": motors}
+
+
+def following(tracer: Any, robot: Robot, options: Any) -> Any:
+    """Positions, rates and accelerations of the platform in; efforts that cause them and what changes in time out."""
+    legs = moving_legs(robot, options)
+    if legs is None:
+        raise InputError(
+            "only a platform on legs that follow in closed form can be led in time",
+            key="drive",
+            value="platform",
+            hint="lead the motors",
+        )
+    return leg_state_rates(tracer, legs, True, options)
 
 
 def _accelerations(

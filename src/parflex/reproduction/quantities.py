@@ -16,10 +16,10 @@ import numpy as np
 import parflex
 from parflex.bodies.modal_file import load_modal
 from parflex.errors import InputError, did_you_mean
-from parflex.models.dynamics import Result
 from parflex.models.kinematics import counts
 from parflex.models.linear import Modes
 from parflex.models.participation import energy_shares
+from parflex.models.reduced import Result
 from parflex.models.robot import Robot
 from parflex.spatial import vector_from_rotation
 
