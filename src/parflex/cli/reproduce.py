@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from parflex.reproduction.checks import Check
 
 STYLES = {"ok": "green", "differs": "bold red", "fitted": "yellow", "not-reproducible": "dim"}
-WIDTHS = {"published": 11, "computed": 11, "difference": 10, "tolerance": 9, "verdict": 16}
+WIDTHS = {"published": 9, "computed": 11, "difference": 10, "tolerance": 9, "verdict": 16}
 
 
 @cli.command(
@@ -44,7 +44,7 @@ def reproduce(paper: str | None, report: str | None, quick: bool, as_json: bool)
     if not as_json:
         _print_tables(checks)
     tables = [("all", ["verdict", "numbers"], [(k.replace("-", " "), str(n)) for k, n in answer["totals"].items()])]
-    output.show(answer, as_json, *tables, *([("", ["page"], [(str(written),)])] if written else []))
+    output.show(answer, as_json, *tables, *([("", ["page, for a browser"], [(str(written),)])] if written else []))
     return 1 if any(check.status == DIFFERS for check in checks) else 0
 
 
@@ -82,7 +82,7 @@ def _rows(checks: list[Check]) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, expand=True)
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=True)
     table.add_column("", ratio=1, overflow="fold")
     for word, width in WIDTHS.items():
         table.add_column(word, width=width, justify="left" if word == "verdict" else "right", no_wrap=True)

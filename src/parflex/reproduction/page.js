@@ -19,12 +19,21 @@
     });
   }
 
+  // points that no mode moves: where the robot is held
+  function heldPoints(robot) {
+    const found = [];
+    for (let i = 0; i < robot.points.length / 3; i++) {
+      if (robot.modes.every((mode) => Math.hypot(mode.shape[3 * i], mode.shape[3 * i + 1], mode.shape[3 * i + 2]) < 1e-6)) { found.push(i); }
+    }
+    return found;
+  }
+
   function player(box) {
     const canvas = box.querySelector("canvas"), context = canvas.getContext("2d");
     const output = box.querySelector("output"), pause = box.querySelector(".pause");
     const reach = box.querySelector(".reach"), lists = [...box.querySelectorAll(".robot-modes")];
     const names = [...box.querySelectorAll(".robot")];
-    let robot = robots[0], middle = centre(robot);
+    let robot = robots[0], middle = centre(robot), held = heldPoints(robot);
     const state = { mode: 0, turn: 0, tilt: 0, zoom: 1, phase: Math.PI / 2, playing: !still.matches, seen: true };
 
     function project(x, y, z, scale, width, height) {
@@ -40,11 +49,13 @@
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       context.clearRect(0, 0, width, height);
       const colour = colours(), shape = robot.modes[state.mode].shape, p = robot.points;
-      const scale = state.zoom * 0.72 * Math.min(width, height) / robot.size;
+      const scale = state.zoom * 0.86 * Math.min(width, height) / robot.size;
       const amplitude = Number(reach.value) / 100 * robot.size * Math.sin(state.phase);
       const place = (i, a) => project(p[3 * i] - middle[0] + a * shape[3 * i], p[3 * i + 1] - middle[1] + a * shape[3 * i + 1], p[3 * i + 2] - middle[2] + a * shape[3 * i + 2], scale, width, height);
       const size = (i) => Math.hypot(shape[3 * i], shape[3 * i + 1], shape[3 * i + 2]);
       context.lineCap = "round";
+      context.fillStyle = colour.rest;
+      for (const i of held) { const at = place(i, 0); context.fillRect(at[0] - 6, at[1] - 6, 12, 12); }
       for (const [a, moving] of [[0, false], [amplitude, true]]) {
         for (let e = 0; e < robot.kinds.length; e++) {
           const i = robot.edges[2 * e], j = robot.edges[2 * e + 1];
@@ -65,6 +76,7 @@
       if (robot !== robots[which] || !state.aimed) {
         robot = robots[which];
         middle = centre(robot);
+        held = heldPoints(robot);
         [state.turn, state.tilt] = robot.view.map((degrees) => degrees * Math.PI / 180);
         state.aimed = true;
       }

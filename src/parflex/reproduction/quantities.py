@@ -5,6 +5,8 @@ No robot is known here: names, poses and states come from the data files.
 
 from __future__ import annotations
 
+import time
+import timeit
 from collections.abc import Callable, Mapping
 from importlib import resources
 from itertools import pairwise
@@ -153,6 +155,26 @@ def two_forms(workshop: Workshop, published: Published, robot: str, states: list
     return [max(_largest(first - second) / _largest(second) for first, second in pairs)]
 
 
+def redundant_model(workshop: Workshop, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
+    """Efforts of the model with sensors in passive joints against those of the inverse model: the largest share."""
+    loaded = workshop.robot(robot)
+    made = parflex.model(loaded, "redundant")
+    worst = 0.0
+    for found in _moving(workshop, robot, states):
+        chosen = [found.robot.tree.rate_names.index(name) for name in made.labels["qd"]]
+        given = {"q": found.configuration.q, "qd": found.rates[chosen], "qdd": found.accelerations[chosen]}
+        (efforts,) = made(**given).values()
+        wanted = np.array(list(found.efforts.values()))
+        worst = max(worst, _largest(efforts - wanted) / _largest(wanted))
+    return [worst]
+
+
+def model_time(workshop: Workshop, published: Published, robot: str, model: str) -> list[Any]:
+    """Seconds of one call of a compiled model from Python, its own example as the state: the best of some rounds."""
+    made = parflex.model(workshop.robot(robot), model)
+    return [min(timeit.repeat(lambda: made(**made.sample), number=20, repeat=10, timer=time.process_time)) / 20]
+
+
 def face_rows(
     workshop: Workshop,
     published: Published,
@@ -230,6 +252,8 @@ KINDS: dict[str, Callable[..., list[Any]]] = {
     "frame-pose": frame_pose,
     "round-trip": round_trip,
     "two-forms": two_forms,
+    "redundant-model": redundant_model,
+    "model-time": model_time,
     "face-rows": face_rows,
     "crossings": crossings,
     "modal-body": modal_body,

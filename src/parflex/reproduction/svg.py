@@ -172,10 +172,10 @@ def thinned(t: Array, values: Array, columns: int = 780) -> tuple[Array, Array]:
 
 
 def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[tuple[str, float, str]]]]) -> str:
-    """Horizontal bars in groups; an entry is (who, value, class of the bar)."""
+    """Horizontal bars in groups, each beside the first of its group; an entry is (who, value, class of the bar)."""
     left = 24 + LETTER * max(len(who) for _, entries in groups for who, _, _ in entries)
     largest = max(value for _, entries in groups for _, value, _ in entries)
-    axis = Axis(0, largest * 1.12, left, WIDTH - 14)
+    axis = Axis(0, largest * 1.2, left, WIDTH - 14)
     y, parts = 30.0, [words(left, 16, label)]
     for name, entries in groups:
         parts.append(words(left, y + 13, name, "start", "label strong"))
@@ -183,7 +183,8 @@ def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[tuple[str,
         for who, value, kind in entries:
             wide = axis.at(value) - left
             parts.append(f'<rect x="{left:.1f}" y="{y:.1f}" width="{max(wide, 1):.1f}" height="13" class="{kind}"/>')
-            parts += [words(left - 8, y + 11, who, "end"), words(left + wide + 6, y + 11, f"{value:.4g}")]
+            times = f" ({value / entries[0][1]:.2g} times)" if value != entries[0][1] else ""
+            parts += [words(left - 8, y + 11, who, "end"), words(left + wide + 6, y + 11, f"{value:.4g}{times}")]
             y += 18
         y += 8
     text = "; ".join(f"{name}: " + ", ".join(f"{who} {value:.4g}" for who, value, _ in rows) for name, rows in groups)
