@@ -169,6 +169,13 @@ def test_a_polygon_of_many_sides_tends_to_the_free_disc(figure):
     assert off[1] < off[0] / 8
 
 
+@pytest.mark.parametrize("theory", ["kirchhoff", "mindlin"])
+def test_a_plate_far_from_the_origin_of_its_frame_is_the_same_plate(theory):
+    there = SQUARE + np.array([40.0, -30.0])
+    here, away = (free_modes(discretise(Plate(p, 0.01, E, RHO, NU), theory, 1), 3)[0] for p in (SQUARE, there))
+    np.testing.assert_allclose(away, here, rtol=1e-8)  # coordinates of 50 m keep 14 digits of a metre
+
+
 def test_kirchhoff_and_mindlin_agree_on_a_polygon_with_a_notch():
     plate = Plate(ELL, 0.001, E, RHO, NU)
     thin = free_modes(discretise(plate, "kirchhoff", 2), 4)[0]

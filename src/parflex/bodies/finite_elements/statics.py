@@ -47,9 +47,9 @@ def static_deflection(
     w, s_x, s_y = discrete.at_corners(plate.points)
     R, inertia = discrete.rigid, discrete.M @ discrete.rigid
     load = w.T @ np.array([(forces or {}).get(name, 0.0) for name in names])
+    corners = discrete.at_corners(plate.polygon)[0]
     if pressure:
-        # the mass on the rigid motion along z, made a pressure
-        along = R @ np.linalg.lstsq(_deflections(discrete) @ R, np.ones(discrete.mesh.p.shape[1]), rcond=None)[0]
+        along = R @ np.linalg.lstsq(corners @ R, np.ones(len(plate.polygon)), rcond=None)[0]  # rigid motion along z
         load = load + pressure / (plate.density * plate.thickness) * (discrete.M @ along)
     if held:
         rows = sparse.csr_matrix(w)[[names.index(name) for name in held]]
@@ -57,7 +57,6 @@ def static_deflection(
             raise InputError("what is held does not keep the plate from moving", key="held", hint="hold three corners")
     else:
         load = load - inertia @ (R.T @ load)  # balanced: any three supports carry nothing
-        corners = discrete.at_corners(plate.polygon)[0]
         rows = sparse.csr_matrix(corners)[linalg.qr((corners @ R).T, pivoting=True)[2][:3]]
     scale = np.abs(discrete.K.diagonal()).mean()
     system = sparse.bmat([[discrete.K, scale * rows.T], [scale * rows, None]], format="csc")
@@ -71,8 +70,3 @@ def static_deflection(
 
     reactions = dict(zip(held, -pulls, strict=True)) if held else {}
     return Deflection(at_attachments(u), at_attachments(elastic), {k: float(v) for k, v in reactions.items()})
-
-
-def _deflections(discrete: Discrete) -> sparse.csr_matrix:
-    """Deflection at all corners of triangles."""
-    return discrete.at_corners(discrete.mesh.p.T)[0]
