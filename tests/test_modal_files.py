@@ -101,7 +101,7 @@ DATA: dict[str, tuple[dict, str, str]] = {  # arrays of the file, the key that i
     "a format in words": ({"format": "one"}, "format", "format"),
     "an unknown array": ({"stifnesses": K}, "stifnesses", "is not known"),
     "a negative thickness": ({"thickness": -1.0}, "thickness", "thickness"),
-    "things that are no arrays": ({"shapes": np.array([{}, None], dtype=object)}, "", "is no npz file"),
+    "things that are no arrays": ({"shapes": np.array([{}, None], dtype=object)}, "file", "is no npz file"),
 }
 FILES: dict[str, tuple[Callable[[Path], object], str]] = {  # what lies in place of the file, words of the sentence
     "nothing": (lambda path: path.unlink(), "there is no such file"),
