@@ -27,8 +27,8 @@ test: $(STAMP)
 	$(BIN)/python -m pytest -n auto
 
 check: $(STAMP)
-	$(BIN)/ruff format --check src tests examples benchmarks
-	$(BIN)/ruff check src tests examples benchmarks
+	$(BIN)/ruff format --check src tests examples benchmarks docs/hooks
+	$(BIN)/ruff check src tests examples benchmarks docs/hooks
 	$(BIN)/mypy
 	PYTHONPATH=tests $(BIN)/lint-imports
 

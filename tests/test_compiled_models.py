@@ -248,6 +248,9 @@ def test_whatever_changes_a_program_changes_its_key(monkeypatch, tmp_path):
     keys += [store.key_of(plain, *choice) for choice in choices]
     assert len(set(keys)) == len(keys)
     assert store.key_of(parflex.load("gough-stewart"), "inverse", Options(), 1000) == keys[0]
+    faster = {"motions.circle.speed": 0.9, "title": "faster"}
+    bending = [parflex.load("dualemps", settings=settings) for settings in (faster, None)]
+    assert len({store.key_of(one, "inverse", Options(), 1000) for one in bending}) == 1  # motions are not in a program
     monkeypatch.setattr(store, "_code", lambda: b"another version")
     assert store.key_of(plain, "inverse", Options(), 1000) not in keys
 

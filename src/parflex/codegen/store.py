@@ -23,6 +23,7 @@ from parflex.codegen.program import Program
 from parflex.models.robot import Robot
 
 LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
+UNUSED = {"motions", "reference", "title"}  # of its description: neither does how it is to move, or what is said of it
 
 
 def key_of(robot: Robot, *choices: Any) -> str | None:
@@ -31,6 +32,7 @@ def key_of(robot: Robot, *choices: Any) -> str | None:
         return None
     digest = hashlib.sha256(_code())
     own = {field.name: getattr(robot, field.name) for field in fields(robot) if field.name not in LEFT_OUT}
+    own["description"] = robot.description.model_dump_json(exclude=UNUSED)
     for part in (own, robot.home, choices):
         _feed(digest, part)
     return f"{digest.hexdigest()}.program"

@@ -142,7 +142,7 @@ def _shapes(robot: Robot) -> list[str]:
         elif any(link.name.startswith(f"{name}.") for name in beams):
             what = "further elements of these beams"
         else:
-            what = "body given by its free-free modes"
+            what = "body given by its modes"
         groups.setdefault(f"{what}, coordinates {listed(link.elastic_labels)}", []).append(link.name)
     return [f"- {what}: {listed(names)}" for what, names in groups.items()]
 
