@@ -34,9 +34,12 @@ from parflex.cli.input import assignments, open_robot, read_pose_option, read_wr
 @click.option(
     "--without", metavar="LIST", default="", help="Leave out: friction, damping, gravity, springs, motor-inertia."
 )
+@click.option("--drive", metavar="motors|platform", default="motors", show_default=True,
+              help="What follows the motion: the motors, or the platform by the inverse model.")  # fmt: skip
 @click.option(
-    "--start", default="rest", show_default=True, metavar="rest|equilibrium", help="Undeformed, or as loads bend it."
-)
+    "--start", metavar="rest|equilibrium|held",
+    help="Undeformed, as loads bend it with locked motors, or with the platform held; default by what bends.",
+)  # fmt: skip
 @click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Where a run without a motion starts.")
 @click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities with which a run without a motion starts.")
 @click.option("--effort", metavar="JOINT=VALUE,...", help="Constant efforts of motors, if no motion is given.")
@@ -65,7 +68,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         run = _with_low_passed(run, cutoff)
     written = [str(file) for file in run.save(path)]
     answer = {"files": written, "columns": list(run), **run.summary, "settings": run.settings}
-    answer["warnings"] = [*loaded.warnings, *_complaints(run)]
+    answer["warnings"] = [*loaded.warnings, *answer["warnings"], *_complaints(run)]
     rows = [(key, value) for key, value in run.summary.items() if isinstance(value, (int, float, str))]
     if "friction" in run.summary:
         found = run.summary["friction"]

@@ -11,8 +11,12 @@ from parflex.description.values import Axis, Coordinates, Name, Number, Vector, 
 
 Points = Annotated[tuple[Vector, ...], BeforeValidator(list_of("a list of points is", "[[x, y, z], [x, y, z]]"))]
 Moves = Annotated[tuple[Coordinates, ...], BeforeValidator(list_of("a list of tables is", '[{ "joint" = 0.1 }]'))]
+Poses = Annotated[
+    tuple[Name | Coordinates, ...], BeforeValidator(list_of("a list of poses is", '["home", { x = 0.1 }]'))
+]
 PATH_KEYS = frozenset({"frame", "circle", "points", "speed"})
 MOVE_KEYS = frozenset({"start", "moves", "duration", "smoothing"})
+POSE_KEYS = frozenset({"poses", "duration", "rest"})
 
 
 class Circle(Table):
@@ -25,7 +29,7 @@ class Circle(Table):
 
 
 class Motion(Table):
-    """Either a path of a frame (`circle` or `points`) at a speed, or `moves` of joints one after the other."""
+    """A path of a frame (`circle` or `points`) at a speed, `moves` of joints one after the other, or `poses`."""
 
     frame: Name | None = None
     circle: Circle | None = None
@@ -33,6 +37,7 @@ class Motion(Table):
     speed: Number | None = None
     start: Coordinates = {}
     moves: Moves = ()
+    poses: Poses = ()
     duration: Number | None = None
     smoothing: Number = 0.0
     ramp: Number = 0.0
@@ -46,11 +51,16 @@ class Motion(Table):
 
     @model_validator(mode="after")
     def _one_kind(self) -> Motion:
-        ways = [key for key in ("circle", "points", "moves") if getattr(self, key)]
+        ways = [key for key in ("circle", "points", "moves", "poses") if getattr(self, key)]
         if len(ways) != 1:
             found = " and ".join(f"'{way}'" for way in ways) or "none"
-            raise complain(f"a motion has one of 'circle', 'points' and 'moves', not {found}", "keep one", "moves")
+            kinds = "'circle', 'points', 'moves' and 'poses'"
+            raise complain(f"a motion has one of {kinds}, not {found}", "keep one", "moves")
         strange = self.model_fields_set & (MOVE_KEYS if self.along_path else PATH_KEYS)
+        if self.poses:
+            strange = self.model_fields_set - POSE_KEYS
+            if len(self.poses) < 2:
+                raise complain("a motion leads through two poses at least", "add poses", "poses")
         if strange:
             key = min(strange)
             raise complain(f"'{key}' says nothing for a motion with '{ways[0]}'", "drop it", key, getattr(self, key))

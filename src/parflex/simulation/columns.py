@@ -20,7 +20,7 @@ def columns_of(problem: Problem, track: Track, frames: Sequence[str]) -> dict[st
     motors = problem.robot.actuated_names
     q, change, acceleration = track.y[:, :nq], track.y[:, nq : 2 * nq], track.y[:, 2 * nq + n : 2 * nq + 2 * n]
     given = track.x[:, nq + n :]
-    effort = track.y[:, 2 * nq + 2 * n :] if problem.driven else given[:, : len(motors)]
+    effort = given[:, : len(motors)] if problem.lead == "efforts" else track.y[:, 2 * nq + 2 * n :]
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
     program = signals(problem.robot, looked_at, problem.independent, problem.include, problem.width)
     found = program(q=q, position_rates=change, acceleration=acceleration)

@@ -13,7 +13,8 @@ from parflex.description.motions import Motion
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.simulation.paths import arcs_of, follow
-from parflex.simulation.pieces import Pieces, hermite, integral
+from parflex.simulation.pieces import Pieces, hermite, integral, joined
+from parflex.simulation.poses import PoseMotion, motors_through, pose_motion
 from parflex.simulation.speed import Stretch
 
 Array = np.ndarray
@@ -29,15 +30,33 @@ class MotorMotion:
     pieces: Pieces
     start: Array
 
+    @property
+    def given(self) -> Pieces:
+        """What the time loop gets."""
+        return self.pieces
+
     def at(self, t: float) -> tuple[Array, Array, Array]:
         """Position, velocity and acceleration of the motors."""
         return self.pieces.at(t), self.pieces.at(t, 1), self.pieces.at(t, 2)
 
 
-def motion_of(robot: Robot, given: Any, time: float) -> MotorMotion:
-    """A motion by its name in the robot file, a file of knots (.csv, .npz), or a function of time."""
-    if isinstance(given, MotorMotion):
+def motion_of(robot: Robot, given: Any, time: float, drive: str = "motors") -> MotorMotion | PoseMotion:
+    """A motion by its name in the robot file, a file of knots (.csv, .npz), or a function of time.
+
+    That of the platform (`drive`) leads through poses.
+    """
+    if isinstance(given, MotorMotion | PoseMotion):
         return given
+    if drive == "platform" and given in robot.description.motions:
+        return pose_motion(robot, given)
+    if drive == "platform":
+        known = [name for name, motion in robot.description.motions.items() if motion.poses]
+        raise InputError(
+            f"the robot has no motion '{given}' through poses",
+            key="motion",
+            value=str(given),
+            hint=did_you_mean(str(given), known) if known else "add [motions.NAME] with poses to its file",
+        )
     if callable(given):
         return from_function(robot, given, time)
     if isinstance(given, Mapping):
@@ -64,7 +83,10 @@ def from_description(robot: Robot, name: str, time: float) -> MotorMotion:
     motion = robot.description.motions[name]
     if not robot.actuated:
         raise InputError("the robot has no motors", key="motion", value=name, hint="mark joints as actuated")
-    pieces, start = _along_path(robot, motion, name, time) if motion.along_path else _moves(robot, motion, name)
+    if motion.poses:
+        pieces, start = motors_through(robot, name)
+    else:
+        pieces, start = _along_path(robot, motion, name, time) if motion.along_path else _moves(robot, motion, name)
     if motion.period is not None:
         pieces = _repeated(pieces, motion.period, time, name)
     return MotorMotion(name, pieces, start)
@@ -86,7 +108,7 @@ def _along_path(robot: Robot, motion: Motion, name: str, time: float) -> tuple[P
             break
         begin = stretch.end + motion.rest
     assert start is not None
-    return _joined(parts), start
+    return joined(parts), start
 
 
 def _in_time(along: Pieces, lap: float | None, stretch: Stretch, time: float) -> Pieces:
@@ -107,17 +129,6 @@ def _in_time(along: Pieces, lap: float | None, stretch: Stretch, time: float) ->
         gain = along.coefficients[-1, 0] - along.coefficients[0, 0]
         Q = Q + np.floor(s / lap) * gain
     return hermite(t, Q, Q1 * speed, Q2 * speed**2 + Q1 * push)
-
-
-def _joined(parts: list[Pieces]) -> Pieces:
-    """One after the other; each holds its last value until the next begins."""
-    ends = [*(part.breaks[0] for part in parts[1:]), np.inf]
-    kept = [part.breaks < end for part, end in zip(parts, ends, strict=True)]
-    breaks = [part.breaks[keep] for part, keep in zip(parts, kept, strict=True)]
-    return Pieces(
-        np.concatenate(breaks),
-        np.concatenate([part.coefficients[keep] for part, keep in zip(parts, kept, strict=True)]),
-    )
 
 
 def _moves(robot: Robot, motion: Motion, name: str) -> tuple[Pieces, Array]:

@@ -100,3 +100,14 @@ def integral(t: Array, rates: Array, start: Array, order: int) -> Pieces:
                 higher = range(power, order + 1)
                 state[power] = sum(full[k] * h ** (k - power) / math.factorial(k - power) for k in higher)
     return Pieces(np.asarray(t, dtype=float), coefficients)
+
+
+def joined(parts: list[Pieces]) -> Pieces:
+    """One after the other; each holds its last value until the next begins."""
+    ends = [*(part.breaks[0] for part in parts[1:]), np.inf]
+    kept = [part.breaks < end for part, end in zip(parts, ends, strict=True)]
+    breaks = [part.breaks[keep] for part, keep in zip(parts, kept, strict=True)]
+    return Pieces(
+        np.concatenate(breaks),
+        np.concatenate([part.coefficients[keep] for part, keep in zip(parts, kept, strict=True)]),
+    )

@@ -22,14 +22,23 @@ TERMS = (*JOINT_TERMS, "damping", "gravity")
 
 @dataclass(frozen=True)
 class Problem:
-    """A model of a state, whose motors follow a motion (`driven`) or have efforts, under wrenches on frames."""
+    """A model of a state, whose motors follow a motion or have efforts, under wrenches on frames.
+
+    `lead` is "motors" where these follow a motion (`driven`), "platform" where that does by the efforts of the inverse
+    model, "efforts" else.
+    """
 
     robot: Robot  # without what is left out
     model: Model
-    driven: bool
+    lead: str
     wrenches: tuple[str, ...]
     include: tuple[str, ...]
     width: float
+
+    @property
+    def driven(self) -> bool:
+        """Whether the motors follow a motion."""
+        return self.lead == "motors"
 
     @property
     def independent(self) -> list[str]:
@@ -75,20 +84,20 @@ def _whole(values: list) -> Array:
 
 
 def prepare(
-    robot: Robot, driven: bool, wrenches: Collection[str] = (), without: Collection[str] = (), width: float = 0.0
+    robot: Robot, lead: str, wrenches: Collection[str] = (), without: Collection[str] = (), width: float = 0.0
 ) -> Problem:
     """The model of a state; what is in the file acts, but for what is left out."""
     for term in without:
         if term not in TERMS:
             raise InputError(f"'{term}' cannot be left out", key="without", value=term, hint=did_you_mean(term, TERMS))
-    if driven and not robot.actuated:
+    if lead == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to lead", key="motion", hint="leave out the motion")
     changed = _without(robot, without)
     include = tuple(term for term in JOINT_TERMS if term not in without)
-    name = "state-rates-driven" if driven else "state-rates"
+    name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(lead, "state-rates")
     used = width if "friction" in include and has_coulomb(robot) else 0.0
     made = model(changed, name, include=include, wrenches=tuple(wrenches), friction_width=used)
-    return Problem(changed, made, driven, tuple(wrenches), include, used)
+    return Problem(changed, made, lead, tuple(wrenches), include, used)
 
 
 def has_coulomb(robot: Robot) -> bool:

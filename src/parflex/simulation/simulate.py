@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
+from parflex.models.deflection import deflection_warnings
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_of
 from parflex.simulation.controller import Controller, controlled
@@ -21,12 +22,14 @@ from parflex.simulation.given import given_efforts, given_wrenches
 from parflex.simulation.integrate import CITATIONS, Grid, Track, grid_of, method_named, run_loop
 from parflex.simulation.motions import MotorMotion, motion_of
 from parflex.simulation.pieces import Pieces
+from parflex.simulation.poses import PoseMotion
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.result import Run
-from parflex.simulation.start import start_state
+from parflex.simulation.start import Started, start_state
 
 Array = np.ndarray
 STEP, OUT_STEP = 5e-4, 1e-3
+DRIVES = ("motors", "platform")
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction changes its sign
 TOLERANCE = {"dopri5": 1e-8}  # of one step, in units of length and angle; implicit methods iterate to:
 ITERATION_TOLERANCE = 1e-12
@@ -38,7 +41,8 @@ class Case:
     """Everything that a run needs but the width of the friction."""
 
     robot: Robot
-    motion: MotorMotion | None
+    lead: str  # motors, platform or efforts: what is given in time
+    motion: MotorMotion | PoseMotion | None
     given: Pieces
     controller: Controller | None
     wrenches: Mapping[str, Pieces]
@@ -49,11 +53,6 @@ class Case:
     grid: Grid
     tolerance: float
 
-    @property
-    def driven(self) -> bool:
-        """Whether the motors follow the motion exactly."""
-        return self.motion is not None and self.controller is None
-
 
 def simulate(
     robot: Robot,
@@ -63,7 +62,8 @@ def simulate(
     effort: Any = None,
     wrench: Mapping[str, Any] | None = None,
     controller: Controller | None = None,
-    start: Any = "rest",
+    drive: str = "motors",
+    start: Any = None,
     pose: Any = None,
     step: float = STEP,
     out_step: float | None = None,
@@ -79,22 +79,29 @@ def simulate(
     """Move a robot in time.
 
     Motors follow `motion` (a name of the robot file, a file of knots, a function of time), or have an `effort` in
-    time, or obey a `controller`, to which the motion is the reference. What is in the file acts unless it is in
-    `without`.
+    time, or obey a `controller`, to which the motion is the reference. With `drive="platform"` the platform itself
+    follows a motion through poses, by the efforts of the inverse model, which knows how the robot bends. What is in the
+    file acts unless it is in `without`. A robot that bends starts as gravity and loads bend it, unless `start` says
+    otherwise.
     """
+    if drive not in DRIVES:
+        raise InputError(f"'{drive}' cannot be led", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     case = _case(
-        robot, motion, time, effort, wrench, controller, start, pose, step, out_step, method, tolerance, radius, without
-    )
+        robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
+        without,
+    )  # fmt: skip
     if not friction_width > 0:
         raise InputError(
             "the width of friction is positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
         )
     looked_at = _frames(robot, frames, case.motion)
     begin = perf_counter()
-    problem = prepare(robot, case.driven, case.wrenches, case.without, friction_width)
-    track = _run(case, problem, shown)
+    problem = prepare(robot, case.lead, case.wrenches, case.without, friction_width)
+    track, started = _run(case, problem, shown)
     columns = columns_of(problem, track, looked_at)
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
+    summary["start"] = started.kind
+    summary["warnings"] = [*started.warnings, *deflection_warnings(robot.tree, _positions(robot, columns))]
     if problem.width and check_width and track.status == "ok":
         summary["friction"] = _width_effect(case, columns, looked_at[0], friction_width)
     settings = _settings(robot, case, problem, method)
@@ -102,8 +109,9 @@ def simulate(
 
 
 def _case(
-    robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, start: Any, pose: Any,
-    step: float, out_step: float | None, method: str, tolerance: float | None, radius: float, without: Collection[str],
+    robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, drive: str, start: Any,
+    pose: Any, step: float, out_step: float | None, method: str, tolerance: float | None, radius: float,
+    without: Collection[str],
 ) -> Case:  # fmt: skip
     for key, value in (("time", time), ("step", step), ("out_step", out_step), ("tolerance", tolerance)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0):
@@ -122,30 +130,44 @@ def _case(
             value=step,
             hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
         )
-    moved = None if motion is None else motion_of(robot, motion, float(time))
+    moved: Any = None if motion is None else motion_of(robot, motion, float(time), drive)
     wrenches = given_wrenches(robot, wrench, time)
-    driven = moved is not None and controller is None
-    given = moved.pieces if driven and moved is not None else given_efforts(robot, effort, time)
+    lead = drive if moved is not None and controller is None else "efforts"
+    if drive == "platform" and (lead == "efforts" or wrench):
+        raise InputError(
+            "a platform is led by a motion alone, without wrenches or a controller",
+            key="drive",
+            value=drive,
+            hint="give a motion through poses, or lead the motors",
+        )
+    given: Pieces = moved.given if lead != "efforts" else given_efforts(robot, effort, time)
     for pieces in wrenches.values():
         given = given.beside(pieces)
     limit = tolerance if tolerance is not None else TOLERANCE.get(method, ITERATION_TOLERANCE)
     return Case(
-        robot, moved, given, controller, wrenches, tuple(without), start, pose, method_named(method, radius),
+        robot, lead, moved, given, controller, wrenches, tuple(without), start, pose, method_named(method, radius),
         grid_of(time, step, rows), limit,
     )  # fmt: skip
 
 
-def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> Track:
-    q, qd = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
+def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Track, Started]:
+    started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
+    q, qd = started.q, started.rates
     system = problem.system(case.given)
     control = None
     if case.controller is not None:
         system = system._replace(coefficients=system.coefficients.copy())
+        assert not isinstance(case.motion, PoseMotion)
         control = controlled(case.robot, case.controller, case.motion, q, system, problem.independent)
-    return run_loop(system, case.method, case.grid, q, qd, problem.independent, case.tolerance, control, shown)
+    track = run_loop(system, case.method, case.grid, q, qd, problem.independent, case.tolerance, control, shown)
+    return track, started
 
 
-def _frames(robot: Robot, frames: Sequence[str] | None, motion: MotorMotion | None) -> list[str]:
+def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
+    return np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
+
+
+def _frames(robot: Robot, frames: Sequence[str] | None, motion: Any) -> list[str]:
     """Frames that are looked at: the end effector under all its names, or those that are named."""
     places = robot.tree.places
     if frames is None:
@@ -197,8 +219,8 @@ def balance_error(columns: Mapping[str, Array]) -> float:
 
 def _width_effect(case: Case, columns: dict[str, Array], frame: str, width: float) -> dict[str, Any]:
     """How far the first frame goes elsewhere with friction of half the width."""
-    problem = prepare(case.robot, case.driven, case.wrenches, case.without, width / 2)
-    track = _run(replace(case), problem, None)
+    problem = prepare(case.robot, case.lead, case.wrenches, case.without, width / 2)
+    track, _ = _run(replace(case), problem, None)
     other = columns_of(problem, track, [frame])
     names = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
     rows = min(len(track.t), len(columns["t"]))
@@ -222,7 +244,8 @@ def _settings(robot: Robot, case: Case, problem: Problem, method: str) -> dict[s
         "working_mode": robot.working_mode,
         "motion": None if case.motion is None else case.motion.name,
         "controller": None if case.controller is None else repr(case.controller),
-        "start": case.start if isinstance(case.start, str) else "given",
+        "drive": case.lead,
+        "start": case.start if isinstance(case.start, str | None) else "given",
         "without": list(case.without),
         "friction_width": problem.width or None,
         "method": method,

@@ -1,42 +1,77 @@
-"""Where a run starts: at rest and undeformed, in static equilibrium, or in a given state."""
+"""Where a run starts: at rest and undeformed, in static equilibrium, held by the motors, or in a given state."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
+from parflex.models.driven_frame import zero_dynamics
 from parflex.models.equilibrium import equilibrium
 from parflex.models.robot import Robot
 from parflex.simulation.motions import MotorMotion
 from parflex.simulation.pieces import Pieces
+from parflex.simulation.poses import PoseMotion
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
-STARTS = ("rest", "equilibrium")
+STARTS = ("rest", "equilibrium", "held")
+
+
+@dataclass(frozen=True)
+class Started:
+    """All positions and the independent rates at the start, what kind of start it is, and what is to be told of it."""
+
+    q: Array
+    rates: Array
+    kind: str
+    warnings: list[str] = field(default_factory=list)
 
 
 def start_state(
-    problem: Problem, robot: Robot, start: Any, pose: Any, motion: MotorMotion | None, wrenches: Mapping[str, Pieces]
-) -> tuple[Array, Array]:
-    """All positions and the independent rates; `pose` is where a run without a motion starts."""
+    problem: Problem,
+    robot: Robot,
+    start: Any,
+    pose: Any,
+    motion: MotorMotion | PoseMotion | None,
+    wrenches: Mapping[str, Pieces],
+) -> Started:
+    """Where a run starts; `pose` is where one without a motion does.
+
+    By default a robot that bends starts in equilibrium: motors locked, or, where its platform is led, with the motors
+    where they hold that. From the undeformed pose it would start with several times the static forces.
+    """
     rates = [robot.tree.rate_names.index(name) for name in problem.independent]
     if isinstance(start, Mapping):
-        return _given(robot, start, rates)
-    if start not in STARTS:
+        return Started(*_given(robot, start, rates), "given")
+    if start not in (None, *STARTS):
         hint = did_you_mean(str(start), STARTS)
         raise InputError(f"there is no start '{start}'", key="start", value=str(start), hint=hint)
     if motion is not None and pose is not None:
         raise InputError("the motion says where the run starts", key="pose", hint="leave out the pose or the motion")
     q = motion.start if motion is not None else configure(robot, pose).q
-    if start == "equilibrium" and len(rates) > len(problem.robot.actuated):
-        loads = {frame: pieces.at(0.0).tolist() for frame, pieces in wrenches.items()}
-        terms = [term for term in ("springs",) if term not in problem.include]
-        q = equilibrium(problem.robot, Configuration(problem.robot, q), loads=loads, without=terms).configuration.q
-    return q, np.zeros(len(rates))
+    still = np.zeros(len(rates))
+    if start == "rest" or (start is None and not robot.tree.elastic):
+        return Started(q, still, "rest")
+    loads = {frame: pieces.at(0.0).tolist() for frame, pieces in wrenches.items()}
+    terms = [term for term in ("springs",) if term not in problem.include]
+    here = Configuration(problem.robot, q)
+    if start == "held" or (start is None and problem.lead == "platform"):
+        held = zero_dynamics(problem.robot, here, loads=loads, without=terms)
+        return Started(held.held.configuration.q, still, "held", held.warnings())
+    if len(rates) <= len(problem.robot.actuated):
+        return Started(q, still, "rest")
+    try:
+        found = equilibrium(problem.robot, here, loads=loads, without=terms).configuration.q
+    except SingularError as error:
+        if start is not None:
+            raise
+        return Started(q, still, "rest", [f"the run starts undeformed: {error.message}"])
+    return Started(found, still, "equilibrium")
 
 
 def _given(robot: Robot, start: Mapping[str, Any], rates: list[int]) -> tuple[Array, Array]:
