@@ -49,7 +49,7 @@ from parflex.graph import Graph
 TOLERANCE = 1e-11
 # a pose found by Newton is known to rounding times the condition, 1e-13; rates come by that condition again, squared
 STEP_TOLERANCE = 1e-9
-DRIVEN = ("step", "state-rates-driven")  # rates of motors in, all others from them
+DRIVEN = ("step", "classical-step", "state-rates-driven")  # rates of motors in, all others from them
 EMITTERS = {  # and the number of states: all for those that take them side by side
     "llvm batch": (llvm_batch, 200),
     "llvm scalar": (llvm_scalar, 20),

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparison import positions
-from conftest import CATALOGUE
+from conftest import CATALOGUE, RIGID
 from oracles import three_legs
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
@@ -194,6 +194,21 @@ def test_other_robots_with_sensed_joints_equal_pinocchio_too(name, figure):
         worst = max(worst, np.abs(tau - wanted).max() / np.abs(wanted).max())
     figure(f"redundant model of {name} against Pinocchio, largest relative error", worst, TOLERANCE)
     assert worst < TOLERANCE
+
+
+@pytest.mark.parametrize("name", RIGID)
+def test_every_robot_takes_sensors_in_all_its_passive_joints(name):
+    robot = parflex.load(name)
+    held = {*robot.actuated, *robot.locked}
+    joints = [link.name for link in robot.tree.links if link.joint.kind in ("revolute", "prismatic")]
+    robot = robot.sensing([joint for joint in joints if robot.tree.rate_names.index(joint) not in held])
+    form = redundant_form(robot)
+    motors = [robot.tree.rate_names.index(joint) for joint in robot.actuated_names]
+    for configuration, rates, accelerations in moving(robot, 2, 4):
+        given = [dict(zip(robot.actuated_names, values[motors], strict=True)) for values in (rates, accelerations)]
+        wanted = np.array(list(parflex.inverse_dynamics(robot, configuration, *given).efforts.values()))
+        tau = redundant_effort(form, configuration.q, rates[form.control], accelerations[form.control])
+        assert np.abs(tau - wanted).max() < TOLERANCE * np.abs(wanted).max()
 
 
 @pytest.mark.parametrize("case", SENSED)

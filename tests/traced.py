@@ -30,7 +30,10 @@ ROBOTS = RIGID
 CLOSED = [name for name in ROBOTS if name not in ("puma560", "rx90")]
 LEG_FORM = ["3rrr", "gough-stewart", "space"]
 SENSING = {  # programs with sensors in passive joints; those of the motors alone are tried with one robot
-    "3rrr": ("redundant", "extended-law", "classical-law", "geometry-redundant", "geometry-motors"),
+    "3rrr": (
+        *("redundant", "extended-law", "classical-law", "extended-step", "classical-step"),
+        *("geometry-redundant", "geometry-motors"),
+    ),
     "5r": ("extended-law",),
     "gough-stewart": ("extended-law", "geometry-redundant"),
 }
@@ -175,7 +178,7 @@ def _input(model: Model, group: str, state: Sample, rng: np.random.Generator) ->
             "motor_rate": state.rates[motors],
             "motor_acceleration": state.accelerations[motors],
         }[group]
-    if group == "measured" or group.startswith("reference"):
+    if group.startswith("measured") or group.startswith("reference"):
         return sensor_data(state, model.labels[group])[group]
     if group in ("q", "effort"):
         return q if group == "q" else state.efforts
@@ -195,7 +198,7 @@ def sensor_data(state: Sample, names: list[str]) -> Arrays:
     turn = [tree.links[tree.link_of_rate[k]].joint.kind == "revolute" for k in chosen]
     return {
         "measured": measured,
-        "rate": state.rates[chosen],
+        "measured_rate": state.rates[chosen],
         "reference": measured + 1e-3 * (1 + count) + np.where(turn, 2 * np.pi * (count % 2), 0.0),
         "reference_rate": state.rates[chosen] + 0.05 * np.cos(count),
         "reference_acceleration": state.accelerations[chosen] + 0.3 * np.sin(count),
@@ -209,11 +212,11 @@ def _form(name: str, sensed: bool) -> RedundantForm:
 
 def _law(name: str, model: str, state: Sample) -> Array:
     """Efforts of a control law by the float path."""
-    form = _form(name, model == "extended-law")
+    form = _form(name, model.startswith("extended"))
     data = sensor_data(state, form.names)
     wanted = [data[group] for group in ("reference", "reference_rate", "reference_acceleration")]
     q, gains = state.configuration.q, made(name, model).parameters
-    return extended_effort(form, q, data["rate"], *wanted, gains["Kp"], gains["Kv"], JOINT_TERMS)
+    return extended_effort(form, q, data["measured_rate"], *wanted, gains["Kp"], gains["Kv"], JOINT_TERMS)
 
 
 def _guess(model: Model, state: Sample, rng: np.random.Generator) -> Array:
@@ -276,6 +279,8 @@ def _expected(name: str, model: str, state: Sample) -> Arrays:
         return answer | ({"effort": state.efforts} if model.endswith("driven") else {})
     if model.endswith("-law"):
         return {"effort": _law(name, model, state)}
+    if model.endswith("-step"):
+        return {"effort": _law(name, model, state), "q": configuration.q}
     if model in ("geometry-redundant", "geometry-motors"):
         return {"q": configuration.q}
     answer = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse", "redundant") else {}

@@ -30,22 +30,46 @@ def law(tracer: Any, robot: Robot, options: Any) -> Any:
     """Measured and reference joint values in, efforts out; the gains are parameters."""
     form = redundant_form(robot)
     q, qd, labels = _state(tracer, form)
-    groups = ("reference", "reference_rate", "reference_acceleration")
-    reference, rate, acceleration = (tracer.group(name, len(form.control)) for name in groups)
-    Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
-    labels |= dict.fromkeys(groups, form.names)
-    effort = extended_effort(form, q, qd, reference, rate, acceleration, Kp, Kv, options.without)
-    return {"effort": effort}, labels
+    effort, more = _controlled(tracer, form, q, qd, options)
+    return {"effort": effort}, labels | more
+
+
+def step(tracer: Any, robot: Robot, options: Any) -> Any:
+    """A whole controller: what sensors give, the reference and the last pose in; efforts and the pose out."""
+    form = redundant_form(robot)
+    names = list(robot.tree.position_names)
+    last = tracer.group("last", len(names))
+    measured, rates = (tracer.group(name, len(form.control)) for name in ("measured", "measured_rate"))
+    q = _found(form, last, measured)
+    effort, labels = _controlled(tracer, form, q, rates, options)
+    labels |= {"last": names, "q": names, "measured": form.names, "measured_rate": form.names}
+    return {"effort": effort, "q": q}, labels
 
 
 def geometry(tracer: Any, robot: Robot) -> Any:
     """A guess of all positions and measured values of [q_a, q_s] in, all positions out."""
     form = redundant_form(robot)
     names = list(robot.tree.position_names)
-    q = with_measured(form, tracer.group("guess", robot.tree.nq), tracer.group("measured", len(form.control)))
-    for _ in range(STEPS):
-        q = robot.tree.moved(q, geometry_step(form, q)[0])
+    q = _found(form, tracer.group("guess", len(names)), tracer.group("measured", len(form.control)))
     return {"q": q}, {"guess": names, "q": names, "measured": form.names}
+
+
+def _found(form: RedundantForm, guess: Array, measured: Array) -> Array:
+    q = with_measured(form, guess, measured)
+    for _ in range(STEPS):
+        q = form.robot.tree.moved(q, geometry_step(form, q)[0])
+    return q
+
+
+def _controlled(
+    tracer: Any, form: RedundantForm, q: Array, qd: Array, options: Any
+) -> tuple[Array, dict[str, list[str]]]:
+    """Efforts of the law for a reference that is symbols too, and the names of what goes in and out."""
+    groups = ("reference", "reference_rate", "reference_acceleration")
+    reference, rate, acceleration = (tracer.group(name, len(form.control)) for name in groups)
+    Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
+    effort = extended_effort(form, q, qd, reference, rate, acceleration, Kp, Kv, options.without)
+    return effort, dict.fromkeys(groups, form.names) | {"effort": _motors(form)}
 
 
 def refuse_direct() -> None:
@@ -61,14 +85,19 @@ def refuse_direct() -> None:
 def _state(tracer: Any, form: RedundantForm) -> tuple[Array, Array, dict[str, list[str]]]:
     names = list(form.robot.tree.position_names)
     q, qd = tracer.group("q", len(names)), tracer.group("qd", len(form.control))
-    motors = form.names[: len(form.control) - len(form.robot.sensed)]
-    return q, qd, {"q": names, "qd": form.names, "effort": motors}
+    return q, qd, {"q": names, "qd": form.names, "effort": _motors(form)}
+
+
+def _motors(form: RedundantForm) -> list[str]:
+    return form.names[: len(form.control) - len(form.robot.sensed)]
 
 
 MODELS: dict[str, Callable[[Any, Robot, Robot, Any], Any]] = {
     "redundant": lambda tracer, robot, grouped, options: redundant(tracer, grouped, options),
     "extended-law": lambda tracer, robot, grouped, options: law(tracer, grouped, options),
     "classical-law": lambda tracer, robot, grouped, options: law(tracer, grouped.sensing([]), options),
+    "extended-step": lambda tracer, robot, grouped, options: step(tracer, grouped, options),
+    "classical-step": lambda tracer, robot, grouped, options: step(tracer, grouped.sensing([]), options),
     "geometry-redundant": lambda tracer, robot, grouped, options: geometry(tracer, robot),
     "geometry-motors": lambda tracer, robot, grouped, options: geometry(tracer, robot.sensing([])),
 }

@@ -84,6 +84,7 @@ def counts(robot: Robot) -> dict[str, Any]:
         },
         "names": {
             "actuated": robot.actuated_names,
+            "sensed": robot.sensed_names,
             "joints": [frame.name for frame in jointed],
             "coordinates": list(tree.position_names),
             "rates": list(tree.rate_names),
