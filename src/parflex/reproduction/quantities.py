@@ -18,6 +18,7 @@ import numpy as np
 import parflex
 from parflex.bodies.modal_file import load_modal
 from parflex.errors import InputError, did_you_mean
+from parflex.models.driven_frame import held_frame
 from parflex.models.kinematics import counts
 from parflex.models.linear import Modes
 from parflex.models.participation import energy_shares
@@ -244,6 +245,20 @@ def modal_body(
     return list(np.sqrt(data.modal_stiffnesses / data.modal_masses)[first : first + len(published)])
 
 
+def deflection(
+    workshop: Workshop, published: Published, robot: str, pose: Any, body: str, nodes: list[str], largest: list[str]
+) -> list[Any]:
+    """How a body that is given by modes bends at rest, its robot held at a pose by the motors, in axes of the body.
+
+    z of some nodes, and the largest size of z at others.
+    """
+    loaded = workshop.robot(robot)
+    link = loaded.tree.links[loaded.tree.number(body)]
+    e = held_frame(loaded, pose).configuration.q[link.e]
+    down = {name: float(link.body.nodes[name].Phi_d[2] @ e) for name in (*nodes, *largest)}
+    return [*(down[name] for name in nodes), max(abs(down[name]) for name in largest)]
+
+
 KINDS: dict[str, Callable[..., list[Any]]] = {
     "frequencies": frequencies,
     "coordinates": coordinates,
@@ -257,6 +272,7 @@ KINDS: dict[str, Callable[..., list[Any]]] = {
     "face-rows": face_rows,
     "crossings": crossings,
     "modal-body": modal_body,
+    "deflection": deflection,
     "joint-range": joint_range,
     "computing-time": computing_time,
 }
