@@ -1,0 +1,278 @@
+"""Models of robots with a flexible platform, driven by motors or by the platform, against Lagrange's equations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pytest
+from comparison import largest, order_of, positions
+from conftest import CATALOGUE
+from modal_robots import GRAVITY, TWIST, lagrange, steadily_bent, with_platform
+from oracles.beam_robots import HEXAGON
+from oracles.modal_data import Modes, invented, read_modes
+from oracles.modal_lagrange import ModalEnergyModel
+from traced import VERIFY, long
+
+import parflex
+from parflex.models import leg_models
+from parflex.models.configuration import Configuration
+from parflex.models.driven_frame import held_frame, zero_dynamics
+from parflex.models.leg_form import PlatformMotion, leg_form
+from parflex.models.robot import Robot
+
+# a plate pushes its attachments in one direction each, lumps in three: more modes than directions or fewer are two
+# ways to write the same equations
+CASES = {
+    "the catalogue": ("plate", 10),
+    "few modes of a plate": ("plate", 4),
+    "lumps": ("free", 5),
+    "many lumps": ("free", 21),
+    "lumps with momentum": ("other", 8),
+}
+STATES = 20 if VERIFY else 2
+TOLERANCE = 1e-11  # asked for; rounding of systems of condition 1e4 leaves 1e-13
+
+
+@dataclass(frozen=True)
+class State:
+    """A bent robot in motion under efforts, and all that follows by Lagrange's equations."""
+
+    at: Configuration
+    rates: np.ndarray
+    efforts: dict[str, float]
+    accelerations: np.ndarray
+    rotation: np.ndarray
+
+    def platform(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Translation and rotation in world axes of rates or accelerations."""
+        own = values[:6]
+        return self.rotation @ own[:3], self.rotation @ own[3:]
+
+    def modes(self, values: np.ndarray) -> np.ndarray:
+        return values[list(self.at.robot.tree.elastic)]
+
+
+def printed(modes: Modes) -> Modes:
+    """The plate with the stiffness and the damping of [Long2014, Table 2]."""
+    k = [35625.55, 35625.63, 99677.16, 160816.0, 225384.5, 503473.4, 503505.8, 686059.1, 686091.1, 1717622.0]
+    return replace(modes, stiffnesses=np.array(k), damping_ratios=np.full(10, 0.4))
+
+
+@cache
+def pair(case: str) -> tuple[Robot, ModalEnergyModel]:
+    kind, count = CASES[case]
+    if case == "the catalogue":
+        modes = printed(read_modes(CATALOGUE / "hexagon-plate.npz"))
+        robot = parflex.load("gough-stewart-flexible", settings={"gravity": GRAVITY})
+        return robot, lagrange("gough-stewart", {"platform": modes})
+    plate = kind == "plate"
+    modes = read_modes(CATALOGUE / "hexagon-plate.npz", count) if plate else invented(HEXAGON, count, 5, kind == "free")
+    robot = with_platform(Path(mkdtemp()), "gough-stewart", modes)
+    return robot, lagrange("gough-stewart", {"platform": modes})
+
+
+@cache
+def states(case: str) -> list[State]:
+    robot, oracle = pair(case)
+    tree, rng, found = robot.tree, np.random.default_rng(9), []
+    order, back = order_of(robot, oracle), np.argsort(order_of(robot, oracle))
+    joints = np.array([k for k in robot.free if tree.rate_names[k].startswith("leg")])
+    for _ in range(STATES):
+        step = rng.uniform(-0.1, 0.1, tree.n)
+        q, error = robot.assembler.newton(tree.moved(robot.home, step), joints, list(robot.closures.loops))
+        assert error < 1e-12
+        at = Configuration(robot, q)
+        qd = at.J @ rng.uniform(-3, 3, at.J.shape[1])
+        efforts = dict(zip(robot.actuated_names, rng.uniform(-500, 500, 6), strict=True))
+        qdd = oracle.accelerations(positions(at), qd[back], efforts)[order]
+        found.append(State(at, qd, efforts, qdd, at.at.rotation[tree.number("platform")]))
+    return found
+
+
+def inputs(state: State) -> dict[str, np.ndarray]:
+    """What a program may be given at a state."""
+    tree = state.at.robot.tree
+    velocity, acceleration = state.platform(state.rates), state.platform(state.accelerations)
+    return {
+        "position": state.at.at.position[tree.number("platform")],
+        "rotation": state.rotation,
+        "velocity": velocity[0],
+        "angular_velocity": velocity[1],
+        "acceleration": acceleration[0],
+        "angular_acceleration": acceleration[1],
+        "elastic": state.at.q[[tree.position_names.index(tree.rate_names[k]) for k in tree.elastic]],
+        "elastic_rate": state.modes(state.rates),
+        "effort": np.array(list(state.efforts.values())),
+    }
+
+
+def effort_size(state: State) -> float:
+    """Efforts are what is left of the weight and the inertia of everything."""
+    return max(500.0, 45.89 * largest(state.accelerations[list(state.at.robot.actuated)]))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, figure):
+    """[Long2014, eqs. (44)-(49)], over numbers, at joint values of the closed robot."""
+    robot, _ = pair(case)
+    form, worst = leg_form(robot), 0.0
+    assert form is not None and form.elastic is not None
+    for state in states(case):
+        values = [state.at.q[[robot.tree.links[j].q.start for j in leg.links]] for leg in form.legs]
+        acceleration = state.platform(state.accelerations)
+        modes, here = state.modes(state.accelerations), inputs(state)
+        motion = [here[name] for name in ("velocity", "angular_velocity")]
+        bent = [here[name] for name in ("elastic", "elastic_rate")]
+        given = [acceleration[0] - robot.tree.gravity, acceleration[1]]
+        platform = PlatformMotion(here["rotation"], here["position"], *motion, *given, *bent)
+        effort, found = leg_models.inverse(form, values, platform)
+        still = replace(platform, a=-robot.tree.gravity, al=np.zeros(3))
+        A, h, B, rows = leg_models.equations(form, values, still)
+        freedom = np.linalg.solve(A.astype(float), (B @ here["effort"] - h).astype(float))
+        direct = np.concatenate([freedom[:6], leg_models.mode_accelerations(form, still, freedom, rows)])
+        wanted = np.concatenate([*acceleration, modes])
+        worst = max(
+            worst,
+            largest((effort - here["effort"]).astype(float)) / effort_size(state),
+            largest((found - modes).astype(float)) / largest(modes),
+            largest((direct - wanted).astype(float)) / largest(wanted),
+        )
+    figure(f"{case}: closed form against Lagrange", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+@pytest.mark.parametrize("model", ["inverse", "direct"])
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case == "the catalogue" else long) for case in CASES])
+def test_compiled_models_of_a_flexible_platform_give_the_numbers_of_lagrange(case, model, figure):
+    robot, _ = pair(case)
+    program = parflex.model(robot, model, include=("motor-inertia",))
+    worst = 0.0
+    for state in states(case):
+        found = program(**{name: value for name, value in inputs(state).items() if name in program.inputs})
+        acceleration = state.platform(state.accelerations)
+        wanted = {
+            "effort": np.array(list(state.efforts.values())),
+            "acceleration": acceleration[0],
+            "angular_acceleration": acceleration[1],
+            "elastic_acceleration": state.modes(state.accelerations),
+        }
+        sizes = dict.fromkeys(wanted, largest(state.accelerations))
+        sizes["effort"] = effort_size(state)
+        for name in program.outputs:
+            worst = max(worst, largest(found[name] - wanted[name]) / sizes[name])
+    figure(f"{case}, {model}: program against Lagrange", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+@pytest.mark.parametrize("case", [pytest.param(case, marks=long if case == "many lumps" else []) for case in CASES])
+def test_the_inverse_model_of_a_driven_platform_is_that_of_lagrange(case, figure):
+    """[Long2014, eq. (46)]: motion of the platform and rates of the modes in, efforts and modal accelerations out."""
+    robot, oracle = pair(case)
+    order, worst = order_of(robot, oracle), 0.0
+    for state in states(case):
+        words = ("x", "y", "z", "rx", "ry", "rz")
+        velocity, acceleration = (
+            dict(zip(words, np.concatenate(state.platform(values)).tolist(), strict=True))
+            for values in (state.rates, state.accelerations)
+        )
+        names = robot.tree.rate_names
+        velocity |= {names[k]: float(state.rates[k]) for k in robot.tree.elastic}
+        found = parflex.inverse_dynamics(robot, state.at, velocity, acceleration)
+        assert largest(found.rates - state.rates) < 1e-12 * largest(state.rates)
+        back = np.argsort(order)
+        driven = dict(zip((f"platform.{part}" for part in TWIST), state.accelerations[:6].tolist(), strict=True))
+        qdd, efforts = oracle.platform_driven(positions(state.at), state.rates[back], driven, robot.actuated_names)
+        missed = [found.efforts[name] - efforts[name] for name in efforts]
+        again = [efforts[name] - state.efforts[name] for name in efforts]
+        size = effort_size(state)
+        worst = max(worst, largest(missed) / size, largest(found.accelerations - qdd[order]) / largest(qdd))
+        assert largest(again) < TOLERANCE * size  # the oracle's own direct and inverse model
+    figure(f"{case}: driven platform against Lagrange", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+def test_a_wrench_at_an_attachment_bends_the_platform_as_by_lagrange(figure):
+    robot, oracle = pair("lumps")
+    order, worst = order_of(robot, oracle), 0.0
+    rng = np.random.default_rng(1)
+    for state in states("lumps"):
+        wrench = rng.uniform(-200, 200, 6)
+        M, c = oracle.mass_matrix_and_bias(positions(state.at), state.rates[np.argsort(order)])
+        force = oracle.frame_jacobian(positions(state.at), "leg2.attachment").T @ wrench
+        for name, value in state.efforts.items():
+            force[oracle.coordinates.index(name)] += value
+        A, bias = oracle.closure_jacobian(positions(state.at), state.rates[np.argsort(order)])
+        system = np.block([[M, A.T], [A, np.zeros((len(A), len(A)))]])
+        expected = np.linalg.solve(system, np.concatenate([force - c, -bias]))[: len(M)][order]
+        names = robot.tree.rate_names
+        velocity = {
+            name: float(state.rates[names.index(name)]) for name in state.at.independent_names if "mode" in name
+        }
+        parts = np.concatenate(state.platform(state.rates)).tolist()
+        velocity |= dict(zip(("x", "y", "z", "rx", "ry", "rz"), parts, strict=True))
+        for frame in ("leg2.attachment", "platform.vertex2"):
+            found = parflex.forward_dynamics(robot, state.at, velocity, state.efforts, wrenches={frame: wrench})
+            worst = max(worst, largest(found.accelerations - expected) / largest(expected))
+    figure("wrench at an attachment of lumps against Lagrange", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+POSES = {"home": None, "tilted": {"x": 0.3, "y": 0.4, "z": 0.9, "rx": 0.2, "ry": -0.3, "rz": 0.4}}
+
+
+@pytest.mark.parametrize("pose", POSES)
+@pytest.mark.parametrize("case", [pytest.param("the catalogue", marks=long), "lumps"])
+def test_a_platform_that_is_held_rests_as_by_lagrange_and_leaves_it_as_lagrange_says(case, pose, figure):
+    """State of rest, and eigenvalues of the zero dynamics against differences of the oracle's inverse model."""
+    robot, oracle = pair(case)
+    found = zero_dynamics(robot, POSES[pose])
+    held = held_frame(robot, POSES[pose])
+    tau, e = steadily_bent(robot, POSES[pose] or "home")
+    modes = [robot.tree.position_names.index(robot.tree.rate_names[k]) for k in robot.tree.elastic]
+    assert held.configuration.q[modes] == pytest.approx(e, abs=1e-9 * largest(e))  # where Newton stops
+    assert list(held.efforts.values()) == pytest.approx(tau, abs=1e-9 * largest(tau))
+    rest = _modal_accelerations(robot, oracle, held.configuration.q, np.zeros(len(e)))
+    assert largest(rest) < 1e-7 * largest(oracle.modes["platform"].stiffnesses * e)  # the same
+    n, states = len(e), np.zeros((2 * len(e), 2 * len(e)))
+    states[:n, n:] = np.eye(n)
+    for k, unit in enumerate(np.eye(n)):
+        q = held.configuration.q
+        ahead, behind = (
+            _modal_accelerations(robot, oracle, _bent(robot, q, h * unit), 0 * unit) for h in (1e-5, -1e-5)
+        )
+        states[n:, k] = (ahead - behind) / 2e-5
+        states[n:, n + k] = _modal_accelerations(robot, oracle, q, 1e-3 * unit) - _modal_accelerations(
+            robot, oracle, q, -1e-3 * unit
+        )
+    states[n:, n:] /= 2e-3
+    expected = np.linalg.eigvals(states)
+    distance = max(np.abs(expected - value).min() for value in found.eigenvalues) / np.abs(expected).max()
+    figure(f"{case} {pose}: zero dynamics against differences of Lagrange", float(distance), 1e-6)
+    figure(f"{case} {pose}: growth of the zero dynamics, 1/s", found.growth)
+    assert len(expected) == len(found.eigenvalues)
+    assert distance < 1e-6  # squares of steps of 1e-5, and rounding of forces of 1e5 N divided by them
+    assert found.growth == pytest.approx(max(expected.real.max(), 0), abs=1e-5 * np.abs(expected).max())
+
+
+def _bent(robot: Robot, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """Positions with other modal coordinates, the platform where it is."""
+    tree = robot.tree
+    moved = q.copy()
+    moved[[tree.position_names.index(tree.rate_names[k]) for k in tree.elastic]] += step
+    joints = np.array([k for k in robot.free if tree.rate_names[k].startswith("leg")])
+    return robot.assembler.newton(moved, joints, list(robot.closures.loops))[0]
+
+
+def _modal_accelerations(robot: Robot, oracle: ModalEnergyModel, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Of the modes, when motors keep the platform still."""
+    at = Configuration(robot, q)
+    chosen = np.zeros(len(at.independent_names))
+    chosen[[k for k, name in enumerate(at.independent_names) if "mode" in name]] = rates
+    order = order_of(robot, oracle)
+    still = dict.fromkeys((f"platform.{part}" for part in TWIST), 0.0)
+    qdd, _ = oracle.platform_driven(positions(at), (at.J @ chosen)[np.argsort(order)], still, robot.actuated_names)
+    return qdd[order][list(robot.tree.elastic)]
