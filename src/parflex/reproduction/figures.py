@@ -108,15 +108,15 @@ def motion(show: Show, workshop: Workshop) -> str:
     """Time series of a simulated motion."""
     if show.motion is None:
         return ""
-    run = workshop.run(show.robot, show.motion, float(show.time), float(show.step))
+    run = workshop.run(show.robot, show.motion, float(show.time), float(show.step), **show.options)
     drawn = "".join(
         svg.series(f"{show.title}: {label}", label, run.t, [(name, np.asarray(run[name])) for name in columns])
         for label, columns in show.series.items()
     )
     return _figure(
         drawn,
-        f"{show.title}: {show.time:g} s, computed in {run.seconds:.2f} s of the time loop, friction included. "
-        "The paper shows these quantities as curves without digits.",
+        f"{show.title}: {show.time:g} s, computed in {run.seconds:.2f} s of the time loop, with all of its robot "
+        "file. The paper shows these quantities as curves without digits, of motions that it does not give in full.",
     )
 
 

@@ -57,13 +57,12 @@ class Workshop:
             lambda: parflex.natural_frequencies(loaded, pose, modes=count, lock=lock),
         )
 
-    def run(self, robot: str, motion: str, time: float, step: float) -> Any:
+    def run(self, robot: str, motion: str, time: float, step: float, **options: Any) -> Any:
         """A simulated motion."""
+        given = {"step": step, "out_step": max(step, 1e-3), "check_width": False, **options}
         return self.kept(
-            f"run {robot} {motion} {time} {step}",
-            lambda: parflex.simulate(
-                self.robot(robot), motion, time, step=step, out_step=max(step, 1e-3), check_width=False
-            ),
+            f"run {robot} {motion} {time} {given}",
+            lambda: parflex.simulate(self.robot(robot), motion, time, **given),
         )
 
 

@@ -153,8 +153,8 @@ def series(title: str, label: str, t: Array, curves: Sequence[Curve]) -> str:
         steps = " ".join(f"{across.at(a):.1f},{up.at(b):.1f}" for a, b in zip(*thinned(t, values), strict=True))
         parts.append(f'<polyline points="{steps}" class="curve s{k + 1}"/>')
         if len(curves) > 1:
-            x = WIDTH - 14 - 110 * (len(curves) - k - 1)
-            parts.append(words(x, 18, name, "end", f"label t{k + 1}"))
+            after = sum(LETTER * len(other) + 16 for other, _ in curves[k + 1 :])
+            parts.append(words(WIDTH - 14 - after, 18, name, "end", f"label t{k + 1}"))
     return figure(bottom + 38, title, f"{label} over {t[-1]:g} s, from {low:.3g} to {high:.3g}.", parts)
 
 

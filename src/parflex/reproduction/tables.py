@@ -65,7 +65,7 @@ class Erratum(_Strict):
 
 
 class Show(_Strict):
-    """Modes of a robot that the report moves, or a motion whose time series it draws."""
+    """Modes of a robot that the report moves, or a motion whose time series it draws, with options of `simulate`."""
 
     robot: str
     title: str
@@ -74,6 +74,7 @@ class Show(_Strict):
     motion: str | None = None
     time: Number = 0
     step: Number = 5e-4
+    options: dict[str, Any] = Field(default_factory=dict)
     series: dict[str, list[str]] = Field(default_factory=dict)
 
 
