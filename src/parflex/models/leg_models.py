@@ -90,8 +90,8 @@ def equations(
 ) -> tuple[Array, Array, Array, Array]:
     """A, h and B of A Vd + h = B tau in the platform's freedoms (world axes), and its elastic rows.
 
-    Theory (20) to (22), [Khalil2007, eqs. (28)-(30)]; below the freedoms of a platform that bends stand its elastic unknowns. The
-    platform's acceleration in `platform` is zero but for gravity.
+    Theory (20) to (22), [Khalil2007, eqs. (28)-(30)]; below the freedoms of a platform that bends stand its elastic
+    unknowns. The platform's acceleration in `platform` is zero but for gravity.
     """
     force, moment, s = platform_wrench(form, platform)
     states, felt, _ = _legs(form, values, platform, without, passive=False)
