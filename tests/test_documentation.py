@@ -134,6 +134,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/codegen.md",
         "docs/vibration.md",
         "docs/simulation.md",
+        "docs/viewer.md",
         "docs/reproduce.md",
         "docs/plates.md",
     ),

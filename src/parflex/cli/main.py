@@ -20,6 +20,7 @@ from parflex.cli import (  # noqa: F401 - importing them adds their verbs
     simulation,
     statics,
     vibration,
+    view,
 )
 from parflex.cli.group import cli
 from parflex.errors import ParflexError

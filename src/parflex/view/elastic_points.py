@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from parflex.bodies.beam import centre_line
 from parflex.bodies.elastic import ElasticBody
+from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
 from parflex.models.robot import Robot
-from parflex.spatial import exponential
 from parflex.tree.elements import read_material, read_section
 from parflex.tree.tree import Link
 
 Array = np.ndarray
+MOST_NODES = 600  # that are drawn of a body given by modes
+FLAT = 1e-6  # of the size of a body: what is thinner is a row or a sheet of nodes
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,8 @@ class BodyPoints:
     Phi_r: Array  # n x 3 x N
     edges: list[tuple[int, int]]
     kind: str  # beam | plate
+    triangles: Array = field(default_factory=lambda: np.zeros((0, 3), dtype=int))  # of a surface through the points
+    thickness: float = 0.0  # of a plate whose middle the points are
 
     def displaced(self, e: Array) -> Array:
         """Places of the points in the axes of the body."""
@@ -34,7 +38,11 @@ class BodyPoints:
 
     def turned(self, e: Array) -> Array:
         """Rotation matrices of what is attached at the points."""
-        return np.array([exponential(turn) for turn in self.Phi_r @ e])
+        turns = self.Phi_r @ e
+        angle = np.linalg.norm(turns, axis=1)[:, None, None]
+        hats = np.cross(np.eye(3)[None], turns[:, None, :])  # rows e_i x turn make the matrix of turn x
+        first, second = np.sinc(angle / np.pi), 0.5 * np.sinc(angle / (2 * np.pi)) ** 2
+        return np.eye(3) + first * hats + second * (hats @ hats)
 
 
 def points_of_body(robot: Robot, link: Link, stations: int) -> BodyPoints:
@@ -42,15 +50,70 @@ def points_of_body(robot: Robot, link: Link, stations: int) -> BodyPoints:
     beam = beam_of(robot, link)
     if beam is not None:
         return beam_points(robot, link, beam, stations)
+    table = modal_of(robot, link)
+    if table is not None:
+        return modal_points(table)
     body: ElasticBody = link.body
     nodes = list(body.nodes.values())
     return BodyPoints(
         np.array([node.r0 for node in nodes]).reshape(-1, 3),
         np.array([node.Phi_d for node in nodes]).reshape(len(nodes), 3, body.size),
-        np.nan_to_num(np.array([node.Phi_r for node in nodes]).reshape(len(nodes), 3, body.size)),
+        np.array([node.Phi_r for node in nodes]).reshape(len(nodes), 3, body.size),
         [],
         "plate",
     )
+
+
+def modal_of(robot: Robot, link: Link) -> schema.Modal | None:
+    """The table of the modal data of a link."""
+    tables = {frame.name: frame.modal for frame in robot.description.frame}
+    if robot.description.platform is not None:
+        tables[robot.description.platform.name] = robot.description.platform.modal
+    return tables.get(link.name) if isinstance(link.body, ElasticBody) else None
+
+
+def modal_points(table: schema.Modal) -> BodyPoints:
+    """The nodes of a body given by modes, in a row, on a sheet or around a solid; of very many nodes some."""
+    data = load_modal(table.file)
+    data = data if table.modes is None else data.with_modes(table.modes)
+    n = len(data.nodes)
+    first = np.arange(len(data.interface))
+    chosen = np.unique(np.concatenate([first, np.arange(0, n, -(-n // MOST_NODES))]))
+    nodes, shapes = data.nodes[chosen], np.nan_to_num(data.shapes[:, chosen])
+    middle = nodes.mean(axis=0)
+    _, sizes, across = np.linalg.svd(nodes - middle, full_matrices=True)
+    extents = np.concatenate([sizes, np.zeros(3)])[:3]
+    thickness, triangles = 0.0, np.zeros((0, 3), dtype=int)
+    if extents[1] < FLAT * extents[0]:
+        order = np.argsort((nodes - middle) @ across[0])
+        nodes, shapes = nodes[order], shapes[:, order]
+        edges = list(pairwise(range(len(nodes))))
+    else:
+        thickness = data.thickness if extents[2] < FLAT * extents[0] else 0.0
+        triangles = _surface(nodes, (nodes - middle) @ across.T, extents[2] < FLAT * extents[0])
+        pairs = np.sort(np.concatenate([triangles[:, [0, 1]], triangles[:, [1, 2]], triangles[:, [2, 0]]]), axis=1)
+        edges = [(int(i), int(j)) for i, j in np.unique(pairs, axis=0)]
+    Phi = np.moveaxis(shapes, 0, 2)
+    return BodyPoints(nodes, Phi[:, :3], Phi[:, 3:], edges, "plate", triangles, thickness)
+
+
+def _surface(nodes: Array, along: Array, flat: bool) -> Array:
+    """Triangles over a sheet, all looking the same way, or around a solid, looking outwards."""
+    from scipy.spatial import ConvexHull, Delaunay
+
+    if not flat:
+        hull = ConvexHull(nodes)
+        normals, corners = hull.equations[:, :3], nodes[hull.simplices]
+        faces = hull.simplices
+    else:
+        faces = Delaunay(along[:, :2]).simplices
+        corners = np.column_stack([along[:, :2], np.zeros(len(along))])[faces]
+        normals = np.array([0.0, 0.0, 1.0])
+    turned = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(turned, axis=1)
+    inward = np.sum(turned * normals, axis=1) < 0
+    faces = np.where(inward[:, None], faces[:, ::-1], faces)
+    return faces[area > 1e-9 * area.max()]
 
 
 def beam_of(robot: Robot, link: Link) -> schema.Beam | None:

@@ -1,0 +1,152 @@
+"""A page on this machine only: a viser server on 127.0.0.1 that refuses foreign pages and never opens a tunnel."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import http
+import http.client
+import io
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from parflex.errors import InputError
+
+HOST = "127.0.0.1"
+FIRST_PORT, TRIES = 8080, 50
+MISSING = "the viewer needs the package 'viser', which is not installed"
+_starting = threading.Lock()
+
+
+def require_viser() -> Any:
+    """The package viser, or one sentence that says how to get it."""
+    try:
+        import viser
+    except ImportError:
+        raise InputError(
+            MISSING, key="view", value="viser", hint="install it with: pip install 'parflex[view]'"
+        ) from None
+    return viser
+
+
+def usable_port(port: int | None) -> int:
+    """A port that can be bound here: the asked one, or the next free one after it; 0 lets the system choose.
+
+    An asked port that may not be used at all is refused in one sentence: viser itself would wait for ever.
+    """
+    if port is not None and not 0 <= port <= 65535:
+        raise InputError(f"{port} is no port", key="port", value=port, hint="give a number from 1024 to 65535")
+    first = FIRST_PORT if port is None else port
+    for candidate in range(first, min(first + TRIES, 65536)):
+        problem = _probe(candidate)
+        if problem is None:
+            return candidate
+        if problem != errno.EADDRINUSE:
+            raise InputError(
+                f"port {candidate} cannot be used ({errno.errorcode.get(problem, problem)})",
+                key="port",
+                value=candidate,
+                hint="give a number from 1024 to 65535",
+            )
+    raise InputError(
+        f"the ports {first} to {min(first + TRIES, 65536) - 1} are all in use",
+        key="port",
+        value=first,
+        hint="give another --port, or 0 for any free one",
+    )
+
+
+def _probe(port: int) -> int | None:
+    """Number of the error that binding a port gives, or None."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((HOST, port))
+            trial.listen(1)
+        except OSError as error:
+            return error.errno or errno.EINVAL
+    return None
+
+
+def start_server(port: int | None = None, label: str | None = None) -> Any:
+    """A running server whose page only this machine's own browser can use. Its port may not be the asked one."""
+    viser = require_viser()
+    wanted = usable_port(port)
+
+    class PrivateServer(viser.ViserServer):  # type: ignore[name-defined]
+        """Whoever asks for an address that others can reach gets none; the page can ask where the button is hidden."""
+
+        def request_share_url(self, verbose: bool = True) -> None:
+            """Refuse: nothing leaves this machine."""
+
+    with _starting, _quiet(), _guarded(_refusal):
+        server = PrivateServer(host=HOST, port=wanted, label=label, verbose=False)
+    try:
+        _prove_refusal(server.get_port())
+    except BaseException:
+        stop_server(server)
+        raise
+    return server
+
+
+def stop_server(server: Any) -> None:
+    """End a server without a word on stdout."""
+    with _quiet():
+        server.stop()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Nothing of viser's own on stdout, which belongs to our answer."""
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield
+
+
+@contextlib.contextmanager
+def _guarded(refusal: Callable[[Any, Any], Any]) -> Iterator[None]:
+    """While this lasts, servers of websockets first ask `refusal` about every request, of pages and of sockets."""
+    import websockets.asyncio.server as module
+
+    original = module.serve
+
+    def serve(*arguments: Any, **options: Any) -> Any:
+        answer = options.get("process_request")
+
+        def guarded(connection: Any, request: Any) -> Any:
+            refused = refusal(connection, request)
+            return refused if refused is not None or answer is None else answer(connection, request)
+
+        return original(*arguments, **{**options, "process_request": guarded})
+
+    module.serve = serve  # type: ignore[misc, assignment]
+    try:
+        yield
+    finally:
+        module.serve = original  # type: ignore[misc]
+
+
+def _refusal(connection: Any, request: Any) -> Any:
+    """403 for a request that another page sends, or that reaches us under another name than our own."""
+    port = connection.local_address[1]
+    ours = {f"{name}:{port}" for name in (HOST, "localhost")}
+    origins = request.headers.get_all("Origin")
+    if request.headers.get("Host") in ours and all(origin in {f"http://{name}" for name in ours} for origin in origins):
+        return None
+    return connection.respond(http.HTTPStatus.FORBIDDEN, "This page is for this machine's own browser only.\n")
+
+
+def _prove_refusal(port: int) -> None:
+    """Ask as a foreign page would: a server that answers is not left running."""
+    connection = http.client.HTTPConnection(HOST, port, timeout=10)
+    connection.request("GET", "/", headers={"Origin": "http://elsewhere.example"})
+    status = connection.getresponse().status
+    connection.close()
+    if status != http.HTTPStatus.FORBIDDEN:
+        raise InputError(
+            f"the installed viser answers foreign pages (status {status})",
+            key="view",
+            value=status,
+            hint="install a version that parflex names: pip install 'parflex[view]'",
+        )
