@@ -3,7 +3,7 @@
 (() => {
   const robots = JSON.parse(document.getElementById("mode-data").textContent);
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
-  const WIDTHS = { beam: 4, plate: 2.5, platform: 3, slide: 2, link: 3 };
+  const WIDTHS = { beam: 4, plate: 1, platform: 3, slide: 2, link: 3 };
 
   function colours() {
     const style = getComputedStyle(document.documentElement);
@@ -63,7 +63,7 @@
           context.beginPath();
           context.moveTo(first[0], first[1]);
           context.lineTo(second[0], second[1]);
-          context.lineWidth = moving ? WIDTHS[robot.kinds[e]] || 2 : 1.2;
+          context.lineWidth = moving ? WIDTHS[robot.kinds[e]] || 2 : robot.kinds[e] === "plate" ? 0.4 : 1.2;
           context.strokeStyle = moving ? colour.own : colour.rest;
           context.stroke();
           const share = moving ? (size(i) + size(j)) / 2 : 0;

@@ -32,9 +32,9 @@ def mode_shapes(show: Show, workshop: Workshop) -> dict[str, Any]:
         label = f"{frequency:.2f} Hz"
         told = f"{show.title}: mode {k + 1}, {label}" + (f", {kinds[k]}" if kinds[k] else "")
         modes.append({"hz": round(float(frequency), 4), "kind": kinds[k], "shape": _flat(shape.shape)})
-        stills.append(
-            (label, kinds[k] or "", svg.still(shape.points, shape.shape, shape.edges, BENT * shape.size, view, told))
-        )
+        fine = [kind == "plate" for kind in shape.kinds]
+        picture = svg.still(shape.points, shape.shape, shape.edges, fine, BENT * shape.size, view, told)
+        stills.append((label, kinds[k] or "", picture))
     assert first is not None
     return {
         "title": show.title,

@@ -191,20 +191,22 @@ def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[tuple[str,
     return figure(y + 4, title, text, parts)
 
 
-def still(points: Array, shape: Array, edges: Array, amplitude: float, view: Array, told: str) -> str:
-    """A small picture of a mode: at rest, and bent."""
+def still(
+    points: Array, shape: Array, edges: Array, fine: Sequence[bool], amplitude: float, view: Array, told: str
+) -> str:
+    """A small picture of a mode: at rest, and bent. Edges that are `fine` are those of a mesh."""
     flat = points @ view.T
     bent = (points + amplitude * shape) @ view.T
     both = np.concatenate([flat, bent])
     size = max(float(np.ptp(both, axis=0).max()), 1e-9)
     centre = (both.min(axis=0) + both.max(axis=0)) / 2
 
-    def path(places: Array, kind: str) -> str:
-        xy = 60 + (places - centre) / size * 104
-        steps = "".join(f"M{xy[i, 0]:.1f} {120 - xy[i, 1]:.1f}L{xy[j, 0]:.1f} {120 - xy[j, 1]:.1f}" for i, j in edges)
-        return f'<path d="{steps}" class="{kind}"/>'
+    thin = np.asarray(fine, dtype=bool)
 
-    return (
-        f'<svg viewBox="0 0 120 120" role="img"><title>{escape(told)}</title>'
-        f"{path(flat, 'rest')}{path(bent, 'bent')}</svg>"
-    )
+    def path(places: Array, chosen: Array, kind: str) -> str:
+        xy = 60 + (places - centre) / size * 104
+        steps = "".join(f"M{xy[i, 0]:.1f} {120 - xy[i, 1]:.1f}L{xy[j, 0]:.1f} {120 - xy[j, 1]:.1f}" for i, j in chosen)
+        return f'<path d="{steps}" class="{kind}"/>' if len(chosen) else ""
+
+    drawn = path(flat, edges[~thin], "rest") + path(bent, edges[thin], "mesh") + path(bent, edges[~thin], "bent")
+    return f'<svg viewBox="0 0 120 120" role="img"><title>{escape(told)}</title>{drawn}</svg>'
