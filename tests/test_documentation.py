@@ -133,6 +133,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/index.md",
         "docs/codegen.md",
         "docs/vibration.md",
+        "docs/control.md",
         "docs/simulation.md",
         "docs/viewer.md",
         "docs/reproduce.md",

@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from parflex.codegen.model import model
+    from parflex.control.doors import run_control
+    from parflex.control.gains import gains_from
+    from parflex.control.study import run_study
     from parflex.description.names import catalogue_names
     from parflex.design.frequencies import many_frequencies
     from parflex.design.grid import frequency_map
@@ -50,6 +53,7 @@ _DOORS = {
     "forward_dynamics": "parflex.models.dynamics",
     "frames": "parflex.models.kinematics",
     "frequency_map": "parflex.design.grid",
+    "gains_from": "parflex.control.gains",
     "geometric_solutions": "parflex.models.kinematics",
     "geometry_from_sensors": "parflex.models.sensor_geometry",
     "inverse_dynamics": "parflex.models.dynamics",
@@ -63,6 +67,8 @@ _DOORS = {
     "natural_frequencies": "parflex.models.linear",
     "redundant_model": "parflex.models.redundant_matrices",
     "reproduce": "parflex.reproduction.checks",
+    "run_control": "parflex.control.doors",
+    "run_study": "parflex.control.study",
     "simulate": "parflex.simulation.simulate",
     "state_space": "parflex.models.statespace",
     "track_modes": "parflex.models.tracking",
@@ -81,6 +87,7 @@ __all__ = [
     "forward_dynamics",
     "frames",
     "frequency_map",
+    "gains_from",
     "geometric_solutions",
     "geometry_from_sensors",
     "inverse_dynamics",
@@ -94,6 +101,8 @@ __all__ = [
     "natural_frequencies",
     "redundant_model",
     "reproduce",
+    "run_control",
+    "run_study",
     "simulate",
     "state_space",
     "track_modes",

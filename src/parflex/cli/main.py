@@ -10,6 +10,7 @@ import click
 
 from parflex.cli import (  # noqa: F401 - importing them adds their verbs
     completion,
+    control,
     dynamics,
     explain,
     maps,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -12,6 +9,7 @@ import click
 from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.input import assignments, open_robot, read_pose_option, read_wrenches, robot_options
+from parflex.cli.progress import clock
 
 
 @cli.command(
@@ -62,7 +60,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements")}
     loaded = open_robot(robot, **words)
     cutoff = options.pop("low_pass")
-    with _progress(options["time"]) as shown:
+    with clock("simulating", options["time"]) as shown:
         run = run_simulation(loaded, shown=shown, **_arguments(options))
     if cutoff is not None and run.status == "ok":
         run = _with_low_passed(run, cutoff)
@@ -113,17 +111,3 @@ def _complaints(run: Any) -> list[str]:
             "kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular poses"
         ]
     return []
-
-
-@contextmanager
-def _progress(time: float) -> Iterator[Callable[[float], None] | None]:
-    """A bar on stderr, where somebody looks at it."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("simulating", total=time)
-        yield lambda t: bar.update(task, completed=t)

@@ -74,8 +74,12 @@ def state_rates(tracer: Any, robot: Robot, driven: bool, options: Any) -> Any:
     legs = None if driven else moving_legs(robot, options)
     if legs is not None:
         return leg_state_rates(tracer, legs, False, options)
-    form = moving_form(robot, driven, options.lead)
-    tree, motors = robot.tree, robot.actuated_names
+    return rates_of_form(tracer, moving_form(robot, driven, options.lead), driven, options)
+
+
+def rates_of_form(tracer: Any, form: Any, driven: bool, options: Any) -> Any:
+    """The same for a form that was chosen before; the numbers of its robot may be symbols."""
+    tree, motors = form.robot.tree, form.robot.actuated_names
     q = closed(form, tracer.group("q", tree.nq))
     rates = tracer.group("qd", len(form.partition.independent))
     given = tracer.group("motor_acceleration" if driven else "effort", len(motors))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.codegen import flexible, moving, sensing
+from parflex.codegen import feedback, flexible, moving, sensing
 from parflex.codegen.geometry import NEWTON_STEPS, geometry, geometry_direct, last_pose, newton_steps
 from parflex.codegen.leg_symbols import closed_legs, leg_values, mode_labels, platform_symbols
 from parflex.codegen.parameters import grouped_robot
@@ -218,6 +218,8 @@ MODELS: dict[str, Callable[[Tracer, Robot, Robot, Options], Outputs]] = {
     "geometry": geometry,
     "geometry-direct": geometry_direct,
     "step": _step,
+    "pd-law": lambda tracer, robot, grouped, options: feedback.pd_law(tracer, _general(robot, grouped), options),
+    "task-law": lambda tracer, robot, grouped, options: feedback.task_law(tracer, _general(robot, grouped), options),
     "state-rates": lambda tracer, robot, grouped, options: moving.state_rates(tracer, grouped, False, options),
     "state-rates-driven": lambda tracer, robot, grouped, options: moving.state_rates(tracer, grouped, True, options),
     "state-rates-following": lambda tracer, robot, grouped, options: moving.following(tracer, grouped, options),

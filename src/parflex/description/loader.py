@@ -118,6 +118,17 @@ def _read(kind: Any, value: Any, constants: Mapping[str, float], key: str) -> An
         raise _translate(error, key) from None
 
 
+def read_tables(kind: type[Model], raw: dict[str, Any], file: str, page: str) -> Model:
+    """The tables of a file that is not a robot's, checked in the same way; the page says what may stand there."""
+    refuse_deep(raw, file)
+    try:
+        return _validate(kind, raw, {}, "")
+    except RobotFileError as error:
+        error.file = file
+        error.hint = (error.hint or "").replace("docs/robot-file.md", page)
+        raise
+
+
 def _validate(model: type[Model], data: Any, constants: Mapping[str, float], key: str) -> Model:
     try:
         return model.model_validate(data, context={"constants": constants})

@@ -70,6 +70,25 @@ def elastic_words(tree: Tree) -> set[str]:
     return {tree.rate_names[k] for k in tree.elastic}
 
 
+def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple[dict[int, float], Array | None]:
+    """Coordinates of the end effector alone, in words: positions by axis, and the rotation if one is given."""
+    parts: dict[str, float] = {}
+    for word, value in given.items():
+        name = _without_degrees(tree, word)
+        frame, component = split_frame(tree, name)
+        if frame != tree.end_effector:
+            words = [word for word in pose_words(tree) if word in COMPONENTS]
+            raise InputError(
+                f"'{word}' is not a coordinate of the end effector", key=key, value=word, hint=did_you_mean(name, words)
+            )
+        number = _finite(word, value, key, None)
+        parts[component] = number if name == word else _in_radians(word, number, component in ANGLES, key, None)
+    if tree.planar and "z" in parts:
+        raise InputError("a planar robot has no 'z'", key=key, value="z", hint="give x, y and theta")
+    position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
+    return position, _rotation(tree, tree.end_effector, parts, key, None)
+
+
 def pose_words(tree: Tree) -> list[str]:
     """Words that a pose may use."""
     ends = ["x", "y", "theta"] if tree.planar else [*POSITION, *QUATERNION, *VECTOR]

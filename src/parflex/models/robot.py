@@ -306,6 +306,13 @@ def _build(
     return robot
 
 
+def rebuilt(robot: Robot, description: schema.RobotFile, payload: Sequence[float] | None = None) -> Robot:
+    """A robot of the same file with other numbers in it, with the same actuation and working mode."""
+    mode = robot.working_mode if robot.working_mode in description.working_modes else None
+    actuation = robot.actuation if robot.actuation in description.actuation else None
+    return _build(description, robot.file, payload, actuation, mode, 1)
+
+
 def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
     """A sentence for each body that cannot exist."""
     entries: list[schema.Frame | schema.Platform] = [*description.frame]

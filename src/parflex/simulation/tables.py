@@ -91,11 +91,11 @@ def write_table(path: str | Path, columns: Mapping[str, Array], settings: Mappin
     target = Path(path)
     if target.suffix == ".npz":
         plain: dict[str, Any] = dict(columns) | {SETTINGS: np.array(text)}
-        _write(target, lambda file: np.savez(file, **plain))
+        write_whole(target, lambda file: np.savez(file, **plain))
         return [target]
     beside = Path(f"{path}.{SETTINGS}.json")
-    _write(beside, lambda file: file.write(text.encode()))
-    _write(target, lambda file: _write_csv(file, columns))
+    write_whole(beside, lambda file: file.write(text.encode()))
+    write_whole(target, lambda file: _write_csv(file, columns))
     return [target, beside]
 
 
@@ -106,8 +106,8 @@ def _write_csv(file: BinaryIO, columns: Mapping[str, Array]) -> None:
     np.savetxt(file, np.stack(list(columns.values()), axis=1), delimiter=",", fmt="%.17g")
 
 
-def _write(target: Path, fill: Callable[[BinaryIO], Any]) -> None:
-    """Into a file of its own first, then renamed."""
+def write_whole(target: Path, fill: Callable[[BinaryIO], Any]) -> None:
+    """A file that is there whole or not at all: into one of its own first, then renamed."""
     name: str | None = None
     try:
         handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)

@@ -1,0 +1,140 @@
+"""One program for many robots that differ in numbers alone: lengths and inertias are inputs of its setup.
+
+Robots of the same structure give the same trace. Numbers in which two of them differ become symbols, the rest stay
+numbers; each robot of the family then takes the compiled program with its own values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.closure.loops import Closures
+from parflex.codegen import moving, store
+from parflex.codegen.model import Model
+from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.trace import prepared
+from parflex.codegen.tracing import Options, Tracer
+from parflex.errors import InputError
+from parflex.models import general_form
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, pose
+from parflex.tree import Link, Place
+
+Array = np.ndarray
+Numbers = dict[str, float]
+
+
+def family_model(
+    robot: Robot, other: Robot, name: str, include: Sequence[str] = (), friction_width: float = 0.0
+) -> Model:
+    """The model of a rigid robot in which all numbers that differ in the other one are parameters.
+
+    "state-rates" is that of `model`. "watch" has closed positions in; the pose of the end effector, what the motors do
+    for independent rates, and the block of the closures that gives the dependent rates come out. Of a single robot
+    that bends the pose alone can be watched.
+    """
+    if robot.tree.elastic and (name != "watch" or robot is not other):
+        raise InputError("a family of robots is rigid", key="robot", value=robot.name, hint="make a model of each")
+    options = Options("numbers", tuple(include), friction_width=friction_width)
+    nominal = {} if robot.tree.elastic else numbers_of(robot)
+    varied = [] if robot is other else differing(nominal, numbers_of(other))
+    key = store.key_of(robot, "family", name, varied, options)
+    kept = store.read(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    tracer = Tracer()
+    outputs, labels = _traced(tracer, prepared(robot, name, options), varied, name, options)
+    program = make_program(tracer.graph, f"{robot.name}_{name}_family", outputs, varied, OPERATOR_LIMIT)
+    made = Model(
+        program.name,
+        program,
+        {group: symbols.shape for group, symbols in tracer.inputs.items()},
+        {group: np.shape(values) for group, values in outputs.items()},
+        {word: nominal[word] for word in varied},
+        labels,
+    )
+    if key is not None:
+        store.write(key, made)
+    return made
+
+
+def member(made: Model, robot: Robot) -> Model:
+    """The model of a family with the numbers of one of its robots; what is compiled stays compiled."""
+    numbers = numbers_of(robot)
+    return made.with_parameters({word: numbers[word] for word in made.parameters})
+
+
+def numbers_of(robot: Robot) -> Numbers:
+    """Numbers of a rigid robot that may differ in a family: where things are mounted, and bodies."""
+    found: Numbers = {}
+    for link in robot.tree.links:
+        found |= {f"position[{link.name},{axis}]": float(link.position[axis]) for axis in range(3)}
+        found[f"m[{link.name}]"] = float(link.body.m)
+        found |= {f"S[{link.name},{axis}]": float(link.body.S[axis]) for axis in range(3)}
+        for i in range(3):
+            found |= {f"Sigma[{link.name},{i},{j}]": float(link.body.Sigma[i, j]) for j in range(i, 3)}
+    for name, place in robot.tree.places.items():
+        found |= {f"place[{name},{axis}]": float(place.position[axis]) for axis in range(3)}
+    return found
+
+
+def differing(one: Numbers, two: Numbers) -> list[str]:
+    """Names of numbers that are not the same."""
+    if one.keys() != two.keys():
+        raise InputError("the robots differ in more than numbers", key="plant", hint="take the same structure")
+    return [word for word in one if one[word] != two[word]]
+
+
+def _traced(tracer: Tracer, robot: Robot, varied: Sequence[str], name: str, options: Options) -> Any:
+    if robot.tree.elastic:
+        q = tracer.group("q", robot.tree.nq)
+        R, p = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
+        return {"position": p, "rotation": R}, {"q": list(robot.tree.position_names)}
+    form = moving.moving_form(robot, False, options.lead)
+    assert isinstance(form, general_form.GeneralForm)  # of a rigid robot
+    form = replace(form, robot=_symbolic(form.robot, {word: tracer.graph.symbol(word) for word in varied}))
+    if name == "state-rates":
+        return moving.rates_of_form(tracer, form, False, options)
+    tree = form.robot.tree
+    q = tracer.group("q", tree.nq)
+    state = general_form.general_state(form, q, np.zeros(len(form.partition.independent)))
+    R, p = pose(tree, q).of(tree.places[tree.end_effector])
+    J_a = np.array(state.reduction.matrix[list(robot.actuated)])
+    part = form.partition
+    block = form.robot.closures.jacobian(state.at, jacobians(tree, state.at))[np.ix_(part.rows, part.dependent)]
+    labels = {"q": list(tree.position_names), "qd": form.independent_names}
+    return {"position": p, "rotation": R, "motors": J_a, "closing": np.array(block)}, labels
+
+
+def _symbolic(robot: Robot, symbols: dict[str, Any]) -> Robot:
+    """The robot with symbols in place of some numbers."""
+
+    def vector(kind: str, name: str, values: Array) -> Array:
+        entries = [symbols.get(f"{kind}[{name},{axis}]", float(values[axis])) for axis in range(3)]
+        return np.array(entries, dtype=object) if any(not isinstance(e, float) for e in entries) else values
+
+    def body(link: Link) -> RigidBody:
+        given = link.body
+        m = symbols.get(f"m[{link.name}]", given.m)
+        Sigma = np.array(given.Sigma, dtype=object)
+        for i in range(3):
+            for j in range(3):
+                Sigma[i, j] = symbols.get(f"Sigma[{link.name},{min(i, j)},{max(i, j)}]", Sigma[i, j])
+        return RigidBody(m, vector("S", link.name, given.S), Sigma)
+
+    tree = robot.tree
+    links = [replace(k, position=vector("position", k.name, k.position), body=body(k)) for k in tree.links]
+    places = {n: replace(p, position=vector("place", n, p.position)) for n, p in tree.places.items()}
+    name_of = {id(place): name for name, place in tree.places.items()}
+
+    def end(place: Place) -> Place:
+        return places[name_of[id(place)]]
+
+    changed = replace(tree, links=tuple(links), places=places)
+    loops = [replace(loop, first=end(loop.first), second=end(loop.second)) for loop in robot.closures.loops]
+    return replace(robot, tree=changed, closures=Closures(changed, tuple(loops)))

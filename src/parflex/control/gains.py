@@ -1,0 +1,46 @@
+"""Gains of second-order error dynamics, from how fast and how far an error is to overshoot."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from parflex.errors import InputError
+
+
+@dataclass(frozen=True)
+class Gains:
+    """`Kp` (1/s^2) on errors and `Kv` (1/s) on their rates."""
+
+    Kp: float
+    Kv: float
+
+
+def gains_from(overshoot: float = 0.1, peak_time: float = 0.1) -> Gains:
+    """Gains for which a step has this overshoot (0.1 is 10 %) and its peak after this time, in seconds.
+
+    e_ddot + Kv e_dot + Kp e = 0 with damping ratio z and frequency w: the overshoot is exp(-pi z / sqrt(1 - z^2)), the
+    peak comes after pi / (w sqrt(1 - z^2)); Kp = w^2, Kv = 2 z w.
+    """
+    if not _number(overshoot) or not 0 < overshoot < 1:
+        raise InputError(
+            "an overshoot is between 0 and 1", key="overshoot", value=overshoot, hint="10 % is written 0.1"
+        )
+    if not _number(peak_time) or not 0 < peak_time < math.inf:
+        raise InputError("a peak time is positive", key="peak_time", value=peak_time, hint="give seconds, e.g. 0.1")
+    slope = -math.log(overshoot) / math.pi  # z / sqrt(1 - z^2)
+    damped = math.pi / peak_time
+    return Gains(damped**2 * (1 + slope**2), 2 * slope * damped)
+
+
+def checked_gains(Kp: Any, Kv: Any) -> Gains:
+    """Gains as they are given."""
+    for key, value in (("Kp", Kp), ("Kv", Kv)):
+        if not _number(value) or not 0 <= value < math.inf:
+            raise InputError(f"'{key}' is not a gain", key=key, value=value, hint="give zero or more")
+    return Gains(float(Kp), float(Kv))
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)

@@ -1,0 +1,99 @@
+"""Control laws as pairs of programs: one finds the nominal robot from what is measured, one gives the efforts.
+
+Both are pure: the same measurements, reference and last pose give the same efforts. A law knows the nominal robot
+alone, and of the plant only what its sensors say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.feedback import motor_inertias
+from parflex.codegen.model import Model, model
+from parflex.control.following import Track
+from parflex.control.gains import Gains
+from parflex.errors import InputError, did_you_mean
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+LAWS = ("pd", "ctc", "ctc-task", "extended")
+PROGRAMS = {"pd": "pd-law", "ctc": "classical-law", "ctc-task": "task-law", "extended": "extended-law"}
+COMPENSATED = ("motor-inertia", "springs")  # joint terms of the nominal robot that a law knows; friction on request
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law ready for the loop, for one nominal robot."""
+
+    name: str
+    robot: Robot  # nominal
+    sensed: list[str]  # joints that it measures, in the order of its inputs
+    geometry: Model
+    program: Model
+    gains: Gains
+
+    @cached_property
+    def operators(self) -> int:
+        """Additions, products and quotients of one evaluation, the geometry not counted."""
+        return self.program.counts["total"]
+
+    def __call__(self, measured: Any, rates: Any, reference: Any, last: Any) -> tuple[Array, Array]:
+        """Efforts and the pose found, from measured positions and rates, a row of the reference and the last pose."""
+        q = self.geometry(guess=last, measured=measured)["q"]
+        flat = np.concatenate([q, np.ravel(rates), np.ravel(reference)])
+        kernel, constants = self.program.machine_code()
+        return kernel.one(np.concatenate([flat, constants])), q
+
+    def reference_rows(self, track: Track, t: Array) -> Array:
+        """What the law is given of the reference, a row for each time."""
+        if self.name != "ctc-task":
+            columns = [track.names.index(name) for name in self.sensed]
+            return np.concatenate([part[:, columns] for part in track.at(t)], axis=1)
+        path = track.path(t)
+        parts = (path.position, path.rotation.reshape(-1, 9), path.velocity, path.angular_velocity)
+        return np.concatenate([*parts, path.acceleration, path.angular_acceleration], axis=1)
+
+
+def make_law(robot: Robot, name: str, gains: Gains, *, compensate: Sequence[str] = COMPENSATED) -> Law:
+    """The law of this name for a nominal robot."""
+    if name not in LAWS:
+        raise InputError(f"there is no law '{name}'", key="law", value=name, hint=did_you_mean(name, LAWS))
+    if robot.tree.elastic:
+        raise InputError(
+            "a law needs the model of a rigid robot",
+            key="robot",
+            value=robot.name,
+            hint="give the rigid robot, and the one that bends as its plant",
+        )
+    if not robot.closures.loops:
+        raise InputError(
+            "the laws close the loops of a parallel robot, and this one has none",
+            key="robot",
+            value=robot.name,
+            hint="choose a robot with closures",
+        )
+    here = Configuration(robot, robot.home)
+    here.refuse_undefined_actuation()
+    if name == "extended" and not robot.sensed:
+        raise InputError(
+            "the extended law needs sensors in passive joints, and the robot has none",
+            key="law",
+            value=name,
+            hint="mark them in the robot file (sensed = true), or use the law ctc",
+        )
+    extended = name == "extended"
+    geometry = model(robot, "geometry-redundant" if extended else "geometry-motors")
+    program = model(robot, PROGRAMS[name], include=compensate)
+    values = {"Kp": gains.Kp, "Kv": gains.Kv}
+    if name == "pd":
+        inertia = dict(zip(robot.actuated_names, motor_inertias(here), strict=True))
+        words = {"stiffness": gains.Kp, "damping": gains.Kv}
+        values = {f"{word}[{motor}]": gain * own for word, gain in words.items() for motor, own in inertia.items()}
+    sensed = [*robot.actuated_names, *(robot.sensed_names if extended else ())]
+    return Law(name, robot, sensed, geometry, program.with_parameters(values), gains)

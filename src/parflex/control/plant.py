@@ -1,0 +1,145 @@
+"""Plants: what really moves. Any robot with the motors and sensed joints of the nominal one, rigid or flexible."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parflex.codegen.family import family_model, member
+from parflex.codegen.model import Model
+from parflex.control.following import Track
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.equilibrium import equilibrium
+from parflex.models.robot import Robot
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.simulation.pieces import constant
+from parflex.simulation.problem import Problem, has_coulomb, prepare
+from parflex.simulation.system import System
+
+Array = np.ndarray
+FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction of the plant changes its sign
+STARTS = ("motors", "platform")
+
+
+@dataclass(frozen=True)
+class Plant:
+    """A robot with its program of motion; `watch` tells where it is and how near to a singularity (rigid ones)."""
+
+    robot: Robot
+    problem: Problem
+    watch: Model
+
+    def system(self) -> System:
+        """The model for the loop, with efforts that the loop writes."""
+        return self.problem.system(constant(np.zeros(len(self.robot.actuated))))
+
+    def places(self, names: Sequence[str]) -> Array:
+        """Positions of joints of these names."""
+        tree = self.robot.tree
+        return np.array([tree.links[tree.number(name)].q.start for name in names], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Family:
+    """Compiled programs for rigid plants that differ in numbers alone."""
+
+    rates: Model
+    watch: Model
+    width: float
+
+    def plant(self, robot: Robot) -> Plant:
+        """The plant with the numbers of this robot."""
+        problem = Problem(robot, member(self.rates, robot), "efforts", (), JOINT_TERMS, self.width)
+        return Plant(robot, problem, member(self.watch, robot))
+
+
+def family(robot: Robot, other: Robot) -> Family:
+    """Programs for all robots that differ from this one where the other one does."""
+    width = FRICTION_WIDTH if has_coulomb(robot) else 0.0
+    rates = family_model(robot, other, "state-rates", JOINT_TERMS, width)
+    watch = family_model(robot, other, "watch")
+    for made in (rates, watch):
+        made.compiled()  # once: members take it over
+    return Family(rates, watch, width)
+
+
+def make_plant(robot: Robot) -> Plant:
+    """A single plant with programs of its own."""
+    problem = prepare(robot, "efforts", (), (), FRICTION_WIDTH)
+    return Plant(robot, problem, family_model(robot, robot, "watch"))
+
+
+def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
+    """The plant has the motors of the nominal robot, its sensed joints and an end effector."""
+    if plant.actuated_names != nominal.actuated_names:
+        raise InputError(
+            "the plant has other motors than the robot of the law",
+            key="plant",
+            value=", ".join(plant.actuated_names),
+            hint="the motors are to be " + ", ".join(nominal.actuated_names),
+        )
+    known = {link.name for link in plant.tree.links if link.joint.kind in ("revolute", "prismatic")}
+    missing = [name for name in sensed if name not in known]
+    if missing:
+        raise InputError(
+            f"the plant has no joint '{missing[0]}' to measure",
+            key="plant",
+            value=plant.name,
+            hint="its sensed joints are to be called as in the robot of the law",
+        )
+
+
+def start_positions(plant: Plant, nominal: Robot, track: Track, start: str) -> Array:
+    """All positions of the plant at rest where the reference begins: its motors there, or its end effector.
+
+    A plant that bends starts in the equilibrium of its weight with its motors locked.
+    """
+    robot = plant.robot
+    rigid = robot.locking(robot.tree.elastic)
+    near = _near(rigid, nominal, track.start)
+    if start == "motors":
+        given = dict(zip(robot.actuated_names, map(float, near[plant.places(robot.actuated_names)]), strict=True))
+    else:
+        from parflex.control.following import pose_words
+
+        given = pose_words(rigid, track.reference.at(0.0), 0, track.led)
+    q = rigid.assemble(given, near)
+    if not robot.tree.elastic:
+        return q
+    return equilibrium(robot, Configuration(robot, q)).configuration.q
+
+
+def _near(rigid: Robot, nominal: Robot, start: Array) -> Array:
+    """Positions of the nominal robot, by name, as a guess for the plant."""
+    known = dict(zip(nominal.tree.position_names, start, strict=True))
+    values = zip(rigid.tree.position_names, rigid.home, strict=True)
+    return np.array([known.get(name, value) for name, value in values])
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Where the end effector was in each row, and the first row behind a singularity with its kind, if any.
+
+    A singularity is crossed where a determinant changes its sign: of the motors' rates per independent rate (of the
+    platform), or of the block that gives the dependent rates (of a leg). Plants that bend have neither.
+    """
+
+    position: Array
+    rotation: Array
+    crossed: tuple[int, str] | None
+
+
+def look(plant: Plant, q: Array) -> Seen:
+    """Look at rows of all positions of the plant."""
+    found = plant.watch(q=q)
+    firsts: list[tuple[int, str]] = []
+    for kind, name in (("of the platform", "motors"), ("of a leg", "closing")):
+        blocks = found.get(name, np.zeros((len(q), 0, 0)))
+        if blocks.shape[1] and blocks.shape[1] == blocks.shape[2]:
+            sign = np.sign(np.linalg.det(blocks))
+            rows = np.flatnonzero(sign != sign[0])
+            firsts += [(int(rows[0]), kind)] if len(rows) else []
+    return Seen(found["position"], found["rotation"], min(firsts, default=None))

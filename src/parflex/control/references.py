@@ -1,0 +1,252 @@
+"""References: where the end effector is to be in time, with velocity and acceleration, at rest at both ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.recursion import pose
+from parflex.simulation.pieces import Pieces, hermite
+from parflex.spatial import left_jacobian, left_jacobian_rate, rotation_from_vector, vector_from_rotation
+
+Array = np.ndarray
+KNOT_STEP = 2e-3  # s between knots of a curved path: quintics between them err by 1e-13 of it
+SAMPLE = 1e-3  # s between samples of a function
+MOST_KNOTS = 200_000
+
+
+@dataclass(frozen=True)
+class Path:
+    """Place and motion of the end effector at times, world axes, a row for each."""
+
+    position: Array
+    rotation: Array
+    velocity: Array
+    angular_velocity: Array
+    acceleration: Array
+    angular_acceleration: Array
+
+
+@dataclass(frozen=True)
+class Reference:
+    """Position and rotation vector (from `base` on) of the end effector as piecewise polynomials, and how long."""
+
+    name: str
+    time: float
+    pieces: Pieces  # six channels: position, rotation vector in world axes
+    base: Array  # rotation matrix that the rotation vector starts from
+
+    def at(self, t: Any) -> Path:
+        """Place and motion at times."""
+        times = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.time)
+        value, rate, change = (self.pieces.at(times, order) for order in range(3))
+        if not value[:, 3:].any() and not rate[:, 3:].any():
+            still = np.zeros_like(value[:, :3])
+            rotation = np.broadcast_to(self.base, (len(times), 3, 3))
+            return Path(value[:, :3], rotation, rate[:, :3], still, change[:, :3], still)
+        rows = list(zip(value[:, 3:], rate[:, 3:], change[:, 3:], strict=True))
+        rotation = np.array([rotation_from_vector(th) @ self.base for th, _, _ in rows])
+        spin = np.array([left_jacobian(th) @ th_dot for th, th_dot, _ in rows])
+        push = np.array([left_jacobian(th) @ th_ddot + left_jacobian_rate(th, th_dot) for th, th_dot, th_ddot in rows])
+        return Path(value[:, :3], rotation, rate[:, :3], spin, change[:, :3], push)
+
+
+def circle(
+    robot: Robot,
+    radius: float,
+    time: float,
+    *,
+    pose: Any = None,
+    axis: Sequence[float] = (0.0, 0.0, 1.0),
+    turns: float = 1.0,
+) -> Reference:
+    """A circle about the end effector's place in a pose (home), which also gives the orientation, that is kept.
+
+    It begins on the side of x (of y where the axis is x), and goes round in a quintic of time, from rest to rest.
+    """
+    _positive("radius", radius)
+    _positive("time", time)
+    centre, base = _place(robot, pose)
+    normal = np.asarray(axis, dtype=float)
+    if normal.shape != (3,) or not np.isfinite(normal).all() or np.linalg.norm(normal) < 1e-9:
+        raise InputError("the axis of the circle has no direction", key="axis", value=str(axis), hint="give e.g. 0,0,1")
+    if not np.isfinite(turns) or turns == 0:
+        raise InputError("the number of turns is zero", key="turns", value=turns, hint="give e.g. 1")
+    normal = normal / np.linalg.norm(normal)
+    out = np.eye(3)[0] - normal[0] * normal
+    out = out if np.linalg.norm(out) > 1e-6 else np.eye(3)[1] - normal[1] * normal
+    out = radius * out / np.linalg.norm(out)
+    side = np.cross(normal, out)
+    t = _knots(time)
+    angle, rate, change = (2 * np.pi * turns * part[:, None] for part in quintic(t / time, time))
+    c, s = np.cos(angle), np.sin(angle)
+    along, across = c * out + s * side, c * side - s * out
+    values = (centre + along, across * rate, across * change - along * rate**2)
+    return Reference(f"circle of radius {radius:g} m", time, _pieces(t, *values), base)
+
+
+def line(robot: Robot, to: Any, time: float, *, start: Any = None) -> Reference:
+    """A straight line from one pose (home) to another, with one turn about a fixed axis, quintic in time."""
+    return through(robot, [start, to], time, name="line")
+
+
+def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quintic", name: str = "") -> Reference:
+    """Through poses: "quintic" rests at each and goes straight in between, "spline" goes through without a stop.
+
+    `time` is the whole duration, shared evenly, or the time of each pose, from zero on.
+    """
+    if kind not in ("quintic", "spline"):
+        raise InputError(f"there is no kind '{kind}'", key="kind", value=kind, hint="'quintic' or 'spline'")
+    if len(poses) < 2:
+        raise InputError("a reference goes through two poses or more", key="poses", hint="add poses")
+    times = np.linspace(0.0, time, len(poses)) if np.ndim(time) == 0 else np.asarray(time, dtype=float)
+    if len(times) != len(poses) or times[0] != 0 or not np.all(np.diff(times) > 0) or not np.isfinite(times).all():
+        raise InputError(
+            "the times do not rise from zero, one for each pose", key="time", value=str(time), hint="give e.g. 0, 1, 2"
+        )
+    places = [_place(robot, given) for given in poses]
+    base = places[0][1]
+    values = np.array([[*p, *vector_from_rotation(R @ base.T)] for p, R in places])
+    label = name or f"{kind} through {len(poses)} poses"
+    still = np.zeros_like(values)
+    if kind == "quintic":
+        return Reference(label, float(times[-1]), hermite(times, values, still, still), base)
+    return Reference(label, float(times[-1]), _spline(times, values), base)
+
+
+def _spline(times: Array, values: Array) -> Pieces:
+    """A quintic spline through rows, at rest at both ends."""
+    from scipy.interpolate import make_interp_spline
+
+    rest = [(1, np.zeros(values.shape[1])), (2, np.zeros(values.shape[1]))]
+    spline = make_interp_spline(times, values, k=5, bc_type=(rest, rest))
+    return hermite(times, *(spline(times, order) for order in range(3)))
+
+
+def from_function(robot: Robot, function: Callable[[float], Any], time: float) -> Reference:
+    """A function of time that gives a pose in words, such as {"x": 0.1, "y": 0}; what it leaves out stays as at home.
+
+    It is sampled every millisecond; velocities and accelerations are those of a quintic spline through the samples.
+    """
+    from scipy.interpolate import make_interp_spline
+
+    _positive("time", time)
+    t = np.linspace(0.0, time, max(8, int(np.ceil(time / SAMPLE)) + 1))
+    if len(t) > MOST_KNOTS:
+        raise InputError("the reference is too long", key="time", value=time, hint=f"at most {MOST_KNOTS * SAMPLE:g} s")
+    centre, base = _place(robot, None)
+    rows = []
+    for moment in t:
+        given = function(float(moment))
+        if not isinstance(given, Mapping):
+            raise InputError(
+                "a reference gives a pose in words", key="reference", value=type(given).__name__, hint='e.g. {"x": 0.1}'
+            )
+        rows.append(_words(robot, given, centre, base))
+    spline = make_interp_spline(t, _continuous(np.array(rows)), k=5)
+    return Reference("function", time, hermite(t, *(spline(t, order) for order in range(3))), base)
+
+
+def from_motion(robot: Robot, name: str, time: float) -> Reference:
+    """Where a motion of the robot file leads the end effector of the rigid robot."""
+    from parflex.simulation.motions import from_description
+
+    if name not in robot.description.motions:
+        from parflex.errors import did_you_mean
+
+        known = list(robot.description.motions)
+        hint = did_you_mean(name, known) if known else "the robot file has no motions; use 'circle:radius=0.1,time=2'"
+        raise InputError(f"there is no reference '{name}'", key="reference", value=name, hint=hint)
+    _positive("time", time)
+    motion = from_description(robot, name, time)
+    rigid = robot.locking(robot.tree.elastic)
+    t, q = _knots(time), motion.start
+    rows: list[Array] = []
+    place = robot.tree.places[robot.tree.end_effector]
+    base = pose(robot.tree, q).of(place)[0]
+    for moment in t:
+        motors = [dict(zip(robot.actuated_names, map(float, part), strict=True)) for part in motion.at(float(moment))]
+        q = rigid.assemble(motors[0], q)
+        here = Configuration(rigid, q)
+        qd = here.rates(motors[1])
+        qdd = here.accelerations(motors[2], qd, motors[1])
+        rows.append(_channels(here, qd, qdd, base))
+    return Reference(name, time, hermite(t, *np.array(rows).transpose(1, 0, 2)), base)
+
+
+def _channels(here: Configuration, qd: Array, qdd: Array, base: Array) -> Array:
+    """Channels of a reference and their derivatives for a motion of the whole robot."""
+    from parflex.recursion import motion
+
+    name = here.robot.tree.end_effector
+    R, p = here.at.of(here.robot.tree.places[name])
+    twist = here.frame_rows(name) @ qd
+    push = here.frame_acceleration(name, motion(here.robot.tree, here.at, qd, qdd))
+    th = vector_from_rotation(R @ base.T)
+    inverse = np.linalg.inv(left_jacobian(th))
+    rate = inverse @ twist[3:]
+    change = inverse @ (push[3:] - left_jacobian_rate(th, rate))
+    return np.array([[*p, *th], [*twist[:3], *rate], [*push[:3], *change]])
+
+
+def quintic(u: Array, time: float) -> tuple[Array, Array, Array]:
+    """From 0 to 1 with rest at both ends, u = t / time in 0..1, with its derivatives by time."""
+    return (
+        10 * u**3 - 15 * u**4 + 6 * u**5,
+        30 * u**2 * (1 - u) ** 2 / time,
+        60 * u * (1 - u) * (1 - 2 * u) / time**2,
+    )
+
+
+def _knots(time: float) -> Array:
+    count = int(np.ceil(time / KNOT_STEP))
+    if count > MOST_KNOTS:
+        raise InputError(
+            "the reference is too long", key="time", value=time, hint=f"at most {MOST_KNOTS * KNOT_STEP:g} s"
+        )
+    return np.linspace(0.0, time, max(8, count) + 1)
+
+
+def _pieces(t: Array, position: Array, velocity: Array, acceleration: Array) -> Pieces:
+    """Knots of a path that does not turn."""
+    still = np.zeros((len(t), 3))
+    return hermite(t, *(np.concatenate([part, still], axis=1) for part in (position, velocity, acceleration)))
+
+
+def _place(robot: Robot, given: Any) -> tuple[Array, Array]:
+    """Position and rotation of the end effector in a pose, all bodies rigid."""
+    q = robot.locking(robot.tree.elastic).assemble(given)
+    R, p = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
+    return p, R
+
+
+def _words(robot: Robot, given: Mapping[str, Any], centre: Array, base: Array) -> Array:
+    """Channels of a pose of the end effector in words; no loop is closed, so that many are read at once."""
+    from parflex.models.pose_input import POSITION, read_end_effector
+
+    position, rotation = read_end_effector(robot.tree, given, "reference")
+    values = [position.get(axis, centre[axis]) for axis in range(len(POSITION))]
+    return np.array([*values, *vector_from_rotation((base if rotation is None else rotation) @ base.T)])
+
+
+def _continuous(values: Array) -> Array:
+    """The same rotations without jumps: of the turns about an axis the one nearest to the row before."""
+    for k in range(1, len(values)):
+        th = values[k, 3:]
+        angle = float(np.linalg.norm(th))
+        if angle > 1e-9:
+            whole = np.round((values[k - 1, 3:] @ th / angle - angle) / (2 * np.pi))
+            values[k, 3:] = th * (1 + 2 * np.pi * whole / angle)
+    return values
+
+
+def _positive(key: str, value: Any) -> None:
+    number = isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or not value > 0:
+        raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.1")

@@ -1,0 +1,276 @@
+"""One run: a plant under a law along a reference, sampled, with what sensors and motors do to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from parflex.control.following import Track
+from parflex.control.laws import Law
+from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_positions
+from parflex.control.result import INDEXES, Controlled, error_indexes
+from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.simulation import tableaux
+from parflex.simulation.integrate import grid_of
+from parflex.simulation.loop import record
+from parflex.simulation.loop_sampled import (
+    GEOMETRY,
+    OK,
+    Given,
+    Memory,
+    Sampled,
+    sampled_explicit_steps,
+    sampled_gauss_steps,
+)
+from parflex.simulation.system import NOT_CONVERGED, new_work
+
+Array = np.ndarray
+OPEN = 1e-4  # m or rad: by so much the pose found from the sensors may still move when it is found again
+TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps
+MOST_ROWS = 1_000_000
+PORTION = 250  # samples between two looks at the clock, and at the keyboard
+WORDS = {
+    GEOMETRY: ("geometry", "the nominal robot is not found from the sensors"),
+    NOT_CONVERGED: ("plant", "the stages of a step of the plant are not found"),
+}
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """How the law and the plant meet."""
+
+    sample_time: float = 1e-3  # s, with the efforts held in between
+    delay: int = 0  # samples between sensing and effort
+    noise: float = 0.0  # standard deviation of measured positions, rad or m
+    rate_noise: float = 0.0  # of measured rates
+    resolution: float = 0.0  # of measured positions; 0 is none
+    rates: str = "measured"  # or "differences" of measured positions
+    effort_limit: float | Mapping[str, float] | None = None  # one for all motors, or by name
+    seed: int = 0
+    start: str = "motors"  # what stands at the reference when a run begins: the motors, or the platform
+    step: float | None = None  # of the plant's integration; at most the sample time, default 1 ms
+
+    def __post_init__(self) -> None:
+        """Refuse what no loop can be."""
+        for key in ("sample_time", "step"):
+            value = getattr(self, key)
+            if value is not None and not (_number(value) and 0 < value < np.inf):
+                raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.001")
+        for key in ("noise", "rate_noise", "resolution"):
+            value = getattr(self, key)
+            if not (_number(value) and 0 <= value < np.inf):
+                raise InputError(f"'{key}' is negative or no number", key=key, value=value, hint="give zero or more")
+        for key in ("delay", "seed"):
+            value = getattr(self, key)
+            if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 2**63:
+                raise InputError(f"'{key}' is not a whole number", key=key, value=value, hint="give 0, 1, 2, ...")
+        if self.delay > 10_000:
+            raise InputError("the delay is too long", key="delay", value=self.delay, hint="give samples, e.g. 1")
+        if self.start not in STARTS:
+            raise InputError(
+                f"there is no start '{self.start}'", key="start", value=self.start, hint="'motors' or 'platform'"
+            )
+        if self.rates not in ("measured", "differences"):
+            raise InputError(
+                f"there are no rates '{self.rates}'", key="rates", value=self.rates, hint="'measured' or 'differences'"
+            )
+
+    def limits(self, motors: Sequence[str]) -> Array:
+        """The largest effort of each motor."""
+        given = self.effort_limit
+        table = dict.fromkeys(motors, given) if not isinstance(given, Mapping) else dict(given)
+        for name, value in table.items():
+            if name not in motors:
+                raise InputError(
+                    f"'{name}' is not an actuated joint",
+                    key="effort_limit",
+                    value=name,
+                    hint=did_you_mean(name, motors),
+                )
+            if value is not None and not (_number(value) and value > 0):
+                raise InputError("a limit of efforts is positive", key="effort_limit", value=value, hint="give e.g. 20")
+        found = [table.get(name) for name in motors]
+        return np.array([np.inf if value is None else float(value) for value in found])
+
+
+def run_law(
+    law: Law,
+    plant: Plant,
+    track: Track,
+    loop: Loop = Loop(),
+    time: float | None = None,
+    shown: Callable[[float], None] | None = None,
+) -> Controlled:
+    """Move the plant under the law along the reference; whatever happens on the way is told in the result."""
+    nominal = law.robot
+    check_plant(nominal, plant.robot, law.sensed)
+    duration = track.reference.time if time is None else float(time)
+    if not 0 < duration < np.inf:
+        raise InputError("'time' is not a positive number", key="time", value=duration, hint="give e.g. 2")
+    grid = grid_of(duration, min(loop.step or 1e-3, loop.sample_time), loop.sample_time)
+    if grid.rows > MOST_ROWS:
+        raise InputError(
+            f"the run would have {grid.rows} samples", key="sample_time", value=loop.sample_time,
+            hint=f"at most {MOST_ROWS}",
+        )  # fmt: skip
+    t = np.arange(grid.rows + 1) * grid.out_step
+    settings = _settings(law, plant, track, loop, duration)
+    try:
+        q = np.array(start_positions(plant, nominal, track, loop.start))
+    except ParflexError as error:
+        none: dict[str, float | None] = dict.fromkeys(INDEXES)
+        return Controlled({"t": t[:0]}, none, settings, "start", f"the plant cannot start there: {error.message}", 0.0)
+    run = _Run(law, plant, track, loop, grid, t)
+    begin = perf_counter()
+    done, status, interrupted = run.go(q, shown)
+    seconds = perf_counter() - begin
+    return _told(run, done, status, interrupted, settings, seconds)
+
+
+class _Run:
+    """Memory of a run."""
+
+    def __init__(self, law: Law, plant: Plant, track: Track, loop: Loop, grid: Any, t: Array) -> None:
+        self.plant, self.track, self.grid, self.t = plant, track, grid, t
+        self.turning = {link.name for link in plant.robot.tree.links if link.joint.kind == "revolute"}
+        self.system = plant.system()
+        self.implicit = bool(plant.robot.tree.elastic)
+        stages = 2 if self.implicit else 4
+        self.work = new_work(self.system, stages, stages if self.implicit else 1)
+        width = self.work.x.shape[1] - len(self.system.constants)
+        self.x, self.y = np.zeros((len(t), width)), np.zeros((len(t), self.system.outputs))
+        motors = law.robot.actuated_names
+        self.efforts = np.zeros((len(t), len(motors)))
+        limits = loop.limits(motors)
+        m = len(law.sensed)
+        rng = np.random.default_rng(loop.seed)
+        reference = np.ascontiguousarray(law.reference_rows(track, t))
+        noise = rng.standard_normal((2, len(t), m)) * np.array([loop.noise, loop.rate_noise])[:, None, None]
+        self.given = Given(reference, np.ascontiguousarray(noise[0]), np.ascontiguousarray(noise[1]))
+        nq, motors_count = law.robot.tree.nq, len(motors)
+        links = [law.robot.tree.links[law.robot.tree.number(name)] for name in law.sensed]
+        places = [link.q.start for link in links]
+        self.memory = Memory(
+            track.start.copy(), np.zeros(nq), np.concatenate([track.start[places], np.zeros(m)]),
+            np.zeros(motors_count),
+            np.zeros((loop.delay + 1, motors_count)),
+        )  # fmt: skip
+        (geometry, a), (program, b) = law.geometry.machine_code(), law.program.machine_code()
+        self.kept = geometry, program  # machine code lives as long as these
+        self.sampled = Sampled(
+            geometry.address("one"), program.address("one"), np.concatenate([np.zeros(nq + m), a]),
+            np.concatenate([np.zeros(nq + m + reference.shape[1]), b]), nq, plant.places(law.sensed),
+            np.array([int(link.joint.kind == "revolute") for link in links]),
+            np.full(m, float(loop.resolution)), float(grid.out_step), int(loop.rates == "differences"),
+            int(loop.delay), -limits, limits, OPEN,
+        )  # fmt: skip
+
+    def go(self, q: Array, shown: Callable[[float], None] | None) -> tuple[int, int, bool]:
+        """Rows behind the start that are done, the status, and whether somebody interrupted."""
+        qd = np.zeros(self.system.rates)
+        if not record(self.system, self.work, 0.0, q, qd, self.x[0], self.y[0]):
+            return 0, 2, False
+        done, status = 0, OK
+        steps = sampled_gauss_steps if self.implicit else sampled_explicit_steps
+        tableau = tableaux.gauss(2) if self.implicit else tableaux.rk4()
+        try:
+            while done < self.grid.rows and status == OK:
+                last = min(self.grid.rows, done + PORTION)
+                filled, status = steps(
+                    self.sampled, self.system, self.work, tableau, self.grid.step, self.grid.every, TOLERANCE, done,
+                    self.given, self.memory, q, qd, self.x[done : last + 1], self.y[done : last + 1],
+                    self.efforts[done:last],
+                )  # fmt: skip
+                done += filled
+                if shown is not None:
+                    shown(done * self.grid.out_step)
+        except KeyboardInterrupt:
+            return done, status, True
+        self.efforts[done:] = self.efforts[max(0, done - 1)]
+        return done, status, False
+
+
+def _told(run: _Run, done: int, status: int, interrupted: bool, settings: dict[str, Any], seconds: float) -> Controlled:
+    """Columns, errors and failures of a run."""
+    t, nq = run.t[: done + 1], run.plant.robot.tree.nq
+    q = run.y[: done + 1, :nq]
+    failure, why, stopped = "", "", None
+    if interrupted:
+        failure, why, stopped = "interrupted", "interrupted; what was computed is kept", float(t[-1])
+    elif status != OK:
+        failure, why = WORDS.get(status, ("plant", "the loops of the plant cannot be closed"))
+        stopped = float(t[-1])
+    seen = look(run.plant, q)
+    if seen.crossed is not None and failure != "interrupted":
+        failure, stopped = "singularity", float(t[seen.crossed[0]])
+        why = f"the plant crosses a singularity {seen.crossed[1]}"
+    columns, error, turn = _columns(run, done, seen)
+    errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
+    if not failure:
+        errors = dict(error_indexes(t, error))
+    summary = {"seconds": seconds, "rows": done + 1, "rotation_max": float(turn.max(initial=0.0))}
+    return Controlled(columns, errors, settings, failure, why, stopped, summary)
+
+
+def _columns(run: _Run, done: int, seen: Seen) -> tuple[dict[str, Array], Array, Array]:
+    rows = slice(0, done + 1)
+    t, robot = run.t[rows], run.plant.robot
+    q = run.y[rows, : robot.tree.nq]
+    position, rotation = seen.position, seen.rotation
+    path = run.track.path(run.t)
+    wanted_p, wanted_R = path.position[rows], path.rotation[rows]
+    columns = {"t": t}
+    axes, planar = "xy" if robot.tree.planar else "xyz", robot.tree.planar
+    for k, axis in enumerate(axes):
+        columns |= {f"reference.{axis}": wanted_p[:, k], f"{robot.tree.end_effector}.{axis}": position[:, k]}
+    if planar:
+        for word, R in (("reference", wanted_R), (robot.tree.end_effector, rotation)):
+            columns[f"{word}.theta"] = np.unwrap(np.arctan2(R[:, 1, 0], R[:, 0, 0]))
+    led = [c for c in run.track.led if c < 3]
+    error = np.linalg.norm((wanted_p - position)[:, led], axis=1)
+    turn = np.zeros(len(t))
+    if any(c > 2 for c in run.track.led):
+        E = wanted_R @ rotation.transpose(0, 2, 1)
+        axial = np.stack([E[:, 2, 1] - E[:, 1, 2], E[:, 0, 2] - E[:, 2, 0], E[:, 1, 0] - E[:, 0, 1]], axis=1) / 2
+        turn = np.arctan2(np.linalg.norm(axial, axis=1), (np.trace(E, axis1=1, axis2=2) - 1) / 2)
+    columns |= {"error": error, "error.rotation": turn}
+    for k, name in enumerate(robot.actuated_names):
+        columns[f"effort.{name}"] = run.efforts[rows, k]
+    joints = run.track.at(run.t)[0][rows]
+    for k, name in enumerate(run.track.names):
+        columns[f"reference.{name}"] = joints[:, k]
+    places = run.plant.places(run.track.names)
+    rates = run.y[rows, robot.tree.nq : 2 * robot.tree.nq]
+    for k, (name, p) in enumerate(zip(run.track.names, places, strict=True)):
+        columns[f"q.{name}"] = _near(q[:, p], joints[:, k], name in run.turning)
+    columns |= {f"qd.{name}": rates[:, p] for name, p in zip(run.track.names, places, strict=True)}
+    return columns, error, turn
+
+
+def _near(values: Array, wanted: Array, turning: bool) -> Array:
+    """Angles in the turn of the reference; programs may give them between -pi and pi."""
+    return values + 2 * np.pi * np.round((wanted - values) / (2 * np.pi)) if turning else values
+
+
+def _settings(law: Law, plant: Plant, track: Track, loop: Loop, duration: float) -> dict[str, Any]:
+    return {
+        "law": law.name,
+        "robot": law.robot.name,
+        "plant": plant.robot.name,
+        "working_mode": law.robot.working_mode,
+        "reference": track.reference.name,
+        "time": duration,
+        "Kp": law.gains.Kp,
+        "Kv": law.gains.Kv,
+        "sensed": law.sensed,
+        "law_operators": law.operators,
+        **asdict(loop),
+    }

@@ -1,0 +1,262 @@
+"""Studies: many plants with wrong parameters under several laws, in parallel, seeded, taken up where they stopped."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import signal
+import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from parflex.control.following import Track, track
+from parflex.control.gains import Gains, checked_gains, gains_from
+from parflex.control.laws import Law, make_law
+from parflex.control.plant import Family, family
+from parflex.control.run import Loop, run_law
+from parflex.control.study_file import StudyFile
+from parflex.control.summary import summary
+from parflex.control.variation import Parameter, parameters_of, varied
+from parflex.control.words import reference_from
+from parflex.errors import InputError
+from parflex.models.robot import Robot, load
+
+Array = np.ndarray
+SAVE_EVERY = 2.0  # s between two writes of what is done
+Case = tuple[int, int]  # percentage and template, by number
+
+
+@dataclass
+class Study:
+    """What a study found: for each percentage and template, what each law did."""
+
+    file: StudyFile
+    parameters: list[str]
+    cases: dict[Case, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    computed: int = 0  # cases of this call
+    interrupted: bool = False
+    seconds: float = 0.0
+
+    @property
+    def total(self) -> int:
+        """Number of cases."""
+        return len(self.file.percentages) * self.file.templates
+
+    def summary(self) -> list[dict[str, Any]]:
+        """Means over templates that all laws finish, failures apart, for each percentage."""
+        return summary(self.file, self.cases)
+
+
+class Bench:
+    """Everything that the runs of a study share: laws, reference, compiled programs of the plants."""
+
+    def __init__(self, file: StudyFile) -> None:
+        self.file = file
+        self.robot: Robot = load(
+            file.robot, settings=file.settings, actuation=file.actuation, working_mode=file.working_mode
+        )
+        gains = gains_of(file)
+        self.loop = Loop(**file.loop.model_dump())
+        self.loop.limits(self.robot.actuated_names)
+        self.laws: list[Law] = [make_law(self.robot, name, gains) for name in file.laws]
+        names = list(dict.fromkeys(name for law in self.laws for name in law.sensed))
+        self.parameters: list[Parameter] = parameters_of(self.robot, file.vary)
+        self.track: Track = track(self.robot, reference_from(self.robot, file.reference), names)
+        self.nominal = varied(self.robot, {})
+        every = {parameter: 1 + 0.01 * (1 + k) / len(self.parameters) for k, parameter in enumerate(self.parameters)}
+        self.family: Family = family(self.nominal, varied(self.robot, every))
+        for law in self.laws:
+            law.geometry.compiled()
+            law.program.compiled()
+
+    def templates(self) -> Array:
+        """Signs -1, 0 and +1 of all parameters, a row for each template."""
+        rng = np.random.default_rng(self.file.seed)
+        return rng.integers(-1, 2, (self.file.templates, len(self.parameters)))
+
+    def plant_robot(self, case: Case) -> Robot:
+        """The robot of a case."""
+        percentage, template = self.file.percentages[case[0]], self.templates()[case[1]]
+        factors = {p: 1 + percentage / 100 * float(sign) for p, sign in zip(self.parameters, template, strict=True)}
+        return varied(self.robot, factors)
+
+    def run(self, case: Case) -> dict[str, dict[str, Any]]:
+        """What each law does with the plant of a case."""
+        plant = self.family.plant(self.plant_robot(case))
+        answer = {}
+        for law in self.laws:
+            found = run_law(law, plant, self.track, self.loop)
+            answer[law.name] = {
+                "errors": found.errors if found.ok else None,
+                "failure": found.failure,
+                "why": found.why,
+                "stopped_at": found.stopped_at,
+            }
+        return answer
+
+
+def gains_of(file: StudyFile) -> Gains:
+    """The gains of a study."""
+    given = file.gains
+    return checked_gains(given.Kp, given.Kv) if given.Kp is not None else gains_from(given.overshoot, given.peak_time)
+
+
+_BENCH: Bench | None = None  # of this process; workers that are forks have it already
+
+
+def run_study(
+    file: StudyFile,
+    out: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    shown: Callable[[int, int], None] | None = None,
+    bench: Bench | None = None,
+) -> Study:
+    """Run what is not done yet; with `out`, a JSON file, what is done is kept there and taken up again.
+
+    `jobs` processes work side by side, one for each core unless said; `bench` is what `Bench(file)` made before.
+    """
+    global _BENCH
+    begin = perf_counter()
+    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):
+        raise InputError("the number of jobs is not 1 or more", key="jobs", value=jobs, hint="give e.g. 2")
+    bench = bench or Bench(file)
+    study = Study(file, [parameter.word for parameter in bench.parameters])
+    path = None if out is None else Path(out)
+    key = _key(bench)
+    if path is not None:
+        _check_target(path)
+        study.cases.update(_take_up(path, key))
+    every = [(a, b) for a in range(len(file.percentages)) for b in range(file.templates)]
+    _BENCH = bench
+    try:
+        _work(study, [case for case in every if case not in study.cases], jobs or _cores(), path, key, shown)
+    except KeyboardInterrupt:
+        study.interrupted = True
+    finally:
+        _BENCH = None
+    study.seconds = perf_counter() - begin
+    if path is not None and study.computed:
+        _save(path, key, study)
+    return study
+
+
+def _work(
+    study: Study,
+    waiting: list[Case],
+    jobs: int,
+    path: Path | None,
+    key: str,
+    shown: Callable[[int, int], None] | None,
+) -> None:
+    """All waiting cases, in this process or in several."""
+    saved = perf_counter()
+
+    def keep(case: Case, answer: dict[str, dict[str, Any]]) -> None:
+        nonlocal saved
+        study.cases[case] = answer
+        study.computed += 1
+        if shown is not None:
+            shown(len(study.cases), study.total)
+        if path is not None and perf_counter() - saved > SAVE_EVERY:
+            _save(path, key, study)
+            saved = perf_counter()
+
+    jobs = min(jobs, len(waiting))
+    if jobs <= 1:
+        assert _BENCH is not None
+        for case in waiting:
+            keep(case, _BENCH.run(case))
+        return
+    forks = "fork" if sys.platform == "linux" else "spawn"
+    pool = ProcessPoolExecutor(
+        jobs, multiprocessing.get_context(forks), initializer=_begin, initargs=(study.file.model_dump(),)
+    )
+    try:
+        futures = {pool.submit(_one, case): case for case in waiting}
+        for future in as_completed(futures):
+            keep(futures[future], future.result())
+    except BrokenProcessPool:
+        raise InputError(
+            "a process of the study was ended from outside",
+            key="jobs",
+            value=jobs,
+            hint="run it again with fewer --jobs; what was done is kept",
+        ) from None
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin(table: dict[str, Any]) -> None:
+    """In a worker: interrupts are for the parent; a worker that is no fork makes its own bench."""
+    global _BENCH
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if _BENCH is None:
+        _BENCH = Bench(StudyFile.model_validate(table))
+
+
+def _one(case: Case) -> dict[str, dict[str, Any]]:
+    assert _BENCH is not None
+    return _BENCH.run(case)
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+def _key(bench: Bench) -> str:
+    """Everything that the numbers of a study come from, but how many percentages and templates were asked for."""
+    file = bench.file.model_dump(mode="json", exclude={"percentages", "templates"})
+    described = bench.robot.description.model_dump_json()
+    return hashlib.sha256(json.dumps([file, described], sort_keys=True).encode()).hexdigest()
+
+
+def _check_target(path: Path) -> None:
+    folder = path.absolute().parent
+    if path.suffix != ".json" or path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError(
+            "is not a JSON file that can be written", file=str(path), key="out", value=str(path),
+            hint="let the name end in .json, in a folder that is there",
+        )  # fmt: skip
+
+
+def _take_up(path: Path, key: str) -> dict[Case, Any]:
+    """Cases that a file has already; a file of another study is refused, not replaced."""
+    if not path.exists():
+        return {}
+    other = InputError(
+        "holds something else than this study", file=str(path), key="out", value=str(path), hint="name another file"
+    )
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        if stored["study"] != key:
+            raise other
+        return {(entry["percentage"], entry["template"]): entry["laws"] for entry in stored["cases"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        raise other from None
+
+
+def _save(path: Path, key: str, study: Study) -> None:
+    from parflex.simulation.tables import write_whole
+
+    cases = [{"percentage": a, "template": b, "laws": laws} for (a, b), laws in sorted(study.cases.items())]
+    content = {
+        "study": key,
+        "file": study.file.model_dump(mode="json"),
+        "parameters": study.parameters,
+        "cases": cases,
+        "summary": study.summary(),
+    }
+    write_whole(path, lambda target: target.write(json.dumps(content, allow_nan=False).encode()))

@@ -1,0 +1,100 @@
+"""The file of a study: which robot, which laws, how wrong the parameters are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, model_validator
+
+from parflex.control.variation import KINDS
+from parflex.description.loader import read_tables
+from parflex.description.source import parse_toml, read_bounded
+from parflex.description.table import Table
+from parflex.description.values import Number, Text, complain, list_of
+from parflex.errors import InputError
+
+Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbers is", "[1, 2, 3, 4, 5]"))]
+LawNames = Annotated[
+    tuple[Literal["pd", "ctc", "ctc-task", "extended"], ...],
+    BeforeValidator(list_of("a list of laws is", '["ctc", "extended"]')),
+]
+Kinds = Annotated[
+    tuple[Literal["lengths", "masses", "inertias", "centres"], ...],
+    BeforeValidator(list_of("a list of kinds is", '["lengths", "masses"]')),
+]
+MOST_RUNS = 1_000_000
+
+
+class GainTable(Table):
+    """How fast errors die out: by overshoot and peak time, or by `Kp` and `Kv`."""
+
+    overshoot: Number = 0.1
+    peak_time: Number = 0.1
+    Kp: Number | None = None
+    Kv: Number | None = None
+
+    @model_validator(mode="after")
+    def _one_way(self) -> GainTable:
+        if (self.Kp is None) != (self.Kv is None):
+            raise complain("Kp and Kv go together", "give both", "Kv" if self.Kv is None else "Kp")
+        if self.Kp is not None and self.model_fields_set & {"overshoot", "peak_time"}:
+            raise complain("the gains are given twice", "keep Kp and Kv, or overshoot and peak_time", "Kp", self.Kp)
+        return self
+
+
+class LoopTable(Table):
+    """How law and plant meet, the same for all runs."""
+
+    sample_time: Number = 1e-3
+    delay: int = 0
+    noise: Number = 0.0
+    rate_noise: Number = 0.0
+    resolution: Number = 0.0
+    rates: Literal["measured", "differences"] = "measured"
+    effort_limit: Number | None = None
+    start: Literal["motors", "platform"] = "motors"
+    step: Number | None = None
+
+
+class StudyFile(Table):
+    """A study: each template of signs, at each percentage, under each law."""
+
+    robot: Text
+    settings: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies defaults
+    actuation: Text | None = None
+    working_mode: Text | None = None
+    reference: dict[str, Any]
+    laws: LawNames = ("ctc", "extended")
+    gains: GainTable = GainTable()
+    loop: LoopTable = LoopTable()
+    vary: Kinds = KINDS  # type: ignore[assignment]
+    percentages: Numbers = (1.0, 2.0, 3.0, 4.0, 5.0)
+    templates: int = 10
+    seed: int = 1
+
+    @model_validator(mode="after")
+    def _possible(self) -> StudyFile:
+        for key in ("laws", "vary", "percentages"):
+            values = getattr(self, key)
+            if not values or len(set(values)) < len(values):
+                raise complain(f"'{key}' is empty or says something twice", "name each once", key, list(values))
+        wrong = [value for value in self.percentages if not 0 <= value < 100]
+        if wrong:
+            raise complain(f"{wrong[0]:g} % is no percentage", "give 0 to below 100", "percentages", wrong[0])
+        if not 1 <= self.templates * len(self.percentages) * len(self.laws) <= MOST_RUNS:
+            raise complain("there are no runs, or too many", f"up to {MOST_RUNS}", "templates", self.templates)
+        if self.seed < 0:
+            raise complain("the seed is negative", "give 0, 1, 2, ...", "seed", self.seed)
+        return self
+
+
+def read_study(path: str | Path) -> StudyFile:
+    """The study of a file."""
+    try:
+        content = read_bounded(Path(path))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})", file=str(path), key="FILE", value=str(path), hint="check the path"
+        ) from None
+    return read_tables(StudyFile, parse_toml(content, str(path)), str(path), "docs/control.md")

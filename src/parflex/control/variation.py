@@ -1,0 +1,225 @@
+"""Wrong parameters: which numbers of a robot file may be off, and the robot with some of them off.
+
+A length is the way from a frame to what is mounted on it: another frame, a point, a mass at the same place. Ways on
+the base are left as they are. Masses, centres and inertias about the centre are those of bodies and of point masses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.description import schema
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot, rebuilt
+from parflex.spatial import mdh_transform
+from parflex.tree.build import read_body
+
+Array = np.ndarray
+KINDS = ("lengths", "masses", "inertias", "centres")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One number (or vector, or tensor, with one factor) of a robot file that may be off."""
+
+    kind: str
+    name: str  # of the frame, with what is meant behind a colon where that is not all of it
+
+    @property
+    def word(self) -> str:
+        """Name among all parameters."""
+        return f"{self.kind}: {self.name}"
+
+
+def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]:
+    """The parameters of a robot, by kind and in the order of the file."""
+    for kind in kinds:
+        if kind not in KINDS:
+            raise InputError(
+                f"there is no kind '{kind}' of parameters", key="vary", value=kind, hint=did_you_mean(kind, KINDS)
+            )
+    found: list[Parameter] = []
+    asked = _Recorder()
+    _changed(robot.description, asked)
+    for kind in KINDS:
+        if kind in kinds:
+            found += [parameter for parameter in asked.seen if parameter.kind == kind]
+    if not found:
+        raise InputError(
+            "the robot has none of these parameters", key="vary", value=", ".join(kinds), hint="vary other kinds"
+        )
+    return found
+
+
+def varied(robot: Robot, factors: Mapping[Parameter, float], payload: Sequence[float] | None = None) -> Robot:
+    """The robot with parameters multiplied by factors; a payload is mounted again."""
+    return rebuilt(robot, _changed(robot.description, _Factors(factors)), payload)
+
+
+class _Recorder:
+    """Asked for factors, it notes what is asked and changes nothing."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Parameter, None] = {}
+
+    def __call__(self, kind: str, name: str) -> float:
+        self.seen.setdefault(Parameter(kind, name))
+        return 1.0
+
+
+class _Factors:
+    def __init__(self, factors: Mapping[Parameter, float]) -> None:
+        self.factors = factors
+
+    def __call__(self, kind: str, name: str) -> float:
+        return self.factors.get(Parameter(kind, name), 1.0)
+
+
+def _changed(description: schema.RobotFile, factor: Any) -> schema.RobotFile:
+    """The description with every parameter multiplied by what `factor(kind, name)` says."""
+    lengths = _Lengths(description, factor)
+    update: dict[str, Any] = {
+        "frame": tuple(_frame(frame, lengths, factor) for frame in description.frame),
+        "point": tuple(
+            p.model_copy(update={"position": lengths.of(p.frame, p.position, p.name)}) for p in description.point
+        ),
+    }
+    if description.platform is not None:
+        platform = description.platform
+        changed = _bodies(platform.name, platform.inertia, platform.point_masses, lengths, factor)
+        points = {name: lengths.of(platform.name, at, name) for name, at in platform.points.items()}
+        update["platform"] = platform.model_copy(update={**changed, "points": points})
+    return description.model_copy(update=update)
+
+
+class _Lengths:
+    """Factors of ways on a frame: what sits at one place of a frame has one factor."""
+
+    def __init__(self, description: schema.RobotFile, factor: Any) -> None:
+        self.factor = factor
+        self.ground = _grounded(description)
+        self.names: dict[tuple[str, tuple[float, ...]], str] = {}
+        for frame in description.frame:
+            self._note(frame.parent, tuple(_mount(frame)), frame.name)
+        for point in description.point:
+            self._note(point.frame, point.position, point.name)
+        if description.platform is not None:
+            for name, position in description.platform.points.items():
+                self._note(description.platform.name, position, name)
+
+    def _note(self, frame: str, position: Sequence[float], name: str) -> None:
+        self.names.setdefault((frame, _rounded(position)), name)
+
+    def known(self, frame: str, position: Sequence[float]) -> bool:
+        """Whether something is mounted at this place."""
+        return any(position) and frame not in self.ground and (frame, _rounded(position)) in self.names
+
+    def scale(self, frame: str, position: Sequence[float], name: str) -> float:
+        """Factor of the way from a frame to a place on it."""
+        if frame in self.ground or not any(position):
+            return 1.0
+        return self.factor("lengths", f"{frame} to {self.names.get((frame, _rounded(position)), name)}")
+
+    def of(self, frame: str, position: Sequence[float], name: str) -> tuple[float, ...]:
+        """The place with its factor."""
+        scale = self.scale(frame, position, name)
+        return tuple(scale * value for value in position)
+
+
+def _rounded(position: Sequence[float]) -> tuple[float, ...]:
+    return tuple(round(float(value), 12) for value in position)
+
+
+def _grounded(description: schema.RobotFile) -> set[str]:
+    """The base and all frames fixed to it."""
+    found = {"base"}
+    for _ in description.frame:
+        found |= {f.name for f in description.frame if f.parent in found and f.joint == "fixed" and f.beam is None}
+    return found
+
+
+def _mount(frame: schema.Frame) -> Array:
+    """Where a frame is mounted on its parent."""
+    if frame.mdh is not None:
+        return mdh_transform(**frame.mdh.model_dump())[1]
+    return np.array((frame.place or schema.Placement()).position)
+
+
+def _frame(frame: schema.Frame, lengths: _Lengths, factor: Any) -> schema.Frame:
+    scale = lengths.scale(frame.parent, tuple(_mount(frame)), frame.name)
+    update = _bodies(frame.name, frame.inertia, frame.point_masses, lengths, factor)
+    if frame.mdh is not None and scale != 1.0:
+        row = {key: scale * getattr(frame.mdh, key) for key in ("b", "d", "r")}
+        update["mdh"] = frame.mdh.model_copy(update=row)
+    elif frame.place is not None:
+        position = tuple(scale * value for value in frame.place.position)
+        update["place"] = frame.place.model_copy(update={"position": position})
+    if frame.beam is not None:
+        update["beam"] = frame.beam.model_copy(
+            update={"length": factor("lengths", f"{frame.name}: beam") * frame.beam.length}
+        )
+    return frame.model_copy(update=update)
+
+
+def _bodies(
+    name: str, inertia: schema.Inertia, masses: Sequence[schema.PointMass], lengths: _Lengths, factor: Any
+) -> dict[str, Any]:
+    """Body and point masses with their factors."""
+    points = []
+    for number, point in enumerate(masses, start=1):
+        label = f"{name}: point mass {number}" if len(masses) > 1 else f"{name}: point mass"
+        position: tuple[float, ...] = point.position
+        if lengths.known(name, position):
+            position = lengths.of(name, position, label)
+        elif any(position):
+            position = tuple(factor("centres", label) * value for value in position)
+        points.append(
+            point.model_copy(
+                update={
+                    "mass": _scaled(factor, "masses", label, point.mass),
+                    "position": position,
+                    "about_centre": _tensor(factor, label, point.about_centre),
+                }
+            )
+        )
+    return {"inertia": _body(name, inertia, factor), "point_masses": tuple(points)}
+
+
+def _body(name: str, inertia: schema.Inertia, factor: Any) -> schema.Inertia:
+    """A body in words of mass, centre and inertia about it, with factors; one without mass keeps its form."""
+    if inertia.mass is not None:
+        mass, centre, tensor = inertia.mass, np.array(inertia.centre), schema.central_matrix(inertia.about_centre)
+    else:
+        body = read_body(inertia)
+        if not body.m:
+            words = ("XX", "XY", "XZ", "YY", "YZ", "ZZ")
+            if not any(getattr(inertia, word) for word in words):
+                return inertia
+            scale = factor("inertias", name)
+            return inertia.model_copy(update={word: scale * getattr(inertia, word) for word in words})
+        mass, centre = float(body.m), np.asarray(body.S, dtype=float) / float(body.m)
+        tensor = np.asarray(body.I, dtype=float) - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
+    shift = factor("centres", name) if centre.any() else 1.0
+    update = {
+        "mass": _scaled(factor, "masses", name, mass),
+        "centre": tuple(float(shift * value) for value in centre),
+        "about_centre": _tensor(factor, name, tuple(map(tuple, tensor))),
+    }
+    update |= dict.fromkeys(("M", "MX", "MY", "MZ", "XX", "XY", "XZ", "YY", "YZ", "ZZ"), 0.0)
+    return inertia.model_copy(update=update)
+
+
+def _scaled(factor: Any, kind: str, name: str, value: float) -> float:
+    return factor(kind, name) * value if value else value
+
+
+def _tensor(factor: Any, name: str, given: Any) -> Any:
+    matrix = schema.central_matrix(given)
+    if not matrix.any():
+        return given
+    scaled = factor("inertias", name) * matrix
+    return tuple(tuple(float(value) for value in row) for row in scaled)
