@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,22 @@ import parflex
 
 CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
 RIGID = [name for name in parflex.catalogue_names() if not parflex.load(name).tree.elastic]
+
+# files whose tests run the compiled time loop: one worker takes them all, so that it is compiled once, not in each
+TIME_LOOP = ("test_against_exudyn", "test_control", "test_documentation", "test_integrators", "test_simulation")
+TIME_LOOP += ("test_study", "test_tutorials")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Share out tests one by one, but those of the time loop together."""
+    from xdist.scheduler.loadscope import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "time-loop" if Path(nodeid.partition("::")[0]).stem.startswith(TIME_LOOP) else nodeid
+
+    return Together(config, log)
 
 
 @pytest.fixture
