@@ -17,8 +17,9 @@ from parflex.bodies import RigidBody
 from parflex.models.forces import no_inertia, on_links
 from parflex.models.piece_motion import Carried, PieceMotion, accelerations
 from parflex.models.piece_rates import Rates, piece_rates
-from parflex.models.pieces import Beam, Pieces
+from parflex.models.pieces import Beam, Modal, Pieces
 from parflex.recursion import Pose, joint_forces, pose
+from parflex.recursion.kinematics import turning
 from parflex.spatial import cross, hat
 from parflex.spatial.elimination import solve_sparse
 from parflex.spatial.linear import scalar_type
@@ -62,9 +63,26 @@ def node_state(
             M, forces = _body(body, own.w, own.turned)
             J = np.vstack([own.J_v, own.J_w])
             _add(state, J, M, forces + M @ np.concatenate([own.a, own.al]))
+    for modal in form.modal:
+        _add_modal(state, modal)
     _add_joints(state, without)
     _add_wrenches(state, external or {})
     return state
+
+
+def _add_modal(state: NodeState, modal: Modal) -> None:
+    """Inertia and forces of a body given by modes."""
+    link, own = state.form.robot.tree.links[modal.link], state.moving.links[modal.link]
+    e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
+    still, count = np.zeros(3), modal.body.size
+    w = state.rates.w(modal.link)
+    forces = np.concatenate(modal.body.wrench(turning(w, still), still, w, e, ed, np.zeros(count)))
+    M = modal.body.inertia_matrix(e)
+    modes = np.zeros((count, state.form.size))
+    modes[:, modal.slots] = np.eye(count)
+    parts = (own.a, own.al, own.J_v, own.J_w)
+    a, al, J_v, J_w = parts if own.turned is None else (own.turned.T @ part for part in parts)
+    _add(state, np.vstack([J_v, J_w, modes]), M, forces + M @ np.concatenate([a, al, np.zeros(count)]))
 
 
 def _add_wrenches(state: NodeState, external: Mapping[str, Array]) -> None:
@@ -209,6 +227,9 @@ def independent_accelerations(state: NodeState, x: Array) -> Array:
     tree = form.robot.tree
     values: dict[int, Any] = {k: row @ x for k, row in state.moving.joints.items()}
     wanted = {int(k) for k in form.partition.independent}
+    for modal in form.modal:
+        rates = tree.links[modal.link].e_v
+        values |= dict(zip(range(rates.start, rates.stop), x[modal.slots], strict=True))
     for beam in form.beams:
         start = tree.links[beam.link].e_v.start
         own = [k for k in range(beam.form.body.size) if start + k in wanted]

@@ -65,12 +65,13 @@ class Carried:
         return Carried(self.turned, w, self.a - 2 * cross(w, slide), self.al - cross(w, turn), J_v, J_w)
 
     def _moved(self, S_v: Array, S_w: Array, slots: slice, absolute: bool, sign: float) -> tuple[Array, Array]:
-        """J behind a joint; with `absolute` its unknown is the turning of the frame itself about the axis."""
+        """J behind a joint; with `absolute` its unknowns are the turning of the frame itself about its axes."""
         J_v, J_w = self.J_v.astype(object), self.J_w.astype(object)
         width = slots.stop - slots.start
         if absolute:
-            J_w = J_w - np.outer(S_w[:, 0], S_w[:, 0] @ J_w)
-            J_w[:, slots] = S_w
+            # about all axes of a ball nothing is left of the turning before it
+            J_w = np.zeros(J_w.shape, dtype=object) if width == 3 else J_w - np.outer(S_w[:, 0], S_w[:, 0] @ J_w)
+            J_w[:, slots] = np.eye(3) if width == 3 else S_w
             return J_v, J_w
         J_v[:, slots], J_w[:, slots] = sign * S_v[:, :width], sign * S_w[:, :width]
         return J_v, J_w
@@ -129,15 +130,36 @@ def _stepped(form: Pieces, at: Pose, rates: Rates, step: Step, source: Carried, 
         if step.forward:
             return _forward(source, R, p, S_v, S_w, rate, step.slots, aligned, step.absolute)
         return _backward(source, R, p, S_v, S_w, rate, step.slots, aligned, step.absolute)
-    h = form.hinges[step.closure]  # type: ignore[index]
+    if step.closure is None:
+        return _on_node(form, at, rates, step, source, aligned)
+    h = form.hinges[step.closure]
     R, p = hinge_pose(at, h)
-    none, rate = slice(0, 0), rates.hinge[step.closure]  # type: ignore[index]
+    none, rate = slice(0, 0), rates.hinge[step.closure]
     ends = (h.loop.first, h.loop.second) if step.forward else (h.loop.second, h.loop.first)
     fixed = np.zeros((3, 0)), np.zeros((3, 0)), np.zeros(0), none, aligned
     here = _forward(source, ends[0].rotation, ends[0].position, *fixed)
     across = _forward if step.forward else _backward
     there = across(here, R, p, h.S_v, h.S_w, rate, step.slots, aligned, step.absolute)
     return _backward(there, ends[1].rotation, ends[1].position, *fixed)
+
+
+def _on_node(form: Pieces, at: Pose, rates: Rates, step: Step, source: Carried, aligned: bool) -> Carried:
+    """A node of a body given by modes, which moves with it and by its modes."""
+    tree = form.robot.tree
+    body = tree.links[step.source]
+    node = tree.links[step.link].node
+    assert node is not None
+    e, ed = at.q[body.e], rates.qd[body.e_v]
+    moved = source.offset(source.out(at.local_position[step.link]), source.turned)
+    turns = node.L(e) @ node.Phi_r
+    slide, turn = source.out(node.Phi_d @ ed), source.out(turns @ ed)
+    a, al = moved.a + 2 * cross(source.w, slide), moved.al + cross(source.w, turn) + source.out(node.L_drift(e, ed))
+    J_v, J_w = moved.J_v.astype(object), moved.J_w.astype(object)
+    J_v[:, step.slots] += source.out(node.Phi_d)
+    J_w[:, step.slots] += source.out(turns)
+    R = at.local_rotation[step.link]
+    bent = Carried(source.out(R) if aligned else None, source.w + turn, a, al, J_v, J_w)
+    return bent if aligned else replace(bent, turned=None).in_axes(R)
 
 
 def _forward(

@@ -55,7 +55,7 @@ class _Sweep:
 
     def run(self) -> Rates:
         while len(self.twists) <= len(self.tree.links) or not all(self.known):
-            if not (self._joints() or self._beams() or self._closures()):
+            if not (self._joints() or self._nodes() or self._beams() or self._closures()):
                 raise SingularError("the rates of the robot do not follow from the independent ones", key="closure")
         for c in range(len(self.form.hinges)):
             if c not in self.hinge:
@@ -85,6 +85,27 @@ class _Sweep:
                 v, w = self.twists[j]
                 w = self._out(j, w - S_w @ rate)
                 self.twists[link.parent] = (self._out(j, v - S_v @ rate) - cross(w, p), w)
+            moved = True
+        return moved
+
+    def _nodes(self) -> bool:
+        """To nodes of bodies given by modes, whose rates are always known, and back from them."""
+        moved = False
+        for j, link in enumerate(self.tree.links):
+            if link.node is None or self.tree.links[link.parent].body.by_tip:
+                continue
+            if (j in self.twists) == (link.parent in self.twists):
+                continue
+            body, p = self.tree.links[link.parent], self.at.local_position[j]
+            ed = self.qd[body.e_v]
+            slide, turn = link.node.Phi_d @ ed, link.node.L(self.at.q[body.e]) @ (link.node.Phi_r @ ed)
+            if j in self.twists:
+                v, w = (self._out(j, part) for part in self.twists[j])
+                w = w - turn
+                self.twists[link.parent] = (v - cross(w, p) - slide, w)
+            else:
+                v, w = self.twists[link.parent]
+                self.twists[j] = (self._into(j, v + cross(w, p) + slide), self._into(j, w + turn))
             moved = True
         return moved
 

@@ -49,15 +49,27 @@ class Hinge:
 
 
 @dataclass(frozen=True)
+class Modal:
+    """A body given by modes, in the piece of its link; its modes are unknowns."""
+
+    link: int
+    body: ElasticBody
+    slots: slice
+
+
+@dataclass(frozen=True)
 class Step:
-    """How a link of a piece is reached from another: by a joint of the tree or by a closure, along it or against it."""
+    """How a link of a piece is reached from another: by a joint, a closure, or a node of a body given by modes.
+
+    Along it or against it; nodes only from their body.
+    """
 
     link: int
     source: int
     joint: int | None  # the link that the joint carries
-    closure: int | None
+    closure: int | None  # neither: a node
     forward: bool
-    slots: slice  # unknowns
+    slots: slice  # unknowns; of a node those of the modes
     absolute: bool = False  # the unknown is the turning of the link itself, not that of the joint
 
 
@@ -86,6 +98,7 @@ class Pieces:
 
     robot: Robot
     beams: tuple[Beam, ...]
+    modal: tuple[Modal, ...]
     hinges: tuple[Hinge, ...]
     pieces: tuple[Piece, ...]
     given: tuple[Given, ...]
@@ -134,7 +147,7 @@ def pieces(robot: Robot, lead: str = "root") -> Pieces | None:
     found, given = _spanning(robot, beams, hinges, lead), _choose(robot, beams, hinges)
     if found is None or given is None:
         return None
-    parts, size = found
+    parts, modal, size = found
     dependent = sorted(
         tree.links[beams[g.beam].link].e_v.start + k
         for g in given
@@ -149,13 +162,17 @@ def pieces(robot: Robot, lead: str = "root") -> Pieces | None:
     used = PLANE if tree.planar else SPACE
     loose, bodies = _loose(tree, beams, parts), _bodies(tree, beams, parts)
     on_beams = _on_beams(bodies, beams, parts)
-    return Pieces(robot, beams, tuple(hinges), parts, given, partition, size, used, loose, bodies, on_beams)
+    return Pieces(robot, beams, modal, tuple(hinges), parts, given, partition, size, used, loose, bodies, on_beams)
 
 
 def _beams(robot: Robot) -> tuple[Beam, ...] | None:
     tree, beams = robot.tree, []
     for j, link in enumerate(tree.links):
         if not link.elastic_labels:
+            continue
+        if not link.body.by_tip:
+            if tree.planar or set(range(link.e_v.start, link.e_v.stop)) & robot.locked:
+                return None
             continue
         form = two_node_beam(link.body)
         tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
@@ -168,8 +185,8 @@ def _beams(robot: Robot) -> tuple[Beam, ...] | None:
 
 def _spanning(
     robot: Robot, beams: tuple[Beam, ...], hinges: list[Hinge], lead: str
-) -> tuple[tuple[Piece, ...], int] | None:
-    """Pieces as trees of joints and closures; None if a joint or closure is left over."""
+) -> tuple[tuple[Piece, ...], tuple[Modal, ...], int] | None:
+    """Pieces as trees of joints, closures and nodes, and the modes' unknowns; None if one of them is left over."""
     tree = robot.tree
     ends: list[tuple[int, int, int | None, int | None]] = []
     for j, link in enumerate(tree.links):
@@ -177,9 +194,17 @@ def _spanning(
             ends.append((link.parent, j, j, None))
         elif link.node is None and link.parent != GROUND:
             return None
+        elif link.node is not None and not tree.links[link.parent].body.by_tip:
+            ends.append((link.parent, j, None, None))
     ends += [(h.loop.first.link, h.loop.second.link, None, c) for c, h in enumerate(hinges)]
     waiting, parts, count = set(range(len(tree.links))), [], 0
     left = list(ends)
+    modal = []
+    for j, link in enumerate(tree.links):
+        if link.elastic_labels and not link.body.by_tip:
+            modal.append(Modal(j, link.body, slice(count, count + link.body.size)))
+            count += link.body.size
+    modes = {entry.link: entry.slots for entry in modal}
     for reference in (GROUND, *_references(tree, beams, hinges, lead)):
         if reference != GROUND and reference not in waiting:
             continue
@@ -197,6 +222,13 @@ def _spanning(
             before, behind, joint, closure = edge
             forward = before in members
             source, reached = (before, behind) if forward else (behind, before)
+            if joint is None and closure is None:
+                if not forward:
+                    return None
+                steps.append(Step(reached, source, None, None, True, modes[source]))
+                members.add(reached)
+                waiting.discard(reached)
+                continue
             if joint is not None:
                 width = len(set(range(tree.links[joint].v.start, tree.links[joint].v.stop)) - robot.locked)
             else:
@@ -207,13 +239,13 @@ def _spanning(
             members.add(reached)
             waiting.discard(reached)
         parts.append(Piece(reference, slots, tuple(steps)))
-    return (tuple(parts), count) if not left and not waiting else None
+    return (tuple(parts), tuple(modal), count) if not left and not waiting else None
 
 
 def _turns_freely(robot: Robot, hinges: list[Hinge], joint: int | None, closure: int | None) -> bool:
-    """Whether this is a hinge without a motor: then the links on its two sides may be described apart."""
+    """Whether this is a hinge or a ball without a motor: then the links on its two sides may be described apart."""
     if closure is not None:
-        return hinges[closure].size == 1 and bool(hinges[closure].S_w.any())
+        return hinges[closure].size in (1, 3) and not hinges[closure].S_v.any()
     link = robot.tree.links[joint]  # type: ignore[index]
     return link.joint.kind == "revolute" and link.v.start not in set(robot.actuated) | robot.locked
 
