@@ -24,7 +24,7 @@ from parflex.errors import InputError, ParflexError, UnreachableError, did_you_m
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import marked_rates, sensed_rates
 from parflex.recursion import pose
-from parflex.tree import Tree, build_tree
+from parflex.tree import Place, Tree, build_tree
 from parflex.tree.build import read_body
 
 Array = np.ndarray
@@ -344,12 +344,28 @@ def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
     place = tree.places[tree.end_effector]
     if place.link < 0:
         raise InputError("the end effector does not move", key="payload", hint="name a moving end_effector in the file")
-    body = RigidBody.from_centre(values[0], values[1:], np.zeros((3, 3))).in_parent(place.rotation, place.position)
     links = list(tree.links)
+    if isinstance(links[place.link].body, ElasticBody) and not links[place.link].body.by_tip:
+        place = _on_node(tree, place)
+    body = RigidBody.from_centre(values[0], values[1:], np.zeros((3, 3))).in_parent(place.rotation, place.position)
     carrier = links[place.link].body
     loaded = with_rigid(carrier, body) if isinstance(carrier, ElasticBody) else carrier + body
     links[place.link] = replace(links[place.link], body=loaded)
     return replace(tree, links=tuple(links))
+
+
+def _on_node(tree: Tree, place: Place) -> Place:
+    """A place on a body given by modes as a place on its node there: a payload moves with the body, not its frame."""
+    for j, link in enumerate(tree.links):
+        if link.node is None or link.parent != place.link or not link.node.turns:
+            continue
+        if np.linalg.norm(link.position - place.position) < 1e-6 * tree.length:
+            return Place(j, place.rotation, np.zeros(3))
+    raise InputError(
+        f"'{tree.end_effector}' has no node where the payload would sit",
+        key="payload",
+        hint="name a node as end_effector, or give the payload to a frame on a node",
+    )
 
 
 def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> tuple[tuple[int, ...], frozenset[int]]:

@@ -42,8 +42,9 @@ def start_state(
 ) -> Started:
     """Where a run starts; `pose` is where one without a motion does.
 
-    By default a robot that bends starts in equilibrium: motors locked, or, where its platform is led, with the motors
-    where they hold that. From the undeformed pose it would start with several times the static forces.
+    By default a robot that bends starts in equilibrium: with motors locked where a motion leads them, else with the
+    motors where they hold the end effector, if there is one for each of its ways to move. From the undeformed pose it
+    would start with several times the static forces.
     """
     rates = [robot.tree.rate_names.index(name) for name in problem.independent]
     if isinstance(start, Mapping):
@@ -60,18 +61,27 @@ def start_state(
     loads = {frame: pieces.at(0.0).tolist() for frame, pieces in wrenches.items()}
     terms = [term for term in ("springs",) if term not in problem.include]
     here = Configuration(problem.robot, q)
-    if start == "held" or (start is None and problem.lead == "platform"):
-        held = zero_dynamics(problem.robot, here, loads=loads, without=terms)
-        return Started(held.held.configuration.q, still, "held", held.warnings())
-    if len(rates) <= len(problem.robot.actuated):
+    kind = start or _usual(problem)
+    if kind == "equilibrium" and len(rates) <= len(problem.robot.actuated):
         return Started(q, still, "rest")
     try:
+        if kind == "held":
+            held = zero_dynamics(problem.robot, here, loads=loads, without=terms)
+            told = held.warnings() if problem.lead == "platform" else []
+            return Started(held.held.configuration.q, still, kind, told)
         found = equilibrium(problem.robot, here, loads=loads, without=terms).configuration.q
+        return Started(found, still, kind)
     except SingularError as error:
         if start is not None:
             raise
         return Started(q, still, "rest", [f"the run starts undeformed: {error.message}"])
-    return Started(found, still, "equilibrium")
+
+
+def _usual(problem: Problem) -> str:
+    """How a robot that bends starts if nothing is said."""
+    ways = 3 if problem.robot.tree.planar else 6
+    held = problem.lead == "platform" or (problem.lead == "efforts" and len(problem.robot.actuated) == ways)
+    return "held" if held else "equilibrium"
 
 
 def _given(robot: Robot, start: Mapping[str, Any], rates: list[int]) -> tuple[Array, Array]:
