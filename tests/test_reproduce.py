@@ -19,6 +19,7 @@ import parflex
 from parflex.reproduction import tables
 from parflex.reproduction.checks import totals
 from parflex.reproduction.quantities import KINDS
+from parflex.reproduction.report import page
 from parflex.reproduction.tables import paper_names, read_paper
 
 KEYS = ["paper", "quantity", "published", "computed", "difference", "tolerance", "status", "ok", "note"]
@@ -159,6 +160,13 @@ def test_a_number_that_is_wrong_differs_and_the_command_fails(wrong):
     found = [check for check in answer["checks"] if check["status"] == "differs"]
     assert code == 1 and len(found) == 1
     assert found[0]["ok"] is False and found[0]["published"] == 189.3 and "mode 7" in found[0]["quantity"]
+
+
+def test_a_number_that_is_wrong_is_red_on_the_page(wrong):
+    text = page(parflex.reproduce("Long2014"), quick=True)
+    assert text.count('<td class="verdict differs">') == 1
+    assert '<li class="differs"><b>1</b>' in text
+    assert text.count('class="bad"') == 2  # among all checks, and in the figure of its table
 
 
 def test_a_quantity_that_cannot_be_computed_differs_and_says_why(tmp_path, monkeypatch):
