@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import time
 import tracemalloc
 from pathlib import Path
@@ -372,6 +373,8 @@ def test_no_accident_in_a_file_breaks_the_reader(robot, tmp_path):
     rng = random.Random(robot)
     text = (CATALOGUE / f"{robot}.toml").read_text(encoding="utf-8")
     file = tmp_path / "robot.toml"
+    for data in CATALOGUE.glob("*.npz"):
+        shutil.copy(data, tmp_path)
     read, refusals = 0, []
     for _ in range(30):
         file.write_bytes(mutated(text, rng).encode())
@@ -380,7 +383,7 @@ def test_no_accident_in_a_file_breaks_the_reader(robot, tmp_path):
             parflex.load(file)
             read += 1
         except ParflexError as error:
-            assert error.file == str(file)
+            assert error.file is not None and error.file.startswith(str(tmp_path))  # of modal data: that file
             assert error.hint
             refusals.append(str(error))
         assert time.perf_counter() - start < 5
