@@ -16,6 +16,7 @@ import json  # noqa: E402
 import tempfile  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+import control  # noqa: E402
 import control_law  # noqa: E402
 import counts  # noqa: E402
 import dualemps_motion  # noqa: E402
@@ -35,6 +36,7 @@ BENCHMARKS = {
     "growth": growth.run_growth,
     "dualemps": dualemps_motion.run,
     "frequency-map": frequency_map.run,
+    "control": control.run,
     "control-law": control_law.run,
 }
 

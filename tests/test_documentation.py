@@ -175,6 +175,18 @@ def test_the_example_of_the_dualemps_writes_its_figures_and_tables(tmp_path: Pat
         )
 
 
+def test_the_example_of_control_writes_the_figures_of_the_paper(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "examples" / "extended_ctc.py"), "--output", str(tmp_path)]
+    done = subprocess.run(
+        [*command, "--templates", "1", "--jobs", "1"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Means over templates" in done.stdout and "largest error" in done.stdout
+    for number in range(4, 10):
+        text = (tmp_path / f"extended-ctc-figure-{number}.svg").read_text(encoding="utf-8")
+        assert text.rstrip().endswith("</svg>")
+
+
 def test_the_example_of_the_gough_stewart_robot_writes_its_figure_and_table(tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "examples" / "gough_stewart.py"), "--output", str(tmp_path), "--samples", "9"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)

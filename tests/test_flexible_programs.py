@@ -27,7 +27,13 @@ from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial.elimination import solve_sparse
 
 FLEXIBLE = sorted(path.stem for path in CATALOGUE.glob("*.toml") if "beam = " in path.read_text(encoding="utf-8"))
-LARGE = ["gough-stewart-beams", "navaro", "navaro-refined", "three-beam-legs"]  # up to 50 000 operators
+LARGE = [
+    "3rrr-flexible",
+    "gough-stewart-beams",
+    "navaro",
+    "navaro-refined",
+    "three-beam-legs",
+]  # up to 50 000 operators, or much like another one
 CASES = [pytest.param(name, marks=long if name in LARGE else []) for name in FLEXIBLE]
 # of the largest acceleration, and of the largest force that an effort is the sum of: beams and slides push against
 # each other with much more than what remains for a motor
