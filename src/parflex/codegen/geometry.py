@@ -69,6 +69,12 @@ def newton_steps(robot: Robot, q: Any, given: Sequence[int], steps: int = NEWTON
     free = np.array([k for k in robot.free if k not in set(given)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     part = mobility.choose_partition(J, free, mobility.rank(J[:, free]), np.ones(tree.n))
+    return closed_by(robot, part, q, steps)
+
+
+def closed_by(robot: Robot, part: mobility.Partition, q: Any, steps: int) -> Any:
+    """Positions after Newton steps of the dependent coordinates of a partition, over any scalar."""
+    tree = robot.tree
     for _ in range(steps):
         at = pose(tree, q)
         block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]

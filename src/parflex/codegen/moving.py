@@ -12,6 +12,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.codegen import flexible
+from parflex.codegen.geometry import closed_by
 from parflex.codegen.moving_legs import moving_legs
 from parflex.codegen.moving_legs import state_rates as leg_state_rates
 from parflex.errors import InputError
@@ -20,9 +21,8 @@ from parflex.models.configuration import Configuration
 from parflex.models.forces import on_links
 from parflex.models.pieces import Pieces
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
+from parflex.recursion import pose
 from parflex.recursion.energy import energies
-from parflex.spatial.linear import solve
 
 Array = np.ndarray
 STEPS = 2  # from the guesses of an integrator, off by 1e-5 at most: Newton squares the error each time
@@ -59,14 +59,7 @@ def closed(form: Any, q: Array, steps: int = STEPS) -> Array:
     robot, part = form.robot, form.partition
     if not len(part.dependent):
         return q
-    tree = robot.tree
-    for _ in range(steps):
-        at = pose(tree, q)
-        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]
-        step = np.zeros(tree.n, dtype=object)
-        step[part.dependent] = solve(block, -robot.closures.linear_residual(at)[part.rows])
-        q = tree.moved(q, step)
-    return q
+    return closed_by(robot, part, q, steps)
 
 
 def state_rates(tracer: Any, robot: Robot, driven: bool, options: Any) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
-from parflex.models.driven_frame import zero_dynamics
+from parflex.models.driven_frame import check_system, zero_dynamics
 from parflex.models.equilibrium import equilibrium
 from parflex.models.robot import Robot
 from parflex.simulation.motions import MotorMotion
@@ -67,7 +67,9 @@ def start_state(
     try:
         if kind == "held":
             held = zero_dynamics(problem.robot, here, loads=loads, without=terms)
-            told = held.warnings() if problem.lead == "platform" else []
+            told = []
+            if problem.lead == "platform":
+                told = [*check_system(held.held.configuration, held.held.frame), *held.warnings()]
             return Started(held.held.configuration.q, still, kind, told)
         found = equilibrium(problem.robot, here, loads=loads, without=terms).configuration.q
         return Started(found, still, kind)
