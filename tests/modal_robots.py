@@ -10,7 +10,8 @@ import numpy as np
 from conftest import CATALOGUE
 from oracles.modal_data import Modes
 from oracles.modal_lagrange import ModalEnergyModel
-from oracles.reader import RobotData, read_robot
+from oracles.reader import Frame, RobotData, read_robot
+from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex.models.configuration import Configuration
@@ -23,7 +24,7 @@ GRAVITY = [1.0, -2.0, -9.81]  # along no axis of the robots
 
 
 def with_platform(
-    folder: Path, name: str, modes: Modes, gravity: Sequence[float] = GRAVITY, **options: object
+    folder: Path, name: str, modes: Modes, gravity: Sequence[float] = GRAVITY, extra: str = "", **options: object
 ) -> Robot:
     """A robot of the catalogue with a platform given by modes in place of its own."""
     modes.write(folder / "platform.npz")
@@ -32,26 +33,45 @@ def with_platform(
 name = "modal"
 extends = "{name}"
 gravity = {list(gravity)}
+{extra}
 [platform]
 inertia = {{ mass = 0 }}
+point_masses = []
 modal = {{ file = "platform.npz"{keys} }}
 """
     (folder / "modal.toml").write_text(text, encoding="utf-8")
     return parflex.load(folder / "modal.toml")
 
 
-def lagrange(name: str, modes: Mapping[str, Modes], gravity: Sequence[float] = GRAVITY) -> ModalEnergyModel:
-    """A robot of the catalogue, or of a file, with modes in place of the bodies of some frames."""
+def lagrange(
+    name: str, modes: Mapping[str, Modes], gravity: Sequence[float] = GRAVITY, more: Sequence[Frame] = ()
+) -> ModalEnergyModel:
+    """A robot of the catalogue, or of a file, with modes in place of the bodies of some frames, and more frames."""
     path = CATALOGUE / f"{name}.toml"
     data = read_robot(path if path.exists() else Path(name))
-    return ModalEnergyModel(replace(data, gravity=np.array(gravity), frames=_massless(data, modes)), modes)
+    return ModalEnergyModel(replace(data, gravity=np.array(gravity), frames=[*_massless(data, modes), *more]), modes)
 
 
-def _massless(data: RobotData, modes: Mapping[str, Modes]) -> list:
+def _massless(data: RobotData, modes: Mapping[str, Modes]) -> list[Frame]:
     none = {"mass": 0.0, "first_moment": np.zeros(3), "inertia": np.zeros((3, 3))}
     return [replace(frame, **none) if frame.name in modes else frame for frame in data.frames]
 
 
+TOOL = """[[frame]]
+name = "tool"
+parent = "platform"
+place = { position = [0.5, 0, 0], rotation = [0.3, 0.2, -0.4] }
+inertia = { M = 7, XX = 0.6, YY = 0.7, ZZ = 0.5, MX = 0.7, MY = 0.35, MZ = 1.4 }
+"""
+TOOL_FRAME = Frame(
+    "tool",
+    "platform",
+    np.array([0.5, 0, 0]),
+    Rotation.from_rotvec([0.3, 0.2, -0.4]).as_matrix(),
+    mass=7.0,
+    first_moment=np.array([0.7, 0.35, 1.4]),
+    inertia=np.diag([0.6, 0.7, 0.5]),
+)
 ARM = {"root": np.zeros(3), "end": np.array([0.5, 0.6, 0.0]), "side": np.array([0.2, 0.1, 0.1])}
 OTHER = {"root": np.zeros(3), "end": np.array([-0.5, 0.6, 0.0])}
 BODY = "inertia = { mass = 2, centre = [0.1, 0.05, -0.02], about_centre = [0.02, 0.03, 0.04] }"

@@ -10,7 +10,7 @@ from tempfile import mkdtemp
 import numpy as np
 import pytest
 from comparison import largest, order_of, positions
-from modal_robots import ARM, CHAIN, LOOP, OTHER, arms, lagrange, with_platform
+from modal_robots import ARM, CHAIN, LOOP, OTHER, TOOL, TOOL_FRAME, arms, lagrange, with_platform
 from oracles.beam_robots import HEXAGON
 from oracles.modal_data import Modes, invented
 from oracles.modal_lagrange import ModalEnergyModel
@@ -32,6 +32,7 @@ CASES = {
     "free modes, soft": ("gough-stewart", True, 1e-6),
     "other modes, soft": ("gough-stewart", False, 1e-6),
     "on beams": ("gough-stewart-beams", True, 1.0),
+    "with a tool on a corner, soft": ("gough-stewart", True, 1e-6),
     "links in a row": (CHAIN, False, 1e-3),
     "links in a loop, hinged": (LOOP.replace("{joint}", "revolute"), False, 1e-3),
     "links in a loop, welded": (LOOP.replace("{joint}", "welded"), False, 1e-3),
@@ -52,6 +53,9 @@ def pair(case: str) -> tuple[Robot, ModalEnergyModel]:
         two = [invented(places, 7, seed, False, mass=5.0, held="root") for seed, places in enumerate((ARM, OTHER))]
         return arms(Path(mkdtemp()), name, *(replace(one, stiffnesses=softer * one.stiffnesses) for one in two))
     modes = platform(free, softer)
+    if "tool" in case:
+        robot = with_platform(Path(mkdtemp()), name, modes, extra=TOOL)
+        return robot, lagrange(name, {"platform": modes}, more=[TOOL_FRAME])
     return with_platform(Path(mkdtemp()), name, modes), lagrange(name, {"platform": modes})
 
 

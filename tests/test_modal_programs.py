@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from comparison import largest, order_of, positions
 from conftest import CATALOGUE
-from modal_robots import GRAVITY, TWIST, lagrange, steadily_bent, with_platform
+from modal_robots import TWIST, lagrange, steadily_bent, with_platform
 from oracles.beam_robots import HEXAGON
 from oracles.modal_data import Modes, invented, read_modes
 from oracles.modal_lagrange import ModalEnergyModel
@@ -32,7 +32,12 @@ CASES = {
     "lumps": ("free", 5),
     "many lumps": ("free", 21),
     "lumps with momentum": ("other", 8),
+    "in the plane": ("planar", 5),
 }
+TRIANGLE = {
+    f"corner{k}": -0.1732 * np.array([np.cos(a), np.sin(a), 0]) for k, a in enumerate(np.pi / 6 * np.arange(1, 10, 4))
+}
+QUICK = ("the catalogue",)  # the programs of the others are made for this test alone
 STATES = 20 if VERIFY else 2
 TOLERANCE = 1e-11  # asked for; rounding of systems of condition 1e4 leaves 1e-13
 
@@ -46,11 +51,23 @@ class State:
     efforts: dict[str, float]
     accelerations: np.ndarray
     rotation: np.ndarray
+    size: float  # of efforts: they are what is left of the inertia of everything
+
+    @property
+    def planar(self) -> bool:
+        return self.at.robot.tree.planar
 
     def platform(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Translation and rotation in world axes of rates or accelerations."""
-        own = values[:6]
-        return self.rotation @ own[:3], self.rotation @ own[3:]
+        if self.planar:
+            return self.rotation @ [*values[:2], 0], np.array([0, 0, values[2]])
+        return self.rotation @ values[:3], self.rotation @ values[3:6]
+
+    def flat(self, values: np.ndarray, turns: bool = False) -> np.ndarray:
+        """What is left of vectors and matrices in the plane."""
+        if not self.planar:
+            return values
+        return values[2:] if turns else values[:2, :2] if values.ndim == 2 else values[:2]
 
     def modes(self, values: np.ndarray) -> np.ndarray:
         return values[list(self.at.robot.tree.elastic)]
@@ -67,8 +84,11 @@ def pair(case: str) -> tuple[Robot, ModalEnergyModel]:
     kind, count = CASES[case]
     if case == "the catalogue":
         modes = printed(read_modes(CATALOGUE / "hexagon-plate.npz"))
-        robot = parflex.load("gough-stewart-flexible", settings={"gravity": GRAVITY})
-        return robot, lagrange("gough-stewart", {"platform": modes})
+        robot = parflex.load("gough-stewart-flexible")
+        return robot, lagrange("gough-stewart", {"platform": modes}, (0.0, 0.0, -9.81))
+    if kind == "planar":
+        modes, down = invented(TRIANGLE, count, 5, mass=2.0, planar=True), [1.0, -9.81, 0.0]
+        return with_platform(Path(mkdtemp()), "3rrr", modes, down), lagrange("3rrr", {"platform": modes}, down)
     plate = kind == "plate"
     modes = read_modes(CATALOGUE / "hexagon-plate.npz", count) if plate else invented(HEXAGON, count, 5, kind == "free")
     robot = with_platform(Path(mkdtemp()), "gough-stewart", modes)
@@ -87,9 +107,14 @@ def states(case: str) -> list[State]:
         assert error < 1e-12
         at = Configuration(robot, q)
         qd = at.J @ rng.uniform(-3, 3, at.J.shape[1])
-        efforts = dict(zip(robot.actuated_names, rng.uniform(-500, 500, 6), strict=True))
+        strength = 5 if tree.planar else 500
+        pushes = rng.uniform(-strength, strength, len(robot.actuated))
+        efforts = dict(zip(robot.actuated_names, pushes, strict=True))
         qdd = oracle.accelerations(positions(at), qd[back], efforts)[order]
-        found.append(State(at, qd, efforts, qdd, at.at.rotation[tree.number("platform")]))
+        M, _ = oracle.mass_matrix_and_bias(positions(at), qd[back])
+        inertia = np.abs(M[np.ix_(order, order)][list(robot.actuated)]) @ np.abs(qdd)
+        size = max(largest(pushes), largest(inertia))
+        found.append(State(at, qd, efforts, qdd, at.at.rotation[tree.number("platform")], size))
     return found
 
 
@@ -110,9 +135,11 @@ def inputs(state: State) -> dict[str, np.ndarray]:
     }
 
 
-def effort_size(state: State) -> float:
-    """Efforts are what is left of the weight and the inertia of everything."""
-    return max(500.0, 45.89 * largest(state.accelerations[list(state.at.robot.actuated)]))
+def twist(state: State, values: np.ndarray) -> dict[str, float]:
+    """The motion of the platform by words."""
+    words = ("x", "y", "theta") if state.planar else ("x", "y", "z", "rx", "ry", "rz")
+    slide, turn = state.platform(values)
+    return dict(zip(words, [*state.flat(slide).tolist(), *state.flat(turn, True).tolist()], strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -133,11 +160,12 @@ def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, figur
         still = replace(platform, a=-robot.tree.gravity, al=np.zeros(3))
         A, h, B, rows = leg_models.equations(form, values, still)
         freedom = np.linalg.solve(A.astype(float), (B @ here["effort"] - h).astype(float))
-        direct = np.concatenate([freedom[:6], leg_models.mode_accelerations(form, still, freedom, rows)])
-        wanted = np.concatenate([*acceleration, modes])
+        rigid = 3 if state.planar else 6
+        direct = np.concatenate([freedom[:rigid], leg_models.mode_accelerations(form, still, freedom, rows)])
+        wanted = np.concatenate([state.flat(acceleration[0]), state.flat(acceleration[1], True), modes])
         worst = max(
             worst,
-            largest((effort - here["effort"]).astype(float)) / effort_size(state),
+            largest((effort - here["effort"]).astype(float)) / state.size,
             largest((found - modes).astype(float)) / largest(modes),
             largest((direct - wanted).astype(float)) / largest(wanted),
         )
@@ -146,22 +174,27 @@ def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, figur
 
 
 @pytest.mark.parametrize("model", ["inverse", "direct"])
-@pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case == "the catalogue" else long) for case in CASES])
+@pytest.mark.parametrize("case", [pytest.param(case, marks=[] if case in QUICK else long) for case in CASES])
 def test_compiled_models_of_a_flexible_platform_give_the_numbers_of_lagrange(case, model, figure):
     robot, _ = pair(case)
     program = parflex.model(robot, model, include=("motor-inertia",))
     worst = 0.0
     for state in states(case):
-        found = program(**{name: value for name, value in inputs(state).items() if name in program.inputs})
+        given = {name: value for name, value in inputs(state).items() if name in program.inputs}
+        for name in ("position", "rotation", "velocity", "acceleration"):
+            given |= {name: state.flat(given[name])} if name in given else {}
+        for name in ("angular_velocity", "angular_acceleration"):
+            given |= {name: state.flat(given[name], True)} if name in given else {}
+        found = program(**given)
         acceleration = state.platform(state.accelerations)
         wanted = {
             "effort": np.array(list(state.efforts.values())),
-            "acceleration": acceleration[0],
-            "angular_acceleration": acceleration[1],
+            "acceleration": state.flat(acceleration[0]),
+            "angular_acceleration": state.flat(acceleration[1], True),
             "elastic_acceleration": state.modes(state.accelerations),
         }
         sizes = dict.fromkeys(wanted, largest(state.accelerations))
-        sizes["effort"] = effort_size(state)
+        sizes["effort"] = state.size
         for name in program.outputs:
             worst = max(worst, largest(found[name] - wanted[name]) / sizes[name])
     figure(f"{case}, {model}: program against Lagrange", worst, TOLERANCE)
@@ -174,21 +207,18 @@ def test_the_inverse_model_of_a_driven_platform_is_that_of_lagrange(case, figure
     robot, oracle = pair(case)
     order, worst = order_of(robot, oracle), 0.0
     for state in states(case):
-        words = ("x", "y", "z", "rx", "ry", "rz")
-        velocity, acceleration = (
-            dict(zip(words, np.concatenate(state.platform(values)).tolist(), strict=True))
-            for values in (state.rates, state.accelerations)
-        )
+        velocity, acceleration = (twist(state, values) for values in (state.rates, state.accelerations))
         names = robot.tree.rate_names
         velocity |= {names[k]: float(state.rates[k]) for k in robot.tree.elastic}
         found = parflex.inverse_dynamics(robot, state.at, velocity, acceleration)
         assert largest(found.rates - state.rates) < 1e-12 * largest(state.rates)
         back = np.argsort(order)
-        driven = dict(zip((f"platform.{part}" for part in TWIST), state.accelerations[:6].tolist(), strict=True))
+        parts = [name for name in names if name.removeprefix("platform.") in TWIST]
+        driven = {name: float(state.accelerations[names.index(name)]) for name in parts}
         qdd, efforts = oracle.platform_driven(positions(state.at), state.rates[back], driven, robot.actuated_names)
         missed = [found.efforts[name] - efforts[name] for name in efforts]
         again = [efforts[name] - state.efforts[name] for name in efforts]
-        size = effort_size(state)
+        size = state.size
         worst = max(worst, largest(missed) / size, largest(found.accelerations - qdd[order]) / largest(qdd))
         assert largest(again) < TOLERANCE * size  # the oracle's own direct and inverse model
     figure(f"{case}: driven platform against Lagrange", worst, TOLERANCE)
@@ -212,8 +242,7 @@ def test_a_wrench_at_an_attachment_bends_the_platform_as_by_lagrange(figure):
         velocity = {
             name: float(state.rates[names.index(name)]) for name in state.at.independent_names if "mode" in name
         }
-        parts = np.concatenate(state.platform(state.rates)).tolist()
-        velocity |= dict(zip(("x", "y", "z", "rx", "ry", "rz"), parts, strict=True))
+        velocity |= twist(state, state.rates)
         for frame in ("leg2.attachment", "platform.vertex2"):
             found = parflex.forward_dynamics(robot, state.at, velocity, state.efforts, wrenches={frame: wrench})
             worst = max(worst, largest(found.accelerations - expected) / largest(expected))

@@ -84,22 +84,31 @@ def read_modes(path: Path, count: int | None = None) -> Modes:
 
 
 def invented(
-    places: dict[str, np.ndarray], count: int, seed: int, free: bool = True, mass: float = 73.0, held: str = ""
+    places: dict[str, np.ndarray],
+    count: int,
+    seed: int,
+    free: bool = True,
+    mass: float = 73.0,
+    held: str = "",
+    planar: bool = False,
 ) -> Modes:
     """A lumpy body of no symmetry: waves through scattered nodes, made orthogonal to each other by the masses.
 
     `free` ones are orthogonal to the motions of the rigid body too; the others carry momentum. One node may be held.
-    Order, size and sign of the shapes are those that a file is to have.
+    Planar ones leave no plane. Order, size and sign of the shapes are those that a file is to have.
     """
     rng = np.random.default_rng(seed)
     named = np.array(list(places.values()))
     nodes = np.vstack([named, rng.uniform([-0.4, -0.4, -0.1], [0.4, 0.4, 0.15], (12, 3))])
     masses = np.concatenate([np.zeros(len(named) - 1), rng.uniform(1, 3, 13)])  # one of the named has a mass too
     masses *= mass / masses.sum()
+    nodes[:, 2] *= not planar
     widths = rng.uniform(-0.08, 0.08, (len(nodes), 3, 3))
+    widths[:, 2] *= not planar
     moments = masses[:, None, None] * np.einsum("nij,nkj->nik", widths, widths)
     shapes = np.array([_waves(nodes, rng) for _ in range(count)])
     shapes[:, [k for k, name in enumerate(places) if name == held]] = 0.0
+    shapes[:, :, 2:5] *= not planar
     body = Modes(nodes, tuple(places), masses, moments, shapes, *np.zeros((2, count)))
     M, start = body.mass_matrix(), 0 if free else 6
     mixed = np.linalg.inv(np.linalg.cholesky(M[start:, start:]))  # Gram and Schmidt
