@@ -15,7 +15,8 @@ from oracles.beam_robots import HEXAGON
 from oracles.modal_data import Modes, invented
 from oracles.modal_lagrange import ModalEnergyModel
 from test_flexible_lagrange import reduced
-from traced import VERIFY
+from test_flexible_programs import batch, error_of
+from traced import VERIFY, long
 
 import parflex
 from parflex.models.configuration import Configuration
@@ -155,3 +156,25 @@ def test_direct_and_inverse_doors_are_those_of_lagrange(case, figure):
     for what, error in worst.items():
         figure(f"{case}: {what} model against Lagrange", error, TOLERANCE)
     assert max(worst.values()) < TOLERANCE
+
+
+PROGRAMS = [(case, model) for case in CASES if "link" in case or "tool" in case for model in ("direct", "inverse")]
+SHORT = ("links in a loop, hinged", "inverse")  # modes depend on the motors: the choice of coordinates matters
+
+
+@pytest.mark.parametrize(
+    ("case", "model"), [pytest.param(*one, marks=[] if one == SHORT else long) for one in PROGRAMS]
+)
+def test_compiled_programs_give_the_numbers_of_lagrange(case, model, figure):
+    robot, _ = pair(case)
+    some = []
+    for state in states(case):
+        inertia = np.abs(state["M"][list(robot.actuated)]) @ np.abs(state["accelerations"])
+        sizes = {"effort": max(300.0, largest(inertia)), "qdd": largest(state["accelerations"])}
+        effort = np.array(list(state["efforts"].values()))
+        some.append(state | {"q": state["at"].q, "effort": effort, "sizes": sizes})
+    program = parflex.model(robot, model, include=("motor-inertia",))
+    given, wanted = batch(some, program, robot)
+    error = error_of(program(**given), wanted, some)
+    figure(f"{case} {model}: program against Lagrange", error, TOLERANCE)
+    assert error < TOLERANCE

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure import mobility
 from parflex.errors import InputError
 from parflex.models import general_form, node_form
 from parflex.models.configuration import Configuration
@@ -13,6 +14,7 @@ from parflex.models.pieces import LEADS, Pieces, pieces
 from parflex.models.robot import Robot
 
 Array = np.ndarray
+MOTOR_WEIGHT = 1e-4  # of a passive rate: motors had better stay independent where they drive
 FEW_RATES = 40  # robots with more are written one way only: each way to write one takes a second or more
 
 
@@ -29,19 +31,35 @@ def form_of(robot: Robot, lead: str = LEADS[0]) -> Pieces | general_form.General
     return general_form.general_form(robot, Configuration(robot, robot.home).reduction.partition)
 
 
+def with_motors(robot: Robot) -> general_form.GeneralForm:
+    """The general form with the motors among the independent rates."""
+    weights = robot.preference.copy()
+    weights[list(robot.actuated)] = MOTOR_WEIGHT
+    J = mobility.scaled_jacobian(robot.closures, robot.home)
+    partition = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
+    _refuse_dependent_motors(robot, [int(k) for k in partition.independent])
+    return general_form.general_form(robot, partition)
+
+
+def _refuse_dependent_motors(robot: Robot, independent: list[int]) -> None:
+    if not set(robot.actuated) <= set(independent):
+        raise InputError(
+            "the motors of this robot cannot all move independently, so their motion does not define that of the robot",
+            key="actuation",
+            value=robot.actuation,
+            hint="choose an --actuation with fewer motors, or give efforts",
+        )
+
+
 def inverse(tracer: Any, robot: Robot, lead: str, without: tuple[str, ...]) -> Any:
     """Accelerations of the motors in; efforts and the accelerations of all other independent coordinates out."""
     form = form_of(robot, lead)
+    if not isinstance(form, Pieces) and not set(robot.actuated) <= {int(k) for k in form.partition.independent}:
+        form = with_motors(robot)
     q, qd, labels = _state(tracer, robot, form)
     wanted = tracer.group("motor_acceleration", len(robot.actuated))
     independent = [int(k) for k in form.partition.independent]
-    if not set(robot.actuated) <= set(independent):
-        raise InputError(
-            "the motors of this robot cannot all move independently, so their accelerations do not define its motion",
-            key="actuation",
-            value=robot.actuation,
-            hint="choose an --actuation with fewer motors, or the direct model",
-        )
+    _refuse_dependent_motors(robot, independent)
     if isinstance(form, Pieces):
         effort, qdd = node_form.inverse(form, q, qd, wanted, without)
     else:

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure import mobility
 from parflex.codegen import flexible
 from parflex.codegen.geometry import closed_by
 from parflex.codegen.moving_legs import moving_legs
@@ -26,32 +25,16 @@ from parflex.recursion.energy import energies
 
 Array = np.ndarray
 STEPS = 2  # from the guesses of an integrator, off by 1e-5 at most: Newton squares the error each time
-MOTOR_WEIGHT = 1e-4  # of a passive rate: motors had better stay independent where they drive
 
 
 def moving_form(robot: Robot, driven: bool, lead: str) -> Pieces | general_form.GeneralForm:
     """The form of a robot in motion; where motors drive it, they are among the independent rates."""
     if robot.tree.elastic:
         form = flexible.form_of(robot, lead)
-        return form if isinstance(form, Pieces) or not driven else _with_motors(robot)
+        return form if isinstance(form, Pieces) or not driven else flexible.with_motors(robot)
     if driven:
-        return _with_motors(robot)
+        return flexible.with_motors(robot)
     return general_form.general_form(robot, Configuration(robot, robot.home).reduction.partition)
-
-
-def _with_motors(robot: Robot) -> general_form.GeneralForm:
-    weights = robot.preference.copy()
-    weights[list(robot.actuated)] = MOTOR_WEIGHT
-    J = mobility.scaled_jacobian(robot.closures, robot.home)
-    partition = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
-    if not set(robot.actuated) <= {int(k) for k in partition.independent}:
-        raise InputError(
-            "the motors of this robot cannot all move independently, so their motion cannot be prescribed",
-            key="actuation",
-            value=robot.actuation,
-            hint="choose an --actuation with fewer motors, or give efforts",
-        )
-    return general_form.general_form(robot, partition)
 
 
 def closed(form: Any, q: Array, steps: int = STEPS) -> Array:
