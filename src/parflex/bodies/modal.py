@@ -178,7 +178,7 @@ def fields_of(data: ModalData) -> tuple[Array, Array]:
 
 
 def integrals(data: ModalData) -> tuple[Array, Array]:
-    """S_a = int f_a and G_ab = int f_a f_b^T of the fields (r0, phi_1, ...), as sums over the nodes."""
+    """S_a = int f_a and G_ab = int f_a f_b^T of the fields (r0, phi_1, ...), as sums over the nodes, theory (32)."""
     places, carry = fields_of(data)
     weighted = places * data.masses[None, :, None]
     S = weighted.sum(axis=1)

@@ -93,7 +93,7 @@ def driven_rows(here: Configuration, frame: str) -> Array:
 
 
 def system_jacobian(here: Configuration, frame: str) -> Array:
-    """J_sys^-T of [Long2014, eq. (48)], without units: what a frame feels per unit effort of each motor."""
+    """J_sys^-T of [Long2014, eq. (48)], theory (35), without units: what a frame feels per unit effort of motors."""
     M = here.J.T @ tree_mass_matrix(here.robot.tree, here.at) @ here.J
     rows, units = driven_rows(here, frame), here.robot.tree.rate_units[list(here.robot.actuated)]
     answer = np.linalg.solve(M, np.column_stack([rows.T, here.J_a.T / units]))
@@ -191,7 +191,7 @@ def zero_dynamics(
     loads: Wrenches | None = None,
     without: Without = (),
 ) -> ZeroDynamics:
-    """The elastic zero dynamics about the state of rest in which the motors hold a frame."""
+    """The elastic zero dynamics about the state of rest in which the motors hold a frame, theory (36)."""
     held = held_frame(robot, at, frame, loads, without)
     here, units = held.configuration, rate_units(held.configuration)
     Z = units[:, None] * scipy.linalg.null_space(held.rows * units)

@@ -49,7 +49,7 @@ class ElasticPlatform:
         return self.nodes[leg].Phi_d @ ed
 
     def accelerations(self, y: Array, s: Array) -> Array:
-        """Of all modes; `s` are the elastic rows without edd, accelerations of the platform included."""
+        """Of all modes, theory (34); `s` are the elastic rows without edd, the platform's accelerations included."""
         return self.lift @ y - self.rest @ s
 
     def with_point_masses(self, masses: list[float]) -> ElasticPlatform:
@@ -61,7 +61,7 @@ class ElasticPlatform:
 
 
 def elastic_platform(body: ElasticBody, nodes: tuple[Node, ...]) -> ElasticPlatform:
-    """The constants of a platform whose legs hold these nodes."""
+    """The constants of a platform whose legs hold these nodes, theory (33)."""
     N = body.size
     M_ee = body.inertia_matrix(np.zeros(N))[6:, 6:]
     moves = [(leg, axis) for leg, node in enumerate(nodes) for axis in range(3) if node.Phi_d[axis].any()]
