@@ -152,6 +152,26 @@ def test_a_controller_that_fails_is_named():
         parflex.simulate(robot, None, 0.1, controller=Bad())
 
 
+def test_a_controller_may_see_all_coordinates_and_its_first_efforts_stand_in_the_first_row():
+    robot = parflex.load("5r")
+    seen = []
+
+    class Watching:
+        sample_time = 0.01
+
+        def __call__(self, sensed, memory):
+            seen.append(np.concatenate([sensed.coordinates, sensed.coordinate_rates]))
+            return [0.5, -0.25], None
+
+    run = parflex.simulate(robot, None, 0.05, controller=Watching(), without=["friction"])
+    names = [f"{kind}.{name}" for kind in ("q", "qd") for name in robot.tree.position_names]
+    assert np.array_equal(np.array(seen), np.stack([run[name][:-1] for name in names], axis=1))
+    assert np.ptp(seen, axis=0).max() > 0.01  # it moves
+    assert [run[f"effort.{name}"][0] for name in robot.actuated_names] == [0.5, -0.25]
+    known = parflex.forward_dynamics(robot, None, None, {"left.1": 0.5, "right.1": -0.25}, without=["friction"])
+    assert run["qdd.left.1"][0] == pytest.approx(known.accelerations[robot.actuated[0]], rel=1e-12)  # rounding
+
+
 @pytest.fixture(scope="module")
 def short() -> parflex.simulation.result.Run:
     return parflex.simulate(parflex.load("dualemps"), "square", 0.1, without=["friction"])

@@ -18,7 +18,11 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Sensed:
-    """What a controller sees, in the order of the motors: positions and rates, and those of the reference motion."""
+    """What a controller sees, in the order of the motors: positions and rates, and those of the reference motion.
+
+    `coordinates` and `coordinate_rates` are those of the whole tree (`robot.tree.position_names`), for a controller
+    that measures more than its motors, like the pose of the platform; one that looks at less ignores them.
+    """
 
     time: float
     position: Array
@@ -26,6 +30,8 @@ class Sensed:
     reference_position: Array
     reference_velocity: Array
     reference_acceleration: Array
+    coordinates: Array = field(default_factory=lambda: np.zeros(0))
+    coordinate_rates: Array = field(default_factory=lambda: np.zeros(0))
 
 
 @runtime_checkable
@@ -68,7 +74,8 @@ def controlled(
     def control(row: int, x: Array, y: Array) -> None:
         t = row * controller.sample_time
         wanted = rest if motion is None else motion.at(t)
-        sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *wanted)
+        all_of_them = {"coordinates": y[: tree.nq].copy(), "coordinate_rates": y[tree.nq : 2 * tree.nq].copy()}
+        sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *wanted, **all_of_them)
         efforts, memory[0] = controller(sensed, memory[0])
         system.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts)
 

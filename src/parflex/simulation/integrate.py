@@ -125,6 +125,8 @@ def run_loop(
             if control is not None:
                 control(done, x[done], y[done])
                 portion = 1
+                if not done:  # the first row has the efforts that act from then on
+                    record(system, work, 0.0, q, qd, x[0], y[0])
             last = min(grid.rows, done + portion)
             begin = perf_counter()
             filled, status = method.steps(
