@@ -171,11 +171,13 @@ def _work(
             _save(path, key, study)
             saved = perf_counter()
 
+    assert _BENCH is not None
+    alone = 1 if min(jobs, len(waiting)) > 1 else len(waiting)  # the first one compiles the loop, for all to share
+    for case in waiting[:alone]:
+        keep(case, _BENCH.run(case))
+    waiting = waiting[alone:]
     jobs = min(jobs, len(waiting))
-    if jobs <= 1:
-        assert _BENCH is not None
-        for case in waiting:
-            keep(case, _BENCH.run(case))
+    if not waiting:
         return
     forks = "fork" if sys.platform == "linux" else "spawn"
     pool = ProcessPoolExecutor(

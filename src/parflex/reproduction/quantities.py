@@ -17,6 +17,7 @@ import numpy as np
 
 import parflex
 from parflex.bodies.modal_file import load_modal
+from parflex.control.study_file import StudyFile
 from parflex.errors import InputError, did_you_mean
 from parflex.models.driven_frame import held_frame
 from parflex.models.kinematics import counts
@@ -60,10 +61,15 @@ class Workshop:
     def run(self, robot: str, motion: str, time: float, step: float, **options: Any) -> Any:
         """A simulated motion."""
         given = {"step": step, "out_step": max(step, 1e-3), "check_width": False, **options}
-        return self.kept(
+        run = self.kept(
             f"run {robot} {motion} {time} {given}",
             lambda: parflex.simulate(self.robot(robot), motion, time, **given),
         )
+        if run.status == "interrupted":
+            raise KeyboardInterrupt
+        if run.status != "ok":
+            raise InputError(f"the motion '{motion}' does not reach its end", key="motion", value=motion)
+        return run
 
 
 def compute(kind: str, workshop: Workshop, published: Published, options: Mapping[str, Any]) -> list[Any]:
@@ -258,6 +264,21 @@ def deflection(
     return [*(down[name] for name in nodes), max(abs(down[name]) for name in largest)]
 
 
+def gains(workshop: Workshop, published: Published, overshoot: float, peak_time: float) -> list[Any]:
+    """Gains on errors and on their rates."""
+    found = parflex.gains_from(overshoot, peak_time)
+    return [found.Kp, found.Kv]
+
+
+def study(workshop: Workshop, published: Published, index: str, **table: Any) -> list[Any]:
+    """Means of an index under the second law over those under the first, at each percentage of wrong parameters."""
+    found = workshop.kept(f"study {table}", lambda: parflex.run_study(StudyFile.model_validate(table)))
+    if found.interrupted:
+        raise KeyboardInterrupt
+    law = table["laws"][1]
+    return [row["ratio"][law][index] for row in found.summary()]
+
+
 KINDS: dict[str, Callable[..., list[Any]]] = {
     "frequencies": frequencies,
     "coordinates": coordinates,
@@ -272,6 +293,8 @@ KINDS: dict[str, Callable[..., list[Any]]] = {
     "crossings": crossings,
     "modal-body": modal_body,
     "deflection": deflection,
+    "gains": gains,
+    "study": study,
     "joint-range": joint_range,
     "computing-time": computing_time,
 }
