@@ -136,6 +136,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/control.md",
         "docs/simulation.md",
         "docs/viewer.md",
+        "docs/figures.md",
         "docs/reproduce.md",
         "docs/plates.md",
     ),

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from parflex.simulation.result import load_run
     from parflex.simulation.simulate import simulate
     from parflex.view.draw import draw
+    from parflex.view.modes import draw_modes
+    from parflex.view.series import draw_comparison, draw_energies, draw_run, draw_spectrum
 
 __version__ = "0.1.0"
 
@@ -47,6 +49,11 @@ _DOORS = {
     "configure": "parflex.models.configuration",
     "deflection": "parflex.models.stiffness",
     "draw": "parflex.view.draw",
+    "draw_comparison": "parflex.view.series",
+    "draw_energies": "parflex.view.series",
+    "draw_modes": "parflex.view.modes",
+    "draw_run": "parflex.view.series",
+    "draw_spectrum": "parflex.view.series",
     "energies": "parflex.models.dynamics",
     "equilibrium": "parflex.models.equilibrium",
     "explain": "parflex.models.explain",
@@ -81,6 +88,11 @@ __all__ = [
     "configure",
     "deflection",
     "draw",
+    "draw_comparison",
+    "draw_energies",
+    "draw_modes",
+    "draw_run",
+    "draw_spectrum",
     "energies",
     "equilibrium",
     "explain",

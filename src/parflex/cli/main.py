@@ -15,6 +15,7 @@ from parflex.cli import (  # noqa: F401 - importing them adds their verbs
     explain,
     maps,
     output,
+    plot,
     programs,
     reproduce,
     robots,

@@ -45,6 +45,9 @@ class Run(Mapping[str, Array]):
             )
         return self.columns[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
     def __iter__(self) -> Iterator[str]:
         return iter(self.columns)
 

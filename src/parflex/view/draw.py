@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from parflex.errors import InputError
 from parflex.models.configuration import Configuration, configure
 from parflex.models.robot import Robot
+from parflex.view.skeleton import outline, skeleton
+from parflex.view.style import new_figure, picture_path, write_picture
 
+__all__ = ["draw", "picture", "picture_path", "write_picture"]
 Array = np.ndarray
-FORMATS = (".svg", ".pdf", ".png")
 MARKERS = {"revolute": "o", "prismatic": "s", "spherical": "D", "free": "", "planar": "", "fixed": ""}
 GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
@@ -26,43 +27,10 @@ def draw(robot: Robot, at: str | Mapping[str, float] | Configuration | None, pat
     return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
 
 
-def picture_path(path: str | Path) -> Path:
-    """The path of a picture; kinds of pictures that cannot be written are refused."""
-    path = Path(path)
-    if path.suffix.lower() not in FORMATS:
-        raise InputError(
-            f"'{path.suffix}' is no known kind of picture",
-            key="output",
-            value=str(path),
-            hint="use " + ", ".join(FORMATS),
-        )
-    return path
-
-
-def write_picture(figure: Any, path: Path) -> None:
-    """Write a figure whole or not at all."""
-    partial = path.with_name(path.name + ".part")
-    try:
-        figure.savefig(
-            partial, format=path.suffix[1:].lower(), metadata={"Date": None} if path.suffix == ".svg" else None
-        )
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})", file=str(path), key="output", hint="check the path"
-        ) from None
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def picture(configuration: Configuration) -> Any:
     """The figure, without a window."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     robot = configuration.robot
-    figure = Figure(figsize=(7, 6), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(6, 7)
     axes = figure.add_subplot(projection=None if robot.tree.planar else "3d")
     plane = robot.tree.planar
 
@@ -76,44 +44,26 @@ def picture(configuration: Configuration) -> Any:
     return figure
 
 
-def _fixed_points(configuration: Configuration, link: int) -> Array:
-    """World points that belong to a link: its origin, where it carries joints, and its named places that are used."""
-    tree, at = configuration.robot.tree, configuration.at
-    used = [loop.first for loop in configuration.robot.closures.loops] + [
-        loop.second for loop in configuration.robot.closures.loops
-    ]
-    used += [tree.places[tree.end_effector]]
-    points = [at.position[link]]
-    points += [at.position[link] + at.rotation[link] @ child.position for child in tree.links if child.parent == link]
-    points += [at.of(place)[1] for place in used if place.link == link]
-    unique: list[Array] = []
-    for point in points:
-        if not any(np.allclose(point, other, atol=1e-9) for other in unique):
-            unique.append(point)
-    return np.array(unique)
-
-
 def _draw_links(configuration: Configuration, line: Any) -> list[Array]:
-    tree, at = configuration.robot.tree, configuration.at
-    drawn: list[Array] = []
-    colours = _leg_colours(configuration.robot)
-    for j, link in enumerate(tree.links):
-        points = _fixed_points(configuration, j)
-        if link.joint.kind in ("free", "planar"):
-            corners = points[1:] if len(points) > 3 else points
-            ring = _ring(corners, at.rotation[j])
-            line(ring, color=PLATFORM_COLOUR, linewidth=2.5, zorder=3)
-            drawn += list(ring)
+    """The lines of the skeleton; legs have their colours, platforms and slides their widths."""
+    robot, links = configuration.robot, configuration.robot.tree.links
+    bones = skeleton(robot)
+    points = bones.points(configuration.q, configuration.at)
+    colours = _leg_colours(robot)
+    sheets = [(part, outline(body.r0)) for _, part, body in bones.elastic if len(body.triangles)]
+    for part, corners in sheets:  # the rim alone: the lines of all triangles would be a grey spot
+        line(points[part][[*corners, corners[0]]], color=PLATFORM_COLOUR, linewidth=2.5, zorder=3)
+    for edge in bones.edges:
+        ends = points[[edge.first, edge.second]]
+        if any(part.start <= edge.first < part.stop for part, _ in sheets):
             continue
-        if link.joint.kind == "prismatic":
-            root = at.position[j] - at.rotation[j][:, link.joint.axis] * configuration.q[link.q.start]
-            line(np.array([root, at.position[j]]), color=colours[link.leg], linewidth=4, alpha=0.35)
-            drawn.append(root)
-            line(np.array([root, at.position[j]]), color=colours[link.leg], linewidth=1.5)
-        outline = _ring(points, at.rotation[j]) if len(points) > 2 else points
-        line(outline, color=colours[link.leg], linewidth=2)
-        drawn += list(points)
-    return drawn
+        if edge.kind == "platform":
+            line(ends, color=PLATFORM_COLOUR, linewidth=2.5, zorder=3)
+            continue
+        if edge.kind == "slide":
+            line(ends, color=colours[links[edge.link].leg], linewidth=4, alpha=0.35)
+        line(ends, color=colours[links[edge.link].leg], linewidth=1.5 if edge.kind == "slide" else 2)
+    return list(points)
 
 
 def _draw_faces(configuration: Configuration, line: Any) -> list[Array]:
@@ -137,14 +87,6 @@ def _leg_colours(robot: Robot) -> dict[str | None, str]:
     palette = ["tab:green", "tab:orange", "tab:purple", "tab:brown", "tab:olive", "tab:cyan"]
     legs = list(dict.fromkeys(link.leg for link in robot.tree.links))
     return {leg: palette[index % len(palette)] for index, leg in enumerate(legs)}
-
-
-def _ring(points: Array, rotation: Array) -> Array:
-    """The points in the order of their angle, closed."""
-    local = (points - points.mean(axis=0)) @ rotation
-    order = np.argsort(np.arctan2(local[:, 1], local[:, 0]))
-    ring = points[order]
-    return np.concatenate([ring, ring[:1]])
 
 
 def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:

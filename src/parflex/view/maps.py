@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from parflex.view.draw import picture_path, write_picture
+from parflex.view.style import new_figure, picture_path, styled, write_picture
 
 Array = np.ndarray
 LENGTHS = ("x", "y", "z")
@@ -15,24 +15,22 @@ LENGTHS = ("x", "y", "z")
 
 def draw_map(axes: Mapping[str, Array], values: Array, path: str | Path, title: str) -> None:
     """Frequencies in Hz over the first two axes; of further axes the middle value is shown and named."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     path = picture_path(path)
     names = list(axes)
     for name in names[2:]:
         middle = len(axes[name]) // 2
         values = values[:, :, middle]
         title += f", {name} = {axes[name][middle]:.4g}"
-    figure = Figure(figsize=(7, 5.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    plot = figure.add_subplot()
+    with styled():
+        figure = new_figure(5.5, 7)
+        plot = figure.add_subplot()
     plot.set_title(title)
     plot.set_xlabel(_label(names[0]))
     if values.ndim == 1:
         plot.plot(axes[names[0]], values, marker="." if len(values) < 60 else "")
         plot.set_ylabel("frequency (Hz)")
     else:
+        plot.grid(visible=False)
         plot.set_facecolor("0.85")  # where there is no pose
         mesh = plot.pcolormesh(
             axes[names[0]], axes[names[1]], np.ma.masked_invalid(values.T), shading="nearest", rasterized=True

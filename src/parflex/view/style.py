@@ -1,6 +1,13 @@
-"""The look of figures and scenes, in one place: colours, sizes, units and what is drawn in vectors."""
+"""The look of figures and scenes, in one place: colours, sizes, and how a figure is made and written."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from parflex.errors import InputError
 
 # Colours of the parts of a robot in the viewer, red green blue
 SOLIDS: dict[str, tuple[int, int, int]] = {
@@ -14,3 +21,83 @@ SOLIDS: dict[str, tuple[int, int, int]] = {
 }
 GHOST, REACTION, UNREACHABLE = (120, 130, 145), (230, 150, 20), (220, 38, 38)
 BRAND = (52, 104, 168)
+
+# Colours of lines in figures: told apart by people who see red and green alike, and on paper without colour
+LINES = ("#3468a8", "#dd523c", "#24949c", "#8a5fa8", "#c98a1b", "#5a6270")
+REST, MEASURED = "#b4bac4", "#1f2430"
+FORMATS = (".svg", ".pdf", ".png")
+WIDTH = 7.2  # inches
+SETTINGS: dict[str, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "#5a6270",
+    "axes.grid": True,
+    "axes.labelsize": 9.5,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "figure.dpi": 100,
+    "font.size": 9.5,
+    "grid.color": "#e2e5ea",
+    "grid.linewidth": 0.8,
+    "legend.fontsize": 8.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.3,
+    "savefig.dpi": 150,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "parflex",  # the same figure is the same file
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """While this lasts, figures look like ours."""
+    import matplotlib
+    from cycler import cycler
+
+    settings: Any = {**SETTINGS, "axes.prop_cycle": cycler(color=LINES)}
+    with matplotlib.rc_context(settings):
+        yield
+
+
+def new_figure(height: float, width: float = WIDTH) -> Any:
+    """An empty figure that needs no window."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def picture_path(path: str | Path) -> Path:
+    """The path of a picture; kinds of pictures that cannot be written are refused."""
+    path = Path(path)
+    if path.suffix.lower() not in FORMATS:
+        raise InputError(
+            f"'{path.suffix}' is no known kind of picture",
+            key="output",
+            value=str(path),
+            hint="use " + ", ".join(FORMATS),
+        )
+    return path
+
+
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure whole or not at all; nothing in it tells when it was written."""
+    partial = path.with_name(path.name + ".part")
+    kind = path.suffix[1:].lower()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
+    try:
+        with styled():
+            figure.savefig(partial, format=kind, metadata=undated)
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})", file=str(path), key="output", hint="check the path"
+        ) from None
+    finally:
+        partial.unlink(missing_ok=True)

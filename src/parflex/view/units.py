@@ -1,0 +1,58 @@
+"""Units of the columns of a run, for the axes of figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from parflex.models.robot import Robot
+
+PLACES = {"x": "m", "y": "m", "z": "m", "theta": "rad", "rx": "rad", "ry": "rad", "rz": "rad"}
+TURNS = ("qw", "qx", "qy", "qz")
+MOTIONS = {"v": ("m/s", "velocity"), "w": ("rad/s", "angular velocity"), "a": ("m/s²", "acceleration")}
+MOTIONS |= {"al": ("rad/s²", "angular acceleration")}
+KINDS = {"rad": "angle", "m": "position", "1": "quaternion", "J": "energy", "W": "power"}
+
+
+def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
+    """Unit and kind of a column; without the robot, that of a joint is not known and both units are given."""
+    name = column.removesuffix(".low")
+    first, _, rest = name.partition(".")
+    last = name.rpartition(".")[2]
+    if name == "t":
+        return "s", "time"
+    if name == "closure_error":
+        return "m", "opening of loops"
+    if first == "energy":
+        return "J", "energy"
+    if first == "power":
+        return "W", "power"
+    if first == "effort":
+        return {"rad": "N m", "m": "N"}.get(_joint(rest, robot), "N or N m"), "effort"
+    if first in ("q", "qd", "qdd") and rest:
+        suffix = {"q": "", "qd": "/s", "qdd": "/s²"}[first]
+        kind = {"q": "coordinate", "qd": "rate", "qdd": "acceleration"}[first]
+        return " or ".join(part + suffix for part in _joint(rest, robot).split(" or ")), kind
+    if last in TURNS:
+        return "1", "quaternion"
+    if last in PLACES:
+        return PLACES[last], KINDS[PLACES[last]]
+    word = last.removeprefix("local_")
+    for start in ("al", "v", "w", "a"):
+        if word.startswith(start) and word[len(start) :] in ("x", "y", "z"):
+            return MOTIONS[start]
+    return "", "value"
+
+
+def _joint(name: str, robot: Robot | None) -> str:
+    """Unit of a coordinate of this name."""
+    label = name.rpartition(".")[2]
+    if label in ("ux", "uy", "uz"):
+        return "m"
+    if label in PLACES:
+        return PLACES[label]
+    if label in TURNS:
+        return "1"
+    if robot is not None:
+        kinds: Mapping[str, str] = {link.name: link.joint.kind for link in robot.tree.links}
+        return {"revolute": "rad", "prismatic": "m"}.get(kinds.get(name, ""), "rad or m")
+    return "rad or m"

@@ -1,0 +1,178 @@
+"""Figures: what they show is computed rightly, units stand on every axis, and they need no window."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.cli.main import main
+from parflex.errors import InputError
+from parflex.simulation.result import Run
+from parflex.view import series
+from parflex.view.units import unit_of
+
+T = np.arange(0, 4, 0.005)
+
+
+def run_of(**columns: np.ndarray) -> Run:
+    return Run({"t": T, **{name.replace("__", "."): values for name, values in columns.items()}})
+
+
+def texts(path: Path) -> list[str]:
+    """All words of an SVG file: letters are letters in it, not outlines."""
+    return re.findall(r"<text[^>]*>([^<]*)</text>", path.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("even", [True, False])
+def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even):
+    t = T if even else T + 0.002 * (np.arange(len(T)) % 2)
+    values = 5.0 + 0.3 * np.sin(2 * np.pi * 12.5 * t) + 0.04 * np.cos(2 * np.pi * 40.13 * t)
+    f, amplitude = series.spectrum(t, values)
+    assert f[-1] == pytest.approx(100.0, rel=2e-3)
+    assert amplitude.max() == pytest.approx(0.3, rel=1e-2 if even else 5e-2)  # uneven rows are brought to even ones
+    found = series.peaks_of(f, amplitude)
+    # the window is the square of a cosine: between two lines the parabola through logarithms errs by 1 % of a line
+    assert found[0] == pytest.approx(12.5, abs=0.02)
+    assert found[1] == pytest.approx(40.13, abs=0.05)
+    assert amplitude[0] < 1e-3  # the mean is taken off
+
+
+def test_a_short_run_has_no_spectrum():
+    with pytest.raises(InputError, match="at least 16 rows"):
+        series.spectrum(T[:5], T[:5])
+
+
+def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
+    run = run_of(P__x=2.0 * T)
+    measured = {"t": np.array([-1.0, 0.5, 1.25, 3.0, 9.0]), "P.x": np.array([7.0, 0.9, 2.6, 6.1, 7.0])}
+    found = series.difference(run, measured, "P.x")
+    assert found.times == pytest.approx([0.5, 1.25, 3.0])
+    assert found.values == pytest.approx([0.1, -0.1, -0.1])
+    assert found.rms == pytest.approx(0.1) and found.largest == pytest.approx(0.1)
+    assert found.relative == pytest.approx(0.1 / np.std([0.9, 2.6, 6.1]))
+    with pytest.raises(InputError, match="no time in common"):
+        series.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
+
+
+@pytest.mark.parametrize(
+    ("column", "unit"),
+    [
+        ("t", "s"), ("P.x", "m"), ("P.theta", "rad"), ("platform.qw", "1"), ("P.local_ay", "m/s²"),
+        ("P.ay.low", "m/s²"), ("P.alz", "rad/s²"), ("P.wz", "rad/s"), ("P.vx", "m/s"), ("energy.total", "J"),
+        ("power.loss", "W"), ("closure_error", "m"), ("effort.11", "N"), ("effort.left.1", "N or N m"), ("q.11", "m"),
+        ("qd.13.uy", "m/s"), ("q.13.rz", "rad"), ("qdd.12", "rad/s²"), ("qd.nothing", "rad/s or m/s"), ("what", ""),
+    ],
+)  # fmt: skip
+def test_columns_have_their_units(column, unit):
+    assert unit_of(column, parflex.load("dualemps"))[0] == unit
+
+
+def test_without_the_robot_both_units_of_a_joint_are_given():
+    assert unit_of("effort.11")[0] == "N or N m" and unit_of("q.11")[0] == "rad or m"
+
+
+def test_every_figure_of_a_run_has_units_on_its_axes_and_is_the_same_file_again(tmp_path):
+    wave = np.sin(2 * np.pi * T)
+    run = run_of(P__x=wave, P__y=0 * T, effort__11=wave, energy__kinetic=wave**2, energy__total=wave**2)
+    measured = {"t": T[::7], "P.x": wave[::7] + 0.01}
+    drawn = {
+        "series": lambda path: series.draw_run(run, path),
+        "energies": lambda path: series.draw_energies(run, path, "a title"),
+        "spectrum": lambda path: series.draw_spectrum(run, path, ["P.x"], natural=np.array([1.0, 3.0])),
+        "comparison": lambda path: series.draw_comparison(run, measured, path),
+    }
+    labels = {
+        "series": {"position (m)", "effort (N or N m)", "energy (J)", "time (s)"},
+        "energies": {"energy (J)", "change of total (J)", "time (s)", "a title"},
+        "spectrum": {"amplitude (m)", "frequency (Hz)"},
+        "comparison": {"position (m)", "difference (m)", "time (s)", "P.x, measured"},
+    }
+    for name, draw in drawn.items():
+        path = tmp_path / f"{name}.svg"
+        draw(path)
+        assert labels[name] <= set(texts(path)), name
+        first = path.read_bytes()
+        draw(path)
+        assert path.read_bytes() == first
+    assert series.draw_run(run, tmp_path / "run.pdf") == ["P.x", "effort.11", "energy.kinetic"]  # what differs
+    assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_mode_shapes_are_drawn_from_above_where_they_stay_in_the_plane(tmp_path):
+    flat, space = tmp_path / "flat.svg", tmp_path / "space.svg"
+    parflex.draw_modes(parflex.natural_frequencies(parflex.load("dualemps"), modes=2), flat)
+    parflex.draw_modes(parflex.natural_frequencies(parflex.load("gough-stewart-beams"), modes=1), space, 0.1, "title")
+    assert {"1: 14.21 Hz", "2: 25.04 Hz", "x (m)", "y (m)"} <= set(texts(flat)) and "z (m)" not in texts(flat)
+    assert {"1: 23.07 Hz", "z (m)", "title"} <= set(texts(space))
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict:
+    with pytest.raises(SystemExit) as stop:
+        main(["plot", *words, "--json"])
+    assert not stop.value.code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    wave = np.sin(2 * np.pi * 5 * T)
+    run = Run({"t": T, "P.x": wave, "effort.11": 3 * wave}, {"robot": "dualemps"})
+    run.save("run.csv")
+    Run({"t": T, "P.x": wave + 0.5}).save("bench.npz")
+    assert answer(capsys, "run.csv", "-o", "a.svg")["columns"] == ["P.x", "effort.11"]
+    assert "effort (N)" in texts(Path("a.svg"))  # the robot of the run tells that its motors slide
+    found = answer(capsys, "run.csv", "--measured", "bench.npz", "-o", "b.svg")
+    assert found["differences"]["P.x"]["rms"] == pytest.approx(0.5)
+    found = answer(capsys, "run.csv", "--spectrum", "--columns", "eff*", "--robot", "dualemps", "-o", "c.svg")
+    assert found["peaks_hz"]["effort.11"][0] == pytest.approx(5.0, abs=1e-3)
+    found = answer(capsys, "dualemps", "--modes", "2", "-o", "d.svg")
+    assert found["frequencies_hz"] == pytest.approx([14.2068, 25.0421], abs=1e-3)
+    assert found["file"] == "d.svg" and found["warnings"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["run.csv", "-o", "x.txt"], "no known kind of picture"),
+        (["missing.csv", "-o", "x.svg"], "cannot be read"),
+        (["run.csv", "--columns", "P.z", "-o", "x.svg"], "did you mean 'P.x'"),
+        (["run.csv", "--modes", "2", "-o", "x.svg"], "a run has no mode shapes"),
+        (["run.csv", "--spectrum", "--energies", "-o", "x.svg"], "different figures"),
+        (["run.csv", "--energies", "-o", "x.svg"], "no energies"),
+        (["run.csv", "--measured", "run.csv.settings.json", "-o", "x.svg"], "has not a known kind"),
+        (["run.csv", "--measured", "other.csv", "-o", "x.svg"], "no column of the run"),
+        (["run.csv", "-o", "missing/x.svg"], "cannot be written"),
+        (["5r", "-o", "x.svg"], "nothing can move"),
+        (["navaro", "--spectrum", "-o", "x.svg"], "a robot has no columns"),
+        (["navaro", "--amplitude", "0", "-o", "x.svg"], "share of the robot's size"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused_in_one_sentence(words, sentence, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Run({"t": T, "P.x": T}).save("run.csv")
+    Run({"t": T, "Q": T}).save("other.csv")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(SystemExit) as stop:
+        main(["plot", *words])
+    found = capsys.readouterr()
+    assert stop.value.code == 2
+    assert sentence in found.err and found.err.count("\n") == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_figures_need_no_window():
+    """The part of matplotlib that looks for a screen is never imported."""
+    code = (
+        "import sys, numpy as np; from parflex.view.series import draw_run; import tempfile; "
+        "t = np.arange(20.0); draw_run({'t': t, 'P.x': t}, tempfile.mkdtemp() + '/a.svg'); "
+        "sys.exit('matplotlib.pyplot' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
