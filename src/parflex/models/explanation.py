@@ -34,7 +34,7 @@ class Explanation:
 
     def as_text(self, width: int = 100) -> str:
         """For a terminal."""
-        parts = [f"{self.name}: {self.title}"]
+        parts = [textwrap.fill(f"{self.name}: {self.title}", width, break_on_hyphens=False)]
         for section in self.sections:
             lines = [section.title, "-" * len(section.title)]
             for paragraph in section.text:
