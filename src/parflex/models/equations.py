@@ -66,4 +66,9 @@ EQUATIONS: dict[int, str] = {
     29: "e_dot  = Lb^-1 (t_B - T t_A)",
     30: "e_ddot = Lb^-1 (td_B - T td_A - h)    h = [w x (w x r_B) + 2 w x e_d_dot; w x (L e_r_dot) + L_dot e_r_dot]",
     31: "A x + f = forces of the motors        A = sum int N^T N, over beams and bodies",
+    32: "S_a = sum_n m_n f_a(n)        G_ab = sum_n (m_n f_a f_b^T + C_a Sigma_n C_b^T)",
+    33: "M_y = (P^T M_ee^-1 P)^-1        L = M_ee^-1 P M_y        Pi = M_ee^-1 - L P^T M_ee^-1",
+    34: "M_y y + L^T (A_re^T Vd + s) = f        edd = L y - Pi (A_re^T Vd + s)",
+    35: "J_sys^-T = (J_x M^-1 J_x^T)^-1 J_x M^-1 J_a^T",
+    36: "P M Z ydd + P D Z yd + P K Z y = 0",
 }

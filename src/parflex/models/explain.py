@@ -26,9 +26,11 @@ Form = LegForm | Pieces | str
 def explain(robot: Robot) -> Explanation:
     """In words and equations: bodies, coordinates, loops, what depends on what, motors, the form of the programs."""
     configuration = Configuration(robot, robot.home)
-    form: Form = (pieces(robot) or "") if robot.tree.elastic else find_leg_form(robot)
+    form: Form = find_leg_form(robot)
     if isinstance(form, LegForm) and not form.closed_form:
         form = "the joint values of its legs have no closed form that is recognised"
+    if isinstance(form, str) and robot.tree.elastic:
+        form = pieces(robot) or form
     sections = [
         _bodies(robot),
         _coordinates(robot),
@@ -93,7 +95,10 @@ def _bodies(robot: Robot) -> Section:
             *_shapes(robot),
         ]
     rows = (1,) if any(frame.mdh is not None for frame in robot.description.frame) else ()
-    return Section("bodies", "Bodies", tuple(text), (*rows, 3, *((24, 25, 26, 27) if bending else ())))
+    bent = (24, 25, 26, 27) if bending else ()
+    entries = (*robot.description.frame, *((robot.description.platform,) if robot.description.platform else ()))
+    modal = (32,) if any(entry.modal is not None for entry in entries) else ()
+    return Section("bodies", "Bodies", tuple(text), (*rows, 3, *bent, *modal))
 
 
 def _rows(robot: Robot) -> list[str]:
@@ -205,7 +210,7 @@ def _dependent(configuration: Configuration, form: Form) -> Section:
     dependent, independent = ([names[k] for k in part] for part in (split.dependent, split.independent))
     if isinstance(form, Pieces):
         how = [
-            f"Each closure fixes coordinates of one beam beside it, so its end need not be computed: "
+            "Each closure fixes elastic coordinates of one body beside it, so that its end is where it must be: "
             f"{len(dependent)} of {len(robot.free)} rates follow from the others."
         ]
     else:
@@ -268,7 +273,7 @@ def _form_name(robot: Robot, form: Form) -> tuple[str, tuple[int, ...]]:
     if isinstance(form, Pieces):
         return "two-node form", (29, 30, 31)
     if isinstance(form, LegForm):
-        return "leg form", (19, 20, 21, 22)
+        return "leg form", (19, 20, 21, 22, *((33, 34) if form.elastic is not None else ()))
     if not robot.closures.loops and not robot.tree.elastic:
         return "open tree", (23,)
     return "general form", (13, 16, 17)
@@ -278,9 +283,11 @@ def _programs(robot: Robot, form: Form) -> Section:
     name, equations = _form_name(robot, form)
     match form:
         case Pieces():
-            beams = counted(len(form.beams), "beam element")
+            cuts = [counted(len(form.beams), "beam element")] if form.beams else []
+            cuts += [counted(len(form.modal), "body given by modes", "bodies given by modes")] if form.modal else []
+            beams = " and ".join(cuts)
             text = [
-                f"Cut at its {beams} the robot falls into {counted(len(form.pieces), 'rigid piece')}. Unknown are "
+                f"Cut at its {beams} the robot falls into {counted(len(form.pieces), 'piece')}. Unknown are "
                 f"their accelerations and those of the joints inside them, {form.size} in all; loops through beams "
                 "need no equation. The matrix is symmetric and sparse and is eliminated from the tips inwards."
             ]
@@ -293,6 +300,11 @@ def _programs(robot: Robot, form: Form) -> Section:
                 f"{len(robot.actuated)} x {len(robot.actuated)} solve is left. Joint values follow from the platform "
                 f"in closed form ({', '.join(sorted(solved))})."
             ]
+            if form.elastic is not None:
+                text.append(
+                    "The platform bends: attachments move with its modes, and instead of their accelerations the "
+                    "unknowns are what they give along the directions in which they move the attachments."
+                )
         case _ if name == "open tree":
             text = ["The inverse model is the recursion, the direct one goes by articulated bodies."]
         case _:
