@@ -59,6 +59,11 @@ def group_figure(checks: list[Check]) -> str:
     if not rows:
         return ""
     group = checks[0].group
+    if group.compare == "at most":
+        curves = [(name, np.array([computed for _, computed, *_ in row])) for name, row in rows.items()]
+        limit = next(iter(rows.values()))[0][0]
+        drawn = svg.below(group.title, "computed, beside the limit", list(group.names), limit, curves)
+        return _figure(drawn, f"{group.title}. The dashed line is the limit.")
     named = [(name if len(rows) > 1 else "", row) for name, row in rows.items()]
     return _figure(
         svg.comparison(group.title, group.unit, named),

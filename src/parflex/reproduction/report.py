@@ -182,6 +182,8 @@ def _said(checks: list[Check]) -> str:
     good = sum(check.status in (OK, FITTED) for check in checks)
     if checks[0].group.verdict == NOT_REPRODUCIBLE:
         return f"all {len(checks)} numbers"
+    if checks[0].group.compare == "at most":
+        return f"all {len(checks)} numbers: {good} keep to the limit"
     largest = max(abs(check.difference) for check in checks if check.difference is not None)
     return f"all {len(checks)} numbers: {good} within the tolerance, largest difference {largest:.2g}"
 

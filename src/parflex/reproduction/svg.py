@@ -149,13 +149,41 @@ def series(title: str, label: str, t: Array, curves: Sequence[Curve]) -> str:
     for value in up.ticks(5):
         parts += [line(left, up.at(value), WIDTH - 14, up.at(value), "grid")]
         parts += [words(left - 8, up.at(value) + 4, shown(value), "end")]
-    for k, (name, values) in enumerate(curves):
+    for k, (_, values) in enumerate(curves):
         steps = " ".join(f"{across.at(a):.1f},{up.at(b):.1f}" for a, b in zip(*thinned(t, values), strict=True))
         parts.append(f'<polyline points="{steps}" class="curve s{k + 1}"/>')
-        if len(curves) > 1:
-            after = sum(LETTER * len(other) + 16 for other, _ in curves[k + 1 :])
-            parts.append(words(WIDTH - 14 - after, 18, name, "end", f"label t{k + 1}"))
+        parts += [_legend(k, curves)] if len(curves) > 1 else []
     return figure(bottom + 38, title, f"{label} over {t[-1]:g} s, from {low:.3g} to {high:.3g}.", parts)
+
+
+def _legend(k: int, curves: Sequence[Curve]) -> str:
+    """The name of a curve in its colour, in a line above the figure."""
+    after = sum(LETTER * len(other) + 16 for other, _ in curves[k + 1 :])
+    return words(WIDTH - 14 - after, 18, curves[k][0], "end", f"label t{k + 1}")
+
+
+def below(title: str, label: str, names: Sequence[str], limit: float, curves: Sequence[Curve]) -> str:
+    """Values over named steps, and the limit that they should stay below."""
+    left, top, bottom = 62.0, 30.0, 210.0
+    high = max(limit, *(float(values.max()) for _, values in curves))
+    across, up = Axis(0, len(names) - 1, left + 30, WIDTH - 90), Axis(0, 1.1 * high, bottom, top)
+    y = up.at(limit)
+    parts = [
+        f'<rect x="{left:.1f}" y="{y:.1f}" width="{WIDTH - 14 - left:.1f}" height="{bottom - y:.1f}" class="band"/>'
+    ]
+    parts += [words(left, 18, label), line(left, y, WIDTH - 14, y, "limit")]
+    for value in up.ticks(5):
+        parts += [line(left, up.at(value), WIDTH - 14, up.at(value), "grid")]
+        parts += [words(left - 8, up.at(value) + 4, shown(value), "end")]
+    parts += [words(across.at(k), bottom + 18, name, "middle") for k, name in enumerate(names)]
+    for k, (name, values) in enumerate(curves):
+        places = [(across.at(j), up.at(value)) for j, value in enumerate(values)]
+        steps = " ".join(f"{a:.1f},{b:.1f}" for a, b in places)
+        parts.append(f'<polyline points="{steps}" class="curve s{k + 1}"/>')
+        parts += [dot(a, b, 3.4, f"f{k + 1}", f"{name}: {values[j]:.4g}") for j, (a, b) in enumerate(places)]
+        parts.append(_legend(k, curves))
+    text = "; ".join(f"{name} from {values.min():.3g} to {values.max():.3g}" for name, values in curves)
+    return figure(bottom + 26, title, f"{text}; the limit is {limit:g}.", parts)
 
 
 def thinned(t: Array, values: Array, columns: int = 780) -> tuple[Array, Array]:
