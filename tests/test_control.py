@@ -432,8 +432,10 @@ def test_a_plant_with_elastic_links_is_stable_under_the_law_of_the_rigid_robot(n
     run = run_law(law(name), plant, circle(), time=2.5)
     figure(f"tip error with elastic links under {name}", run.errors["max"], 3e-5)
     assert run.ok and run.errors["max"] < 3e-5  # 1.1e-5 and 1.5e-5 m are measured
-    rest = run["t"] > 2.4
-    assert run["error"][rest].max() < 2e-6  # it comes to rest: nothing swings on
+    rest = run["error"][run["t"] > 2.4]
+    figure(f"and at rest under {name}", float(rest.max()))
+    assert rest.max() < 5e-6  # the weight bends the rods, and the extended law hears it: 3.6e-6 m
+    assert np.ptp(rest) < 2e-7  # nothing swings on
 
 
 # -- parameters ----------------------------------------------------------------------------------------

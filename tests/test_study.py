@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +14,7 @@ from traced import long
 import parflex
 from parflex.control.result import INDEXES, error_indexes
 from parflex.control.study import Bench, run_study
-from parflex.control.study_file import StudyFile, read_study
+from parflex.control.study_file import GainTable, LoopTable, StudyFile, read_study
 from parflex.control.summary import summary
 from parflex.errors import InputError
 
@@ -93,6 +95,18 @@ def test_a_study_is_taken_up_where_it_was_interrupted(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["study.json"]  # nothing half-written is left
 
 
+def test_a_study_that_grew_keeps_what_it_has_by_percentage(tmp_path):
+    out = tmp_path / "study.json"
+    run_study(small(), out, jobs=1, bench=bench())
+    grown = small(percentages=(2.0, 3.0))
+    again = Bench.__new__(Bench)
+    again.__dict__.update(bench().__dict__, file=grown)
+    found = run_study(grown, out, jobs=1, bench=again)
+    assert found.computed == 2  # 2 % is new, 3 % is there
+    assert found.cases[1, 0] == done().cases[1, 0] and found.cases[0, 0] != done().cases[0, 0]
+    assert run_study(small(), out, jobs=1, bench=bench()).computed == 0  # 1 % was kept though nobody asked
+
+
 def test_the_file_of_another_study_is_not_replaced(tmp_path):
     out = tmp_path / "study.json"
     run_study(small(), out, jobs=1, bench=bench())
@@ -155,6 +169,14 @@ def test_the_gain_comes_from_lengths_not_from_masses(vary, figure):
     figure(f"ratio of IAE with {vary} wrong", row["ratio"]["extended"]["iae"])
     ratio = row["ratio"]["extended"]["iae"]
     assert ratio < 0.9 if vary == "lengths" else 0.98 < ratio < 1.02  # 0.99 to 1.01 over many seeds
+
+
+def test_every_key_of_a_study_file_is_on_the_page_of_control():
+    page = (Path(__file__).resolve().parents[1] / "docs" / "control.md").read_text(encoding="utf-8")
+    table = page.partition("| key | what |")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`([^`]*)`", table))
+    words = {word for text in named for word in text.split()}
+    assert {*StudyFile.keys(), *LoopTable.keys(), *GainTable.keys()} <= words
 
 
 BAD = {

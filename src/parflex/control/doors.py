@@ -53,5 +53,5 @@ def run_control(
     check_plant(robot, real, made.sensed)
     joints = [*robot.actuated_names, *robot.sensed_names]
     measured = [name for name in joints if name in real.tree.rate_names]
-    path = track(robot, reference_from(robot, reference), measured)
+    path = track(robot, reference_from(robot, reference, time), measured)
     return run_law(made, make_plant(real), path, meeting, time, shown)

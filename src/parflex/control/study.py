@@ -42,6 +42,7 @@ class Study:
     file: StudyFile
     parameters: list[str]
     cases: dict[Case, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    others: list[dict[str, Any]] = field(default_factory=list)  # of the file, not asked for now
     computed: int = 0  # cases of this call
     interrupted: bool = False
     seconds: float = 0.0
@@ -135,7 +136,7 @@ def run_study(
     key = _key(bench)
     if path is not None:
         _check_target(path)
-        study.cases.update(_take_up(path, key))
+        _take_up(study, path, key)
     every = [(a, b) for a in range(len(file.percentages)) for b in range(file.templates)]
     _BENCH = bench
     try:
@@ -234,10 +235,10 @@ def _check_target(path: Path) -> None:
         )  # fmt: skip
 
 
-def _take_up(path: Path, key: str) -> dict[Case, Any]:
-    """Cases that a file has already; a file of another study is refused, not replaced."""
+def _take_up(study: Study, path: Path, key: str) -> None:
+    """Cases that a file has already, asked for or not; a file of another study is refused, not replaced."""
     if not path.exists():
-        return {}
+        return
     other = InputError(
         "holds something else than this study", file=str(path), key="out", value=str(path), hint="name another file"
     )
@@ -245,7 +246,12 @@ def _take_up(path: Path, key: str) -> dict[Case, Any]:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if stored["study"] != key:
             raise other
-        return {(entry["percentage"], entry["template"]): entry["laws"] for entry in stored["cases"]}
+        number = {percentage: k for k, percentage in enumerate(study.file.percentages)}
+        for entry in stored["cases"]:
+            if entry["percentage"] in number and entry["template"] < study.file.templates:
+                study.cases[number[entry["percentage"]], entry["template"]] = entry["laws"]
+            else:
+                study.others.append(entry)
     except (OSError, ValueError, KeyError, TypeError):
         raise other from None
 
@@ -253,12 +259,13 @@ def _take_up(path: Path, key: str) -> dict[Case, Any]:
 def _save(path: Path, key: str, study: Study) -> None:
     from parflex.simulation.tables import write_whole
 
-    cases = [{"percentage": a, "template": b, "laws": laws} for (a, b), laws in sorted(study.cases.items())]
+    values = study.file.percentages
+    cases = [{"percentage": values[a], "template": b, "laws": laws} for (a, b), laws in sorted(study.cases.items())]
     content = {
         "study": key,
         "file": study.file.model_dump(mode="json"),
         "parameters": study.parameters,
-        "cases": cases,
+        "cases": [*cases, *study.others],
         "summary": study.summary(),
     }
     write_whole(path, lambda target: target.write(json.dumps(content, allow_nan=False).encode()))

@@ -59,12 +59,13 @@ def _number(value: str, text: str) -> float:
         ) from None
 
 
-def reference_from(robot: Robot, given: Any) -> Reference:
-    """The reference of a robot: as it is, a function of time, or words."""
+def reference_from(robot: Robot, given: Any, time: float | None = None) -> Reference:
+    """The reference of a robot: as it is, a function of time, or words; `time` is how long where they do not say."""
+    time = TIME if time is None else time
     if isinstance(given, Reference):
         return given
     if callable(given):
-        return references.from_function(robot, given, TIME)
+        return references.from_function(robot, given, time)
     table = parse_reference(given) if isinstance(given, str) else dict(given)
     kind = table.pop("kind", None)
     if kind not in KINDS:
@@ -80,11 +81,11 @@ def reference_from(robot: Robot, given: Any) -> Reference:
             raise InputError(
                 f"a {kind} has no '{word}'", key="reference", value=word, hint=did_you_mean(word, list(known))
             )
-    return _made(robot, kind, table, words)
+    return _made(robot, kind, {"time": time, **table}, words)
 
 
 def _made(robot: Robot, kind: str, table: Mapping[str, Any], words: dict[str, Any]) -> Reference:
-    time = table.get("time", TIME)
+    time = table["time"]
     if kind == "circle":
         if "radius" not in table:
             raise InputError("the radius is missing", key="reference", value=kind, hint="add radius=0.1")
@@ -120,7 +121,7 @@ def _from_file(robot: Robot, kind: str, table: Mapping[str, Any]) -> Reference:
     if not np.isfinite(rows).all():
         raise InputError("not all numbers are finite", file=file, key="reference", hint="mend the table")
     poses = [dict(zip(names, map(float, row), strict=True)) for row in rows]
-    time = columns["t"] if "t" in columns else float(table.get("time", TIME))
+    time = columns["t"] if "t" in columns else float(table["time"])
     try:
         return references.through(robot, poses, time, kind=kind)
     except InputError as error:
