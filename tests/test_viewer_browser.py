@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,13 @@ def test_the_viewer_in_a_browser():
 
         until(page, moves, "the mode does not play")
         assert viewer.panel.play_mode.value and viewer.panel.mode.value.endswith("Hz")
+
+        page.get_by_role("tab", name="Show").click()
+        for label, name, start in (("Save picture", "dualemps.png", b"\x89PNG"), ("Save page", "dualemps.html", b"<!")):
+            with page.expect_download(timeout=PATIENCE * 1000) as download:
+                page.get_by_role("button", name=label).click()
+            assert download.value.suggested_filename == name
+            assert Path(download.value.path()).read_bytes().startswith(start)
         assert complaints(watched) == []
         here = (viewer.address, viewer.address.replace("http", "ws"), "data:", "blob:")
         assert all(address.startswith(here) for address in watched.requests), watched.requests

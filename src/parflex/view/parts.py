@@ -239,8 +239,9 @@ def _slide(robot: Robot, link: Link, j: int, size: float, motor: bool) -> list[P
     way = link.rotation @ axis * np.sign(stroke or 1.0)
     sleeve = 0.5 * abs(stroke)
     if sleeve < 0.1 * size:  # a carriage on a rail
-        reach = 0.22 * size
-        rail = box(link.position, link.rotation, np.where(axis > 0, 2 * reach, 0.9 * MOTOR * size))
+        low, high = link.limits or (stroke - 0.4 * size, stroke + 0.4 * size)
+        middle = link.position + link.rotation @ axis * (low + high) / 2
+        rail = box(middle, link.rotation, np.where(axis > 0, high - low, 0.9 * MOTOR * size))
         block = box(np.zeros(3), np.eye(3), np.where(axis > 0, 3.2 * MOTOR * size, 2.4 * MOTOR * size))
         return [Fixed("slides", link.parent, *rail), Fixed(group, j, *block)]
     tube = cylinder(link.position, link.position + sleeve * way, 1.5 * BAR * size)
@@ -266,16 +267,18 @@ def _closure(robot: Robot, loop: Loop, size: float) -> list[Part]:
             ]
         case "point-on-plane" | "planar":
             side = 0.16 * size
-            face = box(_foot(robot, loop, axis), along(axis), np.array([side, side, 0.006 * size]))
+            foot = _foot(robot, loop)
+            face = box(foot, along(axis), np.array([side, side, 0.006 * size]))
+            arm = [cylinder(np.zeros(3), foot, BAR * size)] if first.link != GROUND else []
             return [
-                Fixed("platform", first.link, *face),
+                Fixed("platform", first.link, *merged([face, *arm])),
                 Fixed("joints", second.link, *ball(second.position, BALL * size)),
             ]
         case _:
             return [Fixed("joints", second.link, *ball(second.position, BALL * size))]
 
 
-def _foot(robot: Robot, loop: Loop, axis: Array) -> Array:
+def _foot(robot: Robot, loop: Loop) -> Array:
     """Where the point of the second link stands at home, in the axes of the first."""
     at = pose(robot.tree, robot.home)
     _, point = at.of(loop.second)

@@ -11,10 +11,11 @@ from parflex.view.stage import Stage
 Array = np.ndarray
 
 
-def recorded_page(server: Any, stage: Stage, pictures: list[Array], wait: float) -> str:
-    """A page with the scene as it stands; with several pictures it plays them again and again."""
+def recorded_page(server: Any, stage: Stage, pictures: list[tuple[Array, Array]], wait: float) -> str:
+    """A page with the scene as it stands; with several pictures, vertices and positions, it plays them for ever."""
     serializer = server.get_scene_serializer()
-    for vertices in pictures:
+    for vertices, q in pictures:
         stage.move(vertices)
+        stage.place_tool(q)
         serializer.insert_sleep(wait)
     return serializer.as_html()

@@ -100,7 +100,7 @@ class Viewer:
         for what, value in asked.items():
             try:
                 getattr(self, f"_do_{what.replace('-', '_')}")(value)
-            except ParflexError as error:
+            except (ParflexError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:  # the page lives on
                 self.session.trouble = str(error)
                 self.panel.tell(self.session)
         self._look_at_file()
@@ -242,17 +242,19 @@ class Viewer:
 
     # -- saving ----------------------------------------------------------------------------------------
 
-    def pictures(self) -> tuple[list[Array], float]:
-        """What plays now as a list of vertices, and the seconds between two of them; one picture if nothing plays."""
+    def pictures(self) -> tuple[list[tuple[Array, Array]], float]:
+        """What plays now as vertices and positions, and the seconds between two pictures; none if nothing plays."""
         if self.panel.play_mode.value:
             cycle, amplitude = self.panel.cycle.value, self.panel.amplitude.value / 100
             phases = 2 * np.pi * np.arange(0, 1, FRAME / cycle)
-            return [self.session.in_mode(self.panel.mode_number(), phase, amplitude) for phase in phases], FRAME
+            number, q = self.panel.mode_number(), self.session.q
+            return [(self.session.in_mode(number, phase, amplitude), q) for phase in phases], FRAME
         if self.run is not None and self.panel.play_run.value:
             count = min(int(self.run.duration / FRAME / self.panel.speed.value) + 1, 900)
             moments = np.linspace(0, self.run.duration, count)
             wait = self.run.duration / max(count - 1, 1) / self.panel.speed.value
-            return [self.session.in_run(self.run, moment) for moment in moments], wait
+            run = self.run
+            return [(self.session.in_run(run, moment), run.positions(moment)) for moment in moments], wait
         return [], 0.0
 
     def page(self) -> str:
@@ -270,9 +272,13 @@ def _send_picture(client: Any, name: str) -> None:
     """Let the browser draw once more, and give it the picture as a file."""
     import imageio.v3 as imageio
 
-    image = client.get_render(client.camera.image_height, client.camera.image_width, transport_format="png", timeout=60)
-    content = imageio.imwrite("<bytes>", image, extension=".png")
-    client.send_file_download(f"{name}.png", content, save_immediately=True)
+    camera = client.camera
+    try:
+        image = client.get_render(camera.image_height, camera.image_width, transport_format="png", timeout=60)
+    except (RuntimeError, TimeoutError) as error:
+        client.add_notification("No picture", str(error), auto_close_seconds=10.0)
+        return
+    client.send_file_download(f"{name}.png", imageio.imwrite("<bytes>", image, extension=".png"), save_immediately=True)
 
 
 def _stamp(path: Path | None) -> tuple[int, int] | None:
