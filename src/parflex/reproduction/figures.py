@@ -99,8 +99,8 @@ def moving_modes(shows: list[Show], workshop: Workshop) -> tuple[str, list[dict[
         "<noscript><p>The modes move by a small script in this page; the pictures do without.</p></noscript></div>"
         f"<div>{''.join(pictures)}</div></div>"
         "<figcaption>Drag to turn, choose a mode by its picture, or take the arrow keys, + and -, and the space bar. "
-        "Grey is the robot at rest, held at the squares; orange is what moves most. Amplitudes are far larger than "
-        "real ones, and all modes are slowed to the same pace.</figcaption></figure>",
+        "Motors are locked; grey is the robot at rest, undeformed, held at the squares; orange is what moves most. "
+        "Amplitudes are far larger than real ones, and all modes are slowed to the same pace.</figcaption></figure>",
         players,
     )
 
