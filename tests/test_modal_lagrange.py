@@ -24,7 +24,7 @@ from parflex.models.forces import tree_forces
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix, motion
 
-STATES = 20 if VERIFY else 4
+STATES = 20 if VERIFY else 3
 SIZE = 0.1  # of modal coordinates: centimetres at the nodes, the static deflection of a plate of 15 mm
 BEAMS = 2e-4  # m and rad at the ends of steel tubes
 # robot, whether the modes carry no momentum, how much softer the body is: elastic forces then hide nothing

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from comparison import largest, positions
 from conftest import CATALOGUE
-from modal_robots import GRAVITY, efforts_of, steadily_bent, with_platform
+from modal_robots import GRAVITY, TRIANGLE, efforts_of, steadily_bent, with_platform
 from oracles.beam_robots import HEXAGON
 from oracles.modal_data import Modes, invented
 from oracles.pinocchio_tree import PinocchioTree
@@ -18,6 +19,7 @@ from traced import long
 
 import parflex
 from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
 
 POSE = {"x": 0.3, "y": 0.4, "z": 1.05, "rx": 0.1, "ry": -0.15, "rz": 0.2}
 VELOCITY, ACCELERATION = [0.4, -0.3, 0.5, 1.0, -1.5, 0.8], [2.0, 1.0, -3.0, 4.0, -2.0, 5.0]  # platform axes
@@ -103,10 +105,18 @@ def test_the_direct_model_gives_back_the_motion_of_the_inverse_model(tmp_path, f
 # -- energy and momentum -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["plate", pytest.param("lumps", marks=long)])
+def free_of_damping(case: str, folder: Path) -> Robot:
+    if case == "plate":
+        return parflex.load("gough-stewart-flexible", settings={"platform.modal.damping": 0.0})
+    if case == "lumps":
+        return with_platform(folder, "gough-stewart", modes(), damping=0)
+    flat = invented(TRIANGLE, 3, seed=5, mass=2.0, planar=True)
+    return with_platform(folder, "3rrr", flat, [1.0, -9.81, 0.0], damping=0)
+
+
+@pytest.mark.parametrize("case", ["in the plane", *(pytest.param(case, marks=long) for case in ("plate", "lumps"))])
 def test_a_robot_with_a_flexible_platform_keeps_its_energy_at_the_order_of_the_method(case, tmp_path, figure):
-    robot = parflex.load("gough-stewart-flexible", settings={"platform.modal.damping": 0.0})
-    robot = robot if case == "plate" else with_platform(tmp_path, "gough-stewart", modes(), damping=0)
+    robot = free_of_damping(case, tmp_path)
     here = parflex.configure(robot)
     rates = np.random.default_rng(3).uniform(-0.5, 0.5, here.J.shape[1])
     start, drifts = {"q": here.q, "qd": here.J @ rates}, []
