@@ -48,10 +48,11 @@ def run_control(
     gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)
     meeting = Loop(**loop)
     meeting.limits(robot.actuated_names)
+    wanted = reference_from(robot, reference, time)  # words are read before anything is compiled
     made = make_law(robot, law, gains, compensate=compensate)
     real = plant or robot
     check_plant(robot, real, made.sensed)
     joints = [*robot.actuated_names, *robot.sensed_names]
     measured = [name for name in joints if name in real.tree.rate_names]
-    path = track(robot, reference_from(robot, reference, time), measured)
+    path = track(robot, wanted, measured)
     return run_law(made, make_plant(real), path, meeting, time, shown)

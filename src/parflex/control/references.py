@@ -19,6 +19,7 @@ Array = np.ndarray
 KNOT_STEP = 2e-3  # s between knots of a curved path: quintics between them err by 1e-13 of it
 SAMPLE = 1e-3  # s between samples of a function
 MOST_KNOTS = 200_000
+LARGEST = 1e9  # m, s or turns
 
 
 @dataclass(frozen=True)
@@ -73,10 +74,11 @@ def circle(
     _positive("radius", radius)
     _positive("time", time)
     centre, base = _place(robot, pose)
-    normal = np.asarray(axis, dtype=float)
-    if normal.shape != (3,) or not np.isfinite(normal).all() or np.linalg.norm(normal) < 1e-9:
+    numbers = isinstance(axis, (list, tuple, np.ndarray)) and all(_is_number(part) for part in axis)
+    normal = np.array(axis, dtype=float) if numbers else np.zeros(0)
+    if normal.shape != (3,) or np.linalg.norm(normal) < 1e-9:
         raise InputError("the axis of the circle has no direction", key="axis", value=str(axis), hint="give e.g. 0,0,1")
-    if not np.isfinite(turns) or turns == 0:
+    if not _is_number(turns) or turns == 0:
         raise InputError("the number of turns is zero", key="turns", value=turns, hint="give e.g. 1")
     normal = normal / np.linalg.norm(normal)
     out = np.eye(3)[0] - normal[0] * normal
@@ -105,7 +107,10 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
         raise InputError(f"there is no kind '{kind}'", key="kind", value=kind, hint="'quintic' or 'spline'")
     if len(poses) < 2:
         raise InputError("a reference goes through two poses or more", key="poses", hint="add poses")
-    times = np.linspace(0.0, time, len(poses)) if np.ndim(time) == 0 else np.asarray(time, dtype=float)
+    if np.ndim(time) == 0:
+        _positive("time", time)
+        time = np.linspace(0.0, time, len(poses))
+    times = np.asarray(time, dtype=float)
     if len(times) != len(poses) or times[0] != 0 or not np.all(np.diff(times) > 0) or not np.isfinite(times).all():
         raise InputError(
             "the times do not rise from zero, one for each pose", key="time", value=str(time), hint="give e.g. 0, 1, 2"
@@ -246,7 +251,11 @@ def _continuous(values: Array) -> Array:
     return values
 
 
+def _is_number(value: Any) -> bool:
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return number and abs(value) < LARGEST
+
+
 def _positive(key: str, value: Any) -> None:
-    number = isinstance(value, (int, float, np.floating)) and not isinstance(value, bool)
-    if not number or not np.isfinite(value) or not value > 0:
+    if not _is_number(value) or not value > 0:
         raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.1")

@@ -68,10 +68,11 @@ class Bench:
         gains = gains_of(file)
         self.loop = Loop(**file.loop.model_dump())
         self.loop.limits(self.robot.actuated_names)
+        reference = reference_from(self.robot, file.reference)  # words are read before anything is compiled
         self.laws: list[Law] = [make_law(self.robot, name, gains) for name in file.laws]
         names = list(dict.fromkeys(name for law in self.laws for name in law.sensed))
         self.parameters: list[Parameter] = parameters_of(self.robot, file.vary)
-        self.track: Track = track(self.robot, reference_from(self.robot, file.reference), names)
+        self.track: Track = track(self.robot, reference, names)
         self.nominal = varied(self.robot, {})
         every = {parameter: 1 + 0.01 * (1 + k) / len(self.parameters) for k, parameter in enumerate(self.parameters)}
         self.family: Family = family(self.nominal, varied(self.robot, every))

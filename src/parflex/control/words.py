@@ -66,6 +66,9 @@ def reference_from(robot: Robot, given: Any, time: float | None = None) -> Refer
         return given
     if callable(given):
         return references.from_function(robot, given, time)
+    if not isinstance(given, (str, Mapping)):
+        hint = "write e.g. circle:radius=0.1,time=2"
+        raise InputError("this is no reference", key="reference", value=str(given)[:40], hint=hint)
     table = parse_reference(given) if isinstance(given, str) else dict(given)
     kind = table.pop("kind", None)
     if kind not in KINDS:
@@ -121,7 +124,7 @@ def _from_file(robot: Robot, kind: str, table: Mapping[str, Any]) -> Reference:
     if not np.isfinite(rows).all():
         raise InputError("not all numbers are finite", file=file, key="reference", hint="mend the table")
     poses = [dict(zip(names, map(float, row), strict=True)) for row in rows]
-    time = columns["t"] if "t" in columns else float(table["time"])
+    time = columns["t"] if "t" in columns else table["time"]
     try:
         return references.through(robot, poses, time, kind=kind)
     except InputError as error:
