@@ -6,15 +6,17 @@ import base64
 import hashlib
 import json
 import re
+import sys
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from browser import Watched, chromium
 from test_documentation import run_parflex
 
 import parflex
 from parflex.errors import InputError
-from parflex.reproduction import report
+from parflex.reproduction import peers, report, svg
 from parflex.reproduction.checks import reproduce
 
 VOID = {"meta", "br", "input"}
@@ -136,6 +138,39 @@ def test_an_own_page_is_replaced_and_an_interrupted_one_leaves_nothing(tmp_path,
     code, told = run_parflex(["reproduce", "Khalil2007", "--quick", "--report", str(tmp_path / "other")])
     assert code == 1 and told == ""
     assert not (tmp_path / "other").exists()
+
+
+# -- its figures ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 1.0), (-2.1, 1.9), (36.98, 97.92), (1e-7, 3e-7), (-400.0, 2700.0)])
+def test_ticks_are_round_and_within_their_range(low, high):
+    found = svg.ticks(low, high)
+    assert 3 <= len(found) <= 8
+    step = found[1] - found[0]
+    assert np.diff(found) == pytest.approx([step] * (len(found) - 1))  # even steps
+    assert low - 1e-9 * step <= found[0] and found[-1] <= high + 1e-9 * step
+    assert float(f"{step:.0e}") == pytest.approx(step)  # one digit
+
+
+def test_a_thinned_curve_keeps_its_ends_and_its_extremes():
+    t = np.linspace(0, 10, 20_001)
+    values = np.sin(300 * t) * np.exp(-t)
+    values[7777] = 5.0  # a single sample that sticks out
+    shown, kept = svg.thinned(t, values)
+    assert len(shown) < 2000 and np.all(np.diff(shown) > 0)
+    assert (shown[0], shown[-1]) == (0, 10)
+    assert (kept.max(), kept.min()) == (5.0, values.min())
+    assert svg.thinned(t[:100], values[:100])[1] is not None and len(svg.thinned(t[:100], values[:100])[0]) == 100
+
+
+def test_libraries_that_are_not_installed_are_left_out(monkeypatch):
+    robot = parflex.load("puma560")
+    names = {who for who, _, _ in peers._speeds(robot, "inverse")}
+    assert {"parflex, compiled, batches", "NumPy, the same program in batches"} <= names
+    for library in ("casadi", "pinocchio"):
+        monkeypatch.setitem(sys.modules, library, None)
+    assert len(peers._speeds(robot, "inverse")) == 2
 
 
 # -- in a browser --------------------------------------------------------------------------------------------

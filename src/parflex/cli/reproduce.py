@@ -19,12 +19,19 @@ STYLES = {"ok": "green", "differs": "bold red", "fitted": "yellow", "not-reprodu
 WIDTHS = {"published": 9, "computed": 11, "difference": 10, "tolerance": 9, "verdict": 16}
 
 
+def _papers(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Papers whose keys begin so, for the shell."""
+    from parflex.reproduction.tables import paper_names
+
+    return [name for name in paper_names() if name.lower().startswith(begun.lower())]
+
+
 @cli.command(
     epilog="\b\nExamples:\n  parflex reproduce\n  parflex reproduce Briot2014 --json\n"
     "  parflex reproduce --report out\n\n"
     "Exit code 1 if a number differs by more than its tolerance."
 )
-@click.argument("paper", required=False, metavar="[PAPER]")
+@click.argument("paper", required=False, metavar="[PAPER]", shell_complete=_papers)
 @click.option("--report", metavar="DIR", help="Also write a page of HTML that needs nothing else.")
 @click.option("--quick", is_flag=True, help="Leave out what takes long: simulations, studies, times.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
