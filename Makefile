@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test check verify bench docs clean
+.PHONY: install demo test check verify bench docs browser clean
 
 # One stamp for everything: the wheel is rebuilt when sources or the project file change, as tests run what users install.
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.npz' -o -name '*.css' -o -name '*.js' 2>/dev/null)
@@ -41,6 +41,12 @@ bench: $(STAMP)
 
 docs: $(STAMP)
 	$(BIN)/mkdocs build --strict --quiet --site-dir site
+
+# pages in a real browser: the viewer and the report; 'make test' runs them too where a browser is installed
+browser: $(STAMP)
+	@command -v chromium >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium; } \
+	  || { echo "no browser: install chromium (Debian: apt-get install chromium)"; exit 1; }
+	$(BIN)/python -m pytest tests/test_viewer_browser.py tests/test_viewer.py tests/test_report.py
 
 clean:
 	rm -rf $(VENV) build dist out site src/*.egg-info

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
+
 import numpy as np
 import pytest
 from conftest import CATALOGUE
@@ -13,12 +15,13 @@ from parflex.view.scene import Scene, arrows, reaction_arrows, scene
 from parflex.view.session import Session
 
 X = np.array([1.0, 0.0, 0.0])
-SCENES: dict[str, Scene] = {}
+load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out about themselves
 
 
+@cache
 def scene_of(name: str) -> Scene:
     """Scenes are made once for all tests of this file."""
-    return SCENES.setdefault(name, scene(parflex.load(name)))
+    return scene(load(name))
 
 
 def volume(vertices: np.ndarray, faces: np.ndarray) -> float:
@@ -79,7 +82,7 @@ def test_beams_have_the_volume_of_their_file():
 
 
 def test_sections_stay_whole_where_a_beam_bends():
-    made, step = scene_of("dualemps"), np.zeros(parflex.load("dualemps").tree.n)
+    made, step = scene_of("dualemps"), np.zeros(load("dualemps").tree.n)
     tree = made.robot.tree
     step[list(tree.elastic)] = 0.02
     (mesh,) = [mesh for mesh in made.meshes if mesh.name == "beams"]
@@ -93,7 +96,7 @@ def test_sections_stay_whole_where_a_beam_bends():
 
 
 def test_vertices_follow_a_small_step_as_the_shape_of_a_mode_says():
-    robot = parflex.load("gough-stewart-beams")
+    robot = load("gough-stewart-beams")
     made, modes = scene_of("gough-stewart-beams"), parflex.natural_frequencies(robot, modes=1)
     mode, q = modes.shapes[:, 0], modes.model.configuration.q
     shape = made.shape(q, mode)
@@ -107,7 +110,7 @@ def test_vertices_follow_a_small_step_as_the_shape_of_a_mode_says():
 
 @pytest.mark.parametrize("name", ["gough-stewart", "delta", "puma560"])
 def test_the_arrows_at_the_ground_carry_the_weight_of_the_robot(name):
-    robot = parflex.load(name)
+    robot = load(name)
     found = parflex.inverse_dynamics(robot, reactions=True)
     places, forces = reaction_arrows(robot, robot.home, found.reactions)
     names = [link.name for link in robot.tree.links if link.joint.kind not in ("free", "planar")]
@@ -130,7 +133,7 @@ def test_the_longest_arrow_is_a_quarter_of_the_robot():
 
 @pytest.mark.parametrize("name", parflex.catalogue_names())
 def test_a_motor_slider_moves_every_robot_of_the_catalogue(name):
-    session = Session(parflex.load(name))
+    session = Session(load(name))
     before = session.base.copy()
     motor = session.motor_sliders()[0]
     assert motor.low <= motor.value <= motor.high
@@ -144,7 +147,7 @@ def test_a_motor_slider_moves_every_robot_of_the_catalogue(name):
 
 
 def test_a_pose_that_cannot_be_reached_is_told_and_the_last_good_one_kept():
-    session = Session(parflex.load("3rrr"))
+    session = Session(load("3rrr"))
     assert session.move({"x": 0.05, "y": 0.02, "theta": 0.1})
     good, shown = session.q.copy(), session.base.copy()
     assert not session.move({"x": 5.0, "y": 0.02, "theta": 0.1})
@@ -155,7 +158,7 @@ def test_a_pose_that_cannot_be_reached_is_told_and_the_last_good_one_kept():
 
 
 def test_a_mode_swings_about_the_pose_with_its_amplitude():
-    session = Session(parflex.load("navaro"))
+    session = Session(load("navaro"))
     assert session.mode_names()[0] == "1: 44.10 Hz"
     assert len(session.mode_names()) == 12
     forth, back = (session.in_mode(0, phase, 0.05) for phase in (np.pi / 2, -np.pi / 2))
@@ -166,14 +169,14 @@ def test_a_mode_swings_about_the_pose_with_its_amplitude():
 
 
 def test_a_rigid_robot_has_modes_on_springs_and_says_so_without():
-    session = Session(parflex.load("gough-stewart"))
+    session = Session(load("gough-stewart"))
     assert session.mode_names() == [] and "nothing can move" in session.trouble
     session.set_servo(1e6)
     assert len(session.mode_names()) == 6
 
 
 def test_deformation_is_magnified_about_the_straight_robot():
-    robot = parflex.load("gough-stewart-beams")
+    robot = load("gough-stewart-beams")
     session = Session(robot)
     straight = session.base.copy()
     rest = parflex.equilibrium(robot).configuration.q
@@ -187,7 +190,7 @@ def test_deformation_is_magnified_about_the_straight_robot():
 def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
     from parflex.view.session import require_run
 
-    robot = parflex.load("dualemps")
+    robot = load("dualemps")
     tree, t = robot.tree, np.array([0.0, 0.1, 0.2])
     step = np.zeros((3, tree.n))
     step[:, list(tree.elastic)] = 0.01 * np.sin(np.arange(3))[:, None]
@@ -205,13 +208,13 @@ def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
     straight = session.scene.vertices(played.undeformed(0.1))
     assert session.in_run(played, 0.1) - straight == pytest.approx(3 * (plain - straight))
     with pytest.raises(parflex.errors.InputError, match="not one of 'navaro'"):
-        require_run(parflex.load("navaro"), str(path))
+        require_run(load("navaro"), str(path))
 
 
 def test_reactions_are_told_where_there_are_none():
-    quiet = Session(parflex.load("navaro")).reactions()
+    quiet = Session(load("navaro")).reactions()
     assert not len(quiet[0]) and "no gravity" in quiet[2]
-    doubled = Session(parflex.load("3-prrr")).reactions()
+    doubled = Session(load("3-prrr")).reactions()
     assert len(doubled[0]) and "over-constrained" in doubled[2] and "N" in doubled[2]
 
 

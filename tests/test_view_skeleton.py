@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import pytest
 
@@ -11,7 +13,8 @@ from parflex.bodies.beam import Material, centre_line
 from parflex.models.configuration import Configuration
 from parflex.view.skeleton import mode_shape_points, skeleton
 
-ELASTIC = [name for name in parflex.catalogue_names() if parflex.load(name).tree.elastic]
+load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out about themselves
+ELASTIC = [name for name in parflex.catalogue_names() if load(name).tree.elastic]
 STEEL, BLADE = Material(2.1e11, 8e10, 7800.0), sections.rectangle(0.004, 0.05)
 
 
@@ -47,7 +50,7 @@ def test_the_line_of_a_beam_is_that_of_a_cantilever_with_a_load_at_its_tip(shear
 
 @pytest.mark.parametrize("name", ELASTIC)
 def test_beams_end_where_the_next_body_begins(name: str) -> None:
-    robot = parflex.load(name)
+    robot = load(name)
     bones = skeleton(robot)
     q = somewhere(robot, 1)
     points, at = bones.points(q), Configuration(robot, q).at
@@ -61,7 +64,7 @@ def test_beams_end_where_the_next_body_begins(name: str) -> None:
 
 @pytest.mark.parametrize("name", parflex.catalogue_names())
 def test_rigid_bodies_keep_their_lengths_wherever_the_robot_is(name: str) -> None:
-    robot = parflex.load(name)
+    robot = load(name)
     bones = skeleton(robot)
     home, away = bones.points(robot.home), bones.points(somewhere(robot, 2))
     assert len(bones.edges) >= 2 and np.isfinite(home).all()
@@ -73,7 +76,7 @@ def test_rigid_bodies_keep_their_lengths_wherever_the_robot_is(name: str) -> Non
 
 @pytest.mark.parametrize("name", ELASTIC)
 def test_points_move_in_a_mode_as_the_jacobians_say(name: str) -> None:
-    robot = parflex.load(name)
+    robot = load(name)
     modes = parflex.natural_frequencies(robot)
     here = modes.model.configuration
     shape = mode_shape_points(robot, here, modes.shapes[:, 1])
@@ -93,7 +96,7 @@ def test_points_move_in_a_mode_as_the_jacobians_say(name: str) -> None:
 
 
 def test_loops_stay_closed_in_a_mode() -> None:
-    robot = parflex.load("navaro")
+    robot = load("navaro")
     modes = parflex.natural_frequencies(robot)
     here = modes.model.configuration
     shape = mode_shape_points(robot, here, modes.shapes[:, 2])
@@ -105,6 +108,6 @@ def test_loops_stay_closed_in_a_mode() -> None:
 
 
 def test_a_robot_that_does_not_move_has_no_shape() -> None:
-    robot = parflex.load("dualemps")
+    robot = load("dualemps")
     still = mode_shape_points(robot, parflex.configure(robot), np.zeros(robot.tree.n))
     assert not still.shape.any()

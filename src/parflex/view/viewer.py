@@ -44,6 +44,7 @@ class Viewer:
         self._asked: dict[str, Any] = {}
         self._lock = threading.Lock()
         self._phase, self._clock = 0.0, time.monotonic()
+        self._modes_are_old = False
         self.server = start_server(port, robot.name)
         try:
             self.stage = Stage(self.server)
@@ -103,6 +104,8 @@ class Viewer:
             except (ParflexError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:  # the page lives on
                 self.session.trouble = str(error)
                 self.panel.tell(self.session)
+        if self._modes_are_old and not asked:  # while a slider is drawn, nobody reads the list
+            self._list_modes()
         self._look_at_file()
         now = time.monotonic()
         passed, self._clock = now - self._clock, now
@@ -166,13 +169,14 @@ class Viewer:
         self.stage.move(self.session.base)
         self.stage.place_tool(self.session.q)
         self.panel.follow(self.session, but)
-        self._list_modes()
+        self._modes_are_old = True
         self._do_reactions(self.panel.reactions.value)
         self._do_ghost(self.panel.ghost.value)
 
     def _list_modes(self) -> None:
         """Modes are looked for where a robot bends or its motors are held by springs."""
         session = self.session
+        self._modes_are_old = False
         if not session.robot.tree.elastic and session.servo is None:
             note = "This robot is rigid: give its motors a stiffness below to see how it would vibrate on them."
             self.panel.list_modes([], note)
