@@ -32,6 +32,8 @@ COUNTS = {
 }
 # robots that bend: closed positions in, friction off, the elastic solve included
 BENDING = {"dualemps": {"inverse": 756, "direct": 806}, "dualemps-fitted": {"inverse": 756, "direct": 806}}
+# a platform that bends, with the inertia of the rotors: legs in closed form, six elastic unknowns for ten modes
+FLEXIBLE_PLATFORM = {"gough-stewart-flexible": {"inverse": 5088, "direct": 6783}}
 LARGE_TREE = {"papers": 17412, "consistent": 26601}  # direct model of 114 coordinates, by the turns of beam ends
 # with base parameters as symbols, as the literature counts serial arms
 BASE_COUNTS = {
@@ -57,6 +59,14 @@ def test_the_operators_of_robots_that_bend_are_pinned(name, figure):
         figure(f"{name} {model}: operators", total, BENDING[name][model])
     assert found == BENDING[name]
     assert max(made(name, model).counts["variables"] for model in found) < 300  # the paper's program has 1041
+
+
+@pytest.mark.parametrize("name", FLEXIBLE_PLATFORM)
+def test_the_operators_of_a_flexible_platform_are_pinned(name, figure):
+    found = {model: made(name, model, include=("motor-inertia",)).counts["total"] for model in ("inverse", "direct")}
+    for model, total in found.items():
+        figure(f"{name} {model}: operators", total, FLEXIBLE_PLATFORM[name][model])
+    assert found == FLEXIBLE_PLATFORM[name]
 
 
 @pytest.mark.parametrize("rotations", [pytest.param("consistent", marks=long), "papers"])

@@ -142,7 +142,6 @@ def find_leg_form(robot: Robot) -> LegForm | str:
         return LegForm(robot, free[0], platform.body, tuple(legs), tree.planar)
     elastic = elastic_platform(platform.body, tuple(held))
     return LegForm(robot, free[0], RigidBody(), tuple(legs), tree.planar, elastic=elastic)
-    return LegForm(robot, free[0], platform.body, tuple(legs), tree.planar)
 
 
 def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) -> Leg | None:

@@ -1,0 +1,331 @@
+"""A platform that bends, in programs and in time: every emitter, states in motion, driven frames, warnings, starts."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+from comparison import largest, order_of, positions
+from conftest import CATALOGUE
+from emitted import c_library
+from modal_robots import TWIST
+from test_command_line import answered
+from test_emitters import EMITTERS
+from test_modal_programs import inputs, pair, states
+from traced import VERIFY, long
+
+import parflex
+from parflex.codegen.model import SCRIPT_LIMIT
+from parflex.errors import InputError, SingularError
+from parflex.models.configuration import Configuration
+from parflex.models.deflection import deflection_warnings
+from parflex.models.driven_frame import check_system, held_frame, system_jacobian, zero_dynamics
+from parflex.models.reduced import reduced_equations
+from parflex.models.robot import Robot
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.simulation.poses import motors_through, pose_motion
+from parflex.spatial import rotation_from_vector, vector_from_rotation
+
+NAME = "gough-stewart-flexible"
+TOLERANCE = 1e-11  # asked for; rounding of systems of condition 1e4 leaves 1e-13
+UNSTABLE = {"x": 0.55, "y": 0.6, "z": 0.99, "rx": -0.1, "ry": 0.5, "rz": -0.5}  # driven there, deformations grow
+ALWAYS = ("llvm batch", "llvm scalar", "numpy run")
+
+
+@cache
+def flexible() -> Robot:
+    return parflex.load(NAME)
+
+
+def moving_state(robot: Robot, rng: np.random.Generator) -> dict:
+    """A closed, bent position in motion under efforts, and all accelerations by the general reduction."""
+    tree = robot.tree
+    step = rng.uniform(-0.05, 0.05, tree.n)
+    q, error = robot.assembler.newton(tree.moved(robot.home, step), robot.free, list(robot.closures.loops))
+    assert error < 1e-12
+    at = Configuration(robot, q)
+    rates = at.J @ rng.uniform(-2, 2, at.J.shape[1])
+    M, c, b = reduced_equations(at, rates)
+    effort = rng.uniform(-1000, 1000, len(robot.actuated))
+    accelerations = at.J @ np.linalg.solve(M, at.J_a.T @ effort - c) + b
+    return {"at": at, "rates": rates, "effort": effort, "accelerations": accelerations}
+
+
+# -- programs ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("model", ["inverse", "direct"])
+def test_every_emitter_gives_the_numbers_of_lagrange(model, tmp_path, figure):
+    robot, _ = pair("the catalogue")
+    program = parflex.model(robot, model, include=("motor-inertia",))
+    rows = states("the catalogue")
+    batch = {name: np.array([inputs(state)[name] for state in rows]) for name in program.inputs}
+    known = {
+        "effort": [list(state.efforts.values()) for state in rows],
+        "acceleration": [state.platform(state.accelerations)[0] for state in rows],
+        "angular_acceleration": [state.platform(state.accelerations)[1] for state in rows],
+        "elastic_acceleration": [state.modes(state.accelerations) for state in rows],
+    }
+    sizes = np.array([[state.size, largest(state.accelerations)] for state in rows])
+    assert len(program.program.instructions) < SCRIPT_LIMIT  # short enough for those that write scripts
+    emitters = {key: emitter for key, (emitter, _) in EMITTERS.items() if key in ALWAYS or VERIFY}
+    if VERIFY:  # seconds of a C compiler
+        emitters["c"] = lambda program, given: c_library(program, given, tmp_path)
+    for key, emitter in emitters.items():
+        found = emitter(program, batch)
+        for name in program.outputs:
+            size = sizes[:, 0 if name == "effort" else 1]
+            error = largest(np.abs(found[name] - np.array(known[name])).max(axis=1) / size)
+            figure(f"{NAME} {model} by {key}: {name}", error, TOLERANCE)
+            assert error < TOLERANCE, key
+
+
+@pytest.mark.parametrize("lead", ["efforts", "platform"])
+@pytest.mark.parametrize("modes", [10, pytest.param(3, marks=long)])
+def test_states_in_motion_change_as_by_the_general_reduction(lead, modes, figure):
+    robot = flexible()
+    if modes != 10:  # fewer than the directions in which the attachments move
+        settings = {"platform.modal.modes": modes, "platform.modal.stiffness": [35625.55, 35625.63, 99677.16]}
+        robot = parflex.load(NAME, settings=settings)
+    tree, following = robot.tree, lead == "platform"
+    program = parflex.model(robot, "state-rates-following" if following else "state-rates", include=JOINT_TERMS)
+    chosen = [tree.rate_names.index(name) for name in program.labels["qd"]]
+    rng, worst = np.random.default_rng(2), 0.0
+    for _ in range(3):
+        state = moving_state(robot, rng)
+        at, qdd = state["at"], state["accelerations"]
+        R = at.at.rotation[tree.number("platform")]
+        world = np.concatenate([R @ qdd[:3], R @ qdd[3:6]])
+        given = {"q": at.q, "qd": state["rates"][chosen]}
+        given |= {"platform_acceleration": world} if following else {"effort": state["effort"]}
+        found = program(**given)
+        worst = max(worst, largest(found["acceleration"] - qdd[chosen]) / largest(qdd))
+        if following:
+            inertia = np.abs(world).max() * 1e3  # about a tonne and its arms: what efforts are the sum of
+            worst = max(worst, largest(found["effort"] - state["effort"]) / max(inertia, largest(state["effort"])))
+        assert largest(found["q"] - at.q) < 1e-13 * 10  # legs in closed form, rounding of metres and radians
+        expected = tree.position_rates(at.q, state["rates"])
+        assert largest(found["position_rates"] - expected) < 1e-12 * largest(expected)  # rounding
+    figure(f"{NAME}, {modes} modes, led by {lead}: general reduction", worst, TOLERANCE)
+    assert worst < TOLERANCE
+
+
+def test_a_robot_that_bends_everywhere_vibrates_and_has_a_direct_model():
+    robot, legs = parflex.load("gough-stewart-elastic"), parflex.load("gough-stewart-beams")
+    assert len(robot.tree.elastic) == len(legs.tree.elastic) + 10
+    low, rigid = (parflex.natural_frequencies(one, modes=4).frequencies for one in (robot, legs))
+    assert (low < rigid * (1 + 1e-9)).all()  # a platform that gives way makes nothing stiffer
+    state = moving_state_of_beams(robot)
+    rates = {name: float(state["rates"][k]) for k, name in enumerate(robot.tree.rate_names)}
+    chosen = {name: rates[name] for name in state["at"].independent_names}
+    efforts = dict(zip(robot.actuated_names, state["effort"].tolist(), strict=True))
+    found = parflex.forward_dynamics(robot, state["at"], chosen, efforts)
+    assert largest(found.accelerations - state["accelerations"]) < 1e-9 * largest(found.accelerations)  # see below
+
+
+def moving_state_of_beams(robot: Robot) -> dict:
+    """Beams of tubes carry little: bent by a tenth of a millimetre they push with 1e5 N, which rounding is of."""
+    rng, tree = np.random.default_rng(5), robot.tree
+    elastic = np.isin(np.arange(tree.n), tree.elastic)
+    step = rng.uniform(-1, 1, tree.n) * np.where(elastic, 1e-5, 0.01)
+    q, error = robot.assembler.newton(tree.moved(robot.home, step), robot.free, list(robot.closures.loops))
+    assert error < 1e-12
+    at = Configuration(robot, q)
+    rates = at.J @ rng.uniform(-0.1, 0.1, at.J.shape[1])
+    M, c, b = reduced_equations(at, rates)
+    effort = rng.uniform(-100, 100, len(robot.actuated))
+    accelerations = at.J @ np.linalg.solve(M, at.J_a.T @ effort - c) + b
+    return {"at": at, "rates": rates, "effort": effort, "accelerations": accelerations}
+
+
+# -- driven platforms ----------------------------------------------------------------------------------
+
+
+def test_the_jacobian_of_the_system_is_equation_48(figure):
+    """J_sys^-T = J_p^-T - (A_re + W_p A_x W_e^T) A_ee^-1 J_e^-T from the oracle's mass matrix and Jacobians."""
+    robot, oracle = pair("the catalogue")
+    state = states("the catalogue")[0]
+    q, names = positions(state.at), oracle.coordinates
+    M, _ = oracle.mass_matrix_and_bias(q, state.rates[np.argsort(order_of(robot, oracle))])
+    own = [names.index(f"platform.{part}") for part in TWIST]
+    modes = [k for k, name in enumerate(names) if "mode" in name]
+    turn = np.kron(np.eye(2), state.rotation)  # platform axes to those of the world
+    A_re, A_ee = turn @ M[np.ix_(own, modes)], M[np.ix_(modes, modes)].copy()
+    J_p, J_e = np.zeros((6, 6)), np.zeros((len(modes), 6))
+    for k in range(6):
+        leg = [names.index(f"leg{k + 1}.{joint}") for joint in (1, 2, 3)]
+        J = oracle.frame_jacobian(q, f"leg{k + 1}.3")[:3, leg]
+        W = oracle.frame_jacobian(q, f"leg{k + 1}.attachment")[:3]
+        W_p, W_e = turn @ W[:, own].T, W[:, modes].T
+        A_x = np.linalg.inv(J).T @ M[np.ix_(leg, leg)] @ np.linalg.inv(J)
+        push = np.linalg.inv(J)[2]  # a_3 of the leg: the third row of the inverse
+        A_re = A_re + W_p @ A_x @ W_e.T
+        A_ee += W_e @ A_x @ W_e.T
+        J_p[:, k], J_e[:, k] = W_p @ push, W_e @ push
+    expected = J_p - A_re @ np.linalg.solve(A_ee, J_e)
+    lengths = np.array([robot.tree.length] * 3 + [1.0] * 3)
+    found = system_jacobian(state.at, "platform")
+    units = robot.tree.rate_units[list(robot.actuated)]
+    error = largest(found / lengths[:, None] * units - expected) / largest(expected)
+    figure("J_sys against equation (48) by hand", error, TOLERANCE)
+    assert error < TOLERANCE
+
+
+def test_efforts_that_hold_the_platform_leave_everything_at_rest():
+    robot = flexible()
+    for pose in ("home", {"x": 0.3, "y": 0.38, "z": 1.05, "rx": 0.1, "ry": 0.0, "rz": 0.0}):
+        held = held_frame(robot, pose)
+        place, R = (parflex.frames(robot, pose)["platform"][k] for k in (0, 1))
+        now, turned = (parflex.frames(robot, held.configuration)["platform"][k] for k in (0, 1))
+        assert largest(now - place) < 1e-9 and largest(turned - R) < 1e-9  # where Newton stops
+        found = parflex.forward_dynamics(robot, held.configuration, None, held.efforts)
+        # modes are known to 1e-11 m: stiffnesses of 2e6 N/m over masses of 1 kg leave 1e-5 m/s2 of g
+        assert largest(found.accelerations) < 1e-4
+        assert largest(held.configuration.q[robot.tree.links[robot.tree.number("platform")].e]) > 1e-3  # bent
+
+
+@pytest.mark.parametrize("door", ["inverse", "simulate"])
+def test_unstable_zero_dynamics_are_told_once_with_their_figure(door, tmp_path):
+    robot = flexible()
+    here = zero_dynamics(robot, UNSTABLE)
+    assert here.growth == pytest.approx(3.877, rel=1e-3) and not here.stable  # found once, pinned
+    if door == "inverse":
+        warnings = parflex.inverse_dynamics(robot, UNSTABLE, {"x": 0.0}).warnings
+        quiet = parflex.inverse_dynamics(robot, None, {"x": 0.0}).warnings
+    else:
+        poses = [UNSTABLE, UNSTABLE | {"z": 1.0}]
+        settings = {"motions.there": {"poses": poses, "duration": 0.5, "rest": 0.01}}
+        away = pose_motion(parflex.load(NAME, settings=settings), "there")
+        frames = {"frames": ["platform"], "drive": "platform"}
+        warnings = parflex.simulate(robot, away, 0.005, **frames).summary["warnings"]
+        quiet = parflex.simulate(robot, "tour", 0.005, **frames).summary["warnings"]
+    told = [warning for warning in warnings if "zero dynamics" in warning]
+    assert len(told) == 1 and "+3.88 1/s" in told[0] and "0.258 s" in told[0]
+    assert not [warning for warning in quiet if "zero dynamics" in warning]
+
+
+def test_motors_that_cannot_drive_the_platform_are_refused_and_nearly_so_is_told(monkeypatch):
+    here = parflex.configure(flexible())
+    assert check_system(here, "platform") == []
+    condition = np.linalg.cond(system_jacobian(here, "platform"))
+    monkeypatch.setattr("parflex.models.driven_frame.NEAR_SINGULAR", condition / 2)
+    (told,) = check_system(here, "platform")
+    assert f"{condition:.1e}" in told
+    monkeypatch.setattr("parflex.models.driven_frame.SINGULAR", condition / 2)
+    with pytest.raises(SingularError, match="J_sys is singular"):
+        check_system(here, "platform")
+    with pytest.raises(InputError, match="and there are 2 motors"):
+        held_frame(parflex.load("dualemps"))
+
+
+def test_a_deflection_beyond_small_ones_is_told_once_with_its_figure(capsys):
+    robot = flexible()
+    held = held_frame(robot)
+    (told,) = deflection_warnings(robot.tree, held.configuration.q)
+    nodes = robot.tree.links[robot.tree.number("platform")].body.nodes.values()
+    way = max(np.linalg.norm(node.Phi_d @ held.configuration.q[7:17]) for node in nodes)
+    assert f"{1e3 * way:.3g} mm, {way / 0.0075:.2g} times half its thickness" in told
+    assert deflection_warnings(robot.tree, robot.home) == []
+    assert deflection_warnings(robot.tree, np.array([robot.home, held.configuration.q])) == [told]  # the worst of all
+    answer = answered(capsys, "inverse", NAME, "--velocity", "x=0")
+    assert not [warning for warning in answer["warnings"] if "small deformations" in warning]  # undeformed there
+
+
+# -- motion through poses ------------------------------------------------------------------------------
+
+
+def test_twists_and_accelerations_of_a_path_are_its_derivatives():
+    path, h = pose_motion(flexible(), "tour"), 1e-5
+    for t in (0.31, 0.77, 1.5, 2.4, 3.3):
+        (_, R, twist, acceleration), before, after = (path.at(t + d) for d in (0.0, -h, h))
+        turn = vector_from_rotation(after[1] @ before[1].T)
+        rate = np.concatenate([after[0] - before[0], turn]) / (2 * h)
+        assert largest(rate - twist) < 1e-8  # third derivatives of 10 times h squared, rounding over h
+        assert largest((after[2] - before[2]) / (2 * h) - acceleration) < 1e-8  # the same
+        assert largest(path.accelerations.at(t) - acceleration) < 1e-12 * 10  # the pieces that the loop gets
+        assert largest(R @ R.T - np.eye(3)) < 1e-14 * 10
+    for t in (0.1, 1.1, 2.1, 3.1, 4.1):  # rests
+        assert largest(path.at(t)[2]) == largest(path.at(t)[3]) == 0.0
+    places = [path.at(t)[0].tolist() for t in (0.0, 1.1, 2.1, 3.1, 4.1)]
+    assert places[1] == pytest.approx([0.30, 0.38, 1.05]) and places[2] == pytest.approx([0.20, 0.45, 0.95])
+    assert places[0] == pytest.approx(places[4]) and path.end == pytest.approx(4.0)
+    assert largest(path.at(2.1)[1] - rotation_from_vector(np.array([0.0, -0.10, 0.10]))) < 1e-14
+
+
+@pytest.mark.parametrize("case", [pytest.param("tour", marks=long)])
+def test_motors_lead_the_rigid_robot_along_the_path(case):
+    robot = flexible()
+    path, (motors, _) = pose_motion(robot, case), motors_through(robot, case)
+    rigid, near = robot.locking(robot.tree.elastic), robot.home
+    for t in (0.33, 1.71, 2.47, 3.9):
+        near = rigid.assemble(dict(zip(robot.actuated_names, motors.at(t), strict=True)), near)
+        p, R, twist, _ = path.at(t)
+        here = Configuration(rigid, near)
+        turned, place = here.at.of(robot.tree.places["platform"])
+        assert largest(place - p) < 1e-7 and largest(turned - R) < 1e-7  # quintics between knots, by condition 35
+        rates = here.rates(dict(zip(robot.actuated_names, motors.at(t, 1), strict=True)))
+        assert largest(here.frame_rows("platform") @ rates - twist) < 1e-5  # their derivative
+
+
+def test_a_platform_starts_where_motors_hold_it_and_undeformed_only_on_request():
+    robot = flexible()
+    options = {"drive": "platform", "frames": ["platform"]}
+    held, undeformed = (parflex.simulate(robot, "tour", 0.05, start=start, **options) for start in (None, "rest"))
+    assert held.summary["start"] == "held" and undeformed.summary["start"] == "rest"
+    columns = [f"effort.{name}" for name in robot.actuated_names]
+    static = largest(held[columns[2]][0])
+    for column in columns:  # the platform rests until 0.2 s
+        assert np.ptp(held[column]) < 1e-6 * static
+    first = max(largest(undeformed[column]) for column in columns)
+    assert first / static == pytest.approx(5.08, abs=0.01)  # "five times"; our plate and its modes
+    assert undeformed["q.platform.mode1"][0] == 0.0 != held["q.platform.mode1"][0]
+
+
+BAD_TOURS = {
+    "one pose": ({"poses": ["home"], "duration": 1.0}, "motions.bad", "two poses"),
+    "unknown pose": ({"poses": ["home", "hoem"], "duration": 1.0}, "motions.bad.poses.1", "did you mean 'home'"),
+    "unreachable pose": ({"poses": ["home", {"x": 9, "y": 0, "theta": 0}], "duration": 1.0}, "motions.bad.poses.1", ""),
+    "no duration": ({"poses": ["home", "home"]}, "motions.bad", "duration"),
+}
+
+
+@pytest.mark.parametrize(("motion", "key", "words"), BAD_TOURS.values(), ids=BAD_TOURS.keys())
+def test_a_tour_that_cannot_be_is_refused_where_it_stands(motion, key, words):
+    with pytest.raises(parflex.errors.ParflexError) as refusal:
+        robot = parflex.load("3rrr", settings={"motions.bad": motion})
+        parflex.simulate(robot, "bad", 0.1, drive="platform")
+    assert str(refusal.value.key).startswith(key), refusal.value.key
+    assert words in str(refusal.value) and refusal.value.hint
+
+
+BAD_DRIVES = {
+    "a wrench": (NAME, {"wrench": {"platform": [0, 0, 1]}}, "a platform is led by a motion alone"),
+    "a controller": (NAME, {"controller": parflex.PD(1.0, 1.0)}, "a platform is led by a motion alone"),
+    "no motion": (NAME, {"motion": None}, "a platform is led by a motion alone"),
+    "a motion of motors": ("dualemps", {"motion": "square"}, "does not lead through poses"),
+    "an unknown one": (NAME, {"motion": "tuor"}, "did you mean 'tour'"),
+    "something else": (NAME, {"drive": "legs"}, "cannot be led"),
+}
+
+
+@pytest.mark.parametrize(("name", "changes", "words"), BAD_DRIVES.values(), ids=BAD_DRIVES.keys())
+def test_what_cannot_lead_a_platform_is_refused(name, changes, words):
+    robot = flexible() if name == NAME else parflex.load(name)
+    with pytest.raises(InputError) as refusal:
+        parflex.simulate(robot, **{"motion": "tour", "time": 0.1, "drive": "platform", **changes})
+    assert re.search(words, str(refusal.value)) and refusal.value.hint
+
+
+def test_robots_without_legs_in_closed_form_cannot_be_led_by_their_platform():
+    robot = parflex.load("delta", settings={"motions.up": {"poses": ["home", "home"], "duration": 0.1}})
+    with pytest.raises(InputError) as refusal:
+        parflex.simulate(robot, "up", 0.1, drive="platform")
+    assert refusal.value.hint
+
+
+def test_the_catalogue_says_what_is_inferred_and_where_it_falls_short():
+    text = (CATALOGUE / f"{NAME}.toml").read_text(encoding="utf-8")
+    assert "the paper shows a motion through several poses between two rests, but not which" in text
+    assert any("strained" in note for note in flexible().description.reference.notes)
