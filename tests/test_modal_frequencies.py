@@ -80,13 +80,13 @@ def test_stiffer_legs_come_nearer_to_the_robot_with_a_flexible_platform_only(tmp
     rigid = oracle.frequencies(positions(still), [*robot.actuated_names, *beams])
     assert len(rigid) == modes.size  # six motors hold the platform: what is left are its modes
     errors = []
-    for factor in (1e0, 1e1, 1e2, 1e3):
+    for factor in (1e1, 1e2, 1e3):
         found = natural_frequencies(stiffer(robot, factor), pose("tilted"), modes=5).frequencies
         errors.append(largest(found / rigid[:5] - 1))
     ratios = np.array(errors[:-1]) / errors[1:]
     figure("flexible platform: nearer per decade of stiffness of the legs", str(np.round(ratios, 3)))
-    assert errors[0] > 1e-3
-    assert ratios[1:] == pytest.approx([10, 10], rel=0.05)  # the next term is some hundredths of the first
+    assert errors[0] > 1e-4
+    assert ratios == pytest.approx([10, 10], rel=0.05)  # the next term is some hundredths of the first
     held = natural_frequencies(robot.locking([robot.tree.rate_names.index(name) for name in beams]), pose("tilted"))
     assert held.frequencies == pytest.approx(rigid[: len(held.frequencies)], rel=1e-9)  # rounding, as above
 
@@ -102,13 +102,13 @@ def test_a_stiffer_platform_comes_nearer_to_the_robot_with_flexible_legs_only(tm
     add_legs(model, [model.rigid(plate, position + rotation @ vertex) for vertex in HEXAGON.values()])
     rigid = model.frequencies(6)
     errors = []
-    for factor in (1e4, 1e5, 1e6, 1e7):
+    for factor in (1e5, 1e6, 1e7):
         robot = with_platform(tmp_path, "gough-stewart-beams", replace(modes, stiffnesses=factor * modes.stiffnesses))
         errors.append(largest(natural_frequencies(robot, pose("aside")).frequencies[:6] / rigid - 1))
     ratios = np.array(errors[:-1]) / errors[1:]
     figure("flexible legs: nearer per decade of stiffness of the platform", str(np.round(ratios, 3)))
-    assert errors[0] > 1e-3
-    assert ratios[1:] == pytest.approx([10, 10], rel=0.05)  # as above
+    assert errors[0] > 1e-4
+    assert ratios == pytest.approx([10, 10], rel=0.05)  # as above
 
 
 @pytest.mark.parametrize("body", [pytest.param("lumps", marks=long)])
