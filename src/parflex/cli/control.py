@@ -81,8 +81,8 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     if not run.ok:
         answer["warnings"].append(f"the run failed at t = {run.stopped_at:g} s: {run.why}")
     rows = [(name, "-" if value is None else value) for name, value in run.errors.items()]
-    title = f"{loaded.name} under {run.settings['law']}: error of the end effector's position (m, s)"
-    output.show(answer, as_json, (title, ["", "value"], rows))
+    title = f"{loaded.name} under {run.settings['law']}"
+    output.show(answer, as_json, (title, ["error of the end effector (m, s)", "value"], rows))
     return 0 if run.ok else 1
 
 

@@ -11,6 +11,7 @@ import click
 from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.input import assignments, numbers, open_robot, robot_options
+from parflex.cli.progress import counter
 from parflex.errors import InputError
 
 
@@ -50,8 +51,8 @@ def map_verb(
     held = assignments(fixed, "fixed") if fixed else {}
     loaded = open_robot(robot, elements=elements, **choice)
     names: Any = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
-    with _Bar() as bar:
-        found = frequency_map(loaded, axes, held, modes, names, out, bar.show)
+    with counter("map") as shown:
+        found = frequency_map(loaded, axes, held, modes, names, out, shown)
     good = found.frequencies[found.status == OK]
     answer: dict[str, Any] = {
         "out": out,
@@ -106,33 +107,3 @@ def read_axes(text: str) -> list[tuple[str, float, float, int]]:
             )
         axes.append((word.strip(), first, last, int(count)))
     return axes
-
-
-class _Bar:
-    """A progress bar on stderr, where that is a terminal."""
-
-    def __enter__(self) -> _Bar:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-        self._progress = Progress(
-            "map",
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._progress.add_task("map", total=None)
-        self._shown = sys.stderr.isatty()
-        if self._shown:
-            self._progress.start()
-        return self
-
-    def show(self, done: int, total: int) -> None:
-        """Cells that are done, of all."""
-        self._progress.update(self._task, completed=done, total=total)
-
-    def __exit__(self, *_: object) -> None:
-        if self._shown:
-            self._progress.stop()

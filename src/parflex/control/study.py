@@ -31,6 +31,7 @@ from parflex.errors import InputError
 from parflex.models.robot import Robot, load
 
 Array = np.ndarray
+FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
 SAVE_EVERY = 2.0  # s between two writes of what is done
 Case = tuple[int, int]  # percentage and template, by number
 
@@ -224,7 +225,7 @@ def _key(bench: Bench) -> str:
     """Everything that the numbers of a study come from, but how many percentages and templates were asked for."""
     file = bench.file.model_dump(mode="json", exclude={"percentages", "templates"})
     described = bench.robot.description.model_dump_json()
-    return hashlib.sha256(json.dumps([file, described], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([FORMAT, file, described], sort_keys=True).encode()).hexdigest()
 
 
 def _check_target(path: Path) -> None:
