@@ -170,3 +170,12 @@ def test_too_few_motors_are_told_from_a_singular_pose():
     with pytest.raises(ActuationError, match="2 motors for 6 freedoms"):
         parflex.inverse_dynamics(robot)
     assert parflex.configure(robot).closure_error < 1e-12  # geometry does not need motors; Newton ends at rounding
+
+
+def test_one_motor_of_a_robot_that_bends_may_move_where_there_are_more_motors_than_freedoms():
+    robot = parflex.load("navaro")
+    start = parflex.configure(robot).q
+    motor = robot.tree.links[robot.tree.number("leg1.1")].q.start
+    q = robot.assemble({"leg1.1": float(start[motor]) + 0.05})
+    assert q[motor] == pytest.approx(start[motor] + 0.05, abs=1e-12)  # given outright
+    assert Configuration(robot, q).closure_error < 1e-10  # where Newton ends, of lengths below one metre

@@ -162,7 +162,7 @@ class Robot:
             if wider is None:
                 return self.assembler.assemble(target, q, reference, locked)
             asked = len(wider.fixed) + sum(frame.size for frame in wider.frames)
-            if reference is not None and asked <= self.mobility.freedoms(len(self.free)):
+            if reference is not None and asked <= self._rigid_freedoms:
                 return self.assembler.assemble(wider, q, reference, locked)
             for choice in (wider, target):
                 found = self.assembler.near(choice, q, reference, locked)
@@ -172,6 +172,12 @@ class Robot:
         except ParflexError as error:
             error.file = error.file or self.file
             raise
+
+    @cached_property
+    def _rigid_freedoms(self) -> int:
+        """Independent motions while nothing gives way."""
+        rigid = self.locking(self.deformations) if self.deformations else self
+        return rigid.mobility.freedoms(len(rigid.free))
 
     # -- how it moves ----------------------------------------------------------------------------------
 
