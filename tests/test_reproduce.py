@@ -17,6 +17,7 @@ from traced import long
 
 import parflex
 from parflex.reproduction import tables
+from parflex.reproduction.ahead import KIND, Ahead
 from parflex.reproduction.checks import totals
 from parflex.reproduction.quantities import KINDS
 from parflex.reproduction.report import page
@@ -128,6 +129,18 @@ def test_tolerances_of_table_3_of_briot2014_follow_from_the_rounding_of_its_tabl
     table = tomllib.loads((FOLDER / "Briot2014.toml").read_text(encoding="utf-8"))
     assert table["group"][0]["tolerance"] == pytest.approx(moved, rel=0.03)  # rounded to two or three digits
     assert len(published("Briot2014", table["group"][0]["title"])[""]) == 6
+
+
+def test_a_second_process_compiles_loops_only_where_they_are_needed_and_does_not_outlive_its_use(monkeypatch):
+    groups = read_paper("Briot2014").group
+    needs = next(group for group in groups if group.kind == KIND)
+    with Ahead([group for group in groups if group is not needs]) as ahead:
+        assert ahead._process is None
+    monkeypatch.setattr("parflex.reproduction.ahead.COMPILE", "import time; time.sleep(60)")
+    with Ahead(groups) as ahead:
+        assert ahead._process.poll() is None
+        ahead.wait_for(groups[0])  # needs nothing: does not wait
+    assert ahead._process.returncode is not None
 
 
 # -- the command line ------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parflex.errors import ParflexError
+from parflex.reproduction.ahead import Ahead
 from parflex.reproduction.quantities import Workshop, compute
 from parflex.reproduction.tables import Group, Paper, Row, paper_names, read_paper
 
@@ -52,11 +53,13 @@ def _checks(papers: list[Paper], quick: bool, shown: Shown | None) -> Iterator[C
     workshop = Workshop()
     groups = [(one, group) for one in papers for group in one.group if not (quick and group.slow)]
     rows = [(one, group, row) for one, group in groups for row in group.rows or [Row()]]
-    for done, (one, group, row) in enumerate(rows):
-        if shown:
-            shown(done, len(rows), f"{one.paper}: {group.title}")
-        shared = one.cases[row.case] if row.case else {}
-        yield from _row(one.paper, group, row, {**group.options, **shared, **row.options}, workshop)
+    with Ahead([group for _, group in groups]) as ahead:
+        for done, (one, group, row) in enumerate(rows):
+            if shown:
+                shown(done, len(rows), f"{one.paper}: {group.title}")
+            ahead.wait_for(group)
+            shared = one.cases[row.case] if row.case else {}
+            yield from _row(one.paper, group, row, {**group.options, **shared, **row.options}, workshop)
     if shown:
         shown(len(rows), len(rows), "")
 
