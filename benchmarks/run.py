@@ -20,6 +20,7 @@ import control  # noqa: E402
 import control_law  # noqa: E402
 import counts  # noqa: E402
 import dualemps_motion  # noqa: E402
+import flexible_platform  # noqa: E402
 import frequency_map  # noqa: E402
 import gough_stewart  # noqa: E402
 import growth  # noqa: E402
@@ -36,6 +37,7 @@ BENCHMARKS = {
     "growth": growth.run_growth,
     "dualemps": dualemps_motion.run,
     "frequency-map": frequency_map.run,
+    "flexible-platform": flexible_platform.run,
     "control": control.run,
     "control-law": control_law.run,
 }
