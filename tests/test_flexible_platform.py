@@ -22,8 +22,11 @@ from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.deflection import deflection_warnings
 from parflex.models.driven_frame import check_system, held_frame, system_jacobian, zero_dynamics
+from parflex.models.equilibrium import tangent_stiffness
+from parflex.models.linear import tree_stiffness
 from parflex.models.reduced import reduced_equations
 from parflex.models.robot import Robot
+from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.simulation.poses import motors_through, pose_motion
 from parflex.spatial import rotation_from_vector, vector_from_rotation
@@ -231,6 +234,43 @@ def test_a_deflection_beyond_small_ones_is_told_once_with_its_figure(capsys):
     assert deflection_warnings(robot.tree, np.array([robot.home, held.configuration.q])) == [told]  # the worst of all
     answer = answered(capsys, "inverse", NAME, "--velocity", "x=0")
     assert not [warning for warning in answer["warnings"] if "small deformations" in warning]  # undeformed there
+
+
+def growth(law, here: Configuration, rows: np.ndarray, loading) -> float:
+    """Largest real part of the eigenvalues about rest, under a law of what the rows measure and of its rate."""
+    J, n, h, count = here.J, here.J.shape[1], 1e-6, len(rows)
+    steps = [np.eye(2 * count)[k] * h for k in range(2 * count)]
+    gains = np.array([(law(*np.split(e, 2)) - law(*np.split(-e, 2))) / (2 * h) for e in steps]).T
+    M = J.T @ mass_matrix(here.robot.tree, here.at) @ J
+    D = J.T @ tree_stiffness(here, ())[1] @ J - here.J_a.T @ gains[:, count:] @ rows
+    K = tangent_stiffness(here, loading) - here.J_a.T @ gains[:, :count] @ rows
+    states = np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(M, K), -np.linalg.solve(M, D)]])
+    return float(np.linalg.eigvals(states).real.max())
+
+
+def test_the_rigid_model_holds_the_platform_by_its_pose_up_to_six_rad_per_second_and_motors_never(figure):
+    """Numbers that the page on flexible platforms tells."""
+    held, rigid = held_frame(flexible()), parflex.load("gough-stewart")
+    here, model = held.configuration, parflex.model(rigid, "inverse", include=("motor-inertia",))
+    R, p = here.at.of(flexible().tree.places["platform"])
+    rows = here.frame_rows("platform") @ here.J
+
+    def computed_torque(bandwidth: float):
+        def law(x: np.ndarray, v: np.ndarray) -> np.ndarray:
+            push = -(bandwidth**2) * x - 2 * bandwidth * v
+            place = {"position": p + x[:3], "rotation": rotation_from_vector(x[3:]) @ R}
+            moving = {"velocity": v[:3], "angular_velocity": v[3:], "acceleration": push[:3]}
+            return model(**place, **moving, angular_acceleration=push[3:])["effort"]
+
+        return law
+
+    found = {w: growth(computed_torque(w), here, rows, held.loading) for w in (4.0, 5.9, 6.1, 10.0)}
+    figure("growth under computed torque with the rigid model, 1/s", str({w: round(g, 3) for w, g in found.items()}))
+    assert found[4.0] < -1 and found[5.9] < 0 < found[6.1] < found[10.0]
+    for stiffness in (1e4, 1e6, 1e9):
+        for damping in (1e2, 1e4):
+            alone = growth(lambda x, v, k=stiffness, d=damping: -k * x - d * v, here, here.J_a, held.loading)
+            assert alone > 2.5
 
 
 # -- motion through poses ------------------------------------------------------------------------------
