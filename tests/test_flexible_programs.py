@@ -27,13 +27,15 @@ from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial.elimination import solve_sparse
 
 FLEXIBLE = sorted(path.stem for path in CATALOGUE.glob("*.toml") if "beam = " in path.read_text(encoding="utf-8"))
+FLEXIBLE += ["gough-stewart-elastic"]  # beams of the robot that it extends, and a platform given by modes
 LARGE = [
     "3rrr-flexible",
     "gough-stewart-beams",
+    "gough-stewart-elastic",
     "navaro",
     "navaro-refined",
     "three-beam-legs",
-]  # up to 50 000 operators, or much like another one
+]  # up to 57 000 operators, or much like another one
 CASES = [pytest.param(name, marks=long if name in LARGE else []) for name in FLEXIBLE]
 # of the largest acceleration, and of the largest force that an effort is the sum of: beams and slides push against
 # each other with much more than what remains for a motor
