@@ -18,6 +18,10 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics import reduced_equations
 from parflex.models.robot import Robot
 
+# [Long2014, Table 2]: generalized stiffness of modes 7 to 16
+PRINTED_STIFFNESS = [
+    35625.55, 35625.63, 99677.16, 160816.0, 225384.5, 503473.4, 503505.8, 686059.1, 686091.1, 1717622.0
+]  # fmt: skip
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 STILL = (0.0,) * 6
 GRAVITY = [1.0, -2.0, -9.81]  # along no axis of the robots

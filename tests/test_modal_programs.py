@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from comparison import largest, order_of, positions
 from conftest import CATALOGUE
-from modal_robots import TRIANGLE, TWIST, lagrange, steadily_bent, with_platform
+from modal_robots import PRINTED_STIFFNESS, TRIANGLE, TWIST, lagrange, steadily_bent, with_platform
 from oracles.beam_robots import HEXAGON
 from oracles.modal_data import Modes, invented, read_modes
 from oracles.modal_lagrange import ModalEnergyModel
@@ -74,8 +74,7 @@ class State:
 
 def printed(modes: Modes) -> Modes:
     """The plate with the stiffness and the damping of [Long2014, Table 2]."""
-    k = [35625.55, 35625.63, 99677.16, 160816.0, 225384.5, 503473.4, 503505.8, 686059.1, 686091.1, 1717622.0]
-    return replace(modes, stiffnesses=np.array(k), damping_ratios=np.full(10, 0.4))
+    return replace(modes, stiffnesses=np.array(PRINTED_STIFFNESS), damping_ratios=np.full(10, 0.4))
 
 
 @cache
