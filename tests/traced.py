@@ -65,8 +65,8 @@ def has_model(name: str, model: str) -> bool:
     """Open robots have no closures to solve, and few robots have sensors in passive joints."""
     if model in sensing.MODELS:
         return model in SENSING.get(name, ())
-    if model in ("pd-law", "task-law"):  # what they do is proven with the loop, in the tests of control
-        return False
+    if model in ("pd-law", "task-law", "state-rates-following"):
+        return False  # proven where they are used: in the tests of control and of platforms that bend
     return name in CLOSED or not model.startswith("geometry")
 
 
