@@ -321,6 +321,10 @@ def test_a_platform_starts_where_motors_hold_it_and_undeformed_only_on_request()
     first = max(largest(undeformed[column]) for column in columns)
     assert first / static == pytest.approx(5.08, abs=0.01)  # "five times"; our plate and its modes
     assert undeformed["q.platform.mode1"][0] == 0.0 != held["q.platform.mode1"][0]
+    falling = parflex.simulate(robot, None, 0.002, pose="home", frames=["platform"])
+    assert falling.summary["start"] == "held"
+    with pytest.raises(SingularError, match="no equilibrium"):  # locked motors do not hold it
+        parflex.simulate(robot, None, 0.002, pose="home", start="equilibrium")
 
 
 BAD_TOURS = {
