@@ -21,7 +21,7 @@ from traced import VERIFY, long
 import parflex
 from parflex.models import leg_models
 from parflex.models.configuration import Configuration
-from parflex.models.driven_frame import held_frame, zero_dynamics
+from parflex.models.driven_frame import held_frame, system_jacobian, zero_dynamics
 from parflex.models.leg_form import PlatformMotion, leg_form
 from parflex.models.robot import Robot
 
@@ -99,12 +99,14 @@ def states(case: str) -> list[State]:
     tree, rng, found = robot.tree, np.random.default_rng(9), []
     order, back = order_of(robot, oracle), np.argsort(order_of(robot, oracle))
     joints = np.array([k for k in robot.free if tree.rate_names[k].startswith("leg")])
-    for _ in range(STATES):
+    while len(found) < STATES:
         step = rng.uniform(-0.1, 0.1, tree.n)
         step[list(tree.elastic)] *= 0.2 if tree.planar else 1.0  # a light platform moves more for the same coordinate
         q, error = robot.assembler.newton(tree.moved(robot.home, step), joints, list(robot.closures.loops))
         assert error < 1e-12
         at = Configuration(robot, q)
+        if np.linalg.cond(system_jacobian(at, "platform")) > 1e3:  # three digits go where motors cannot drive it
+            continue
         qd = at.J @ rng.uniform(-3, 3, at.J.shape[1])
         strength = 5 if tree.planar else 500
         pushes = rng.uniform(-strength, strength, len(robot.actuated))
