@@ -71,11 +71,19 @@ def mode_labels(form: leg_form.LegForm) -> dict[str, list[str]]:
     return dict.fromkeys(("elastic", "elastic_rate", "elastic_acceleration"), names) if names else {}
 
 
-def plain_values(form: leg_form.LegForm, values: list[Array]) -> dict[int, object]:
-    """Joint values by position coordinate of the robot, angles as numbers."""
+def plain_values(form: leg_form.LegForm, values: list[Array], near: Array | None = None) -> dict[int, object]:
+    """Joint values by position coordinate of the robot, angles as numbers; `near` says in which turn they are."""
     tree, found = form.robot.tree, {}
     for leg, own in zip(form.legs, values, strict=True):
         for link, value in zip((tree.links[j] for j in leg.links), own, strict=True):
-            turns = link.joint.kind == "revolute"
-            found[link.q.start] = np.arctan2(value.sin(), value.cos()) if turns else value
+            found[link.q.start] = value
+            if link.joint.kind != "revolute":
+                continue
+            if near is None:
+                found[link.q.start] = np.arctan2(value.sin(), value.cos())
+                continue
+            guess = near[link.q.start]
+            c, s = np.cos(guess), np.sin(guess)
+            ahead = np.arctan2(value.sin() * c - value.cos() * s, value.cos() * c + value.sin() * s)
+            found[link.q.start] = guess + ahead
     return found

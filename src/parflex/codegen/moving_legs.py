@@ -47,7 +47,7 @@ def state_rates(tracer: Tracer, form: LegForm, following: bool, options: Options
     for leg, joints in zip(form.legs, values, strict=True):
         all_rates[[tree.links[j].v.start for j in leg.links]] = leg_motion(form, leg, joints, platform).qd
     closed = q.copy()
-    for place, value in plain_values(form, values).items():
+    for place, value in plain_values(form, values, q).items():
         closed[place] = value
     resolved: Array = np.zeros(tree.n, dtype=object)
     resolved[independent] = accelerations
