@@ -61,6 +61,7 @@ class ElasticBody:
     rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
+    modal: bool = False  # whether its coordinates are those of modes
 
     @property
     def size(self) -> int:
@@ -70,7 +71,7 @@ class ElasticBody:
     @property
     def by_tip(self) -> bool:
         """Whether its coordinates are the motion of its one tip, as those of a beam; else they are modes."""
-        return set(self.nodes) == {"tip"}
+        return not self.modal
 
     def without_rigid(self) -> ElasticBody:
         """The body without what is fixed to its root."""

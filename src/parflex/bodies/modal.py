@@ -210,7 +210,7 @@ def modal_body(data: ModalData) -> ElasticBody:
     D = np.diag(2 * data.damping_ratios * np.sqrt(k * m))
     nodes = {name: _node(data, index) for index, name in enumerate(data.interface)}
     labels = tuple(f"mode{number + 1}" for number in range(data.count))
-    return ElasticBody(data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness)
+    return ElasticBody(data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness, modal=True)
 
 
 def _node(data: ModalData, index: int) -> Node:

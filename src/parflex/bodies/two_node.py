@@ -114,7 +114,7 @@ class TwoNodeBeam:
 
 def two_node_beam(body: Any) -> TwoNodeBeam | None:
     """The two-node form of a body whose coordinates are components of the motion of its one tip; else None."""
-    if not isinstance(body, ElasticBody) or not body.by_tip:
+    if not isinstance(body, ElasticBody) or set(body.nodes) != {"tip"}:
         return None
     tip = body.nodes["tip"]
     motion = np.vstack([tip.Phi_d, tip.Phi_r])
