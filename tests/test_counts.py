@@ -33,7 +33,7 @@ COUNTS = {
 # robots that bend: closed positions in, friction off, the elastic solve included
 BENDING = {"dualemps": {"inverse": 756, "direct": 806}, "dualemps-fitted": {"inverse": 756, "direct": 806}}
 # a platform that bends, with the inertia of the rotors: legs in closed form, six elastic unknowns for ten modes
-FLEXIBLE_PLATFORM = {"gough-stewart-flexible": {"inverse": 5088, "direct": 6783}}
+FLEXIBLE_PLATFORM = {"gough-stewart-flexible": {"inverse": 4415, "direct": 5766}}
 LARGE_TREE = {"papers": 17412, "consistent": 26601}  # direct model of 114 coordinates, by the turns of beam ends
 # with base parameters as symbols, as the literature counts serial arms
 BASE_COUNTS = {

@@ -189,12 +189,27 @@ def integrals(data: ModalData) -> tuple[Array, Array]:
     return S, G
 
 
+def agreed(values: Array, share: float = ROUND_OFF) -> Array:
+    """The values with one number for all that differ by rounding alone, but for their signs: symmetry is seen.
+
+    How a sum is rounded depends on the machine; what a program shares must not.
+    """
+    flat = np.abs(values).ravel()
+    order = np.argsort(flat)
+    steps = ~(np.diff(flat[order]) <= share * flat[order][1:])  # NaN is like nothing else
+    group = np.concatenate([[0], np.cumsum(steps)])
+    first = flat[order][np.concatenate([[0], np.flatnonzero(steps) + 1])]
+    result = np.empty_like(flat)
+    result[order] = first[group]
+    return np.sign(values) * result.reshape(values.shape)
+
+
 def _without_round_off(S: Array, G: Array, m: float) -> tuple[Array, Array]:
     """Integrals with zero for what is rounding alone, measured by the sizes of the two fields of each."""
     sizes = np.sqrt(np.maximum(np.trace(np.diagonal(G, axis1=0, axis2=1), axis1=0, axis2=1), 1e-300))
     S = np.where(np.abs(S) > ROUND_OFF * (np.sqrt(m) * sizes)[:, None], S, 0.0)
     scale = np.outer(sizes, sizes)[:, :, None, None]
-    G = np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0)
+    S, G = agreed(S), agreed(np.where(np.abs(G) > ROUND_OFF * scale, G, 0.0))
     masses = np.trace(G[1:, 1:], axis1=2, axis2=3)
     for k in range(len(masses)):  # a mass of 1 but for rounding is 1
         if abs(masses[k, k] - 1) < ROUND_OFF:
@@ -251,7 +266,8 @@ def normalised(data: ModalData) -> ModalData:
     for part in (slice(0, 3), slice(3, 6)):  # what is not resolved where legs are attached is zero: symmetry is seen
         largest = np.nanmax(np.abs(shapes[:, :, part]), axis=(1, 2), keepdims=True, initial=0.0)
         held = shapes[:, : len(data.interface), part]
-        shapes[:, : len(data.interface), part] = np.where(np.abs(held) < RESOLVED * largest, 0.0, held)
+        resolved = np.where(np.abs(held) < RESOLVED * largest, 0.0, held)
+        shapes[:, : len(data.interface), part] = agreed(resolved, RESOLVED) if resolved.size else resolved
     return replace(data, shapes=shapes)
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.bodies import ElasticBody, Node
-from parflex.bodies.modal import with_point_mass
+from parflex.bodies.modal import agreed, with_point_mass
 
 Array = np.ndarray
 INDEPENDENT = 1e-6  # smallest singular value of P, of the largest: below, directions follow from each other
@@ -80,5 +80,5 @@ def elastic_platform(body: ElasticBody, nodes: tuple[Node, ...]) -> ElasticPlatf
 
 
 def _clean(matrix: Array) -> Array:
-    """A constant matrix with zeros where rounding stands."""
-    return np.where(np.abs(matrix) > ROUND_OFF * np.abs(matrix).max() * len(matrix), matrix, 0.0)
+    """A constant matrix with zeros where rounding stands, and one number for entries that rounding alone parts."""
+    return agreed(np.where(np.abs(matrix) > ROUND_OFF * np.abs(matrix).max() * len(matrix), matrix, 0.0))
