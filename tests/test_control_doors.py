@@ -24,7 +24,7 @@ def test_control_answers_with_errors_and_no_failure(capsys, tmp_path):
     code, answer, _ = call(capsys, *RUN, "-o", str(tmp_path / "run.csv"))
     assert code == 0 and answer["failure"] is None  # a fast circle: 0.3 mm at 1 ms
     assert set(answer["errors"]) == {"ise", "iae", "itae", "max"} and answer["errors"]["max"] < 5e-4
-    assert answer["settings"]["Kp"] == pytest.approx(1517.15, abs=5e-3)
+    assert answer["settings"]["Kp"] == pytest.approx(1517.15, abs=5e-3)  # as published, to two decimals
     back = parflex.load_run(tmp_path / "run.csv")
     assert len(back.t) == 301 and abs(back["error"].max() - answer["errors"]["max"]) < 1e-15
 

@@ -35,7 +35,7 @@ def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even)
     t = T if even else T + 0.002 * (np.arange(len(T)) % 2)
     values = 5.0 + 0.3 * np.sin(2 * np.pi * 12.5 * t) + 0.04 * np.cos(2 * np.pi * 40.13 * t)
     f, amplitude = series.spectrum(t, values)
-    assert f[-1] == pytest.approx(100.0, rel=2e-3)
+    assert f[-1] == pytest.approx(100.0, rel=2e-3)  # half the rate of the rows; an odd number of them ends a line short
     assert amplitude.max() == pytest.approx(0.3, rel=1e-2 if even else 5e-2)  # uneven rows are brought to even ones
     found = series.peaks_of(f, amplitude)
     # the window is the square of a cosine: between two lines the parabola through logarithms errs by 1 % of a line
@@ -131,9 +131,9 @@ def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
     found = answer(capsys, "run.csv", "--measured", "bench.npz", "-o", "b.svg")
     assert found["differences"]["P.x"]["rms"] == pytest.approx(0.5)
     found = answer(capsys, "run.csv", "--spectrum", "--columns", "eff*", "--robot", "dualemps", "-o", "c.svg")
-    assert found["peaks_hz"]["effort.11"][0] == pytest.approx(5.0, abs=1e-3)
+    assert found["peaks_hz"]["effort.11"][0] == pytest.approx(5.0, abs=1e-3)  # 1 % of a line, as above
     found = answer(capsys, "dualemps", "--modes", "2", "-o", "d.svg")
-    assert found["frequencies_hz"] == pytest.approx([14.2068, 25.0421], abs=1e-3)
+    assert found["frequencies_hz"] == pytest.approx([14.2068, 25.0421], abs=1e-3)  # written to four decimals
     assert found["file"] == "d.svg" and found["warnings"] == []
 
 

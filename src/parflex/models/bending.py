@@ -37,6 +37,7 @@ def bending_inverse(
     qd = configuration.rates(velocity)
     M, c, b = reduced_equations(configuration, qd, wrenches, without)
     rows, wanted = _driven(configuration, velocity, acceleration, qd, b, by_frame)
+    near = check_system(configuration, robot.tree.end_effector) if by_frame else []
     J_a, motors = configuration.J_a, list(robot.actuated)
     count, k = len(M), len(motors)
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
@@ -50,7 +51,7 @@ def bending_inverse(
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
-        warnings += _driven_frame_warnings(configuration)
+        warnings += [*near, *_growth_warnings(configuration)]
     f = tree_forces(configuration, qd, qdd, wrenches, without)
     found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
@@ -89,7 +90,6 @@ def _driven(
         raise InputError(
             f"'{other[0]}' is not the end effector", key="acceleration", value=other[0], hint=f"drive '{frame}'"
         )
-    check_system(configuration, frame)
     _, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
     parts = [0, 1, 5] if robot.tree.planar else list(range(6))
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
@@ -97,11 +97,9 @@ def _driven(
     return (configuration.frame_rows(frame) @ configuration.J)[parts], wanted
 
 
-def _driven_frame_warnings(configuration: Configuration) -> list[str]:
-    """How near the driven end effector is to a singularity, and whether the deformations would grow."""
-    robot = configuration.robot
-    warnings = check_system(configuration, robot.tree.end_effector)
+def _growth_warnings(configuration: Configuration) -> list[str]:
+    """Whether the deformations would grow while the end effector is driven."""
     try:
-        return warnings + zero_dynamics(robot, Configuration(robot, configuration.q)).warnings()
+        return zero_dynamics(configuration.robot, configuration).warnings()
     except SingularError as error:
-        return [*warnings, f"the elastic zero dynamics are not known: {error.message}"]
+        return [f"the elastic zero dynamics are not known: {error.message}"]

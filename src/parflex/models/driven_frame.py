@@ -11,7 +11,7 @@ nothing keeps them stable.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.linalg
@@ -127,9 +127,10 @@ def held_frame(
     frame = frame or robot.tree.end_effector
     here = configure(robot, at)
     R, p = here.at.of(robot.tree.places[frame])
+    acting = Loading(dict(loads or {}), np.zeros(robot.tree.n), tuple(without))
     for _ in range(STEPS):
-        tau, missing = _efforts(here, Loading(dict(loads or {}), np.zeros(robot.tree.n), tuple(without)))
-        loading = Loading(dict(loads or {}), tau, tuple(without))
+        tau, missing = _efforts(here, acting)
+        loading = replace(acting, tau=tau)
         P, rows = _beside_motors(here), driven_rows(here, frame)
         units = rate_units(here)
         away = _away(here, frame, R, p)
@@ -144,20 +145,15 @@ def held_frame(
             break
         here = there
         if size < 1e3 * FINE:
-            tau, _ = _efforts(here, replace_tau(loading, np.zeros(robot.tree.n)))
+            tau, _ = _efforts(here, acting)
             motors = dict(zip(robot.actuated_names, map(float, tau[list(robot.actuated)]), strict=True))
-            return HeldFrame(here, frame, motors, replace_tau(loading, tau))
+            return HeldFrame(here, frame, motors, replace(acting, tau=tau))
     raise SingularError(
         f"no state of rest is found in which the motors hold '{frame}'",
         key="pose",
         value=frame,
         hint="move away from this pose, or make the loads smaller",
     )
-
-
-def replace_tau(loading: Loading, tau: Array) -> Loading:
-    """The same loads with other efforts."""
-    return Loading(loading.loads, tau, loading.without)
 
 
 def _efforts(here: Configuration, loading: Loading) -> tuple[Array, Array]:

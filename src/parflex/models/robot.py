@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, RigidBody
-from parflex.bodies.elastic import with_rigid
+from parflex.bodies import ElasticBody
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
 from parflex.closure.drives import drive_springs
@@ -21,10 +20,11 @@ from parflex.description import schema
 from parflex.description.loader import load_description
 from parflex.description.references import AXES
 from parflex.errors import InputError, ParflexError, UnreachableError, did_you_mean
+from parflex.models.payload import with_payload
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import marked_rates, sensed_rates
 from parflex.recursion import pose
-from parflex.tree import Place, Tree, build_tree
+from parflex.tree import Tree, build_tree
 from parflex.tree.build import read_body
 
 Array = np.ndarray
@@ -335,43 +335,6 @@ def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
         "fine for base parameters, which group several bodies"
         for reason, names in reasons.items()
     ]
-
-
-def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
-    """The tree with a point mass on its end effector."""
-    values = [float(value) for value in payload]
-    if len(values) != 4 or not np.all(np.isfinite(values)) or values[0] < 0:
-        raise InputError(
-            "a payload is a mass and a position",
-            key="payload",
-            value=str(list(payload)),
-            hint="write mass,x,y,z, e.g. 2,0,0,0.1",
-        )
-    place = tree.places[tree.end_effector]
-    if place.link < 0:
-        raise InputError("the end effector does not move", key="payload", hint="name a moving end_effector in the file")
-    links = list(tree.links)
-    if isinstance(links[place.link].body, ElasticBody) and not links[place.link].body.by_tip:
-        place = _on_node(tree, place)
-    body = RigidBody.from_centre(values[0], values[1:], np.zeros((3, 3))).in_parent(place.rotation, place.position)
-    carrier = links[place.link].body
-    loaded = with_rigid(carrier, body) if isinstance(carrier, ElasticBody) else carrier + body
-    links[place.link] = replace(links[place.link], body=loaded)
-    return replace(tree, links=tuple(links))
-
-
-def _on_node(tree: Tree, place: Place) -> Place:
-    """A place on a body given by modes as a place on its node there: a payload moves with the body, not its frame."""
-    for j, link in enumerate(tree.links):
-        if link.node is None or link.parent != place.link or not link.node.turns:
-            continue
-        if np.linalg.norm(link.position - place.position) < 1e-6 * tree.length:
-            return Place(j, place.rotation, np.zeros(3))
-    raise InputError(
-        f"'{tree.end_effector}' has no node where the payload would sit",
-        key="payload",
-        hint="name a node as end_effector, or give the payload to a frame on a node",
-    )
 
 
 def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> tuple[tuple[int, ...], frozenset[int]]:

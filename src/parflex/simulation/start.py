@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
-from parflex.models.driven_frame import check_system, zero_dynamics
+from parflex.models.driven_frame import check_system, held_frame, zero_dynamics
 from parflex.models.equilibrium import equilibrium
 from parflex.models.robot import Robot
 from parflex.simulation.motions import MotorMotion
@@ -66,11 +66,12 @@ def start_state(
         return Started(q, still, "rest")
     try:
         if kind == "held":
-            held = zero_dynamics(problem.robot, here, loads=loads, without=terms)
-            told = []
-            if problem.lead == "platform":
-                told = [*check_system(held.held.configuration, held.held.frame), *held.warnings()]
-            return Started(held.held.configuration.q, still, kind, told)
+            if problem.lead != "platform":
+                held = held_frame(problem.robot, here, loads=loads, without=terms)
+                return Started(held.configuration.q, still, kind)
+            led = zero_dynamics(problem.robot, here, loads=loads, without=terms)
+            near = check_system(led.held.configuration, led.held.frame)
+            return Started(led.held.configuration.q, still, kind, [*near, *led.warnings()])
         found = equilibrium(problem.robot, here, loads=loads, without=terms).configuration.q
         return Started(found, still, kind)
     except SingularError as error:
