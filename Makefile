@@ -3,6 +3,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# matrices of robots are small: more BLAS threads than one take the processors from the other workers of the tests
+export OMP_NUM_THREADS := 1
+export OPENBLAS_NUM_THREADS := 1
+export MKL_NUM_THREADS := 1
+export VECLIB_MAXIMUM_THREADS := 1
+
 .PHONY: install demo test check verify bench docs browser clean
 
 # One stamp for everything: the wheel is rebuilt when sources or the project file change, as tests run what users install.

@@ -1,4 +1,4 @@
-"""Shared pieces of the tests: robots as files, random states, figures for the report."""
+"""Shared pieces of the tests: one BLAS thread, robots as files, random states, figures for the report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-import parflex
+# Matrices of robots are small: more BLAS threads than one wait for each other and take other workers' processors.
+# Before NumPy is imported; workers and programs that tests start inherit it.
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
+    os.environ[_name] = "1"
+
+import parflex  # noqa: E402 - NumPy comes with it
 
 CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
 RIGID = [name for name in parflex.catalogue_names() if not parflex.load(name).tree.elastic]

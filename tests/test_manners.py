@@ -9,11 +9,12 @@ import shlex
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from conftest import CATALOGUE
 
-from parflex.cli.main import cli, main
+from parflex.cli.main import BLAS_THREADS, cli, main
 
 VERBS = sorted(cli.commands)
 HEAVY = ("numpy", "scipy", "numba", "llvmlite", "matplotlib", "pydantic", "rich", "viser", "jax", "casadi")
@@ -87,3 +88,26 @@ def test_an_unknown_shell_is_refused_in_one_line():
     answer = shell("-m", "parflex", "completion", "tcsh")
     assert answer.returncode == 2
     assert answer.stderr.startswith("error: ") and answer.stderr.count("\n") == 1
+
+
+COMMAND = """import os, sys
+from parflex.cli.main import main
+try:
+    main(["frequencies", "dualemps", "--json"])
+except SystemExit:
+    pass
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="no list of threads on this system")
+@pytest.mark.parametrize("first", ["import conftest, numpy.linalg\n", COMMAND], ids=["tests", "command line"])
+def test_tests_and_the_command_line_compute_in_one_thread(first):
+    free = {name: value for name, value in os.environ.items() if name not in BLAS_THREADS}
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    code = (
+        first + "import os; print(len(os.listdir('/proc/self/task')))"
+    )  # OpenBLAS starts its threads when it is loaded
+    answer = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env={**free, "PYTHONPATH": path}, check=False
+    )
+    assert answer.stdout.split()[-1] == "1", answer.stdout + answer.stderr

@@ -27,11 +27,16 @@ from parflex.cli import (  # noqa: F401 - importing them adds their verbs
 from parflex.cli.group import cli
 from parflex.errors import ParflexError
 
+BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
 
 def main(arguments: list[str] | None = None) -> None:
     """Run a command; every error is one sentence and an exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     as_json = "--json" in arguments
+    if "numpy" not in sys.modules and not any(name in os.environ for name in BLAS_THREADS):
+        # matrices of robots are small: threads would wait for each other, and each process of a study has its core
+        os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # people get our own warnings, not those of the arithmetic
