@@ -66,7 +66,7 @@ class Assembler:
         self.closures = closures
         self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
         self.kinds = {link.q.start: link.joint.kind for link in tree.links}
-        self._sides: dict[tuple[bytes, bytes], tuple[Array, int]] = {}
+        self._sides: dict[tuple, tuple[Array, int]] = {}
 
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
@@ -225,8 +225,8 @@ class Assembler:
 
         The sign is 0 where there is no such block: more joints than rows, or a singular reference.
         """
-        key = (part.columns.tobytes(), reference.tobytes())
-        if key not in self._sides:
+        key = (tuple(map(_kind_of, part.rows)), part.columns.tobytes(), reference.tobytes())
+        if key not in self._sides:  # two threads may both find it: they find the same
             J = self.block(reference, part)
             count = J.shape[1]
             rows, side = np.zeros(0, dtype=int), 0
@@ -360,6 +360,13 @@ class Assembler:
             starts += list(np.random.default_rng(1).uniform(-2, 2, (4, len(part.columns))))
         fits = (scipy.optimize.least_squares(residual, x0, xtol=1e-14, ftol=1e-14, gtol=1e-14) for x0 in starts)
         return min(float(np.linalg.norm(fit.fun)) for fit in fits)
+
+
+def _kind_of(row: Rows) -> tuple:
+    """What the Jacobian of a row depends on beside the pose: loops live as long as the robot, targets come and go."""
+    if isinstance(row, FrameTarget):
+        return (row.name, tuple(row.position), row.rotation is not None)
+    return (id(row),)
 
 
 def _stack(parts: Iterator[Array] | Sequence[Array]) -> Array:

@@ -28,7 +28,7 @@ class Track:
     pieces: Pieces
     start: Array  # all positions where it begins
     led: tuple[int, ...]  # components of the end effector's twist that the robot can lead
-    _kept: dict[tuple[int, float], Any] = field(default_factory=dict, repr=False, compare=False)
+    _kept: list[Any] = field(default_factory=list, repr=False, compare=False)  # at most one: times, what is there
 
     def at(self, t: Array) -> tuple[Array, Array, Array]:
         """Positions, rates and accelerations of the joints at times, a row for each."""
@@ -40,13 +40,14 @@ class Track:
 
     def _sampled(self, t: Array) -> tuple[tuple[Array, Array, Array], Path]:
         """Both, kept: all runs of a study ask for the same times."""
-        key = (len(t), float(t[-1]))
-        if key not in self._kept:
-            times = np.clip(np.asarray(t, dtype=float), 0.0, self.reference.time)
-            value, rate, change = (self.pieces.at(times, order) for order in range(3))
-            self._kept.clear()
-            self._kept[key] = ((value, rate, change), self.reference.at(times))
-        return self._kept[key]
+        times = np.clip(np.asarray(t, dtype=float), 0.0, self.reference.time)
+        for known, answer in self._kept[:]:  # a copy: another thread may change it
+            if np.array_equal(known, times):
+                return answer
+        value, rate, change = (self.pieces.at(times, order) for order in range(3))
+        answer = ((value, rate, change), self.reference.at(times))
+        self._kept[:] = [(times, answer)]
+        return answer
 
 
 def track(robot: Robot, reference: Reference, names: list[str], step: float = KNOT_STEP) -> Track:

@@ -113,7 +113,7 @@ def gains_of(file: StudyFile) -> Gains:
     return checked_gains(given.Kp, given.Kv) if given.Kp is not None else gains_from(given.overshoot, given.peak_time)
 
 
-_BENCH: Bench | None = None  # of this process; workers that are forks have it already
+_BENCH: Bench | None = None  # of a worker
 
 
 def run_study(
@@ -128,7 +128,6 @@ def run_study(
 
     `jobs` processes work side by side, one for each core unless said; `bench` is what `Bench(file)` made before.
     """
-    global _BENCH
     begin = perf_counter()
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):
         raise InputError("the number of jobs is not 1 or more", key="jobs", value=jobs, hint="give e.g. 2")
@@ -140,13 +139,10 @@ def run_study(
         _check_target(path)
         _take_up(study, path, key)
     every = [(a, b) for a in range(len(file.percentages)) for b in range(file.templates)]
-    _BENCH = bench
     try:
-        _work(study, [case for case in every if case not in study.cases], jobs or _cores(), path, key, shown)
+        _work(study, bench, [case for case in every if case not in study.cases], jobs or _cores(), path, key, shown)
     except KeyboardInterrupt:
         study.interrupted = True
-    finally:
-        _BENCH = None
     study.seconds = perf_counter() - begin
     if path is not None and study.computed:
         _save(path, key, study)
@@ -155,6 +151,7 @@ def run_study(
 
 def _work(
     study: Study,
+    bench: Bench,
     waiting: list[Case],
     jobs: int,
     path: Path | None,
@@ -174,18 +171,16 @@ def _work(
             _save(path, key, study)
             saved = perf_counter()
 
-    assert _BENCH is not None
     alone = 1 if min(jobs, len(waiting)) > 1 else len(waiting)  # the first one compiles the loop, for all to share
     for case in waiting[:alone]:
-        keep(case, _BENCH.run(case))
+        keep(case, bench.run(case))
     waiting = waiting[alone:]
     jobs = min(jobs, len(waiting))
     if not waiting:
         return
     forks = "fork" if sys.platform == "linux" else "spawn"
-    pool = ProcessPoolExecutor(
-        jobs, multiprocessing.get_context(forks), initializer=_begin, initargs=(study.file.model_dump(),)
-    )
+    given = bench if forks == "fork" else study.file.model_dump()  # forks have the bench already
+    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context(forks), initializer=_begin, initargs=(given,))
     try:
         futures = {pool.submit(_one, case): case for case in waiting}
         for future in as_completed(futures):
@@ -201,12 +196,11 @@ def _work(
         pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin(table: dict[str, Any]) -> None:
+def _begin(given: Bench | dict[str, Any]) -> None:
     """In a worker: interrupts are for the parent; a worker that is no fork makes its own bench."""
     global _BENCH
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if _BENCH is None:
-        _BENCH = Bench(StudyFile.model_validate(table))
+    _BENCH = given if isinstance(given, Bench) else Bench(StudyFile.model_validate(given))
 
 
 def _one(case: Case) -> dict[str, dict[str, Any]]:

@@ -55,7 +55,12 @@ class Configuration:
     """A robot with all its positions known."""
 
     robot: Robot
-    q: Array
+    q: Array  # its own copy, read only: all else follows from it
+
+    def __post_init__(self) -> None:
+        q = np.array(self.q)
+        q.setflags(write=False)
+        object.__setattr__(self, "q", q)
 
     @cached_property
     def at(self) -> Pose:

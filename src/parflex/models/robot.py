@@ -112,7 +112,12 @@ class Robot:
 
     @cached_property
     def home(self) -> Array:
-        """Positions of the pose `home` (or of the start values, closed)."""
+        """Positions of the pose `home` (or of the start values, closed); every answer starts from it: read only."""
+        q = self._home()
+        q.setflags(write=False)
+        return q
+
+    def _home(self) -> Array:
         given = self.description.poses.get("home", {})
         target = read_pose(self.tree, given, "poses.home", self.file) if given else Target()
         try:
@@ -138,7 +143,7 @@ class Robot:
     def assemble(self, given: str | Mapping[str, float] | None = None, near: Array | None = None) -> Array:
         """Positions of all coordinates at a pose: a name of the file, or coordinates by name."""
         if given is None or given == "home":
-            return self.home
+            return self.home.copy()
         if isinstance(given, str):
             if given not in self.description.poses:
                 raise InputError(
