@@ -95,7 +95,7 @@ def _traced(tracer: Tracer, robot: Robot, varied: Sequence[str], name: str, opti
         q = tracer.group("q", robot.tree.nq)
         R, p = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
         return {"position": p, "rotation": R}, {"q": list(robot.tree.position_names)}
-    form = moving.moving_form(robot, False, options.lead)
+    form = moving.moving_form(robot, False, options)
     assert isinstance(form, general_form.GeneralForm)  # of a rigid robot
     form = replace(form, robot=_symbolic(form.robot, {word: tracer.graph.symbol(word) for word in varied}))
     if name == "state-rates":

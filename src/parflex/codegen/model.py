@@ -207,16 +207,22 @@ def model(
     include: Sequence[str] = (),
     wrenches: Sequence[str] = (),
     friction_width: float = 0.0,
+    independent: Sequence[str] = (),
+    rows: Sequence[int] = (),
     limit: int = OPERATOR_LIMIT,
 ) -> Model:
     """The model of a robot with the fewest operators that the known ways of writing it give.
 
     `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `include`: joint terms
     that act, of "motor-inertia", "friction", "springs"; `wrenches`: frames on which a wrench acts, for models of a
-    state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb friction changes its sign (0: at once).
+    state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb friction changes its sign (0: at once);
+    `independent`: rates that a model of a state is to integrate, and `rows` of the closures that give the others.
     What was made once is kept on disk.
     """
-    options = Options(parameters, tuple(include), wrenches=tuple(wrenches), friction_width=friction_width)
+    options = Options(
+        parameters, tuple(include), wrenches=tuple(wrenches), friction_width=friction_width,
+        independent=tuple(independent), rows=tuple(int(row) for row in rows),
+    )  # fmt: skip
     key = store.key_of(robot, name, options, limit)
     kept = store.read(key) if key is not None else None
     if kept is not None:

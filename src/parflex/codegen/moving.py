@@ -6,14 +6,17 @@ them along without ever relying on them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from parflex.closure.mobility import Partition
 from parflex.codegen import flexible
 from parflex.codegen.geometry import closed_by
 from parflex.codegen.moving_legs import moving_legs
 from parflex.codegen.moving_legs import state_rates as leg_state_rates
+from parflex.codegen.tracing import Options
 from parflex.errors import InputError
 from parflex.models import general_form, node_form
 from parflex.models.configuration import Configuration
@@ -27,14 +30,24 @@ Array = np.ndarray
 STEPS = 2  # from the guesses of an integrator, off by 1e-5 at most: Newton squares the error each time
 
 
-def moving_form(robot: Robot, driven: bool, lead: str) -> Pieces | general_form.GeneralForm:
+def moving_form(robot: Robot, driven: bool, options: Options) -> Pieces | general_form.GeneralForm:
     """The form of a robot in motion; where motors drive it, they are among the independent rates."""
+    lead = options.lead
+    if options.independent:
+        return general_form.general_form(robot, named_partition(robot, options.independent), options.rows)
     if robot.tree.elastic:
         form = flexible.form_of(robot, lead)
         return form if isinstance(form, Pieces) or not driven else flexible.with_motors(robot)
     if driven:
         return flexible.with_motors(robot)
     return general_form.general_form(robot, Configuration(robot, robot.home).reduction.partition)
+
+
+def named_partition(robot: Robot, independent: Sequence[str]) -> Partition:
+    """All other free rates depend on the named ones; of the rows there are as many as dependent rates."""
+    chosen = {robot.tree.rate_names.index(name) for name in independent}
+    dependent = np.array([k for k in robot.free if k not in chosen], dtype=int)
+    return Partition(np.arange(len(dependent)), dependent, np.array(sorted(chosen), dtype=int))
 
 
 def closed(form: Any, q: Array, steps: int = STEPS) -> Array:
@@ -47,10 +60,10 @@ def closed(form: Any, q: Array, steps: int = STEPS) -> Array:
 
 def state_rates(tracer: Any, robot: Robot, driven: bool, options: Any) -> Any:
     """Positions, independent rates and efforts (or accelerations of motors) in; what changes in time out."""
-    legs = None if driven else moving_legs(robot, options)
+    legs = None if driven or options.independent else moving_legs(robot, options)
     if legs is not None:
         return leg_state_rates(tracer, legs, False, options)
-    return rates_of_form(tracer, moving_form(robot, driven, options.lead), driven, options)
+    return rates_of_form(tracer, moving_form(robot, driven, options), driven, options)
 
 
 def rates_of_form(tracer: Any, form: Any, driven: bool, options: Any) -> Any:

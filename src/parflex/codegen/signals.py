@@ -13,6 +13,7 @@ from parflex.codegen import store
 from parflex.codegen.model import Model
 from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.trace import Options, Tracer, prepared
+from parflex.models.general_form import best_rows
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, joint_forces, motion, pose
 from parflex.recursion.energy import energies
@@ -28,14 +29,16 @@ def signals(
     independent: Sequence[str],
     include: Sequence[str] = (),
     friction_width: float = 0.0,
+    rows: Sequence[int] = (),
     limit: int = OPERATOR_LIMIT,
 ) -> Model:
     """What a run is looked at with: closed positions, their rates of change and independent accelerations in.
 
     Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, and how far the loops
-    are open. What was made once is kept on disk.
+    are open. `rows` of the closures give the dependent accelerations (none: those that do it best at home). What was
+    made once is kept on disk.
     """
-    options = Options("numbers", tuple(include), friction_width=friction_width)
+    options = Options("numbers", tuple(include), friction_width=friction_width, rows=tuple(int(row) for row in rows))
     key = store.key_of(robot, "signals", tuple(frames), tuple(independent), options, limit)
     kept = store.read(key) if key is not None else None
     if kept is not None:
@@ -55,9 +58,10 @@ def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequ
     q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
     given = tracer.group("acceleration", len(independent))
     qd, at = tree.rates(q, change), pose(tree, q)
-    qdd = _all_accelerations(robot, at, qd, given, [tree.rate_names.index(name) for name in independent])
+    places = [tree.rate_names.index(name) for name in independent]
+    qdd = _all_accelerations(robot, at, qd, given, places, options.rows)
     moving = motion(tree, at, qd, qdd)
-    outputs: dict[str, Array] = {}
+    outputs: dict[str, Array] = {"accelerations": qdd}
     for name in frames:
         place = tree.places[name]
         R, p = at.of(place)
@@ -72,20 +76,19 @@ def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequ
     return outputs
 
 
-def _all_accelerations(robot: Robot, at: Any, qd: Array, given: Array, independent: list[int]) -> Array:
+def _all_accelerations(
+    robot: Robot, at: Any, qd: Array, given: Array, independent: list[int], rows: tuple[int, ...] = ()
+) -> Array:
     """The dependent accelerations close the loops."""
-    from parflex.closure import mobility
-
     tree = robot.tree
     qdd: Array = np.zeros(tree.n, dtype=object)
     qdd[independent] = given
     dependent = [k for k in robot.free if k not in set(independent)]
     if dependent:
-        J = mobility.scaled_jacobian(robot.closures, robot.home)
-        part = mobility.choose_partition(J, np.array(dependent, dtype=int), len(dependent), np.ones(tree.n))
-        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]
+        chosen = list(rows) or best_rows(robot.closures, robot.home, np.array(dependent, dtype=int))
+        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(chosen, dependent)]
         opening = robot.closures.bias(at, motion(tree, at, qd, qdd))
-        qdd[part.dependent] = solve(block, -opening[part.rows])
+        qdd[dependent] = solve(block, -opening[chosen])
     return qdd
 
 

@@ -59,6 +59,8 @@ class Options:
     lead: str = "root"  # what the pieces of a robot that bends move with
     wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
     friction_width: float = 0.0  # rate over which Coulomb friction changes its sign
+    independent: tuple[str, ...] = ()  # rates that are to be so, of models of a state; none: the model chooses
+    rows: tuple[int, ...] = ()  # of the closures, that give the others; none: chosen at home
 
     @property
     def without(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from parflex.closure.loops import Loop
+from parflex.closure.loops import Closures, Loop
 from parflex.closure.mobility import Partition, scaled_jacobian
 from parflex.closure.reduction import Reduction, reduction
 from parflex.models.forces import no_inertia
@@ -38,8 +38,26 @@ class GeneralForm:
         return [self.robot.tree.rate_names[k] for k in self.partition.independent]
 
 
-def general_form(robot: Robot, partition: Partition) -> GeneralForm:
+def general_form(robot: Robot, partition: Partition, rows: Sequence[int] = ()) -> GeneralForm:
     """The form in which the closures of a robot cost least, for rates that were chosen before.
+
+    `rows` of `cheapest_closures` give the dependent rates; where none are named, those that do it best at home.
+    """
+    closures = cheapest_closures(robot)
+    if not len(partition.rows):
+        return GeneralForm(robot, partition)
+    chosen = np.array(rows, dtype=int) if rows else best_rows(closures, robot.home, partition.dependent)
+    return GeneralForm(replace(robot, closures=closures), replace(partition, rows=chosen))
+
+
+def best_rows(closures: Closures, q: Array, dependent: Array) -> Array:
+    """As many rows of the closures as there are dependent rates, those that determine them best at a pose."""
+    block = scaled_jacobian(closures, q)[:, dependent]
+    return np.sort(scipy.linalg.qr(block.T, mode="r", pivoting=True)[1][: len(dependent)])
+
+
+def cheapest_closures(robot: Robot) -> Closures:
+    """The closures of a robot, each seen from the end from which it costs least.
 
     Loops are taken as closed, which every pose of a model is, and seen from the end from which fewer entries of the
     joints' columns change from pose to pose: seen from the end of a leg, the axes of its last joints stand still.
@@ -50,12 +68,7 @@ def general_form(robot: Robot, partition: Partition) -> GeneralForm:
     for loop in robot.closures.loops:
         ends = [replace(end, closed=True) for end in (loop, loop.reversed(tree)) if end is not None]
         loops.append(min(ends, key=lambda end: _changing(robot, end, joints)))
-    closures = replace(robot.closures, loops=tuple(loops))
-    if not len(partition.rows):
-        return GeneralForm(robot, partition)
-    block = scaled_jacobian(closures, robot.home)[:, partition.dependent]
-    rows = np.sort(scipy.linalg.qr(block.T, mode="r", pivoting=True)[1][: len(partition.rows)])
-    return GeneralForm(replace(robot, closures=closures), replace(partition, rows=rows))
+    return replace(robot.closures, loops=tuple(loops))
 
 
 def _changing(robot: Robot, loop: Loop, columns: list[int]) -> int:

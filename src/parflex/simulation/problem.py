@@ -34,6 +34,7 @@ class Problem:
     wrenches: tuple[str, ...]
     include: tuple[str, ...]
     width: float
+    rows: tuple[int, ...] = ()  # of the robot's closures, that give dependent accelerations; none: chosen at home
 
     @property
     def driven(self) -> bool:
@@ -84,9 +85,14 @@ def _whole(values: list) -> Array:
 
 
 def prepare(
-    robot: Robot, lead: str, wrenches: Collection[str] = (), without: Collection[str] = (), width: float = 0.0
+    robot: Robot,
+    lead: str,
+    wrenches: Collection[str] = (),
+    without: Collection[str] = (),
+    width: float = 0.0,
+    independent: Collection[str] = (),
 ) -> Problem:
-    """The model of a state; what is in the file acts, but for what is left out."""
+    """The model of a state; what is in the file acts, but for what is left out. `independent` rates may be chosen."""
     for term in without:
         if term not in TERMS:
             raise InputError(f"'{term}' cannot be left out", key="without", value=term, hint=did_you_mean(term, TERMS))
@@ -96,7 +102,9 @@ def prepare(
     include = tuple(term for term in JOINT_TERMS if term not in without)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(lead, "state-rates")
     used = width if "friction" in include and has_coulomb(robot) else 0.0
-    made = model(changed, name, include=include, wrenches=tuple(wrenches), friction_width=used)
+    made = model(
+        changed, name, include=include, wrenches=tuple(wrenches), friction_width=used, independent=tuple(independent)
+    )
     return Problem(changed, made, lead, tuple(wrenches), include, used)
 
 

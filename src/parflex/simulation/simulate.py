@@ -21,6 +21,7 @@ from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.given import given_efforts, given_wrenches
 from parflex.simulation.integrate import CITATIONS, Grid, Track, grid_of, method_named, run_loop
 from parflex.simulation.motions import MotorMotion, motion_of
+from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.pieces import Pieces
 from parflex.simulation.poses import PoseMotion
 from parflex.simulation.problem import Problem, prepare
@@ -52,6 +53,7 @@ class Case:
     method: Any
     grid: Grid
     tolerance: float
+    independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
 
 
 def simulate(
@@ -74,6 +76,7 @@ def simulate(
     friction_width: float = FRICTION_WIDTH,
     check_width: bool = True,
     frames: Sequence[str] | None = None,
+    independent: Sequence[str] | None = None,
     shown: Callable[[float], None] | None = None,
 ) -> Run:
     """Move a robot in time.
@@ -82,7 +85,8 @@ def simulate(
     time, or obey a `controller`, to which the motion is the reference. With `drive="platform"` the platform itself
     follows a motion through poses, by the efforts of the inverse model, which knows how the robot bends. What is in the
     file acts unless it is in `without`. A robot that bends starts as gravity and loads bend it, unless `start` says
-    otherwise.
+    otherwise. `independent` names the rates that the run starts to integrate, for checks: the motion is the same
+    whatever they are.
     """
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be led", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
@@ -90,13 +94,14 @@ def simulate(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without,
     )  # fmt: skip
+    case = replace(case, independent=read_independent(robot, independent, case.lead))
     if not friction_width > 0:
         raise InputError(
             "the width of friction is positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
         )
     looked_at = _frames(robot, frames, case.motion)
     begin = perf_counter()
-    problem = prepare(robot, case.lead, case.wrenches, case.without, friction_width)
+    problem = prepare(robot, case.lead, case.wrenches, case.without, friction_width, case.independent)
     track, started = _run(case, problem, shown)
     columns = columns_of(problem, track, looked_at)
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
@@ -153,6 +158,8 @@ def _case(
 def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Track, Started]:
     started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.rates
+    if case.independent:
+        refuse_singular(problem, q, "independent")
     system = problem.system(case.given)
     control = None
     if case.controller is not None:
@@ -219,7 +226,7 @@ def balance_error(columns: Mapping[str, Array]) -> float:
 
 def _width_effect(case: Case, columns: dict[str, Array], frame: str, width: float) -> dict[str, Any]:
     """How far the first frame goes elsewhere with friction of half the width."""
-    problem = prepare(case.robot, case.lead, case.wrenches, case.without, width / 2)
+    problem = prepare(case.robot, case.lead, case.wrenches, case.without, width / 2, case.independent)
     track, _ = _run(replace(case), problem, None)
     other = columns_of(problem, track, [frame])
     names = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]

@@ -1,0 +1,89 @@
+"""Which rates are independent: read from names, judged at a pose, chosen anew, and the model of a choice."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.closure.mobility import scaled_jacobian
+from parflex.codegen.model import model
+from parflex.errors import InputError, did_you_mean
+from parflex.models.general_form import best_rows, cheapest_closures
+from parflex.models.robot import Robot
+from parflex.simulation.problem import Problem
+
+Array = np.ndarray
+MODEL_NAMES = {"motors": "state-rates-driven", "efforts": "state-rates"}
+
+
+def read_independent(robot: Robot, names: Sequence[str] | None, lead: str) -> tuple[str, ...]:
+    """Names of rates that are to be independent, in the order of the tree; none: the model chooses."""
+    if names is None:
+        return ()
+    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
+        raise InputError("the independent rates are not a list of names", key="independent", hint="give e.g. ['crank']")
+    known = [robot.tree.rate_names[k] for k in robot.free]
+    for name in names:
+        if name not in known:
+            raise InputError(
+                f"there is no free rate '{name}'", key="independent", value=name, hint=did_you_mean(name, known)
+            )
+    wanted = robot.mobility.freedoms(len(robot.free))
+    if len(set(names)) != wanted or len(names) != wanted:
+        raise InputError(
+            f"{len(set(names))} rates are named, but {wanted} are independent",
+            key="independent",
+            value=", ".join(names),
+            hint=f"give {wanted} names of {', '.join(known[:12])}",
+        )
+    if lead == "platform":
+        raise InputError(
+            "a led platform is itself what is independent", key="independent", hint="leave it out, or lead the motors"
+        )
+    missing = [name for name in robot.actuated_names if name not in names] if lead == "motors" else []
+    if missing:
+        raise InputError(
+            f"the motor '{missing[0]}' is led, so its rate is independent",
+            key="independent",
+            value=missing[0],
+            hint="name all motors that follow a motion",
+        )
+    return tuple(known[k] for k in range(len(known)) if known[k] in names)
+
+
+def dependent_rates(robot: Robot, independent: Sequence[str]) -> Array:
+    """Numbers of the free rates that are not named."""
+    names = robot.tree.rate_names
+    return np.array([k for k in robot.free if names[k] not in set(independent)], dtype=int)
+
+
+def refuse_singular(problem: Problem, q: Array, key: str) -> None:
+    """Raise if the independent rates of a model do not determine the others at a pose."""
+    robot = problem.robot
+    dependent = dependent_rates(robot, problem.independent)
+    if not len(dependent):
+        return
+    value = mobility.condition(scaled_jacobian(robot.closures, q)[:, dependent], len(dependent))
+    if value > mobility.SINGULAR:
+        raise InputError(
+            f"the rates {', '.join(problem.independent)} do not determine the others at the start "
+            f"(condition number {value:.1e})",
+            key=key,
+            value=", ".join(problem.independent),
+            hint="choose others",
+        )
+
+
+def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> Problem:
+    """The same problem with other independent rates, and with the rows of the closures that suit them at a pose."""
+    robot = problem.robot
+    dependent = dependent_rates(robot, independent)
+    rows, seen = (best_rows(of, q, dependent) for of in (cheapest_closures(robot), robot.closures))
+    made = model(
+        robot, MODEL_NAMES[problem.lead], include=problem.include, wrenches=problem.wrenches,
+        friction_width=problem.width, independent=tuple(independent), rows=rows,
+    )  # fmt: skip
+    return replace(problem, model=made, rows=tuple(int(row) for row in seen))
