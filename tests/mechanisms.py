@@ -13,6 +13,7 @@ INVENTED = {  # freedoms, counted by hand; none has redundant rows
     "wrist": 3,
     "two-bodies": 3,
     "nested": 2,
+    "six-ups": 6,
 }
 
 

@@ -19,13 +19,13 @@ from parflex.graph import Graph
 # `total` of the models with numbers for parameters; a rise is an error, a fall is written here
 COUNTS = {
     "3-prrr": {"inverse": 450, "direct": 594, "mass-matrix": 378},
-    "3rrr": {"inverse": 449, "direct": 691, "mass-matrix": 252},
+    "3rrr": {"inverse": 445, "direct": 687, "mass-matrix": 247},
     "5r": {"inverse": 142, "direct": 171, "mass-matrix": 69},
     "bricard": {"inverse": 533, "direct": 768, "mass-matrix": 335},
     "c5": {"inverse": 548, "direct": 557, "mass-matrix": 216},
     "delta": {"inverse": 1807, "direct": 2312, "mass-matrix": 1392},
     "four-bar": {"inverse": 89, "direct": 99, "mass-matrix": 30},
-    "gough-stewart": {"inverse": 1377, "direct": 2276, "mass-matrix": 1904},
+    "gough-stewart": {"inverse": 1341, "direct": 2240, "mass-matrix": 1826},
     "puma560": {"inverse": 348, "direct": 1073, "mass-matrix": 253},
     "rx90": {"inverse": 465, "direct": 1242, "mass-matrix": 287},
     "space": {"inverse": 861, "direct": 1512, "mass-matrix": 835},
@@ -41,7 +41,7 @@ BASE_COUNTS = {
     "rx90": {"total": 466, "setup": 27},
 }
 # what the project aims at
-LIMITS = {"rx90": ("base", 470), "puma560": ("base", 520), "gough-stewart": ("numbers", 1400)}
+LIMITS = {"rx90": ("base", 470), "puma560": ("base", 520), "gough-stewart": ("numbers", 1350)}
 
 
 @pytest.mark.parametrize("name", ROBOTS)

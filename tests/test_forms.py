@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
-from mechanisms import INVENTED
+from comparison import written
+from mechanisms import INVENTED, invented
 from traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, samples
+from variants import read_table, toml_text
 
 import parflex
 from parflex.codegen.optimise import make_program
@@ -152,6 +156,37 @@ def test_robots_on_legs_with_balls_are_recognised(name):
 def test_other_robots_take_the_general_form(name):
     form = leg_form(robot(name))
     assert form is None or not form.closed_form
+
+
+UNIVERSAL = {"inverse": 2270, "step": 4852}  # operators of six-ups; a rise is an error
+
+
+def with_two_hinges(table: dict) -> dict:
+    """The same robot with each universal joint written as two revolute ones and a frame fixed behind them."""
+    table = copy.deepcopy(table)
+    frames = []
+    for frame in table["legs"]["frame"]:
+        if frame["joint"] != "universal":
+            frames.append(frame)
+            continue
+        place = {key: frame[key] for key in ("parent", "place", "mdh") if key in frame}
+        second = {"parent": "first", "joint": "revolute", "place": {"rotation": [0, "pi/2", 0]}}  # z along x
+        behind = {"parent": "second", "joint": "fixed", "place": {"rotation": [0, "-pi/2", 0]}}
+        frames += [{"name": "first", "joint": "revolute"} | place, {"name": "second"} | second]
+        frames.append({"name": frame["name"], "inertia": frame["inertia"]} | behind)
+    table["legs"]["frame"] = frames
+    return table
+
+
+@pytest.mark.parametrize("model", UNIVERSAL)
+def test_a_universal_joint_costs_what_two_revolute_joints_cost(model, tmp_path, figure):
+    program = made("six-ups", model)
+    hinges = parflex.load(written(toml_text(with_two_hinges(read_table(invented("six-ups")))), tmp_path))
+    assert program.counts["total"] == parflex.model(hinges, model).counts["total"] == UNIVERSAL[model]
+    states = samples("six-ups", 10)
+    error = difference(program(**inputs(program, states)), expected("six-ups", model, states))
+    figure(f"six-ups, {model}: closed legs with universal joints against the float path", error, ROUNDING)
+    assert error < ROUNDING
 
 
 def awkward_poses(name: str) -> list[dict[str, float]]:

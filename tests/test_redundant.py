@@ -319,9 +319,9 @@ def test_the_motors_alone_give_the_assembly():
 
 # `total` of the programs, numbers for parameters, all positions in; a rise is an error, a fall is written here
 COUNTS = {
-    "3rrr": {"extended-law": 278, "redundant": 242, "classical-law": 464, "geometry-redundant": 318},
+    "3rrr": {"extended-law": 274, "redundant": 238, "classical-law": 454, "geometry-redundant": 264},
     "5r": {"extended-law": 102},
-    "gough-stewart": {"extended-law": 1700},
+    "gough-stewart": {"extended-law": 1686},
 }
 
 

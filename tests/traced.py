@@ -286,7 +286,7 @@ def _expected(name: str, model: str, state: Sample) -> Arrays:
     if model in ("geometry-redundant", "geometry-motors"):
         return {"q": configuration.q}
     answer = {"effort": state.efforts} if model in ("inverse", "step", "jacobian-of-inverse", "redundant") else {}
-    leg_form = name in LEG_FORM
+    leg_form = name in (*LEG_FORM, "six-ups")
     if model == "direct":
         efforts = dict(zip(of.actuated_names, state.efforts.tolist(), strict=True))
         velocity = {of.tree.rate_names[k]: state.rates[k] for k in of.actuated}

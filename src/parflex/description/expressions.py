@@ -13,13 +13,14 @@ import warnings
 from collections.abc import Callable, Mapping
 
 from parflex.errors import RobotFileError, did_you_mean
+from parflex.spatial.angles import cosine, sine, tangent
 
 MAX_LENGTH = 300
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "sqrt": math.sqrt,
-    "sin": math.sin,
-    "cos": math.cos,
-    "tan": math.tan,
+    "sin": sine,  # exact at right angles
+    "cos": cosine,
+    "tan": tangent,
     "asin": math.asin,
     "acos": math.acos,
     "atan": math.atan,

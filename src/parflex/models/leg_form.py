@@ -20,7 +20,8 @@ from parflex.recursion import motion, pose
 from parflex.recursion.kinematics import Motion, Pose, jacobians, place_jacobian, turning
 from parflex.spatial import cross
 from parflex.spatial.linear import solve
-from parflex.tree import Place, Tree
+from parflex.tree import Link, Place, Tree
+from parflex.tree.joints import prismatic, revolute
 
 Array = np.ndarray
 
@@ -156,6 +157,7 @@ def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) ->
         link = tree.links[j]
         one, none = slice(k, k + 1), slice(k + 1, k + 1)
         own.append(replace(link, parent=k - 1, q=one, v=one, e=none, e_v=none))
+    own, end = _along_z(own, end)
     leg_tree = replace(tree, links=tuple(own), places={})
     numbers = [tree.links[j].v.start for j in links]
     actuated = tuple(k for k, number in enumerate(numbers) if number in robot.actuated)
@@ -170,6 +172,21 @@ def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) ->
         rows = neutral.T[:, :2].T
     geometry = recognise(leg_tree, list(range(len(own))), place, q)
     return Leg(number, name, leg_tree, place, attachment, rows, actuated, motors, links, geometry)
+
+
+def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
+    """A chain with every joint along or about the z axis of its link, as rows of a table have it.
+
+    The second axis of a universal joint is x: the axes of its link are named anew, and with them what it carries.
+    """
+    aligned, named = [], np.eye(3)  # `named`: axes of the link before in those of the file
+    for link in links:
+        rotation, position = named.T @ link.rotation, named.T @ link.position
+        named = np.roll(np.eye(3), 2 - link.joint.axis, axis=1)  # its last column is the joint's axis
+        joint = revolute() if link.joint.kind == "revolute" else prismatic()
+        body = link.body.in_parent(named.T, np.zeros(3))
+        aligned.append(replace(link, rotation=rotation @ named, position=position, joint=joint, body=body))
+    return aligned, replace(end, rotation=named.T @ end.rotation, position=named.T @ end.position)
 
 
 def end_masses_on_platform(form: LegForm) -> LegForm:

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from parflex.spatial.angles import cosine, sine
+
 Array = np.ndarray
 
 
@@ -23,7 +25,15 @@ def cross(a: Any, b: Any) -> Array:
 
 def rotation_about(axis: int, angle: Any) -> Array:
     """Rotation by `angle` about the axis with number 0, 1 or 2."""
-    c, s = np.cos(angle), np.sin(angle)
+    return _about(axis, np.cos(angle), np.sin(angle))
+
+
+def exact_rotation(axis: int, angle: float) -> Array:
+    """The same for an angle of a description: exact at multiples of 15 degrees."""
+    return _about(axis, cosine(angle), sine(angle))
+
+
+def _about(axis: int, c: Any, s: Any) -> Array:
     rows = (
         [[1, 0, 0], [0, c, -s], [0, s, c]],
         [[c, 0, s], [0, 1, 0], [-s, 0, c]],
@@ -34,8 +44,8 @@ def rotation_about(axis: int, angle: Any) -> Array:
 
 def mdh_transform(gamma: float, b: float, alpha: float, d: float, theta: float, r: float) -> tuple[Array, Array]:
     """Rotation and position of Rot(z,gamma) Trans(z,b) Rot(x,alpha) Trans(x,d) Rot(z,theta) Trans(z,r), theory (1)."""
-    first = rotation_about(2, gamma) @ rotation_about(0, alpha)
-    rotation = first @ rotation_about(2, theta)
+    first = exact_rotation(2, gamma) @ exact_rotation(0, alpha)
+    rotation = first @ exact_rotation(2, theta)
     position = np.array([0.0, 0.0, b]) + first @ np.array([d, 0.0, 0.0]) + rotation @ np.array([0.0, 0.0, r])
     return clean(rotation), clean(position)
 
@@ -44,6 +54,16 @@ def clean(values: Array) -> Array:
     """Entries that are 0, 1 or -1 but for the rounding of cos(pi/2), put right."""
     nearest = np.round(values)
     return np.where(np.abs(values - nearest) < 1e-15, nearest, values)
+
+
+def placed(rotation: Array, position: Array, R: Array, p: Array) -> tuple[Array, Array]:
+    """Rotation and position of a frame that stands at (R, p) in one that stands at (rotation, position).
+
+    Coordinates that cancel but for rounding are zero.
+    """
+    turned, moved = rotation @ R, position + rotation @ p
+    rounding = 4 * np.finfo(float).eps * (np.abs(position) + np.abs(rotation) @ np.abs(p))
+    return clean(turned), np.where(np.abs(moved) <= rounding, 0.0, moved)
 
 
 def quaternion_matrix(quaternion: Any) -> Array:
@@ -72,7 +92,10 @@ def vector_quaternion(vector: Any) -> Array:
 
 
 def rotation_from_vector(vector: Any) -> Array:
-    """Rotation matrix of a rotation vector, exp(hat(vector))."""
+    """Rotation matrix of a rotation vector, exp(hat(vector)); about one axis exact at multiples of 15 degrees."""
+    turning = [k for k in range(3) if vector[k] != 0]
+    if len(turning) == 1:
+        return clean(exact_rotation(turning[0], float(vector[turning[0]])))
     return clean(quaternion_matrix(vector_quaternion(vector)))
 
 

@@ -11,7 +11,7 @@ from parflex.bodies.elastic import with_rigid
 from parflex.description import schema
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
-from parflex.spatial import mdh_transform, rotation_from_vector, vector_quaternion
+from parflex.spatial import mdh_transform, placed, rotation_from_vector, vector_quaternion
 from parflex.tree import joints
 from parflex.tree.elements import read_element, read_modal
 from parflex.tree.tree import GROUND, JointTerms, Link, Place, Tree
@@ -97,7 +97,7 @@ class _Builder:
         else:
             place = entry.place or schema.Placement()
             rotation, position = rotation_from_vector(place.rotation), np.array(place.position)
-        here = Place(parent.link, parent.rotation @ rotation, parent.position + parent.rotation @ position)
+        here = Place(parent.link, *placed(parent.rotation, parent.position, rotation, position))
         here = self._on_node(here, entry)
         if isinstance(entry, schema.Point):
             self.places[entry.name] = here
