@@ -17,6 +17,7 @@ import numpy as np
 from parflex.codegen.parameters import grouped_robot
 from parflex.codegen.trace import MODELS, Options, variants
 from parflex.models.robot import Robot
+from parflex.models.terms import COUNTED_WITHOUT
 
 ARITHMETIC = {
     "add": (ca.OP_ADD, ca.OP_SUB),
@@ -145,7 +146,9 @@ def expressions(
     """Inputs and outputs of a model of parflex, traced with SX instead of its own scalars, after `casadi.cse`."""
     tracer = Tracer(solver)
     bodies = grouped_robot(robot, tracer, parameters)[0] if grouped else robot
-    outputs, _ = MODELS[model](tracer, robot, bodies, Options(parameters=parameters, **options))
+    outputs, _ = MODELS[model](
+        tracer, robot, bodies, Options(parameters=parameters, without=COUNTED_WITHOUT, **options)
+    )
     flat = [
         entry.value if isinstance(entry, Scalar) else ca.SX(entry) for group in outputs.values() for entry in group.flat
     ]
@@ -154,7 +157,10 @@ def expressions(
 
 def leanest(robot: Robot, model: str, solver: Solver) -> tuple[list[ca.SX], ca.SX]:
     """The way of writing a model, of those that parflex tries too, with the fewest operators."""
-    ways = [expressions(robot, model, solver=solver, **_ways(choice)) for choice in variants(robot, model, Options())]
+    ways = [
+        expressions(robot, model, solver=solver, **_ways(choice))
+        for choice in variants(robot, model, Options(without=COUNTED_WITHOUT))
+    ]
     return min(ways, key=lambda way: counts(way[1])["total"])
 
 
@@ -168,7 +174,7 @@ def before_solve(robot: Robot) -> ca.SX:
         systems.append(ca.cse(ca.vertcat(ca.vec(_sx(matrix)), ca.vec(_sx(right.reshape(len(right), -1))))))
         return np.array([Scalar(ca.SX.sym("x"), kept) for _ in right.flat], dtype=object).reshape(right.shape)
 
-    for choice in variants(robot, "inverse", Options()):
+    for choice in variants(robot, "inverse", Options(without=COUNTED_WITHOUT)):
         expressions(robot, "inverse", solver=kept, **_ways(choice))
     return min(systems, key=lambda system: counts(system)["total"])
 

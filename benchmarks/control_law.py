@@ -16,6 +16,7 @@ import parflex
 from parflex.codegen.model import Model
 from parflex.models.redundant import extended_effort, redundant_effort, redundant_form
 from parflex.models.robot import Robot
+from parflex.models.terms import COUNTED_WITHOUT
 from parflex.recursion.newton_euler import JOINT_TERMS
 
 ROBOT, MODE = "3rrr", "+-+"
@@ -40,7 +41,7 @@ def _states(robot: Robot, groups: int) -> tuple[np.ndarray, np.ndarray]:
 def _law(report: Report, harness: Harness, folder: Path, robot: Robot) -> None:
     benchmark = f"extended law, {ROBOT}"
     report.progress(f"{benchmark}: tracing and compiling")
-    law, form = parflex.model(robot, "extended-law"), redundant_form(robot)
+    law, form = parflex.model(robot, "extended-law", without=COUNTED_WITHOUT), redundant_form(robot)
     q, (qd, off, rate, acceleration) = _states(robot, 4)
     reference = q[:, form.positions] + 0.01 * off
     gains = law.parameters["Kp"], law.parameters["Kv"]
@@ -82,7 +83,7 @@ def _model(report: Report, harness: Harness, folder: Path, robot: Robot) -> None
     q, (qd, qdd) = _states(robot, 2)
     known = np.array([redundant_effort(form, *rows, JOINT_TERMS) for rows in zip(q, qd, qdd, strict=True)])
     contest = Contest(report, harness, benchmark, np.hstack([q, qd, qdd]), known, folder)
-    contest.add_ours("parflex", parflex.model(robot, "redundant").program)
+    contest.add_ours("parflex", parflex.model(robot, "redundant", without=COUNTED_WITHOUT).program)
     casadi = report.optional("casadi_peer", "CasADi")
     if casadi is not None:
         contest.add_casadi("CasADi C", casadi, casadi.leanest(robot, "redundant", casadi.own_solve))

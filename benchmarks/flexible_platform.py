@@ -26,6 +26,7 @@ from parflex.models import general_form
 from parflex.models.configuration import Configuration
 from parflex.models.reduced import reduced_equations
 from parflex.models.robot import Robot
+from parflex.models.terms import COUNTED_WITHOUT
 from parflex.recursion.newton_euler import JOINT_TERMS
 
 ROBOT, TOUR, TIME = "gough-stewart-flexible", "tour", 4.2
@@ -82,7 +83,7 @@ def _model(
 ) -> None:
     benchmark = f"{ROBOT} {model}"
     report.progress(f"{benchmark}: tracing and compiling")
-    ours: Model = parflex.model(robot, model)
+    ours: Model = parflex.model(robot, model, without=COUNTED_WITHOUT)
     x, known = _rows(states, list(ours.inputs)), _rows(states, list(ours.outputs))
     contest = Contest(report, harness, benchmark, x, known, folder)
     contest.add_ours("closed form", ours.program)
@@ -101,7 +102,7 @@ def _model(
 
 def _general(robot: Robot, model: str) -> tuple[Program, list[int]]:
     """The model by the general reduction of closed loops, and its independent rates."""
-    tracer, grouped = GraphTracer(), prepared(robot, model, Options())
+    tracer, grouped = GraphTracer(), prepared(robot, model, Options(without=COUNTED_WITHOUT))
     home = Configuration(grouped, grouped.home).reduction.partition
     direct = model == "direct"
     form = general_form.general_form(grouped, home) if direct else flexible.with_motors(grouped)

@@ -19,6 +19,7 @@ from timing import Harness
 import parflex
 from parflex.codegen import cache
 from parflex.codegen.compile import Kernel
+from parflex.models.terms import COUNTED_WITHOUT
 
 JOINTS = (5, 10, 20, 40, 80)
 REPEATS = 3
@@ -97,7 +98,7 @@ def run_files(report: Report, harness: Harness, folder: Path) -> None:
 
 def _cold_and_warm(name: str, folder: Path) -> tuple[float, float]:
     def whole() -> None:
-        made = parflex.model(parflex.load(name), "inverse")
+        made = parflex.model(parflex.load(name), "inverse", without=COUNTED_WITHOUT)
         made(**made.sample)
 
     cold, warm = [], []
@@ -112,7 +113,7 @@ def _chain(path: Path, model: str) -> tuple[float, float, int]:
     """Seconds of tracing with all passes and of compiling, and operators."""
     robot = parflex.load(path)
     with cache_in(Path("off")):
-        trace, made = _best(lambda: parflex.model(robot, model))
+        trace, made = _best(lambda: parflex.model(robot, model, without=COUNTED_WITHOUT))
         compiling, _ = _best(lambda: Kernel(made.program))
     return trace, compiling, made.counts["total"]
 
@@ -158,7 +159,7 @@ def peak_memory(path: str, model: str) -> tuple[float, float]:
     robot = parflex.load(path)
     before = _peak()
     with cache_in(Path("off")):
-        parflex.model(robot, model)
+        parflex.model(robot, model, without=COUNTED_WITHOUT)
     return before, _peak()
 
 

@@ -23,6 +23,7 @@ from parflex.codegen.program import Program
 from parflex.codegen.trace import MODELS, Options
 from parflex.graph.expression import Graph
 from parflex.models.robot import Robot
+from parflex.models.terms import COUNTED_WITHOUT
 
 # parflex's kernels use all that the processor has, so C may too; plain `-O3` is sometimes faster: the faster counts
 FLAGS = (("-O3",), ("-O3", "-march=native"))
@@ -46,7 +47,7 @@ class GraphTracer:
 def ungrouped_program(robot: Robot, model: str) -> Program:
     """The program of a model with bodies as they are in the file; parflex itself always groups them first."""
     tracer = GraphTracer()
-    outputs, _ = MODELS[model](tracer, robot, robot, Options())
+    outputs, _ = MODELS[model](tracer, robot, robot, Options(without=COUNTED_WITHOUT))
     return make_program(tracer.graph, f"{robot.name}_{model}", outputs)
 
 

@@ -12,6 +12,7 @@ from timing import STATES, Harness, python_loop
 
 import parflex
 from parflex.models.robot import Robot
+from parflex.models.terms import COUNTED_WITHOUT
 
 NAME = "puma inverse"
 RNEA = "Pinocchio RNEA"
@@ -32,7 +33,10 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
         x = serial_states(robot, STATES)
         contest = Contest(report, harness, benchmark, x, _known(robot, x), folder)
         contest.add_ours(
-            "parflex", parflex.model(robot, "inverse").program if grouped else ungrouped_program(robot, "inverse")
+            "parflex",
+            parflex.model(robot, "inverse", without=COUNTED_WITHOUT).program
+            if grouped
+            else ungrouped_program(robot, "inverse"),
         )
         if casadi is not None:
             contest.add_casadi("CasADi C", casadi, casadi.expressions(robot, "inverse", grouped=grouped))

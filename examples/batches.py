@@ -26,7 +26,7 @@ LIMITS = np.array([1.0, 2.0, 5.0])  # rad, rad/s, rad/s2: states are spread even
 
 def torques(robot: parflex.models.robot.Robot, states: np.ndarray) -> tuple[np.ndarray, float]:
     """Torques at states (3 x count x joints), and the seconds of processor time that they took."""
-    inverse = parflex.model(robot, "inverse", include=["friction", "motor-inertia"])
+    inverse = parflex.model(robot, "inverse")
     q, qd, qdd = states
     inverse(q=q[:8], qd=qd[:8], qdd=qdd[:8])  # compile
     start = process_time()

@@ -33,7 +33,6 @@ from parflex.view.draw import write_picture
 
 ROBOT, RIGID, TOUR, TIME = "gough-stewart-flexible", "gough-stewart", "tour", 4.2  # s
 BANDWIDTH = 4.0  # rad/s, of the controller: from 6 rad/s on it is unstable on the flexible robot
-TERMS = ("motor-inertia", "friction", "springs")  # what acts in a simulation
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#333333")
 SHOWN = 900  # points of a curve
 LEGS = [f"leg {number}" for number in range(1, 7)]
@@ -98,7 +97,7 @@ def deformation(run: Run, robot: Robot, node: str) -> tuple[np.ndarray, np.ndarr
 
 def direct_accelerations(run: Run, robot: Robot) -> np.ndarray:
     """Of the platform in world axes by the direct model, from the states and efforts of a run."""
-    model, tree = parflex.model(robot, "state-rates", include=TERMS), robot.tree
+    model, tree = parflex.model(robot, "state-rates"), robot.tree
     q = columns(run, [f"q.{name}" for name in tree.position_names])
     twist = [f"platform.local_{part}{axis}" for part in "vw" for axis in "xyz"]
     qd = columns(run, [*twist, *(f"qd.{tree.rate_names[k]}" for k in tree.elastic)])
@@ -211,7 +210,7 @@ def compute(output: Path, time: float) -> None:
     for warning in led.summary["warnings"]:
         print(f"  warning: {warning}")
     gains = BANDWIDTH**2, 2 * BANDWIDTH
-    law = RigidComputedTorque(parflex.model(rigid, "inverse", include=("motor-inertia",)), path, *gains)
+    law = RigidComputedTorque(parflex.model(rigid, "inverse"), path, *gains)
     run = parflex.simulate(robot, None, time, controller=law, pose="home", start="held", frames=["platform"])
     shift, turn = off_path(run, path)
     print(f"computed torque with the rigid model, {BANDWIDTH:g} rad/s: {run.status}")

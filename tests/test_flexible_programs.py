@@ -309,7 +309,7 @@ def test_energies_of_a_program_are_those_of_the_float_path():
 
 def test_a_wrench_on_a_frame_acts_in_the_rates_of_a_state():
     of = robot("dualemps")
-    program = parflex.model(of, "state-rates", wrenches=["17"])
+    program = parflex.model(of, "state-rates", wrenches=["17"], without=JOINT_TERMS)
     state, wrench = bent_states("dualemps", 1)[0], np.array([30.0, -20.0, 0.0, 0.0, 0.0, 5.0])
     numbers = {label: k for k, label in enumerate(of.tree.rate_names)}
     independent = [numbers[label] for label in program.labels["qd"]]
@@ -343,5 +343,5 @@ def test_the_direct_verb_gives_joints_and_elastic_coordinates_apart(capsys):
 def test_a_joint_that_moves_nothing_with_inertia_is_refused_by_name():
     of = robot("navaro-refined")  # its motors have inertia, their links hang on springs behind them
     with pytest.raises(SingularError, match="moves nothing that has inertia") as stop:
-        parflex.model(of, "direct")
+        parflex.model(of, "direct", without=["motor-inertia"])
     assert "motor-inertia" in stop.value.hint

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from parflex.cli.input import Command, assignments, numbers, open_robot, read_pose_option
+from parflex.cli.input import Command, assignments, numbers, open_robot, read_pose_option, without_option, words_of
 from parflex.errors import InputError
 
 
 def condition_options(command: Command) -> Command:
     """Pose, elements, locked joints, servos, loads and efforts."""
     for option in (
-        click.option("--without", metavar="LIST", default="", help="Leave out: gravity, springs, friction, ..."),
+        without_option,
         click.option("--effort", metavar="KEY=VALUE,...", help="Efforts of motors that are neither locked nor held."),
         click.option(
             "--load",
@@ -66,7 +66,7 @@ def read_conditions(robot: str, options: dict[str, Any]) -> tuple[Any, dict[str,
         "servo": _servo(words.pop("servo"), "servo"),
         "servo_damping": _servo(words.pop("servo_damping"), "servo-damping"),
         "loads": read_loads(words.pop("loads")),
-        "without": [part.strip() for part in words.pop("without").split(",") if part.strip()],
+        "without": words_of(words.pop("without")),
     }
     effort = words.pop("effort")
     given["effort"] = None if effort is None else assignments(effort, "effort")

@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import assignments, numbers, open_robot, robot_options
+from parflex.cli.input import assignments, numbers, open_robot, robot_options, without_option, words_of
 from parflex.cli.progress import clock, counter
 
 
@@ -55,6 +55,7 @@ from parflex.cli.progress import clock, counter
 @click.option("--step", type=float, metavar="H", help="Of the plant's integration, s; default 0.001.")
 @click.option("--compensate", metavar="LIST", default="motor-inertia,springs", show_default=True,
               help="Joint terms that the law knows: motor-inertia, springs, friction.")  # fmt: skip
+@without_option
 @click.option("-o", "--out", "path", metavar="FILE", help="Also write time series: .csv or .npz.")
 def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     """Lead a robot along a reference under a control law; the plant may differ from what the law knows."""
@@ -101,7 +102,8 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     for short, word in (("kp", "Kp"), ("kv", "Kv")):
         if short in given:
             given[word] = given.pop(short)
-    given["compensate"] = [word.strip() for word in given["compensate"].split(",") if word.strip()]
+    given["compensate"] = words_of(given["compensate"])
+    given["without"] = words_of(given["without"])
     if "effort_limit" in given:
         text = given["effort_limit"]
         given["effort_limit"] = assignments(text, "effort-limit") if "=" in text else numbers(text, "effort-limit")[0]

@@ -47,13 +47,14 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, **choice: A
 
 
 def _operators(loaded: Any) -> dict[str, Any]:
-    """Operators of the inverse and direct models; None where the actuation does not define one."""
+    """Operators of the inverse and direct models, as `count` counts; None where the actuation does not define one."""
     from parflex.codegen.model import model
+    from parflex.models.terms import COUNTED_WITHOUT
 
     found: dict[str, Any] = {}
     for name in ("inverse", "direct"):
         try:
-            found[name] = model(loaded, name).counts["total"]
+            found[name] = model(loaded, name, without=COUNTED_WITHOUT).counts["total"]
         except ParflexError:
             found[name] = None
     return found

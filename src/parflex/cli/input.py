@@ -48,6 +48,17 @@ def robot_options(command: Command) -> Command:
     return command
 
 
+def without_option(command: Command) -> Command:
+    """What of the robot file does not act."""
+    text = "Leave out: friction, damping, gravity, springs, motor-inertia; all else in the file acts."
+    return click.option("--without", metavar="LIST", default="", help=text)(command)
+
+
+def words_of(text: str) -> list[str]:
+    """`a, b` as words."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
 def state_options(command: Command) -> Command:
     """Pose and motion, and whether reactions are wanted."""
     for option in (
@@ -58,9 +69,7 @@ def state_options(command: Command) -> Command:
         click.option(
             "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="External wrench on a frame, world axes."
         ),
-        click.option(
-            "--without", metavar="LIST", default="", help="Leave out: friction, motor-inertia, springs, gravity."
-        ),
+        without_option,
         click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities in the same words; frames in world axes."),
         click.option(
             "--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates: x=0.1,z=0.9,rz=0.2."
@@ -166,7 +175,7 @@ def read_state(state_file: str | None, wrench: tuple[str, ...], without: str, **
         if text is not None:
             state[word] = read_pose_option(text) if word == "pose" else assignments(text, word)
     state["wrench"] = {**state.get("wrench", {}), **read_wrenches(wrench)}
-    state["without"] = [part.strip() for part in without.split(",") if part.strip()]
+    state["without"] = words_of(without)
     return state
 
 

@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options
+from parflex.cli.input import open_robot, robot_options, without_option, words_of
 
 
 def _model_options(command: Any) -> Any:
@@ -20,8 +20,12 @@ def _model_options(command: Any) -> Any:
             help="Inertial parameters kept as symbols; default: see below.",
         ),
         click.option(
-            "--with", "included", metavar="LIST", default="", help="Joint terms: friction, motor-inertia, springs."
+            "--friction-width",
+            type=float,
+            metavar="W",
+            help="Rate (rad/s, m/s) over which Coulomb friction changes its sign; default at once.",
         ),
+        without_option,
         click.option("--operator-limit", type=int, default=200_000, show_default=True, help="Refuse longer programs."),
         click.argument("model", metavar="MODEL"),
     ):
@@ -30,45 +34,58 @@ def _model_options(command: Any) -> Any:
 
 
 def _make_model(
-    loaded: Any, name: str, parameters: str | None, included: str, limit: int, default: str
-) -> tuple[Any, list[str]]:
-    """The model, and what is to be said about it."""
+    loaded: Any, name: str, parameters: str, without: str, included: str | None, width: float | None, limit: int
+) -> tuple[Any, list[str], list[str]]:
+    """The model, what is left out of it, and what is to be said about it."""
     from parflex.codegen.model import model as make
+    from parflex.models.terms import left_out
 
-    chosen: Any = parameters or default
-    if chosen not in ("base", "numbers"):
-        chosen = [word.strip() for word in chosen.split(",") if word.strip()]
-    terms = [word.strip() for word in included.split(",") if word.strip()]
+    chosen: Any = parameters if parameters in ("base", "numbers") else words_of(parameters)
+    terms = left_out(words_of(without), None if included is None else words_of(included))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        made = make(loaded, name, parameters=chosen, include=terms, limit=limit)
-    return made, list(dict.fromkeys(str(warning.message) for warning in told))
+        made = make(loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, limit=limit)
+    return made, list(terms), list(dict.fromkeys(str(warning.message) for warning in told))
 
 
 @cli.command(
     epilog="\b\nExample:\n  parflex count rx90 inverse\n\n"
-    "Open robots are counted with base parameters as symbols, closed ones with numbers."
+    "Open robots are counted with base parameters as symbols, closed ones with numbers. As is the custom, friction, "
+    "motor inertia and springs are not counted unless --with names them; all programs have them."
 )
 @robot_options
 @_model_options
+@click.option("--with", "included", metavar="LIST", default="", help="Count also: friction, motor-inertia, springs.")
 def count(
-    robot: str, model: str, as_json: bool, parameters: str | None, included: str, operator_limit: int, **choice: Any
+    robot: str,
+    model: str,
+    as_json: bool,
+    parameters: str | None,
+    without: str,
+    included: str,
+    friction_width: float | None,
+    operator_limit: int,
+    **choice: Any,
 ) -> None:
     """Operators of a model: inverse direct mass-matrix kinematics jacobian-of-inverse geometry geometry-direct step."""
     loaded = open_robot(robot, **choice)
     default = "numbers" if loaded.closures.loops else "base"
-    made, told = _make_model(loaded, model, parameters, included, operator_limit, default)
-    output.show(
-        {**made.counts, "warnings": told}, as_json, (f"{loaded.name} {model}", ["", "operators"], made.counts.items())
+    made, terms, told = _make_model(
+        loaded, model, parameters or default, without, included, friction_width, operator_limit
     )
+    rows = [*made.counts.items(), ("not counted", ", ".join(terms) or "-")]
+    answer = {**made.counts, "without": terms, "warnings": told}
+    output.show(answer, as_json, (f"{loaded.name} {model}", ["", "operators"], rows))
 
 
 @cli.command(
     epilog="\b\nExample:\n  parflex codegen gough-stewart inverse --target c -o generated\n\n"
-    "Parameters are numbers unless --parameters says otherwise."
+    "Parameters are numbers unless --parameters says otherwise. What is in the robot file acts in the program, unless "
+    "--without takes it out."
 )
 @robot_options
 @_model_options
+@click.option("--with", "included", metavar="LIST", hidden=True, help="The only joint terms that act.")
 @click.option("--target", required=True, metavar="c|llvm|numpy|jax|casadi|sympy", help="Language of the files.")
 @click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Folder to write to.")
 @click.option("--float32", is_flag=True, help="Single precision (C).")
@@ -78,7 +95,9 @@ def codegen(
     model: str,
     as_json: bool,
     parameters: str | None,
-    included: str,
+    without: str,
+    included: str | None,
+    friction_width: float | None,
     operator_limit: int,
     target: str,
     folder: str,
@@ -90,7 +109,9 @@ def codegen(
     from parflex.codegen.files import write_files
 
     loaded = open_robot(robot, **choice)
-    made, told = _make_model(loaded, model, parameters, included, operator_limit, "numbers")
+    made, terms, told = _make_model(
+        loaded, model, parameters or "numbers", without, included, friction_width, operator_limit
+    )
     files = made.files(target, float32)
     compiled = made.compiled() if target == "llvm" else None  # where a cache fails, that was said already
     written = write_files(folder, files, force)
@@ -100,5 +121,5 @@ def codegen(
     if target == "llvm":
         answer["compiled"] = str(compiled) if compiled else None
         tables.append(("", ["compiled for this machine, kept in"], [(answer["compiled"] or "nothing: no cache",)]))
-    answer["warnings"] = told
+    answer |= {"without": terms, "warnings": told}
     output.show(answer, as_json, *tables, ("", ["", "operators"], made.counts.items()))

@@ -8,7 +8,15 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import assignments, open_robot, read_pose_option, read_wrenches, robot_options
+from parflex.cli.input import (
+    assignments,
+    open_robot,
+    read_pose_option,
+    read_wrenches,
+    robot_options,
+    without_option,
+    words_of,
+)
 from parflex.cli.progress import clock
 
 
@@ -29,9 +37,7 @@ from parflex.cli.progress import clock
 @click.option(
     "--radius", type=float, default=0.8, show_default=True, help="Damping of generalized-alpha: 1 none, 0 most."
 )
-@click.option(
-    "--without", metavar="LIST", default="", help="Leave out: friction, damping, gravity, springs, motor-inertia."
-)
+@without_option
 @click.option("--drive", metavar="motors|platform", default="motors", show_default=True,
               help="What follows the motion: the motors, or the platform by the inverse model.")  # fmt: skip
 @click.option(
@@ -79,12 +85,12 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the Python call with the same words."""
     given = {key: value for key, value in options.items() if value is not None}
-    given["without"] = [word.strip() for word in given["without"].split(",") if word.strip()]
+    given["without"] = words_of(given["without"])
     given["wrench"] = read_wrenches(given["wrench"])
     if "effort" in given:
         given["effort"] = assignments(given["effort"], "effort")
     if "frames" in given:
-        given["frames"] = [word.strip() for word in given["frames"].split(",") if word.strip()]
+        given["frames"] = words_of(given["frames"])
     if "pose" in given:
         given["pose"] = read_pose_option(given["pose"])
     if "velocity" in given:

@@ -22,7 +22,7 @@ def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
     return tuple(
         number
         for number, link in enumerate(tree.links)
-        if link.terms.stiffness
+        if (link.terms.stiffness or link.terms.idle)
         and link.parent != GROUND
         and link.parent not in held
         and carried.count(link.parent) == 1

@@ -29,9 +29,7 @@ Array = np.ndarray
 Numbers = dict[str, float]
 
 
-def family_model(
-    robot: Robot, other: Robot, name: str, include: Sequence[str] = (), friction_width: float = 0.0
-) -> Model:
+def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 0.0) -> Model:
     """The model of a rigid robot in which all numbers that differ in the other one are parameters.
 
     "state-rates" is that of `model`. "watch" has closed positions in; the pose of the end effector, what the motors do
@@ -40,7 +38,7 @@ def family_model(
     """
     if robot.tree.elastic and (name != "watch" or robot is not other):
         raise InputError("a family of robots is rigid", key="robot", value=robot.name, hint="make a model of each")
-    options = Options("numbers", tuple(include), friction_width=friction_width)
+    options = Options(friction_width=friction_width)
     nominal = {} if robot.tree.elastic else numbers_of(robot)
     varied = [] if robot is other else differing(nominal, numbers_of(other))
     key = store.key_of(robot, "family", name, varied, options)

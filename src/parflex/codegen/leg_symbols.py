@@ -59,6 +59,12 @@ def closed_legs(grouped: Robot, options: Options) -> leg_form.LegForm | None:
     return replace(form, by_columns=options.by_columns)
 
 
+def loaded_legs(grouped: Robot, options: Options) -> leg_form.LegForm | None:
+    """The same for models with forces; None where a spring needs an angle, of which legs know sine and cosine alone."""
+    twisted = any(link.terms.stiffness and link.joint.kind == "revolute" for link in grouped.tree.links)
+    return None if twisted else closed_legs(grouped, options)
+
+
 def leg_values(form: leg_form.LegForm, platform: leg_form.PlatformMotion) -> list[Array]:
     """Joint values of all legs."""
     return [np.array(leg_form.leg_values(form, leg, platform, known_angle), dtype=object) for leg in form.legs]

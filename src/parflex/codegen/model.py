@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.checking import names, number
 from parflex.codegen import store
 from parflex.codegen.emit_c import emit_c, identifier
 from parflex.codegen.emit_c_example import emit_c_example
@@ -22,6 +23,7 @@ from parflex.codegen.samples import sample_inputs
 from parflex.codegen.trace import Options, trace, variants
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
+from parflex.models.terms import left_out
 
 Array = np.ndarray
 TARGETS = ("c", "llvm", *DIALECTS)
@@ -204,7 +206,8 @@ def model(
     name: str,
     *,
     parameters: str | Sequence[str] = "numbers",
-    include: Sequence[str] = (),
+    without: Sequence[str] = (),
+    include: Sequence[str] | None = None,
     wrenches: Sequence[str] = (),
     friction_width: float = 0.0,
     independent: Sequence[str] = (),
@@ -213,15 +216,16 @@ def model(
 ) -> Model:
     """The model of a robot with the fewest operators that the known ways of writing it give.
 
-    `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `include`: joint terms
-    that act, of "motor-inertia", "friction", "springs"; `wrenches`: frames on which a wrench acts, for models of a
-    state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb friction changes its sign (0: at once);
-    `independent`: rates that a model of a state is to integrate, and `rows` of the closures that give the others.
-    What was made once is kept on disk.
+    What is in the robot file acts, but for what `without` names: "friction", "damping", "gravity", "springs",
+    "motor-inertia" (`include`, where given, names the only joint terms that act: an older way to say the same).
+    `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `wrenches`: frames on
+    which a wrench acts, for models of a state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb friction
+    changes its sign (0: at once, as in `inverse_dynamics`); `independent`: rates that a model of a state is to
+    integrate, and `rows` of the closures that give the others. What was made once is kept on disk.
     """
-    options = Options(
-        parameters, tuple(include), wrenches=tuple(wrenches), friction_width=friction_width,
-        independent=tuple(independent), rows=tuple(int(row) for row in rows),
+    options = replace(
+        _options(parameters, left_out(without, include), wrenches, friction_width),
+        independent=names(independent, "independent"), rows=tuple(int(row) for row in rows),
     )  # fmt: skip
     key = store.key_of(robot, name, options, limit)
     kept = store.read(key) if key is not None else None
@@ -231,6 +235,20 @@ def model(
     if key is not None:
         store.write(key, made)
     return made
+
+
+def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_width: float) -> Options:
+    if not isinstance(parameters, str):
+        parameters = names(parameters, "parameters", "['M[platform]']")
+    width = number(friction_width, "friction_width", least=0.0, example=1e-3)
+    if width and "friction" in without:
+        raise InputError(
+            "friction is left out, so it has no width",
+            key="friction_width",
+            value=width,
+            hint="leave out the width, or let friction act",
+        )
+    return Options(parameters, without, wrenches=names(wrenches, "wrenches", "['platform']"), friction_width=width)
 
 
 def _made(robot: Robot, name: str, options: Options, limit: int) -> Model:

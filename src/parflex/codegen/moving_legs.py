@@ -19,7 +19,7 @@ Array = np.ndarray
 def moving_legs(robot: Robot, options: Options) -> LegForm | None:
     """The leg form of a robot in motion; None where something acts that it does not know."""
     form = closed_legs(robot, options)
-    springs = any(link.terms.stiffness for link in robot.tree.links) and "springs" not in options.without
+    springs = any(link.terms.stiffness for link in robot.tree.links)
     return None if form is None or springs or options.wrenches else form
 
 

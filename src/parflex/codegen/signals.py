@@ -27,7 +27,6 @@ def signals(
     robot: Robot,
     frames: Sequence[str],
     independent: Sequence[str],
-    include: Sequence[str] = (),
     friction_width: float = 0.0,
     rows: Sequence[int] = (),
     limit: int = OPERATOR_LIMIT,
@@ -38,7 +37,7 @@ def signals(
     are open. `rows` of the closures give the dependent accelerations (none: those that do it best at home). What was
     made once is kept on disk.
     """
-    options = Options("numbers", tuple(include), friction_width=friction_width, rows=tuple(int(row) for row in rows))
+    options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
     key = store.key_of(robot, "signals", tuple(frames), tuple(independent), options, limit)
     kept = store.read(key) if key is not None else None
     if kept is not None:
@@ -70,7 +69,7 @@ def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequ
         outputs |= {f"{name}.position": p, f"{name}.rotation": R, f"{name}.motion": twist}
     found = energies(tree, at, qd)
     outputs["energy"] = np.array([found.kinetic, found.elastic, found.gravity], dtype=object)
-    outputs["loss"] = np.array([_loss(tree, q, qd, options.without)], dtype=object)
+    outputs["loss"] = np.array([_loss(tree, q, qd)], dtype=object)
     if robot.closures.loops:
         outputs["opening"] = robot.closures.linear_residual(at)
     return outputs
@@ -92,10 +91,10 @@ def _all_accelerations(
     return qdd
 
 
-def _loss(tree: Tree, q: Array, qd: Array, without: tuple[str, ...]) -> Any:
+def _loss(tree: Tree, q: Array, qd: Array) -> Any:
     """Power that friction, dampers and the damping of bodies take."""
     plain = [replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0)) for link in tree.links]
-    total = joint_forces(replace(tree, links=tuple(plain)), q, qd, np.zeros(tree.n), without) @ qd
+    total = joint_forces(replace(tree, links=tuple(plain)), q, qd, np.zeros(tree.n)) @ qd
     for link in tree.links:
         if isinstance(link.body, ElasticBody) and np.any(link.body.D):
             total = total + qd[link.e_v] @ link.body.D @ qd[link.e_v]

@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.codegen import feedback, flexible, moving, sensing
 from parflex.codegen.geometry import NEWTON_STEPS, geometry, geometry_direct, last_pose, newton_steps
-from parflex.codegen.leg_symbols import closed_legs, leg_values, mode_labels, platform_symbols
+from parflex.codegen.leg_symbols import leg_values, loaded_legs, mode_labels, platform_symbols
 from parflex.codegen.parameters import grouped_robot
 from parflex.codegen.tracing import Options, Outputs, Trace, Tracer
 from parflex.errors import InputError, did_you_mean
@@ -19,10 +19,10 @@ from parflex.models import general_form, leg_form, leg_models
 from parflex.models.configuration import Configuration
 from parflex.models.platform_newton import motor_inverse, newton
 from parflex.models.robot import Robot
+from parflex.models.terms import acting
 from parflex.recursion import jacobians, mass_matrix, pose
 from parflex.recursion.articulated import articulated_accelerations
 from parflex.recursion.kinematics import place_jacobian
-from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial.linear import solve, solve_positive
 
 Array = np.ndarray
@@ -45,11 +45,6 @@ def trace(robot: Robot, model: str, options: Options = Options()) -> Trace:
         sensing.refuse_direct()
     if model not in MODELS:
         raise InputError(f"there is no model '{model}'", key="MODEL", value=model, hint=did_you_mean(model, MODELS))
-    for term in options.include:
-        if term not in JOINT_TERMS:
-            raise InputError(
-                f"'{term}' cannot be included", key="with", value=term, hint=did_you_mean(term, JOINT_TERMS)
-            )
     robot = prepared(robot, model, options)
     tracer = Tracer()
     grouped, values = grouped_robot(robot, tracer.graph, options.parameters)
@@ -67,6 +62,7 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
         if frame not in robot.tree.places:
             hint = did_you_mean(frame, robot.tree.places)
             raise InputError(f"there is no frame '{frame}'", key="wrenches", value=frame, hint=hint)
+    robot = acting(robot, options.without)
     if not options.friction_width:
         return robot
     links = [replace(link, terms=replace(link.terms, width=options.friction_width)) for link in robot.tree.links]
@@ -75,7 +71,7 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
 
 
 def _inverse(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
-    form = closed_legs(grouped, options)
+    form = loaded_legs(grouped, options)
     if robot.tree.elastic and form is None:
         return flexible.inverse(tracer, robot, options.lead, options.without)
     if not robot.tree.elastic:
@@ -107,7 +103,7 @@ def _general(robot: Robot, grouped: Robot, driven: bool = True) -> general_form.
 
 
 def _direct(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Outputs:
-    form = closed_legs(grouped, options)
+    form = loaded_legs(grouped, options)
     if robot.tree.elastic and form is None:
         return flexible.direct(tracer, robot, options.lead, options.without)
     motors = len(robot.actuated)
@@ -186,7 +182,7 @@ def _step(tracer: Tracer, robot: Robot, grouped: Robot, options: Options) -> Out
     Configuration(robot, robot.home).refuse_undefined_actuation()
     general = _general(robot, grouped)
     tree, motors = robot.tree, list(robot.actuated)
-    form = closed_legs(grouped, options)
+    form = loaded_legs(grouped, options)
     if form is not None:
         return _leg_form_step(tracer, robot, form, options)
     sensed, rates = tracer.group("motor_position", len(motors)), tracer.group("motor_rate", len(motors))

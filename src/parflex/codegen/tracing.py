@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from parflex.graph.expression import Expression, Graph
-from parflex.recursion.newton_euler import JOINT_TERMS
 
 Array = np.ndarray
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]
@@ -50,10 +49,10 @@ class Tracer:
 
 @dataclass(frozen=True)
 class Options:
-    """What a model keeps: symbolic parameters, joint terms, and how the leg form is written."""
+    """What a model keeps: symbolic parameters, what is left out, and how the leg form is written."""
 
     parameters: str | Sequence[str] = "numbers"
-    include: tuple[str, ...] = ()  # of JOINT_TERMS
+    without: tuple[str, ...] = ()  # what of the robot does not act, of models.terms
     by_columns: bool = False
     end_masses: bool = False
     lead: str = "root"  # what the pieces of a robot that bends move with
@@ -61,8 +60,3 @@ class Options:
     friction_width: float = 0.0  # rate over which Coulomb friction changes its sign
     independent: tuple[str, ...] = ()  # rates that are to be so, of models of a state; none: the model chooses
     rows: tuple[int, ...] = ()  # of the closures, that give the others; none: chosen at home
-
-    @property
-    def without(self) -> tuple[str, ...]:
-        """Joint terms that are left out."""
-        return tuple(term for term in JOINT_TERMS if term not in self.include)

@@ -14,6 +14,7 @@ from parflex.control.run import Loop, run_law
 from parflex.control.words import reference_from
 from parflex.errors import InputError
 from parflex.models.robot import Robot
+from parflex.models.terms import acting, checked_terms
 
 
 def run_control(
@@ -28,6 +29,7 @@ def run_control(
     Kp: float | None = None,
     Kv: float | None = None,
     compensate: Sequence[str] = COMPENSATED,
+    without: Sequence[str] = (),
     shown: Callable[[float], None] | None = None,
     **loop: Any,
 ) -> Controlled:
@@ -35,10 +37,12 @@ def run_control(
 
     `law` is "pd", "ctc", "ctc-task" or "extended". `reference` is words such as "circle:radius=0.1,time=2", a table of
     them, a `Reference`, or a function of time that gives a pose. `plant` is another robot with the same motors, with
-    other numbers or with bodies that bend; left out, the plant is as the law thinks. Gains come from `overshoot` and
-    `peak_time`, or are `Kp` and `Kv`. Other words are those of `Loop`: sample_time, delay, noise, rate_noise,
-    resolution, rates, effort_limit, seed, start, step.
+    other numbers or with bodies that bend; left out, the plant is as the law thinks. What is in their files acts, but
+    for what `without` names; of friction, springs and motor inertia the law knows those in `compensate`, by default all
+    but friction. Gains come from `overshoot` and `peak_time`, or are `Kp` and `Kv`. Other words are those of `Loop`:
+    sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step.
     """
+    robot, real = acting(robot, without), acting(plant or robot, without)
     known = Loop.__dataclass_fields__
     for word in loop:
         if word not in known:
@@ -50,9 +54,10 @@ def run_control(
     meeting.limits(robot.actuated_names)
     wanted = reference_from(robot, reference, time)  # words are read before anything is compiled
     made = make_law(robot, law, gains, compensate=compensate)
-    real = plant or robot
     check_plant(robot, real, made.sensed)
     joints = [*robot.actuated_names, *robot.sensed_names]
     measured = [name for name in joints if name in real.tree.rate_names]
     path = track(robot, wanted, measured)
-    return run_law(made, make_plant(real), path, meeting, time, shown)
+    run = run_law(made, make_plant(real), path, meeting, time, shown)
+    run.settings["without"] = list(checked_terms(without))
+    return run

@@ -37,6 +37,7 @@ class Law:
     geometry: Model
     program: Model
     gains: Gains
+    compensate: tuple[str, ...] = ()  # joint terms of the nominal robot that it knows
 
     @cached_property
     def operators(self) -> int:
@@ -96,4 +97,4 @@ def make_law(robot: Robot, name: str, gains: Gains, *, compensate: Sequence[str]
         words = {"stiffness": gains.Kp, "damping": gains.Kv}
         values = {f"{word}[{motor}]": gain * own for word, gain in words.items() for motor, own in inertia.items()}
     sensed = [*robot.actuated_names, *(robot.sensed_names if extended else ())]
-    return Law(name, robot, sensed, geometry, program.with_parameters(values), gains)
+    return Law(name, robot, sensed, geometry, program.with_parameters(values), gains, tuple(compensate))

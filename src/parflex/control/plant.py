@@ -14,7 +14,6 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.equilibrium import equilibrium
 from parflex.models.robot import Robot
-from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.simulation.pieces import constant
 from parflex.simulation.problem import Problem, has_coulomb, prepare
 from parflex.simulation.system import System
@@ -52,14 +51,14 @@ class Family:
 
     def plant(self, robot: Robot) -> Plant:
         """The plant with the numbers of this robot."""
-        problem = Problem(robot, member(self.rates, robot), "efforts", (), JOINT_TERMS, self.width)
+        problem = Problem(robot, member(self.rates, robot), "efforts", (), self.width)
         return Plant(robot, problem, member(self.watch, robot))
 
 
 def family(robot: Robot, other: Robot) -> Family:
     """Programs for all robots that differ from this one where the other one does."""
     width = FRICTION_WIDTH if has_coulomb(robot) else 0.0
-    rates = family_model(robot, other, "state-rates", JOINT_TERMS, width)
+    rates = family_model(robot, other, "state-rates", width)
     watch = family_model(robot, other, "watch")
     for made in (rates, watch):
         made.compiled()  # once: members take it over

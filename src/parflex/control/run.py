@@ -271,6 +271,7 @@ def _settings(law: Law, plant: Plant, track: Track, loop: Loop, duration: float)
         "Kp": law.gains.Kp,
         "Kv": law.gains.Kv,
         "sensed": law.sensed,
+        "compensate": list(law.compensate),
         "law_operators": law.operators,
         **asdict(loop),
     }

@@ -29,6 +29,7 @@ from parflex.control.variation import Parameter, parameters_of, varied
 from parflex.control.words import reference_from
 from parflex.errors import InputError
 from parflex.models.robot import Robot, load
+from parflex.models.terms import acting
 
 Array = np.ndarray
 FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
@@ -63,9 +64,8 @@ class Bench:
 
     def __init__(self, file: StudyFile) -> None:
         self.file = file
-        self.robot: Robot = load(
-            file.robot, settings=file.settings, actuation=file.actuation, working_mode=file.working_mode
-        )
+        loaded = load(file.robot, settings=file.settings, actuation=file.actuation, working_mode=file.working_mode)
+        self.robot: Robot = acting(loaded, file.without)
         gains = gains_of(file)
         self.loop = Loop(**file.loop.model_dump())
         self.loop.limits(self.robot.actuated_names)
@@ -74,9 +74,9 @@ class Bench:
         names = list(dict.fromkeys(name for law in self.laws for name in law.sensed))
         self.parameters: list[Parameter] = parameters_of(self.robot, file.vary)
         self.track: Track = track(self.robot, reference, names)
-        self.nominal = varied(self.robot, {})
+        self.nominal = self.plant_of({})
         every = {parameter: 1 + 0.01 * (1 + k) / len(self.parameters) for k, parameter in enumerate(self.parameters)}
-        self.family: Family = family(self.nominal, varied(self.robot, every))
+        self.family: Family = family(self.nominal, self.plant_of(every))
         for law in self.laws:
             law.geometry.compiled()
             law.program.compiled()
@@ -90,7 +90,11 @@ class Bench:
         """The robot of a case."""
         percentage, template = self.file.percentages[case[0]], self.templates()[case[1]]
         factors = {p: 1 + percentage / 100 * float(sign) for p, sign in zip(self.parameters, template, strict=True)}
-        return varied(self.robot, factors)
+        return self.plant_of(factors)
+
+    def plant_of(self, factors: dict[Parameter, float]) -> Robot:
+        """The robot with parameters off by some factors; what the study leaves out does not act in it either."""
+        return acting(varied(self.robot, factors), self.file.without)
 
     def run(self, case: Case) -> dict[str, dict[str, Any]]:
         """What each law does with the plant of a case."""

@@ -23,6 +23,10 @@ Kinds = Annotated[
     tuple[Literal["lengths", "masses", "inertias", "centres"], ...],
     BeforeValidator(list_of("a list of kinds is", '["lengths", "masses"]')),
 ]
+Terms = Annotated[
+    tuple[Literal["friction", "damping", "gravity", "springs", "motor-inertia"], ...],
+    BeforeValidator(list_of("a list of what does not act is", '["friction"]')),
+]
 MOST_RUNS = 1_000_000
 
 
@@ -68,6 +72,7 @@ class StudyFile(Table):
     laws: LawNames = ("ctc", "extended")
     gains: GainTable = GainTable()
     loop: LoopTable = LoopTable()
+    without: Terms = ()
     vary: Kinds = KINDS  # type: ignore[assignment]
     percentages: Numbers = (1.0, 2.0, 3.0, 4.0, 5.0)
     templates: int = 10

@@ -10,7 +10,7 @@ from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.deflection import deflection_warnings
 from parflex.models.driven_frame import check_system, zero_dynamics
-from parflex.models.forces import Without, Wrenches, tree_forces
+from parflex.models.forces import Wrenches, tree_forces
 from parflex.models.pose_input import elastic_words, read_motion
 from parflex.models.reactions import reactions_of
 from parflex.models.reduced import Result, is_joint_motion, reduced_equations
@@ -24,7 +24,6 @@ def bending_inverse(
     velocity: Mapping[str, float] | None,
     acceleration: Mapping[str, float] | None,
     wrenches: Wrenches | None,
-    without: Without,
     reactions: bool,
 ) -> Result:
     """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to bend.
@@ -35,7 +34,7 @@ def bending_inverse(
     robot = configuration.robot
     by_frame = not is_joint_motion(robot, velocity, acceleration) and bool(velocity or acceleration)
     qd = configuration.rates(velocity)
-    M, c, b = reduced_equations(configuration, qd, wrenches, without)
+    M, c, b = reduced_equations(configuration, qd, wrenches)
     rows, wanted = _driven(configuration, velocity, acceleration, qd, b, by_frame)
     near = check_system(configuration, robot.tree.end_effector) if by_frame else []
     J_a, motors = configuration.J_a, list(robot.actuated)
@@ -52,8 +51,8 @@ def bending_inverse(
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
         warnings += [*near, *_growth_warnings(configuration)]
-    f = tree_forces(configuration, qd, qdd, wrenches, without)
-    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
+    f = tree_forces(configuration, qd, qdd, wrenches)
+    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings) if reactions else None
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)

@@ -17,12 +17,13 @@ import numpy as np
 import scipy.linalg
 
 from parflex.errors import InputError, SingularError
-from parflex.models.configuration import NEAR_SINGULAR, SINGULAR, Configuration, PoseLike, configure
+from parflex.models.configuration import NEAR_SINGULAR, SINGULAR, Configuration, PoseLike
 from parflex.models.equilibrium import FINE, STRIDE, Loading, closed_step, tangent_stiffness
-from parflex.models.forces import Without, Wrenches, check_terms
+from parflex.models.forces import Without, Wrenches
 from parflex.models.linear import tree_stiffness
 from parflex.models.robot import Robot
 from parflex.models.stiff_system import rate_units
+from parflex.models.terms import acting_at
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.spatial import vector_from_rotation
 
@@ -123,11 +124,10 @@ def held_frame(
     without: Without = (),
 ) -> HeldFrame:
     """The deformed robot at rest with a frame (by default the end effector) where it is at the undeformed pose."""
-    check_terms(without)
+    here = acting_at(robot, at, without)
     frame = frame or robot.tree.end_effector
-    here = configure(robot, at)
     R, p = here.at.of(robot.tree.places[frame])
-    acting = Loading(dict(loads or {}), np.zeros(robot.tree.n), tuple(without))
+    acting = Loading(dict(loads or {}), np.zeros(robot.tree.n))
     for _ in range(STEPS):
         tau, missing = _efforts(here, acting)
         loading = replace(acting, tau=tau)
@@ -192,9 +192,9 @@ def zero_dynamics(
     here, units = held.configuration, rate_units(held.configuration)
     Z = units[:, None] * scipy.linalg.null_space(held.rows * units)
     P = _beside_motors(here)
-    _, D_tot = tree_stiffness(here, tuple(without))
+    _, D_tot = tree_stiffness(here)
     J = here.J
-    M, D = J.T @ tree_mass_matrix(robot.tree, here.at, tuple(without)) @ J, J.T @ D_tot @ J
+    M, D = J.T @ tree_mass_matrix(here.robot.tree, here.at) @ J, J.T @ D_tot @ J
     K = tangent_stiffness(here, held.loading)
     M, D, K = (P @ part @ Z for part in (M, D, K))
     n = len(M)

@@ -13,15 +13,17 @@ from typing import Literal
 import numpy as np
 import scipy.linalg
 
+from parflex.checking import numbers, one_of
 from parflex.errors import SingularError
 from parflex.models.bending import bending_inverse
-from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.deflection import deflection_warnings
-from parflex.models.forces import Without, Wrenches, check_terms, tree_forces
+from parflex.models.forces import Without, Wrenches, tree_forces
 from parflex.models.general_form import motor_efforts
 from parflex.models.reactions import reactions_of
 from parflex.models.reduced import Result, is_joint_motion, read_efforts, reduced_equations
 from parflex.models.robot import Robot
+from parflex.models.terms import acting_at
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import energies as tree_energies
 
@@ -42,24 +44,25 @@ def inverse_dynamics(
     """Efforts of the motors in a motion, given by the end effector (world axes) or by joints.
 
     `form` "projected" is [Khalil2007, eq. (20)], theory (15), "split" the cheaper (22), theory (16). With more motors
-    than freedoms the efforts are those of least norm.
+    than freedoms the efforts are those of least norm. What is in the file acts, but for what `without` names.
     """
-    check_terms(without)
-    configuration = configure(robot, at)
+    one_of(form, ("split", "projected"), "form")
+    configuration = acting_at(robot, at, without)
+    robot = configuration.robot
     if robot.tree.elastic:
-        return bending_inverse(configuration, velocity, acceleration, wrenches, without, reactions)
+        return bending_inverse(configuration, velocity, acceleration, wrenches, reactions)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
     qdd = configuration.accelerations(acceleration, qd, velocity)
-    f = tree_forces(configuration, qd, qdd, wrenches, without)
+    f = tree_forces(configuration, qd, qdd, wrenches)
     tau, redundant = _efforts(configuration, f, form)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     if redundant:
         warnings.append("there are more motors than freedoms: the efforts are those of least norm")
-    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings) if reactions else None
+    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings) if reactions else None
     return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
 
 
@@ -82,20 +85,23 @@ def forward_dynamics(
     without: Without = (),
     reactions: bool = False,
 ) -> Result:
-    """Accelerations under efforts of the motors; a motor that is not named has none."""
-    check_terms(without)
-    configuration = configure(robot, at)
+    """Accelerations under efforts of the motors; a motor that is not named has none.
+
+    What is in the file acts, but for what `without` names.
+    """
+    configuration = acting_at(robot, at, without)
+    robot = configuration.robot
     tau = read_efforts(robot, effort)
     qd = configuration.rates(velocity)
-    M, c, b = reduced_equations(configuration, qd, wrenches, without)
+    M, c, b = reduced_equations(configuration, qd, wrenches)
     qdd = configuration.J @ _solve_mass(configuration, M, configuration.J_a.T @ tau - c) + b
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     warnings += deflection_warnings(robot.tree, configuration.q)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     found = None
     if reactions:
-        f = tree_forces(configuration, qd, qdd, wrenches, without)
-        found = reactions_of(configuration, qd, qdd, f, tau, wrenches, without, warnings)
+        f = tree_forces(configuration, qd, qdd, wrenches)
+        found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
 
@@ -124,10 +130,15 @@ def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
 
 
 def mass_matrix(
-    robot: Robot, at: PoseLike | Configuration = None, coordinates: Literal["independent", "actuated"] = "independent"
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    coordinates: Literal["independent", "actuated"] = "independent",
+    without: Without = (),
 ) -> tuple[Array, list[str]]:
     """Mass matrix of the closed robot and the names of the rates that it belongs to."""
-    configuration = configure(robot, at)
+    one_of(coordinates, ("independent", "actuated"), "coordinates")
+    configuration = acting_at(robot, at, without)
+    robot = configuration.robot
     J, names = configuration.J, configuration.independent_names
     if coordinates == "actuated":
         configuration.refuse_undefined_actuation()
@@ -136,7 +147,21 @@ def mass_matrix(
     return J.T @ tree_mass_matrix(robot.tree, configuration.at) @ J, names
 
 
-def energies(configuration: Configuration, qd: Array) -> tuple[float, float]:
-    """Kinetic and potential energy; motors and springs included, gravity counted from the world's origin."""
-    found = tree_energies(configuration.robot.tree, configuration.at, qd)
+def energies(
+    robot: Robot | Configuration,
+    at: PoseLike | Configuration | Array = None,
+    velocity: Mapping[str, float] | None = None,
+    without: Without = (),
+) -> tuple[float, float]:
+    """Kinetic and potential energy at a pose in a motion; motors and springs act, gravity is counted from the origin.
+
+    `energies(configuration, qd)` takes the rates of all coordinates of a configuration.
+    """
+    if isinstance(robot, Configuration):
+        here = acting_at(robot.robot, robot, without)
+        qd = numbers(at, (here.robot.tree.n,), "qd")
+    else:
+        here = acting_at(robot, at, without)  # type: ignore[arg-type]
+        qd = here.rates(velocity)
+    found = tree_energies(here.robot.tree, here.at, qd)
     return float(found.kinetic), float(found.elastic + found.gravity)

@@ -17,12 +17,13 @@ from parflex.closure.assembly import CLOSED
 from parflex.closure.reduction import reduction
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike, configure
-from parflex.models.forces import Without, Wrenches, check_terms, checked_wrench, tree_forces, tree_newton_euler
+from parflex.models.forces import Without, Wrenches, checked_wrench, tree_forces, tree_newton_euler
 from parflex.models.holding import Lock, Servo, held_robot
 from parflex.models.reactions import closure_wrenches
 from parflex.models.reduced import read_efforts
 from parflex.models.robot import Robot
 from parflex.models.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
+from parflex.models.terms import acting
 from parflex.recursion import NewtonEuler, joint_forces
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.spatial.dual import slopes, small_steps
@@ -97,10 +98,14 @@ def prepare(
     without: Without = (),
 ) -> tuple[Configuration, Loading]:
     """The robot at a pose, held as asked, and what acts on it."""
-    check_terms(without)
+    robot = acting(robot, without)
     if "springs" in without and (servo is not None or servo_damping is not None):
         raise InputError(
             "a servo is a spring, and springs are left out", key="without", value="springs", hint="keep one of them"
+        )
+    if "damping" in without and servo_damping is not None:
+        raise InputError(
+            "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
         )
     for frame, values in (loads or {}).items():
         checked_wrench(robot.tree, frame, values, "load")
@@ -155,6 +160,7 @@ def equilibrium(
 
     Motors are locked at the pose, held by servos that pull towards it, or free under a given effort.
     """
+    robot = acting(robot, without)
     start, loading = prepare(robot, at, lock, servo, servo_damping, loads, effort, without)
     found = _newton(start, loading)
     if found.stuck:

@@ -9,14 +9,12 @@ import numpy as np
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.recursion import NewtonEuler, Pose, joint_forces, motion, newton_euler
-from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial import cross
 from parflex.tree import Tree
 
 Array = np.ndarray
 Wrenches = Mapping[str, Sequence[float]]
 Without = Sequence[str]
-TERMS = (*JOINT_TERMS, "gravity")
 
 
 def tree_forces(
@@ -67,15 +65,8 @@ def no_inertia() -> SingularError:
     return SingularError(
         "the direct model is not defined: a joint moves nothing that has inertia",
         key="motor_inertia",
-        hint="let the inertia of the motors act (--with motor-inertia), or give a body to what the joint moves",
+        hint="let the inertia of the motors act (motor-inertia), or give a body to what the joint moves",
     )
-
-
-def check_terms(without: Without) -> None:
-    """Refuse terms that cannot be left out."""
-    for name in without:
-        if name not in TERMS:
-            raise InputError(f"'{name}' cannot be left out", key="without", value=name, hint=did_you_mean(name, TERMS))
 
 
 def checked_wrench(tree: Tree, frame: str, values: Sequence[float], key: str = "wrench") -> Array:

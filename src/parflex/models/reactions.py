@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.closure.mobility import rank
 from parflex.models.configuration import Configuration
-from parflex.models.forces import Without, Wrenches, tree_newton_euler
+from parflex.models.forces import Wrenches, tree_newton_euler
 from parflex.spatial import cross
 
 Array = np.ndarray
@@ -21,7 +21,6 @@ def reactions_of(
     f: Array,
     tau: Array,
     wrenches: Wrenches | None,
-    without: Without,
     warnings: list[str],
 ) -> dict[str, Any]:
     """Wrenches in all joints and closures: multipliers of least norm, theory (18), then Newton-Euler with them."""
@@ -32,7 +31,7 @@ def reactions_of(
     lam = np.linalg.lstsq(rows.T, missing[robot.free], rcond=1e-9)[0] if len(rows) else np.zeros(0)
     undetermined = _undetermined(configuration)
     closures, acting = closure_wrenches(configuration, lam)
-    result = tree_newton_euler(configuration, qd, qdd, wrenches, without, acting)
+    result = tree_newton_euler(configuration, qd, qdd, wrenches, more=acting)
     loose = _loose_joints(configuration, undetermined)
     if len(undetermined):
         warnings.append("the robot is over-constrained: reactions marked undetermined are those of least norm")

@@ -12,6 +12,7 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.forces import Without, Wrenches, tree_forces
+from parflex.models.pose_input import elastic_words
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion import motion
@@ -40,9 +41,9 @@ class Result:
 
 
 def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
-    """Whether a motion is given by joints alone."""
+    """Whether a motion is given by joints alone; how bodies bend says nothing of frames either."""
     words = [word for table in given if table for word in table]
-    names = {link.name for link in robot.tree.links}
+    names = {link.name for link in robot.tree.links} | elastic_words(robot.tree)
     return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)
 
 

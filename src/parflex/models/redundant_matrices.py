@@ -2,7 +2,7 @@
 
 `redundant_effort` gives the same efforts without forming them. Derivatives of the Jacobians in time are exact, by dual
 numbers. Of every body the velocity terms are written as a skew matrix of its momentum, so that Ddot - 2 C is skew in
-the model of the motors alone. Friction and springs are in none of the three.
+the model of the motors alone. Friction, springs and dampers are apart, in H.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.configuration import Configuration, PoseLike, configure
-from parflex.models.forces import Without, Wrenches, check_terms, checked_wrench, on_links
+from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.forces import Without, Wrenches, checked_wrench, on_links
 from parflex.models.redundant import Hold, RedundantForm, all_rates, redundant_form
 from parflex.models.robot import Robot
-from parflex.recursion import Pose, jacobians, motion, newton_euler, pose
+from parflex.models.terms import acting_at
+from parflex.recursion import Pose, jacobians, joint_forces, motion, newton_euler, pose
 from parflex.spatial import hat
 from parflex.spatial.dual import Dual
 
@@ -26,7 +27,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Matrices:
-    """tau = D qdd + C qd + G - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
+    """tau = D qdd + C qd + G + H - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
 
     `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
     """
@@ -36,6 +37,7 @@ class Matrices:
     D: Array
     C: Array
     G: Array
+    H: Array  # friction, springs and dampers of joints
     F_ext: Array
     T: Array = field(repr=False)
     T_q: Array = field(repr=False)
@@ -65,15 +67,15 @@ def redundant_model(
 ) -> Matrices:
     """The redundant model of a robot at a pose in a motion; `sensed` names other passive joints than the file does.
 
-    `wrenches` act on frames, in world axes; `without` may name "motor-inertia" and "gravity".
+    `wrenches` act on frames, in world axes. What is in the file acts, but for what `without` names.
     """
-    check_terms(without)
+    configuration = acting_at(robot, at, without)
+    robot = configuration.robot
     form = redundant_form(robot if sensed is None else robot.sensing(sensed))
-    configuration = configure(robot, at)
     configuration.refuse_undefined_actuation()
     tree = robot.tree
     loads = {frame: checked_wrench(tree, frame, values) for frame, values in (wrenches or {}).items()}
-    return redundant_matrices(form, configuration.q, configuration.rates(velocity)[form.control], tuple(without), loads)
+    return redundant_matrices(form, configuration.q, configuration.rates(velocity)[form.control], wrenches=loads)
 
 
 def redundant_matrices(
@@ -102,6 +104,7 @@ def redundant_matrices(
         D=back @ D_tot @ N @ T_q,
         C=back @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
         G=back @ G_tot,
+        H=back @ joint_forces(tree, np.asarray(q, dtype=float), rates, np.zeros(tree.n), without),
         F_ext=back @ F_tot,
         T=S[form.legs],
         T_q=T_q,

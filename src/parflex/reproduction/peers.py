@@ -13,6 +13,7 @@ import numpy as np
 import parflex
 from parflex.codegen.model import Model
 from parflex.models.robot import Robot
+from parflex.models.terms import COUNTED_WITHOUT
 
 Array = np.ndarray
 Entry = tuple[str, float, str]  # who, value, class of the bar
@@ -30,7 +31,8 @@ def operator_groups() -> Groups:
     """Operators `+ - * /` of models, beside published ones."""
     groups: Groups = []
     for row in _table()["operators"]:
-        made = parflex.model(parflex.load(row["robot"]), row["model"], parameters=row.get("parameters", "numbers"))
+        given = {"parameters": row.get("parameters", "numbers"), "without": COUNTED_WITHOUT}
+        made = parflex.model(parflex.load(row["robot"]), row["model"], **given)
         own: Entry = ("parflex", made.counts["total"], "own")
         groups.append((row["title"], [own, *((peer["name"], peer["total"], "other") for peer in row["peers"])]))
     return groups
@@ -42,7 +44,7 @@ def speed_groups() -> Groups:
 
 
 def _speeds(robot: Robot, model: str) -> list[Entry]:
-    made = parflex.model(robot, model)
+    made = parflex.model(robot, model, without=COUNTED_WITHOUT)  # as the others do it
     states = _states(made)
     expected = made(**states)
     entries: list[Entry] = [("parflex, compiled, batches", _best(lambda: made(**states)), "own")]

@@ -25,6 +25,7 @@ from parflex.models.linear import Modes
 from parflex.models.participation import energy_shares
 from parflex.models.reduced import Result
 from parflex.models.robot import Robot
+from parflex.models.terms import COUNTED_WITHOUT
 from parflex.spatial import vector_from_rotation
 
 Array = np.ndarray
@@ -112,8 +113,9 @@ def operators(
 ) -> list[Any]:
     """Operators of a model as a program; keys may be sums, as in `mul+div`."""
     loaded = workshop.robot(robot)
-    made = workshop.kept(
-        f"model {robot} {model} {parameters}", lambda: parflex.model(loaded, model, parameters=parameters)
+    made = workshop.kept(  # as the papers count: no friction, no motor inertia, no springs
+        f"model {robot} {model} {parameters}",
+        lambda: parflex.model(loaded, model, parameters=parameters, without=COUNTED_WITHOUT),
     )
     return [sum(made.counts[word] for word in key.split("+")) for key in keys]
 
@@ -177,7 +179,7 @@ def redundant_model(workshop: Workshop, published: Published, robot: str, states
 
 def model_time(workshop: Workshop, published: Published, robot: str, model: str) -> list[Any]:
     """Seconds of one call of a compiled model from Python, its own example as the state: the best of some rounds."""
-    made = parflex.model(workshop.robot(robot), model)
+    made = parflex.model(workshop.robot(robot), model, without=COUNTED_WITHOUT)
     return [min(timeit.repeat(lambda: made(**made.sample), number=20, repeat=10, timer=time.process_time)) / 20]
 
 

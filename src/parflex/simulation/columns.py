@@ -22,7 +22,7 @@ def columns_of(problem: Problem, track: Track, frames: Sequence[str]) -> dict[st
     given = track.x[:, nq + n :]
     effort = given[:, : len(motors)] if problem.lead == "efforts" else track.y[:, 2 * nq + 2 * n :]
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
-    program = signals(problem.robot, looked_at, problem.independent, problem.include, problem.width, problem.rows)
+    program = signals(problem.robot, looked_at, problem.independent, problem.width, problem.rows)
     found = program(q=q, position_rates=change, acceleration=acceleration)
     columns = {"t": track.t}
     for name in frames:

@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.codegen.model import Model, model
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError
 from parflex.models.robot import Robot
-from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.models.terms import acting
 from parflex.simulation.pieces import Pieces
 from parflex.simulation.system import System
-from parflex.tree import Link
 
 Array = np.ndarray
-TERMS = (*JOINT_TERMS, "damping", "gravity")
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,6 @@ class Problem:
     model: Model
     lead: str
     wrenches: tuple[str, ...]
-    include: tuple[str, ...]
     width: float
     rows: tuple[int, ...] = ()  # of the robot's closures, that give dependent accelerations; none: chosen at home
 
@@ -93,43 +89,15 @@ def prepare(
     independent: Collection[str] = (),
 ) -> Problem:
     """The model of a state; what is in the file acts, but for what is left out. `independent` rates may be chosen."""
-    for term in without:
-        if term not in TERMS:
-            raise InputError(f"'{term}' cannot be left out", key="without", value=term, hint=did_you_mean(term, TERMS))
     if lead == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to lead", key="motion", hint="leave out the motion")
-    changed = _without(robot, without)
-    include = tuple(term for term in JOINT_TERMS if term not in without)
+    changed = acting(robot, without)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(lead, "state-rates")
-    used = width if "friction" in include and has_coulomb(robot) else 0.0
-    made = model(
-        changed, name, include=include, wrenches=tuple(wrenches), friction_width=used, independent=tuple(independent)
-    )
-    return Problem(changed, made, lead, tuple(wrenches), include, used)
+    used = width if has_coulomb(changed) else 0.0
+    made = model(changed, name, wrenches=tuple(wrenches), friction_width=used, independent=tuple(independent))
+    return Problem(changed, made, lead, tuple(wrenches), used)
 
 
 def has_coulomb(robot: Robot) -> bool:
     """Whether a joint has Coulomb friction."""
     return any(link.terms.coulomb for link in robot.tree.links)
-
-
-def _without(robot: Robot, without: Collection[str]) -> Robot:
-    """The robot without gravity or damping."""
-    if not {"gravity", "damping"} & set(without):
-        return robot
-    tree = robot.tree
-    if "gravity" in without:
-        tree = replace(tree, gravity=np.zeros(3))
-    if "damping" in without:
-        tree = replace(tree, links=tuple(_undamped(link) for link in tree.links))
-    changed = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
-    changed.__dict__["home"] = robot.home
-    return changed
-
-
-def _undamped(link: Link) -> Link:
-    body = link.body
-    if isinstance(body, ElasticBody):
-        bare = None if body.bare is None else replace(body.bare, D=0 * body.D)
-        body = replace(body, D=0 * body.D, bare=bare)
-    return replace(link, body=body, terms=replace(link.terms, damper=0.0))

@@ -59,7 +59,6 @@ def start_state(
     if start == "rest" or (start is None and not robot.tree.elastic):
         return Started(q, still, "rest")
     loads = {frame: pieces.at(0.0).tolist() for frame, pieces in wrenches.items()}
-    terms = [term for term in ("springs",) if term not in problem.include]
     here = Configuration(problem.robot, q)
     kind = start or _usual(problem)
     if kind == "equilibrium" and len(rates) <= len(problem.robot.actuated):
@@ -67,12 +66,12 @@ def start_state(
     try:
         if kind == "held":
             if problem.lead != "platform":
-                held = held_frame(problem.robot, here, loads=loads, without=terms)
+                held = held_frame(problem.robot, here, loads=loads)
                 return Started(held.configuration.q, still, kind)
-            led = zero_dynamics(problem.robot, here, loads=loads, without=terms)
+            led = zero_dynamics(problem.robot, here, loads=loads)
             near = check_system(led.held.configuration, led.held.frame)
             return Started(led.held.configuration.q, still, kind, [*near, *led.warnings()])
-        found = equilibrium(problem.robot, here, loads=loads, without=terms).configuration.q
+        found = equilibrium(problem.robot, here, loads=loads).configuration.q
         return Started(found, still, kind)
     except SingularError as error:
         if start is not None:

@@ -25,6 +25,7 @@ class JointTerms:
     stiffness: float = 0.0
     rest: float = 0.0
     damper: float = 0.0
+    idle: bool = False  # a spring is there, but left out
     width: float = 0.0  # rate at which Coulomb friction has 0.7 of its value; 0: it is a sign
 
 

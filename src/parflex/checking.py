@@ -1,0 +1,128 @@
+"""What people hand to functions, looked at before it is used: each refusal names the key, the value and the mend."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+
+Array = np.ndarray
+SHOWN = 60  # characters of a value that an error repeats
+
+
+def shown(value: Any) -> str:
+    """A value as a short text."""
+    if isinstance(value, str):
+        return value[:SHOWN]
+    try:
+        text = repr(value)
+    except Exception:  # of somebody else's class
+        text = type(value).__name__
+    return " ".join(text.split())[:SHOWN]
+
+
+def one_of(value: Any, words: Iterable[str], key: str) -> str:
+    """One of some words."""
+    known = list(words)
+    if not isinstance(value, str) or value not in known:
+        raise InputError(
+            f"there is no {key} '{shown(value)}'", key=key, value=shown(value), hint=did_you_mean(shown(value), known)
+        )
+    return value
+
+
+def number(value: Any, key: str, *, least: float = -math.inf, above: float = -math.inf, example: float = 0.1) -> float:
+    """A finite number, not below `least` and above `above`."""
+    fits = isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and math.isfinite(value)
+    if not fits or value < least or value <= above:
+        what = (
+            "a finite number" if math.isinf(least) and math.isinf(above)
+            else "a positive number" if above == 0.0
+            else f"a finite number of {least:g} or more" if math.isfinite(least)
+            else f"a finite number above {above:g}"
+        )  # fmt: skip
+        raise InputError(f"'{key}' is not {what}", key=key, value=shown(value), hint=f"give e.g. {example:g}")
+    return float(value)
+
+
+def whole(value: Any, key: str, least: int = 0, most: int | None = None) -> int:
+    """A whole number in a range."""
+    fits = isinstance(value, Integral) and not isinstance(value, (bool, np.bool_))
+    if not fits or value < least or (most is not None and value > most):
+        upto = "or more" if most is None else f"to {most}"
+        raise InputError(
+            f"'{key}' is not a whole number of {least} {upto}", key=key, value=shown(value), hint=f"give e.g. {least}"
+        )
+    return int(value)
+
+
+def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> Array:
+    """Finite numbers in an array of a shape; None is any size."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.full(0, np.nan)
+    fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
+    size = " x ".join("n" if want is None else str(want) for want in shape) or "one"
+    if not fits or not np.isfinite(array).all():
+        raise InputError(
+            f"'{key}' is not {size} finite numbers",
+            key=key,
+            value=shown(value),
+            hint=f"give an array of {size} numbers",
+        )
+    return array
+
+
+def table(value: Any, key: str, example: str = "{'x': 0.1}") -> Mapping[str, Any]:
+    """A dictionary with names as keys; None is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
+        raise InputError(
+            f"'{key}' is to be a dictionary of names and values, not {_kind(value)}",
+            key=key,
+            value=shown(value),
+            hint=f"write e.g. {example}",
+        )
+    return value
+
+
+def names(value: Any, key: str, example: str = "['a', 'b']") -> tuple[str, ...]:
+    """A list of names."""
+    listed = isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, (str, bytes))
+    if not listed or not all(isinstance(word, str) for word in value):
+        raise InputError(
+            f"'{key}' is to be a list of names, not {_kind(value)}", key=key, value=shown(value),
+            hint=f"write e.g. {example}",
+        )  # fmt: skip
+    return tuple(value)
+
+
+def flag(value: Any, key: str) -> bool:
+    """True or false."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise InputError(f"'{key}' is to be True or False", key=key, value=shown(value), hint="give True or False")
+    return bool(value)
+
+
+def instance(value: Any, kind: type, key: str, hint: str) -> Any:
+    """An object of a class of parflex."""
+    if not isinstance(value, kind):
+        raise InputError(
+            f"'{key}' is to be a {kind.__name__}, not {_kind(value)}", key=key, value=shown(value), hint=hint
+        )
+    return value
+
+
+def _kind(value: Any) -> str:
+    words = {list: "a list", tuple: "a tuple", str: "a text", dict: "a dictionary", np.ndarray: "an array"}
+    known = words.get(type(value))
+    if known is None:
+        known = "a number" if isinstance(value, Real) else f"a {type(value).__name__}"
+    return known

@@ -1,0 +1,116 @@
+"""What acts on a robot: everything that its file says, but for the terms that are left out.
+
+One set of words for all functions and programs. A term is taken out of the numbers of the robot itself, so that forces,
+energies, losses, frequencies and programs cannot disagree about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.errors import InputError, did_you_mean
+from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.robot import Robot
+from parflex.recursion.newton_euler import JOINT_TERMS
+from parflex.tree import Link, Tree
+
+Without = Sequence[str]
+COUNTED_WITHOUT = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
+
+
+def checked_terms(without: Iterable[str], key: str = "without") -> tuple[str, ...]:
+    """Words of terms that can be left out, each once and in one order."""
+    if isinstance(without, str):
+        raise InputError(
+            f"'{key}' is a list of words", key=key, value=without, hint=f"write ['{without}'] in place of '{without}'"
+        )
+    try:
+        words = list(without)
+    except TypeError:
+        raise InputError(f"'{key}' is a list of words", key=key, value=repr(without), hint="['friction']") from None
+    for word in words:
+        if not isinstance(word, str) or word not in TERMS:
+            raise InputError(
+                f"'{word}' cannot be left out", key=key, value=repr(word) if not isinstance(word, str) else word,
+                hint=did_you_mean(str(word), TERMS),
+            )  # fmt: skip
+    return tuple(term for term in TERMS if term in words)
+
+
+def left_out(without: Iterable[str], include: Iterable[str] | None) -> tuple[str, ...]:
+    """Terms that are left out; `include`, if it is given, names the only joint terms that act."""
+    found = checked_terms(without)
+    if include is None:
+        return found
+    words = [include] if isinstance(include, str) else list(include)
+    for word in words:
+        if word not in JOINT_TERMS:
+            raise InputError(
+                f"'{word}' cannot be included", key="with", value=str(word), hint=did_you_mean(str(word), JOINT_TERMS)
+            )
+        if word in found:
+            raise InputError(
+                f"'{word}' is left out and included", key="without", value=word, hint="keep one of the two"
+            )
+    return tuple(term for term in TERMS if term in found or (term in JOINT_TERMS and term not in words))
+
+
+def acting(robot: Robot, without: Collection[str] = ()) -> Robot:
+    """The robot with only what acts in it, at the same home. Made once for each choice."""
+    chosen = checked_terms(without)
+    if not chosen:
+        return robot
+    made: dict[tuple[str, ...], Robot] = robot.__dict__.setdefault("_acting", {})
+    if chosen not in made:
+        tree = robot.tree
+        for term in chosen:
+            tree = TERMS[term](tree)
+        other = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+        other.__dict__["home"] = robot.home  # where cached_property keeps it: what acts does not move the home
+        made[chosen] = other
+    return made[chosen]
+
+
+def acting_at(robot: Robot, at: PoseLike | Configuration = None, without: Collection[str] = ()) -> Configuration:
+    """The robot at a pose with only what acts in it."""
+    chosen = checked_terms(without)  # a wrong word is said before a pose is looked for
+    here = configure(robot, at)
+    return Configuration(acting(here.robot, chosen), here.q) if chosen else here
+
+
+def _links(change: Callable[[Link], Link]) -> Callable[[Tree], Tree]:
+    return lambda tree: replace(tree, links=tuple(change(link) for link in tree.links))
+
+
+def _smooth(link: Link) -> Link:
+    return replace(link, terms=replace(link.terms, viscous=0.0, coulomb=0.0))
+
+
+def _light(link: Link) -> Link:
+    return replace(link, terms=replace(link.terms, motor_inertia=0.0))
+
+
+def _unsprung(link: Link) -> Link:
+    idle = link.terms.idle or bool(link.terms.stiffness)
+    return replace(link, terms=replace(link.terms, stiffness=0.0, damper=0.0, idle=idle))
+
+
+def _undamped(link: Link) -> Link:
+    body = link.body
+    if isinstance(body, ElasticBody):
+        bare = None if body.bare is None else replace(body.bare, D=0 * body.D)
+        body = replace(body, D=0 * body.D, bare=bare)
+    return replace(link, body=body, terms=replace(link.terms, damper=0.0))
+
+
+TERMS: dict[str, Callable[[Tree], Tree]] = {
+    "friction": _links(_smooth),  # viscous and Coulomb friction of joints
+    "damping": _links(_undamped),  # dampers of joints, and the damping of bodies
+    "gravity": lambda tree: replace(tree, gravity=np.zeros(3)),
+    "springs": _links(_unsprung),  # springs and dampers of joints
+    "motor-inertia": _links(_light),
+}

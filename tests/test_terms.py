@@ -1,0 +1,304 @@
+"""One word, one meaning: what is in the file acts in every function and program, and `without` takes it out.
+
+Functions are held against the same physics as programs have it: traces are run on numbers in the place of symbols,
+which takes milliseconds, so that all models of all robots are tried with all terms left out in turn.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import pytest
+from conftest import CATALOGUE
+from traced import Sample, long
+
+import parflex
+from parflex.codegen.parameters import grouped_robot
+from parflex.codegen.trace import MODELS, Options, prepared, trace
+from parflex.graph import Graph
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.models.terms import TERMS
+
+ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+SLOW = ("gough-stewart-beams", "gough-stewart-elastic", "three-beam-legs", "navaro", "navaro-refined", "3rrr-flexible")
+SUBSETS = [subset for size in range(len(TERMS) + 1) for subset in combinations(TERMS, size)]
+SHARP = 1e-9  # of the largest number: systems of condition up to 1e4 in double precision, solved in two orders
+    1e-9  # of the largest force: systems of condition up to 1e4 of numbers in double precision, solved in two orders
+)
+FORCES = ("inverse", "direct", "mass-matrix", "energy", "step", "pd-law", "task-law", "state-rates")
+FORCES = (*FORCES, "state-rates-driven", "state-rates-following", "redundant", "extended-law", "classical-law")
+
+
+class Numbers:
+    """In the place of a tracer: groups of inputs are numbers."""
+
+    def __init__(self, values: dict[str, np.ndarray]) -> None:
+        self.values = values
+
+    def group(self, name: str, *shape: int) -> np.ndarray:
+        return np.asarray(self.values[name], dtype=float).reshape(shape).copy()
+
+    def parameter(self, name: str, value: float) -> float:
+        return value
+
+
+@cache
+def robot(name: str) -> Robot:
+    return parflex.load(name)
+
+
+@cache
+def state(name: str) -> tuple[Sample, np.ndarray]:
+    """A bent, closed pose near home with rates, and efforts."""
+    of, rng = robot(name), np.random.default_rng(8)
+    tree = of.tree
+    size = np.where(np.isin(np.arange(tree.n), tree.elastic), 1e-4, 0.05) * tree.rate_units
+    q, error = of.assembler.newton(
+        tree.moved(of.home, rng.uniform(-1, 1, tree.n) * size), of.free, list(of.closures.loops)
+    )
+    assert error < 1e-11
+    at = Configuration(of, q)
+    rates = at.J @ rng.uniform(0.5, 1, at.J.shape[1])
+    efforts = rng.uniform(-20, 20, len(of.actuated))
+    return Sample(at, rates, np.zeros(tree.n), efforts), efforts
+
+
+@cache
+def words(name: str) -> dict[str, float]:
+    """The velocity of the state as a user writes it: motors and elastic coordinates."""
+    of, (sample, _) = robot(name), state(name)
+    return {of.tree.rate_names[k]: float(sample.rates[k]) for k in (*of.actuated, *of.tree.elastic)}
+
+
+@cache
+def labels(name: str, model: str) -> dict[str, list[str]] | None:
+    """Names of the inputs of a model, None where the robot has none of this kind."""
+    try:
+        return trace(robot(name), model).labels
+    except parflex.errors.ParflexError:
+        return None
+
+
+def inputs_of(name: str, model: str, accelerations: np.ndarray, efforts: np.ndarray) -> dict[str, np.ndarray]:
+    """All that a model may take, at the state with some accelerations; references are where the robot is."""
+    of, (sample, _) = robot(name), state(name)
+    tree, known = of.tree, labels(name, model) or {}
+    moving = Sample(sample.configuration, sample.rates, accelerations, efforts)
+    q, number = sample.configuration.q, {label: k for k, label in enumerate(tree.rate_names)}
+    place = {label: tree.links[tree.link_of_rate[k]].q.start for label, k in number.items()}
+    values: dict[str, np.ndarray] = {"q": q, "guess": q, "last": q, "effort": efforts, "rates": sample.rates}
+    motors = list(of.actuated)
+    values |= {"motor_rate": sample.rates[motors], "motor_acceleration": accelerations[motors]}
+    values["motor_position"] = q[[place[label] for label in of.actuated_names]]
+    for group, source in (("qd", sample.rates), ("qdd", accelerations)):
+        values[group] = source[[number[label] for label in known.get(group, [])]]
+    names = known.get("reference", [])
+    values["reference"] = q[[place[label] for label in names]]
+    values["reference_rate"] = sample.rates[[number[label] for label in names]]
+    values["reference_acceleration"] = accelerations[[number[label] for label in names]]
+    if any(link.joint.kind in ("free", "planar") for link in tree.links):
+        values |= moving.platform()
+        values["last_position"], values["last_turn"] = values["position"], values["turn"]
+        values["platform_acceleration"] = np.concatenate([values["acceleration"], values["angular_acceleration"]])
+        bending = list(tree.elastic)
+        values["elastic"] = q[[tree.position_names.index(tree.rate_names[k]) for k in bending]]
+        values["elastic_rate"] = sample.rates[bending]
+    if model == "task-law":
+        at, end = sample.configuration, tree.end_effector
+        R, p = at.at.of(tree.places[end])
+        twist = at.frame_rows(end) @ sample.rates
+        from parflex.recursion import motion
+
+        push = at.frame_acceleration(end, motion(tree, at.at, sample.rates, accelerations))
+        values |= {"position": p, "rotation": R, "velocity": twist[:3], "angular_velocity": twist[3:]}
+        values |= {"acceleration": push[:3], "angular_acceleration": push[3:]}
+    return values
+
+
+def run(name: str, model: str, without: tuple[str, ...], values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """A model on numbers."""
+    options = Options(without=without)
+    of = prepared(robot(name), model, options)
+    grouped, _ = grouped_robot(of, Graph(), "numbers")
+    found, _ = MODELS[model](Numbers(values), of, grouped, options)
+    return {group: np.asarray(value, dtype=float) for group, value in found.items()}
+
+
+def miss(name: str, model: str, without: tuple[str, ...]) -> float:
+    """How far a model on numbers is from the functions, as a share of the largest number."""
+    of, (sample, efforts) = robot(name), state(name)
+    at, velocity = sample.configuration, words(name)
+    number = {label: k for k, label in enumerate(of.tree.rate_names)}
+    known, size = labels(name, model), 1e-3
+    assert known is not None
+    if model == "mass-matrix":
+        M, rows = parflex.mass_matrix(of, at, without=without)
+        found = run(name, model, without, inputs_of(name, model, sample.rates, efforts))["mass_matrix"]
+        T = np.linalg.inv(at.J[[number[label] for label in known["mass_matrix"]]])
+        assert len(rows) == len(M)
+        wanted = T.T @ M @ T
+    elif model == "energy":
+        kinetic, potential = parflex.energies(of, at, velocity, without=without)
+        values = run(name, model, without, inputs_of(name, model, sample.rates, efforts))
+        found = np.array([values["kinetic"][0], values["elastic"][0] + values["gravity"][0]])
+        wanted = np.array([kinetic, potential])
+    elif model in ("direct", "state-rates"):
+        given = dict(zip(of.actuated_names, efforts.tolist(), strict=True))
+        result = parflex.forward_dynamics(of, at, velocity, given, without=without)
+        values = run(name, model, without, inputs_of(name, model, result.accelerations, efforts))
+        group = "acceleration" if model == "state-rates" else "qdd"
+        if "angular_acceleration" in values:
+            sides = Sample(at, sample.rates, result.accelerations, efforts).platform()
+            found = np.concatenate([values[key] for key in ("acceleration", "angular_acceleration")])
+            wanted = np.concatenate([sides[key] for key in ("acceleration", "angular_acceleration")])
+        else:
+            found, wanted = values[group], result.accelerations[[number[label] for label in known[group]]]
+    else:
+        rng = np.random.default_rng(4)
+        push = {label: float(rng.uniform(-5, 5)) for label in of.actuated_names}
+        still = model == "pd-law"
+        result = parflex.inverse_dynamics(of, at, {} if still else velocity, {} if still else push, without=without)
+        given = inputs_of(name, model, result.accelerations, np.array(list(result.efforts.values())))
+        found, wanted = run(name, model, without, given)["effort"], np.array(list(result.efforts.values()))
+        if of.tree.elastic:  # beams push against each other with much more than what remains for a motor
+            whole = parflex.inverse_dynamics(of, at, velocity, push).efforts
+            size = max(size, *(abs(value) for value in whole.values()))
+    return float(np.abs(found - wanted).max(initial=0.0) / max(np.abs(wanted).max(initial=0.0), size))
+
+
+def tried(name: str) -> list[str]:
+    """Models that the robot has and functions speak of; a singular mass matrix is no model."""
+    return [model for model in FORCES if labels(name, model) is not None]
+
+
+def check(name: str, models: list[str], subsets: list[tuple[str, ...]]) -> None:
+    for model in models:
+        for without in subsets:
+            if name == "navaro-refined" and "motor-inertia" in without and model in ("direct", "state-rates"):
+                continue  # its motors carry nothing else
+            assert miss(name, model, without) < SHARP, (model, without)
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=long if one in SLOW else []) for one in ROBOTS])
+def test_functions_and_programs_answer_the_same_question(name):
+    """Nothing left out, and some terms, other ones for each model."""
+    rng = np.random.default_rng(len(name))
+    for model in tried(name):
+        check(name, [model], [(), SUBSETS[rng.integers(1, len(SUBSETS))]])
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=long) for one in ROBOTS])
+def test_functions_and_programs_agree_for_every_set_of_terms(name):
+    check(name, tried(name), SUBSETS)
+
+
+def test_a_program_of_the_rx90_gives_what_the_function_gives():
+    """One state, first motor: the program once gave 0.257 N m, without its rotor and friction, the function 8.807."""
+    of = robot("rx90")
+    program = parflex.model(of, "inverse")
+    given = program.sample
+    named = [dict(zip(of.actuated_names, given[group].tolist(), strict=True)) for group in ("q", "qd", "qdd")]
+    wanted = np.array(list(parflex.inverse_dynamics(of, *named).efforts.values()))
+    assert program(**given)["effort"] == pytest.approx(wanted, rel=1e-12)  # rounding
+    assert wanted[0] == pytest.approx(8.807, abs=5e-4)
+    bare = parflex.model(of, "inverse", without=COUNTED_WITHOUT)
+    assert bare(**given)["effort"][0] == pytest.approx(0.257, abs=5e-4)
+    assert bare.program == parflex.model(of, "inverse", include=()).program  # the older way to say the same
+
+
+def change(name: str, term: str) -> float:
+    """What leaving out a term changes in the efforts."""
+    of, (sample, _) = robot(name), state(name)
+    both = [parflex.inverse_dynamics(of, sample.configuration, words(name), {}, without=w) for w in ((), (term,))]
+    first, second = (np.array(list(one.efforts.values())) for one in both)
+    return float(np.abs(first - second).max())
+
+
+def test_every_term_acts_in_some_robot_of_the_catalogue():
+    """Otherwise the comparison above would compare nothing."""
+    felt = {term: change("rx90", term) for term in ("friction", "gravity")}
+    felt |= {term: change("four-bar", term) for term in ("springs", "damping", "motor-inertia")}
+    assert set(felt) == set(TERMS)
+    assert min(felt.values()) > 1e-3, felt
+
+
+def test_what_is_left_out_is_out_of_energies_and_losses_of_a_run_too():
+    of = robot("four-bar")
+    run = parflex.simulate(of, None, 0.2, pose={"crank": 1.0}, without=["springs"])
+    assert np.abs(run["power.loss"]).max() == 0.0  # its dampers are left out with the springs
+    assert np.abs(run["energy.elastic"]).max() == 0.0
+    assert np.abs(run["energy.total"] - run["energy.total"][0]).max() < 1e-9  # J, of some joules: the step is fine
+
+
+def test_a_spring_in_a_leg_acts_in_its_programs():
+    """Legs in closed form know sines and cosines of their angles; a spring needs the angle itself."""
+    of = parflex.load("3rrr", settings={"legs.frame.2.spring": {"stiffness": 3.0, "rest": 0.2}})
+    program = parflex.model(of, "inverse")
+    rng, tree = np.random.default_rng(1), of.tree
+    here = Configuration(of, of.home)
+    rates, push = (here.J @ rng.uniform(-1, 1, here.J.shape[1]) for _ in range(2))
+    named = [{tree.rate_names[k]: float(part[k]) for k in of.actuated} for part in (rates, push)]
+    result = parflex.inverse_dynamics(of, here, *named)
+    moved = [[tree.rate_names.index(label) for label in program.labels[group]] for group in ("qd", "qdd")]
+    given = {"q": of.home, "qd": result.rates[moved[0]], "qdd": result.accelerations[moved[1]]}
+    wanted = np.array(list(result.efforts.values()))
+    assert program(**given)["effort"] == pytest.approx(wanted, rel=1e-10)  # condition of the loops below 1e3
+
+
+def test_an_elastic_drive_stays_one_when_its_springs_are_left_out():
+    of = robot("navaro-refined")
+    bare = acting(of, ["springs"])
+    assert bare.drive_springs == of.drive_springs
+    assert np.array_equal(bare.home, of.home)
+
+
+REFUSED = {
+    "unknown": (lambda of: parflex.model(of, "inverse", without=["wind"]), "without", "cannot be left out"),
+    "a text": (lambda of: parflex.inverse_dynamics(of, without="friction"), "without", "list of words"),
+    "a number": (lambda of: parflex.energies(of, without=3), "without", "list of words"),
+    "both": (lambda of: parflex.model(of, "inverse", without=["friction"], include=["friction"]), "without", "left out"),
+    "width": (
+        lambda of: parflex.model(of, "inverse", without=["friction"], friction_width=1e-3),
+        "friction_width",
+        "no width",
+    ),
+    "negative width": (lambda of: parflex.model(of, "inverse", friction_width=-1.0), "friction_width", "0 or more"),
+    "included": (lambda of: parflex.model(of, "inverse", include=["gravity"]), "with", "cannot be included"),
+    "servo": (
+        lambda of: parflex.natural_frequencies(of, servo=1e4, servo_damping=1.0, without=["damping"]),
+        "without",
+        "servo",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_words_that_contradict_themselves_are_refused(case):
+    call, key, text = REFUSED[case]
+    with pytest.raises(InputError, match=text) as stop:
+        call(robot("rx90"))
+    assert stop.value.key == key
+    assert stop.value.hint
+
+
+def test_counts_keep_the_custom_and_say_what_they_leave_out(capsys):
+    plain, more = (answered(capsys, "count", "rx90", "inverse", *words) for words in ((), ("--with", "friction")))
+    assert plain["without"] == ["friction", "springs", "motor-inertia"]
+    assert more["without"] == ["springs", "motor-inertia"]
+    assert plain["total"] < more["total"]
+    less = answered(capsys, "count", "rx90", "inverse", "--without", "gravity")
+    assert less["without"] == ["friction", "gravity", "springs", "motor-inertia"]
+    assert less["total"] < plain["total"]
+
+
+def test_generated_programs_have_what_the_file_has(capsys, tmp_path):
+    words = ("codegen", "rx90", "inverse", "--target", "numpy", "-o", str(tmp_path))
+    whole, bare = (answered(capsys, *words, *more) for more in ((), ("--without", "friction,motor-inertia")))
+    assert (whole["without"], bare["without"]) == ([], ["friction", "motor-inertia"])
+    assert whole["counts"]["total"] > bare["counts"]["total"]
+    only = answered(capsys, *words, "--with", "friction")
+    assert only["without"] == ["springs", "motor-inertia"]
+    assert "cannot be left out" in refused(capsys, *words, "--without", "wind")["message"]
