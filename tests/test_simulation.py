@@ -329,3 +329,10 @@ def test_the_motion_does_not_depend_on_which_beam_closes_the_loop(tmp_path, figu
     worst = max(float(np.abs(first[name] - second[name]).max()) for name in ("P.x", "P.y"))
     figure("motion with another dependent beam, m", worst, 1e-10)
     assert worst < 1e-10
+
+
+def test_what_is_left_out_is_out_of_energies_and_losses_of_a_run_too():
+    run = parflex.simulate(parflex.load("four-bar"), None, 0.2, pose={"crank": 1.0}, without=["springs"])
+    assert np.abs(run["power.loss"]).max() == 0.0  # its dampers are left out with the springs
+    assert np.abs(run["energy.elastic"]).max() == 0.0
+    assert np.abs(run["energy.total"] - run["energy.total"][0]).max() < 1e-9  # J, of some joules: the step is fine
