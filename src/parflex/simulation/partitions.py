@@ -83,7 +83,7 @@ def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> 
     dependent = dependent_rates(robot, independent)
     rows, seen = (best_rows(of, q, dependent) for of in (cheapest_closures(robot), robot.closures))
     made = model(
-        robot, MODEL_NAMES[problem.lead], include=problem.include, wrenches=problem.wrenches,
-        friction_width=problem.width, independent=tuple(independent), rows=rows,
+        robot, MODEL_NAMES[problem.lead], wrenches=problem.wrenches, friction_width=problem.width,
+        independent=tuple(independent), rows=rows,
     )  # fmt: skip
     return replace(problem, model=made, rows=tuple(int(row) for row in seen))
