@@ -377,7 +377,7 @@ def test_a_folder_in_the_place_of_a_file_keeps_the_others_as_they_were(tmp_path)
 def test_the_command_line_writes_every_target(capsys, tmp_path, target):
     answer = answered(capsys, "codegen", "four-bar", "inverse", "--target", target, "-o", tmp_path / "new" / "folder")
     assert sorted(answer["files"]) == sorted(str(path) for path in (tmp_path / "new" / "folder").iterdir())
-    assert answer["counts"] == made("four-bar", "inverse").counts
+    assert answer["counts"] == parflex.model(parflex.load("four-bar"), "inverse").counts
     assert answer["outputs"] == ["effort[0]"] and len(answer["inputs"]) == 5
     assert json.dumps(answer) and all(Path(file).read_text() for file in answer["files"])
 

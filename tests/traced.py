@@ -20,6 +20,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.reduced import reduced_equations
 from parflex.models.redundant import RedundantForm, extended_effort, redundant_form
 from parflex.models.robot import Robot
+from parflex.models.terms import acting
 from parflex.recursion import motion, pose
 from parflex.recursion.energy import energies
 from parflex.recursion.newton_euler import JOINT_TERMS
@@ -271,7 +272,7 @@ def _expected(name: str, model: str, state: Sample) -> Arrays:
             "rates": state.rates,
         }
     if model == "energy":
-        found = energies(of.tree, configuration.at, state.rates)
+        found = energies(acting(of, JOINT_TERMS).tree, configuration.at, state.rates)
         return {kind: np.array([getattr(found, kind)]) for kind in ("kinetic", "elastic", "gravity")}
     if model.startswith("state-rates"):
         chosen = labelled(of, made(name, model).labels["qd"])
