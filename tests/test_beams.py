@@ -139,7 +139,7 @@ def test_modes_are_orthogonal_mass_normalised_and_share_their_energy():
     M = mass_matrix(robot.tree, model.configuration.at)
     gram = found.shapes.T @ M @ found.shapes
     assert np.abs(gram - np.eye(6)).max() < 1e-8  # rounding of an eigenvalue problem of condition 1e8
-    for part in participation(robot, found.shapes):
+    for part in participation(found.model.configuration, found.shapes):
         assert sum(part.values()) == pytest.approx(1.0, abs=0.02)  # shares below 1e-4 are left out
 
 

@@ -32,6 +32,7 @@ COUNTS = {
 }
 # robots that bend: closed positions in, friction off, the elastic solve included
 BENDING = {"dualemps": {"inverse": 756, "direct": 806}, "dualemps-fitted": {"inverse": 756, "direct": 806}}
+MEAN_STRAIN = {"inverse": 807, "direct": 857}  # dualemps with axial = "mean": 17 more for each of its three blades
 # a platform that bends, with the inertia of the rotors: legs in closed form, six elastic unknowns for ten modes
 FLEXIBLE_PLATFORM = {"gough-stewart-flexible": {"inverse": 4415, "direct": 5766}}
 LARGE_TREE = {"papers": 17412, "consistent": 26601}  # direct model of 114 coordinates, by the turns of beam ends
@@ -59,6 +60,14 @@ def test_the_operators_of_robots_that_bend_are_pinned(name, figure):
         figure(f"{name} {model}: operators", total, BENDING[name][model])
     assert found == BENDING[name]
     assert max(made(name, model).counts["variables"] for model in found) < 300  # the paper's program has 1041
+
+
+def test_the_operators_of_mean_axial_strain_are_pinned(figure):
+    robot = parflex.load("dualemps", settings={"axial": "mean"})
+    found = {model: parflex.model(robot, model).counts["total"] for model in MEAN_STRAIN}
+    for model, total in found.items():
+        figure(f"dualemps {model} with mean axial strain: operators", total, MEAN_STRAIN[model])
+    assert found == MEAN_STRAIN
 
 
 @pytest.mark.parametrize("name", FLEXIBLE_PLATFORM)

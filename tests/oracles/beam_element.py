@@ -27,6 +27,8 @@ class Bar:
     rotary: bool = False
     shear_y: float = np.inf  # area times coefficient for a shear force along y
     shear_z: float = np.inf
+    roll: float = 0.0  # angle of the section about the beam
+    mean: bool = True  # whether bending takes from the stretch of the centre line
 
 
 def bending(length: float, EI: float, shear: float, mass: float, inertia: float) -> tuple[np.ndarray, np.ndarray]:

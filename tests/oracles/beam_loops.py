@@ -2,7 +2,7 @@
 
 Chains start on the ground. A chain is a list of pieces: `("joint", stiffness, rest)` turns, `("turn", angle)` turns by
 a constant, `("beam", length, EA, EI, weight)` is one element of a beam with its weight per length. Beams bend about
-the tangent at their root, with the cubic shapes of Euler and Bernoulli and linear strain.
+the tangent at their root, with the cubic shapes of Euler and Bernoulli; their axial strain is the mean one.
 """
 
 from __future__ import annotations
@@ -70,7 +70,11 @@ def _beam(data, e: ca.SX, place, angle, gravity):
     """Energy of an element, and place and angle of its end."""
     length, EA, EI, weight = data
     turn = _turn(angle)
-    strain = EA * e[0] ** 2 / length / 2
+    shorter = 0
+    for node, share in zip((GAUSS[0] + 1) / 2, GAUSS[1] / 2, strict=True):
+        slope = 6 * (node - node**2) * e[1] / length + (3 * node**2 - 2 * node) * e[2]
+        shorter += length * share * slope**2 / 2  # of the chord of a line that keeps its length
+    strain = EA * (e[0] + shorter) ** 2 / length / 2
     strain += EI / 2 * (12 * e[1] ** 2 / length**3 - 12 * e[1] * e[2] / length**2 + 4 * e[2] ** 2 / length)
     fall = ca.SX(0)
     for node, share in zip((GAUSS[0] + 1) / 2, GAUSS[1] / 2, strict=True):

@@ -42,17 +42,23 @@ def _row_name(row: Table) -> str:
 
 
 def bar(beam: Table, names: Mapping[str, float], table: Table) -> Bar:
-    """Material and section of an Euler-Bernoulli beam whose section is not rolled."""
-    assert not beam.get("shear", False) and not beam.get("roll", 0)
+    """Material and section of a beam."""
     material = {key: number(value, names) for key, value in table["materials"][beam["material"]].items()}
     E = material["elastic_modulus"]
     G = material.get("shear_modulus", E / 2 / (1 + material.get("poisson_ratio", 0.3)))
+    moments = _section(table["sections"][beam["section"]], names)
+    shear = [np.inf, np.inf]
+    if beam.get("shear", False):
+        shear = [moments[0] * number(beam["shear_coefficient"], names)] * 2
     return Bar(
         E,
         G,
         material["density"],
-        *_section(table["sections"][beam["section"]], names),
+        *moments,
         beam.get("rotary_inertia", False),
+        *shear,
+        roll=number(beam.get("roll", 0), names),
+        mean=beam.get("axial", table.get("axial", "mean")) == "mean",
     )
 
 

@@ -1,8 +1,9 @@
 """Lagrange's equations of a robot with beams, differentiated automatically from its energies and closures.
 
 A section of an element moves with the root of the element and by its shapes: u = xi ux along the beam, the cubic
-Hermite deflections v and w, the twist xi rx; the section turns by (xi rx, -w', v') and stays plane. Energies are
-Gauss sums along the elements over squares of velocities and of strains; nothing is integrated by hand.
+deflections v and w, the twist xi rx; the section turns by (xi rx, -w', v'), less by what shear slides, and stays plane.
+The normal force is the same everywhere along an element, so its strain is the mean of u' + v'^2/2 + w'^2/2. Energies
+are Gauss sums along the elements over squares of velocities and of strains; nothing is integrated by hand.
 """
 
 from __future__ import annotations
@@ -110,20 +111,26 @@ class Element(Bent):
 
     def __init__(self, node: Frame, d: ca.SX, root: ca.SX) -> None:
         assert node.bar is not None
-        self.bar, self.length, self.root = node.bar, float(node.position[0]), root[:3, :]
+        self.bar, self.length = node.bar, float(node.position[0])
+        c, s = np.cos(node.bar.roll), np.sin(node.bar.roll)
+        turn = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])  # axes of the section, in those of the root
+        self.root = ca.horzcat(root[:3, :3] @ turn, root[:3, 3])
         # ux, uy, uz, rx, ry, rz
-        self.e = d if node.kind == "node" else ca.vertcat(d[:2], 0, 0, 0, d[2])
+        e = d if node.kind == "node" else ca.vertcat(d[:2], 0, 0, 0, d[2])
+        self.e = ca.vertcat(turn.T @ e[:3], turn.T @ e[3:])
         self.weighed, self.spun = [], []
         self.strain, self.first_moment = ca.SX(0), ca.SX.zeros(3)
+        self.stretch = self.e[0]  # of the centre line
         for point, share in zip((POINTS + 1) / 2, WEIGHTS / 2, strict=True):
             self._section(point, share * self.length, twists=node.kind == "node")
+        self.strain += self.bar.E * self.bar.A / self.length / 2 * self.stretch**2
 
     def _section(self, xi: float, length: float, twists: bool) -> None:
         """Add a slice of some length at the share xi of the element."""
         bar, e = self.bar, self.e
-        v, turn_z, bend_z = _hermite(xi, self.length, e[1], e[5])
-        w, slope, bend_y = _hermite(xi, self.length, e[2], -e[4])
-        turn = ca.vertcat(xi * e[3], -slope, turn_z)
+        v, up, turn_z, bend_z = _deflected(xi, self.length, e[1], e[5], bar.E * bar.Iz / (bar.G * bar.shear_y))
+        w, across, turn_y, bend_y = _deflected(xi, self.length, e[2], -e[4], bar.E * bar.Iy / (bar.G * bar.shear_z))
+        turn = ca.vertcat(xi * e[3], -turn_y, turn_z)
         line = ca.vertcat(xi * (self.length + e[0]), v, w, 1)
         along_y, along_z = (ca.vertcat(axis + ca.cross(turn, axis), 0) for axis in (ca.SX([0, 1, 0]), ca.SX([0, 0, 1])))
         mass = bar.density * bar.A * length
@@ -136,17 +143,28 @@ class Element(Bent):
             spin -= bar.Iy + bar.Iz
         if twists and abs(spin) > 1e-12 * bar.Ip:
             self.spun.append((bar.density * spin * length, self.root[:, 1], self.root[:, 2], xi * e[3]))
-        stretch, twist = e[0] / self.length, e[3] / self.length
-        self.strain += length / 2 * bar.E * (bar.A * stretch**2 + bar.Iz * bend_z**2 + bar.Iy * bend_y**2)
-        self.strain += length / 2 * bar.G * bar.J * twist**2
+        self.strain += length / 2 * bar.E * (bar.Iz * bend_z**2 + bar.Iy * bend_y**2)
+        self.strain += length / 2 * bar.G * bar.J * (e[3] / self.length) ** 2
+        for area, slide in ((bar.shear_y, up - turn_z), (bar.shear_z, across - turn_y)):
+            self.strain += length / 2 * bar.G * area * slide**2 if np.isfinite(area) else 0
+        if bar.mean:
+            self.stretch += length / 2 * (up**2 + across**2)
 
 
-def _hermite(xi: float, length: float, end: ca.SX, slope: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
-    """Deflection, slope and curvature of the cubic that is clamped at 0 and has this end and end slope."""
-    cubic = np.linalg.solve([[length**2, length**3], [2 * length, 3 * length**2]], np.eye(2))
-    a, b = (row[0] * end + row[1] * slope for row in cubic.tolist())
+def _deflected(xi: float, length: float, end: ca.SX, turned: ca.SX, ratio: float) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
+    """Deflection, slope, turn of the section and its derivative: a cubic v whose sections turn by v' + ratio v'''.
+
+    At 0 it does not deflect or turn, at its end as given. The ratio of bending to shear stiffness is a length squared.
+    """
+
+    def turn(x: float) -> list[float]:
+        return [2 * x, 3 * x**2]  # of x^2 and of x^3 - 6 ratio x, which does not turn at 0
+
+    shapes = np.linalg.inv([[length**2, length**3 - 6 * ratio * length], turn(length)])
+    a, b = (row[0] * end + row[1] * turned for row in shapes.tolist())
     x = xi * length
-    return a * x**2 + b * x**3, 2 * a * x + 3 * b * x**2, 2 * a + 6 * b * x
+    slope = 2 * a * x + b * (3 * x**2 - 6 * ratio)
+    return a * x**2 + b * (x**3 - 6 * ratio * x), slope, slope + 6 * ratio * b, 2 * a + 6 * b * x
 
 
 def _principal(moments: np.ndarray) -> list[tuple[float, np.ndarray]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.polynomial import polynomial
 
-from parflex.bodies.elastic import ElasticBody, Node
+from parflex.bodies.elastic import ElasticBody, MeanStrain, Node
 
 Array = np.ndarray
 SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
@@ -54,8 +54,12 @@ def beam(
     planar: bool = False,
     rotary_inertia: bool = False,
     shear: bool = False,
+    linear: bool = False,
 ) -> ElasticBody:
-    """One beam element. Without `rotary_inertia` of the section only its torsional inertia is kept."""
+    """One beam element. Without `rotary_inertia` of the section only its torsional inertia is kept.
+
+    Its axial strain is the mean one, which bending shortens, or with `linear` that of its chord alone.
+    """
     Ps = _shear_ratios(length, material, section) if shear else (0.0, 0.0)
     fields = _fields(length, *Ps)
     weights = (
@@ -81,7 +85,10 @@ def beam(
     twist = np.zeros((6, 6)) if planar else _add_torsion(G, material.density * missing * length)
     K = _stiffness(length, material, section, Ps)
     nodes, small = {"tip": _tip(length)}, SLENDER * length
-    body = ElasticBody(weights[0] * length, S, G, K, np.zeros_like(K), nodes, LABELS, twist, small=small)
+    strain = MeanStrain(np.eye(6)[0], _shortening(length, fields), float(K[0, 0]), acts=not linear)
+    body = ElasticBody(
+        weights[0] * length, S, G, K, np.zeros_like(K), nodes, LABELS, twist, small=small, strains=(strain,)
+    )
     return _in_plane(body) if planar else body
 
 
@@ -119,6 +126,16 @@ def _fields(length: float, Ps_y: float, Ps_z: float) -> list[tuple[list[Array], 
         along_z(-tilt, tilt_turn),
         along_y(*in_y[1]),
     ]
+
+
+def _shortening(length: float, fields: list[tuple[list[Array], list[Array], list[Array]]]) -> Array:
+    """H with 1/2 e^T H e = 1/2 int (v'^2 + w'^2) dx: what the slopes of the centre line take from its chord."""
+    slopes = [[polynomial.polyder(along) for along in field[0][1:]] for field in fields[1:]]
+    H = [
+        [sum(_integral(polynomial.polymul(p, q)) for p, q in zip(a, b, strict=True)) / length for b in slopes]
+        for a in slopes
+    ]
+    return (np.array(H) + np.array(H).T) / 2
 
 
 def centre_line(
@@ -196,7 +213,8 @@ def rolled(body: ElasticBody, angle: float) -> ElasticBody:
     mix[0, 0], mix[1:, 1:] = 1.0, T
     S = mix @ body.S @ R.T
     G = np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R)
-    return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T)
+    strains = tuple(replace(strain, row=T @ strain.row, H=T @ strain.H @ T.T) for strain in body.strains)
+    return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T, strains=strains)
 
 
 def _in_plane(body: ElasticBody) -> ElasticBody:
@@ -216,4 +234,5 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
         tuple(LABELS[k] for k in own),
         None if body.twist is None else body.twist[np.ix_(own, own)],
         small=body.small,
+        strains=tuple(replace(strain, row=strain.row[own], H=strain.H[np.ix_(own, own)]) for strain in body.strains),
     )

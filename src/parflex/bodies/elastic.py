@@ -9,6 +9,7 @@ its traces, Ire and Iee follow.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,8 +48,39 @@ class Node:
 
 
 @dataclass(frozen=True)
+class MeanStrain:
+    """An elongation delta = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
+
+    A line that bends needs more length than its chord: that is H. K and D of the body hold the linear part, which is
+    all where the rest does not act.
+    """
+
+    row: Array  # N
+    H: Array  # N x N
+    k: float
+    c: float = 0.0
+    acts: bool = True
+
+    def slope(self, e: Array) -> Array:
+        """How delta grows with e."""
+        return self.row + self.H @ e
+
+    def value(self, e: Array) -> Any:
+        """The elongation itself."""
+        return self.row @ e + 0.5 * (e @ (self.H @ e)) if self.acts else self.row @ e
+
+    def force(self, e: Array) -> Any:
+        """What pulls: N, positive in tension."""
+        return self.k * self.value(e)
+
+
+@dataclass(frozen=True)
 class ElasticBody:
-    """Mass, integrals S (N+1 x 3) and G (N+1 x N+1 x 3 x 3), stiffness and damping of the elastic coordinates."""
+    """Mass, integrals S (N+1 x 3) and G (N+1 x N+1 x 3 x 3), stiffness and damping of the elastic coordinates.
+
+    K and D are those of the body at rest in its own shape. Where it is strained ask `elastic_force`, `strain_energy`,
+    `material_stiffness` and `damping_at`.
+    """
 
     m: Any
     S: Array
@@ -62,6 +94,7 @@ class ElasticBody:
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
     modal: bool = False  # whether its coordinates are those of modes
+    strains: tuple[MeanStrain, ...] = ()  # elongations of second order; where none acts, stiffness is constant
 
     @property
     def size(self) -> int:
@@ -113,7 +146,56 @@ class ElasticBody:
         )
         if self.twist is not None:
             elastic = elastic + self.twist @ edd
-        return force, moment, elastic + self.K @ e + self.D @ ed
+        return force, moment, elastic + self.elastic_force(e, ed)
+
+    @cached_property
+    def acting(self) -> tuple[MeanStrain, ...]:
+        """The elongations of second order that act."""
+        return tuple(strain for strain in self.strains if strain.acts)
+
+    @cached_property
+    def _beside_strains(self) -> tuple[Array, Array]:
+        """K and D without what the mean strains put there."""
+        K, D = self.K.copy(), self.D.copy()
+        for strain in self.acting:
+            square = np.outer(strain.row, strain.row)
+            K, D = K - strain.k * square, D - strain.c * square
+        return K, D
+
+    def elastic_force(self, e: Array, ed: Array) -> Array:
+        """What strain and its rate put on the elastic coordinates, theory (38)."""
+        K, D = self._beside_strains
+        force = K @ e + D @ ed
+        for strain in self.acting:
+            slope = strain.slope(e)
+            N = strain.force(e)
+            force = force + (N + strain.c * (slope @ ed) if strain.c else N) * slope
+        return force
+
+    def strain_energy(self, e: Array) -> Any:
+        """Energy of the strain."""
+        energy = 0.5 * (e @ self._beside_strains[0] @ e)
+        for strain in self.acting:
+            delta = strain.value(e)
+            energy = energy + 0.5 * strain.k * (delta * delta)
+        return energy
+
+    def damping_power(self, e: Array, ed: Array) -> Any:
+        """Power that damping takes."""
+        power = ed @ self._beside_strains[1] @ ed
+        for strain in self.acting:
+            if strain.c:
+                rate = strain.slope(e) @ ed
+                power = power + strain.c * (rate * rate)
+        return power
+
+    def material_stiffness(self, e: Array) -> Array:
+        """Of the stiffness about e what strains the material, N H left out: never negative, for energies of motions."""
+        return self.K + sum((s.k * _beyond(s, e) for s in self.acting), np.zeros_like(self.K))
+
+    def damping_at(self, e: Array) -> Array:
+        """Damping about a strained state: what does not strain the material is not damped by it."""
+        return self.D + sum((s.c * _beyond(s, e) for s in self.acting), np.zeros_like(self.D))
 
     def coupling(self, e: Array) -> Array:
         """A_re, 6 x N: force and moment per unit of each elastic acceleration."""
@@ -148,6 +230,12 @@ def with_rigid(body: ElasticBody, rigid: RigidBody) -> ElasticBody:
     return replace(body, m=body.m + rigid.m, S=S, G=G, rigid=body.rigid + rigid, bare=body.without_rigid())
 
 
+def _beyond(strain: MeanStrain, e: Array) -> Array:
+    """How the square of the slope of a mean strain at e differs from that at rest."""
+    slope = strain.slope(e)
+    return np.outer(slope, slope) - np.outer(strain.row, strain.row)
+
+
 def axial(matrix: Array) -> Array:
     """For M = int b r^T: int r x b."""
     return np.array([matrix[2, 1] - matrix[1, 2], matrix[0, 2] - matrix[2, 0], matrix[1, 0] - matrix[0, 1]])
@@ -162,10 +250,27 @@ def _weighted(weights: Array, matrices: Array) -> Array:
 
 
 def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBody:
-    """The body with Rayleigh damping D = mass Mee + stiffness K of its elastic coordinates."""
+    """The body with Rayleigh damping D = mass Mee + stiffness K of its elastic coordinates.
+
+    The material has the stress E (strain + stiffness strain_dot): mean strains are damped by their own rates.
+    """
     N = body.size
     Mee = body.inertia_matrix(np.zeros(N))[6:, 6:]
-    return replace(body, D=mass * Mee + stiffness * body.K)
+    strains = tuple(replace(strain, c=stiffness * strain.k) for strain in body.strains)
+    return replace(body, D=mass * Mee + stiffness * body.K, strains=strains)
+
+
+def without_damping(body: ElasticBody) -> ElasticBody:
+    """The body without damping of its own."""
+    bare = None if body.bare is None else without_damping(body.bare)
+    strains = tuple(replace(strain, c=0.0) for strain in body.strains)
+    return replace(body, D=0 * body.D, strains=strains, bare=bare)
+
+
+def with_linear_strain(body: ElasticBody) -> ElasticBody:
+    """The body with a constant stiffness: its elongation is that of the chord, whatever its shape."""
+    bare = None if body.bare is None else with_linear_strain(body.bare)
+    return replace(body, strains=tuple(replace(strain, acts=False) for strain in body.strains), bare=bare)
 
 
 def with_small_turns(body: ElasticBody) -> ElasticBody:

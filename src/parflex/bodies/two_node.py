@@ -71,7 +71,7 @@ class TwoNodeBeam:
         M = self._products(fields, rates)
         weighted = bias @ self.weights
         forces = np.array([(field * weighted).sum() for field in fields])
-        forces = forces + rates.T @ (self.body.K @ e + self.body.D @ ed)
+        forces = forces + rates.T @ self.body.elastic_force(e, ed)
         if self.polar:
             added, turning = self._spin(columns, rates, ed, drift, w)
             M, forces = M + added, forces + turning

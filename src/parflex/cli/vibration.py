@@ -24,7 +24,7 @@ def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **op
 
     found = modes_of(linear_model_of(robot, options), modes)
     held = found.model.robot
-    shares = participation(held, found.shapes)
+    shares = participation(found.model.configuration, found.shapes)
     energy = energy_shares(found)
     answer: dict[str, Any] = {
         "frequencies_hz": found.frequencies.tolist(),

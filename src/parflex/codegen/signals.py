@@ -97,5 +97,5 @@ def _loss(tree: Tree, q: Array, qd: Array) -> Any:
     total = joint_forces(replace(tree, links=tuple(plain)), q, qd, np.zeros(tree.n)) @ qd
     for link in tree.links:
         if isinstance(link.body, ElasticBody) and np.any(link.body.D):
-            total = total + qd[link.e_v] @ link.body.D @ qd[link.e_v]
+            total = total + link.body.damping_power(q[link.e], qd[link.e_v])
     return total

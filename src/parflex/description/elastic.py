@@ -9,6 +9,8 @@ from pydantic import Field, model_validator
 from parflex.description.table import Table
 from parflex.description.values import Flag, Name, Number, Numbers, Text, complain
 
+Axial = Literal["mean", "linear"]  # axial strain of beams: the mean one, which bending shortens, or that of the chord
+
 
 class Material(Table):
     """An elastic material: two of Young's modulus, shear modulus and Poisson's ratio, and the density."""
@@ -116,6 +118,7 @@ class Beam(Table):
     shear: Flag = False
     shear_coefficient: Number | None = None
     damping: Damping | None = None
+    axial: Axial | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Beam:

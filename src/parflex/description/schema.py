@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from parflex.description.elastic import Beam, Material, Modal, Section
+from parflex.description.elastic import Axial, Beam, Material, Modal, Section
 from parflex.description.motions import Motion
 from parflex.description.table import Table
 from parflex.description.values import (
@@ -320,6 +320,7 @@ class RobotFile(Table):
     motion: Literal["spatial", "planar"] = "spatial"
     gravity: Vector = (0.0, 0.0, -9.81)
     rotations: Literal["consistent", "papers"] = "consistent"
+    axial: Axial = "mean"
     end_effector: Name | None = None
     reference: Reference = Reference()
     constants: dict[str, Number] = {}

@@ -93,9 +93,11 @@ def _bodies(robot: Robot) -> Section:
             "have it, plus shapes times elastic coordinates; all inertial terms follow from integrals over the "
             "undeformed body.",
             *_shapes(robot),
+            *_axial(bending),
         ]
     rows = (1,) if any(frame.mdh is not None for frame in robot.description.frame) else ()
-    bent = (24, 25, 26, 27) if bending else ()
+    mean = (37, 38) if any(link.body.acting for link in bending) else ()
+    bent = (24, 25, 26, 27, *mean) if bending else ()
     entries = (*robot.description.frame, *((robot.description.platform,) if robot.description.platform else ()))
     modal = (32,) if any(entry.modal is not None for entry in entries) else ()
     return Section("bodies", "Bodies", tuple(text), (*rows, 3, *bent, *modal))
@@ -150,6 +152,23 @@ def _shapes(robot: Robot) -> list[str]:
             what = "body given by its modes"
         groups.setdefault(f"{what}, coordinates {listed(link.elastic_labels)}", []).append(link.name)
     return [f"- {what}: {listed(names)}" for what, names in groups.items()]
+
+
+def _axial(bending: list[Link]) -> list[str]:
+    """What bending does to the axial strain."""
+    mean = [link.name for link in bending if link.body.acting]
+    linear = [link.name for link in bending if link.body.by_tip and not link.body.acting]
+    text = []
+    if mean:
+        text.append(
+            f"Bending shortens the chord of {listed(mean)}: the axial strain is the mean one, so that pull makes "
+            "stiffer and pressure softer."
+        )
+    if linear:
+        text.append(
+            f'Axial strain is linear (axial = "linear") in {listed(linear)}: axial load does not make it stiffer.'
+        )
+    return text
 
 
 def _coordinates(robot: Robot) -> Section:

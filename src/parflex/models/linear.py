@@ -109,13 +109,17 @@ def _model(here: Configuration, start: Configuration, loading: Loading, K: Array
 
 
 def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple[Array, Array]:
-    """K_tot and D_tot of the open tree: elastic bodies, springs, dampers and viscous friction of joints."""
+    """K_tot and D_tot of the open tree: elastic bodies, springs, dampers and viscous friction of joints.
+
+    What a preload adds to the stiffness of bodies is not in K_tot.
+    """
     tree = configuration.robot.tree
     K, D = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
     for link in tree.links:
         if isinstance(link.body, ElasticBody):
-            K[link.e_v, link.e_v] = link.body.K
-            D[link.e_v, link.e_v] = link.body.D
+            e = configuration.q[link.e]
+            K[link.e_v, link.e_v] = link.body.material_stiffness(e)
+            D[link.e_v, link.e_v] = link.body.damping_at(e)
         if link.joint.kind in ("revolute", "prismatic"):
             k = link.v.start
             if "springs" not in without:

@@ -18,11 +18,11 @@ SMALL = 1e-4  # shares below are left out
 CLEAR = 0.99  # a mode is in one kind if so much of its energy is: modes of symmetric robots are in one to rounding
 
 
-def participation(robot: Robot, shapes: Array) -> list[dict[str, float]]:
+def participation(here: Configuration, shapes: Array) -> list[dict[str, float]]:
     """Of each mode, the share of its strain energy in each frame with a beam or a spring; small ones are left out."""
-    result = []
+    result, robot = [], here.robot
     for shape in shapes.T:
-        bending, springs = _strain(robot, shape)
+        bending, springs = _strain(here, shape)
         result.append(_shares((_frame_of(robot, link.name), bending[j] + springs[j]) for j, link in _links(robot)))
     return result
 
@@ -36,7 +36,7 @@ def energy_shares(modes: Modes) -> list[dict[str, Any]]:
     normal = plane_normal(here)
     result = []
     for shape in modes.shapes.T:
-        bending, springs = _strain(robot, shape)
+        bending, springs = _strain(here, shape)
         kinetic, share = _kinetic(here, shape, normal)
         total = [a + b for a, b in zip(bending, springs, strict=True)]
         result.append(
@@ -64,12 +64,13 @@ def _links(robot: Robot) -> Iterable[tuple[int, Link]]:
     return enumerate(robot.tree.links)
 
 
-def _strain(robot: Robot, shape: Array) -> tuple[list[float], list[float]]:
-    """Twice the strain energy in the body and in the joint of each link."""
+def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]]:
+    """Twice the energy that a motion strains the body and the joint of each link with; what a preload adds is not."""
     bending, springs = [], []
-    for link in robot.tree.links:
+    for link in here.robot.tree.links:
         e = shape[link.e_v]
-        bending.append(float(e @ link.body.K @ e) if isinstance(link.body, ElasticBody) else 0.0)
+        bends = isinstance(link.body, ElasticBody)
+        bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e) if bends else 0.0)
         turns = link.joint.kind in ("revolute", "prismatic")
         springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if turns else 0.0)
     return bending, springs

@@ -12,6 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.bodies import ElasticBody
+from parflex.bodies.elastic import with_linear_strain, without_damping
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.robot import Robot
@@ -101,10 +102,12 @@ def _unsprung(link: Link) -> Link:
 
 def _undamped(link: Link) -> Link:
     body = link.body
-    if isinstance(body, ElasticBody):
-        bare = None if body.bare is None else replace(body.bare, D=0 * body.D)
-        body = replace(body, D=0 * body.D, bare=bare)
+    body = without_damping(body) if isinstance(body, ElasticBody) else body
     return replace(link, body=body, terms=replace(link.terms, damper=0.0))
+
+
+def _linear(link: Link) -> Link:
+    return replace(link, body=with_linear_strain(link.body)) if isinstance(link.body, ElasticBody) else link
 
 
 TERMS: dict[str, Callable[[Tree], Tree]] = {
@@ -113,4 +116,5 @@ TERMS: dict[str, Callable[[Tree], Tree]] = {
     "gravity": lambda tree: replace(tree, gravity=np.zeros(3)),
     "springs": _links(_unsprung),  # springs and dampers of joints
     "motor-inertia": _links(_light),
+    "axial": _links(_linear),  # what bending does to the axial strain of bodies, and axial load to their stiffness
 }

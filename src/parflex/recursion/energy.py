@@ -38,7 +38,7 @@ def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
             e = at.q[link.e]
             twist = np.concatenate([v, w, qd[link.e_v]])
             kinetic = kinetic + 0.5 * (twist @ link.body.inertia_matrix(e) @ twist)
-            elastic = elastic + 0.5 * (e @ link.body.K @ e)
+            elastic = elastic + link.body.strain_energy(e)
             S, _ = link.body.deformed(e)
         else:
             kinetic = kinetic + link.body.kinetic_energy(v, w)

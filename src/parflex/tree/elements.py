@@ -55,7 +55,8 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: 
     material = read_material(robot.materials[spec.material])
     section = read_section(robot.sections[spec.section], spec.shear_coefficient)
     length = spec.length / (spec.elements * refine)
-    element = beam(length, material, section, planar=planar, rotary_inertia=spec.rotary_inertia, shear=spec.shear)
+    linear = (spec.axial or robot.axial) == "linear"
+    element = beam(length, material, section, planar, spec.rotary_inertia, spec.shear, linear)
     element = rolled(element, spec.roll) if spec.roll else element
     if spec.damping is not None:
         stiffness = spec.damping.stiffness
