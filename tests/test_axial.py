@@ -10,6 +10,9 @@ from oracles import columns
 
 import parflex
 from parflex.models.linear import linear_model
+from parflex.models.terms import acting
+from parflex.recursion import pose
+from parflex.recursion.energy import energies as tree_energies
 
 L, E, DENSITY, THIN, WIDE = 1.0, 2e11, 7870.0, 2e-3, 3e-3
 AREA, I = THIN * WIDE, WIDE * THIN**3 / 12  # of the plane that bends easily
@@ -170,6 +173,29 @@ def test_the_key_of_the_file_and_that_of_a_beam_say_the_same(tmp_path, axial):
     by_file = parflex.load(by_beam.file, settings={"axial": axial, "frame.rod.beam.axial": axial})
     acting = {len(robot.tree.links[robot.tree.number("rod")].body.acting) for robot in (by_beam, by_file)}
     assert acting == {int(axial == "mean")}
+
+
+def test_leaving_axial_out_is_linear_strain_everywhere(tmp_path):
+    """`without = ["axial"]` and `axial = "linear"` are the same robot, in functions, programs and simulations."""
+    rod = column(tmp_path, "pinned", 2)
+    linear = parflex.load(rod.file, settings={"axial": "linear"})
+    load = {"end": [0.3 * np.pi**2 * EI, 0, 0]}
+    wanted, found, mean = (
+        parflex.natural_frequencies(robot, about="equilibrium", loads=load, modes=3, without=out).frequencies
+        for robot, out in ((linear, ()), (rod, ["axial"]), (rod, ()))
+    )
+    assert np.array_equal(found, wanted) and not np.allclose(mean, wanted, rtol=1e-3)
+    bent = rod.tree.moved(rod.home, np.random.default_rng(3).uniform(-0.02, 0.02, rod.tree.n))
+    energies = [float(tree_energies(robot.tree, pose(robot.tree, bent), 0 * bent).elastic) for robot in (rod, linear)]
+    assert energies[0] != pytest.approx(energies[1], rel=0.01)
+    assert acting(rod, ["axial"]).tree.links[0].body.acting == ()
+    wanted, found = (
+        parflex.simulate(
+            robot, time=0.01, start={"pose": {"rod.uy": 0.001}}, wrench={"end": [5, 0, 0]}, without=out, step=1e-3
+        ).columns["energy.elastic"]
+        for robot, out in ((linear, ()), (rod, ["axial"]))
+    )
+    assert np.array_equal(found, wanted)
 
 
 def test_a_short_column_buckles_where_shear_lets_it(tmp_path, figure):

@@ -50,7 +50,7 @@ def robot_options(command: Command) -> Command:
 
 def without_option(command: Command) -> Command:
     """What of the robot file does not act."""
-    text = "Leave out: friction, damping, gravity, springs, motor-inertia; all else in the file acts."
+    text = "Leave out: friction, damping, gravity, springs, motor-inertia, axial; all else in the file acts."
     return click.option("--without", metavar="LIST", default="", help=text)(command)
 
 
