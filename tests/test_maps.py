@@ -227,3 +227,29 @@ def test_bad_input_of_the_verb_is_one_sentence(over, more, said, tmp_path, capsy
     assert said in err and len(err.splitlines()) == 1
     assert json.loads(out)["error"]["message"]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_map_with_another_payload_is_not_taken_up(tmp_path):
+    out = tmp_path / "map.npz"
+    axes = [("11", 0.0, 0.05, 2)]
+    parflex.frequency_map(parflex.load("dualemps", payload=(0.1, 0, 0, 0)), axes, modes=1, out=out)
+    with pytest.raises(InputError, match="other settings"):
+        parflex.frequency_map(parflex.load("dualemps", payload=(5.0, 0, 0, 0)), axes, modes=1, out=out)
+
+
+@pytest.mark.parametrize("modes", [0, -3, 1.5, True, "all"])
+def test_numbers_of_modes_that_cannot_be_are_refused_in_words(modes):
+    robot = parflex.load("dualemps")
+    for ask in (
+        lambda: parflex.frequency_map(robot, [("11", 0.0, 0.05, 2)], modes=modes),
+        lambda: parflex.many_frequencies(robot, ["11", "21"], np.zeros((1, 2)), modes=modes),
+        lambda: parflex.track_modes(robot, ["home", {"11": 0.01}], modes=modes),
+        lambda: parflex.natural_frequencies(robot, modes=modes),
+    ):
+        with pytest.raises(InputError, match="modes"):
+            ask()
+
+
+def test_a_finest_share_of_nothing_is_refused_instead_of_looked_for_without_end():
+    with pytest.raises(InputError, match="finest"):
+        parflex.track_modes(parflex.load("dualemps"), ["home", {"11": 0.1}], modes=2, finest=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from parflex.cli.input import (
     words_of,
 )
 from parflex.cli.progress import clock
+from parflex.errors import InputError
 
 
 @cli.command(
@@ -66,6 +68,8 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements")}
     loaded = open_robot(robot, **words)
     cutoff = options.pop("low_pass")
+    if cutoff is not None and not 0 < cutoff < math.inf:  # the rest is seen when the rows are there
+        raise InputError("a cut-off is a positive frequency", key="low-pass", value=cutoff, hint="give e.g. 100")
     with clock("simulating", options["time"]) as shown:
         run = run_simulation(loaded, shown=shown, **_arguments(options))
     if cutoff is not None and run.status == "ok":

@@ -22,6 +22,7 @@ from parflex.codegen import cache
 from parflex.codegen.program import Program
 from parflex.models.robot import Robot
 
+Array = np.ndarray
 LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
 UNUSED = {"motions", "reference", "title"}  # of its description: neither does how it is to move, or what is said of it
 
@@ -31,11 +32,23 @@ def key_of(robot: Robot, *choices: Any) -> str | None:
     if cache.folder() is None:
         return None
     digest = hashlib.sha256(_code())
-    own = {field.name: getattr(robot, field.name) for field in fields(robot) if field.name not in LEFT_OUT}
-    own["description"] = robot.description.model_dump_json(exclude=UNUSED)
-    for part in (own, robot.home, choices):
+    for part in (*_parts(robot), choices):
         _feed(digest, part)
     return f"{digest.hexdigest()}.program"
+
+
+def digest_of(robot: Robot) -> str:
+    """A hash of the robot as it was loaded, with what was set, mounted or locked since."""
+    digest = hashlib.sha256()
+    for part in _parts(robot):
+        _feed(digest, part)
+    return digest.hexdigest()
+
+
+def _parts(robot: Robot) -> tuple[Any, Array]:
+    own = {field.name: getattr(robot, field.name) for field in fields(robot) if field.name not in LEFT_OUT}
+    own["description"] = robot.description.model_dump_json(exclude=UNUSED)
+    return own, robot.home
 
 
 @lru_cache(maxsize=1)

@@ -23,7 +23,7 @@ from parflex.design.reduced import ReducedProblem
 from parflex.design.tables import LegTable, build_table
 from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
-from parflex.models.linear import ZERO, locked_robot, natural_frequencies
+from parflex.models.linear import ZERO, check_modes, locked_robot, natural_frequencies
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -50,6 +50,7 @@ class FrequencySolver:
     _ready: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
+        check_modes(self.modes)
         self.robot = self.geometry.robot
         self.locked = locked_robot(self.robot, self.lock)
         try:

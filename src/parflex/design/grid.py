@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import os
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from parflex.codegen.store import digest_of
 from parflex.design.batches import Geometry
 from parflex.design.frequencies import WORTH, FrequencySolver
 from parflex.design.positions import OK, SINGULAR, UNREACHABLE, WAITING, PositionSolver
 from parflex.errors import InputError
+from parflex.models.linear import check_modes
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -61,6 +63,7 @@ def frequency_map(
     """Lowest natural frequencies over a grid of undeformed poses; `out` keeps them (npz, and CSV beside it)."""
     fixed = dict(fixed or {})
     _check_axes(over, fixed)
+    check_modes(modes)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
     shape = tuple(len(axis) for axis in axes.values())
     settings = _settings(robot, over, fixed, modes, lock)
@@ -162,10 +165,9 @@ def _settings(
     robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float], modes: int, lock: str | Sequence[str]
 ) -> dict[str, object]:
     """What the map is of; a map on disk is taken up only if this is the same."""
-    described = robot.description.model_dump_json() + repr([len(robot.tree.elastic), sorted(robot.locked)])
     return {
         "robot": robot.name,
-        "description": hashlib.sha256(described.encode()).hexdigest(),
+        "description": digest_of(robot),  # of all that was loaded: a payload or modal data stand in no description
         "actuation": robot.actuation,
         "working_mode": robot.working_mode,
         "over": [[name, float(first), float(last), int(count)] for name, first, last, count in over],
@@ -179,7 +181,7 @@ def _settings(
 
 
 def _check_writable(path: Path) -> None:
-    if path.suffix == ".csv" or path.is_dir():
+    if path.suffix != ".npz" or path.is_dir():
         raise InputError(
             f"'{path.name}' cannot be the map", key="out", value=str(path), hint="name a file like map.npz"
         )
@@ -207,7 +209,7 @@ def _take_up(path: Path, settings: dict[str, object], frequencies: Array, status
             if same:
                 frequencies[:] = stored["frequencies"].reshape(frequencies.shape)
                 status[:] = stored["status"].reshape(status.shape)
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
         raise InputError(
             "the file is not a map", key="out", file=str(path), value=str(path), hint="give another name"
         ) from None

@@ -144,8 +144,16 @@ def natural_frequencies(
     return modes_of(linear_model(robot, at, lock, about, **conditions), modes)
 
 
+def check_modes(modes: object) -> None:
+    """Refuse what is no number of modes before anything is computed."""
+    if isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1:
+        raise InputError("the number of modes is to be 1 or more", key="modes", value=modes, hint="ask for e.g. 6")
+
+
 def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
     """Lowest modes of a linear model: six, or all if there are fewer, unless it is said how many."""
+    if modes is not None:
+        check_modes(modes)
     here, count = model.configuration, len(model.names)
     units = rate_units(here)
     scale = np.outer(units, units)
@@ -164,7 +172,7 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
     first = unstable + free
     if modes is None:
         modes = min(6, count - first)
-    elif modes < 1 or modes > count - first:
+    elif modes > count - first:
         raise InputError(
             f"{modes} modes are asked for, the robot has {count - first}", key="modes", value=modes, hint=_fewer(first)
         )

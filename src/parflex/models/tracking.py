@@ -16,7 +16,7 @@ import scipy.optimize
 
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.linear import natural_frequencies
+from parflex.models.linear import check_modes, natural_frequencies
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix, pose
 
@@ -72,6 +72,10 @@ def track_modes(
     finest: float = 1 / 64,
 ) -> TrackedModes:
     """Follow the lowest modes of the first pose along the path; poses are put between, down to the `finest` share."""
+    check_modes(modes)
+    for key, value in (("agreement", agreement), ("finest", finest)):
+        if not 0 < value <= 1:  # a finest share of nothing would be looked for without end
+            raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
     stations = _stations(robot, path)
     look = _Looker(robot, stations, modes, lock)
     here = look.at(0.0, robot.home)

@@ -78,5 +78,8 @@ def load_run(path: str | Path) -> Run:
     columns = read_table(str(path), "run")
     if "t" not in columns:
         raise InputError("the column 't' is missing", file=str(path), key="t", hint="this is not a saved run")
+    t = columns["t"]
+    if t.ndim != 1 or t.dtype.kind not in "fiu" or not np.isfinite(t).all() or (np.diff(t) < 0).any():
+        raise InputError("the times are not a rising row of numbers", file=str(path), key="t", hint="mend that column")
     about = read_settings(str(path))
     return Run(columns, about.get("settings", {}), about.get("summary", {}))
