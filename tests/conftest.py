@@ -23,7 +23,13 @@ RIGID = [name for name in parflex.catalogue_names() if not parflex.load(name).tr
 
 # files whose tests run the compiled time loop: one worker takes them all, so that it is compiled once, not in each
 TIME_LOOP = ("test_against_exudyn", "test_control", "test_documentation", "test_integrators", "test_simulation")
-TIME_LOOP += ("test_benchmark_mechanisms", "test_flexible_platform", "test_study", "test_tutorials")
+TIME_LOOP += (
+    "test_benchmark_mechanisms",
+    "test_flexible_benchmarks",
+    "test_flexible_platform",
+    "test_study",
+    "test_tutorials",
+)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -53,17 +53,23 @@ def test_references_keep_their_energy(make):
     assert np.abs(system.openings(span, made.q[-1])).max() < 1e-13
 
 
+# with ten times the tolerance; the rates of the squeezer, 1e3 rad/s and 4e6 rad/s^2, are the worst of them
+ERRORS = dict.fromkeys(TABLES, 2e-8)
+# with half the elements, whose error falls with the fourth power of their number
+ERRORS |= {"slider-crank-flexible": 1e-3, "spin-up": 1e-4}
+RINGING = 5e-3  # of the energy of the slider-crank, in which the rod rings along its axis
+
+
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[] if name == "double-four-bar" else long) for name in TABLES]
+    "name", [pytest.param(name, marks=[] if name in ("double-four-bar", "spin-up") else long) for name in TABLES]
 )
 def test_the_tables_are_what_the_references_give(name, figure):
     kept = read(name)
-    made = TABLES[name](tolerance=1e-11)  # ten times coarser than the table: their difference is the error of both
-    for column, values in made.items():
-        size = max(1.0, np.abs(kept[column]).max())
-        off = float(np.abs(values - kept[column]).max() / size)
-        figure(f"{name}, {column}: reference with another tolerance", off, 2e-8)
-        assert off < 2e-8  # rates of the squeezer, 1e3 rad/s and 4e6 rad/s^2, are the worst
+    for column, values in TABLES[name](coarse=True).items():
+        off = float(np.abs(values - kept[column]).max() / np.abs(kept[column]).max())
+        limit = RINGING if column == "energy" else ERRORS[name]
+        figure(f"{name}, {column}: a coarser reference", off, limit)
+        assert off < limit
 
 
 # -- parflex against them ---------------------------------------------------------------------------------------

@@ -118,10 +118,10 @@ def run(
 
     def whole(time: float, y: Array) -> tuple[Array, Array, Array]:
         place, speed, push = given(time) if given is not None else (q[held], still, still)
-        full, rate = np.zeros(len(q)), np.zeros(len(q))
+        full, rate = np.zeros(len(q), dtype=y.dtype), np.zeros(len(q), dtype=y.dtype)
         full[free], full[held] = y[: len(free)], place
         rate[free], rate[held] = y[len(free) :], speed
-        bias = np.zeros(len(q))
+        bias = np.zeros(len(q), dtype=y.dtype)
         bias[held] = push
         if spin is not None:
             w, al = spin(time)
@@ -134,9 +134,13 @@ def run(
         _, rate, f = whole(time, y)
         return np.concatenate([rate[free], -cable.inverse @ f[free]])
 
+    def tangent(time: float, y: Array) -> Array:
+        return np.array([slope(time, y + step).imag for step in 1e-30j * np.eye(len(y))]).T / 1e-30
+
+    more = {"jac": tangent} if method == "Radau" else {}
     made = solve_ivp(
         slope, (t[0], t[-1]), np.concatenate([q[free], v[free]]), method, t_eval=t, rtol=tolerance,
-        atol=tolerance * np.concatenate([np.full(len(free), 1.0), np.full(len(free), 100.0)]),
+        atol=tolerance * np.concatenate([np.full(len(free), 1.0), np.full(len(free), 100.0)]), **more,
     )  # fmt: skip
     if not made.success:
         raise ValueError(made.message)

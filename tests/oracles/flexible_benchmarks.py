@@ -3,7 +3,8 @@
 - Slider-crank: crank 0.15 m led at 150 rad/s, steel rod 0.30 m of 8 x 8 mm, as B. Simeon's (Computing and Visualization
   in Science 1, 1998) with a physical rod; here the rod is a cable in absolute nodal coordinates.
 - Spin-up: T. R. Kane, R. R. Ryan, A. K. Banerjee, Journal of Guidance, Control, and Dynamics 10 (1987) 139-151; the
-  beam of 8 m with the numbers that later papers use.
+  beam of 8 m with the numbers that later papers use. The same manoeuvre of another beam: J. C. Simo, L. Vu-Quoc,
+  Journal of Applied Mechanics 53 (1986) 855-863.
 - Frequencies: A. D. Wright et al., Journal of Applied Mechanics 49 (1982) 197-202, here by polynomials.
 """
 
@@ -60,7 +61,8 @@ def slider_crank(t: Array, elements: int, tolerance: float = 1e-9) -> dict[str, 
 
 # -- spin-up ----------------------------------------------------------------------------------------------------
 
-BEAM = {"length": 8.0, "axial": 6.895e10 * 7.2968e-5, "bending": 6.895e10 * 8.2181e-9, "line": 2766.67 * 7.2968e-5}
+KANE = {"length": 8.0, "axial": 6.895e10 * 7.2968e-5, "bending": 6.895e10 * 8.2181e-9, "line": 2766.67 * 7.2968e-5}
+SIMO = {"length": 10.0, "axial": 2.8e7, "bending": 1.4e4, "line": 1.2}
 SPIN, RISE = 6.0, 15.0
 
 
@@ -72,14 +74,16 @@ def spin(t: float) -> tuple[float, float]:
     return SPIN / RISE * (t - RISE / (2 * np.pi) * np.sin(phase)), SPIN / RISE * (1 - np.cos(phase))
 
 
-def spin_up(t: Array, elements: int, tolerance: float = 1e-8, method: str = "Radau") -> dict[str, Array]:
+def spin_up(
+    t: Array, elements: int, tolerance: float = 1e-8, method: str = "Radau", numbers: dict[str, float] | None = None
+) -> dict[str, Array]:
     """Way of the tip in the axes of the hub, along the undeformed beam and across."""
-    beam = Cable(BEAM["length"], elements, BEAM["axial"], BEAM["bending"], BEAM["line"], [0, 1, 3])
-    q, _, _ = run(
-        beam, t, beam.straight(), np.zeros(4 * (elements + 1)), None, spin, tolerance, method
-    )  # the beam lies along x of the hub
+    numbers = numbers or KANE
+    beam = Cable(**numbers, elements=elements, held=[0, 1, 3])  # along x of the hub: x' of the root may stretch
+    still = np.zeros(4 * (elements + 1))
+    q, _, _ = run(beam, t, beam.straight(), still, None, spin, tolerance, method)
     tip = beam.place(q, 1.0)
-    return {"t": t, "along": tip[:, 0] - BEAM["length"], "across": tip[:, 1]}
+    return {"t": t, "along": tip[:, 0] - numbers["length"], "across": tip[:, 1]}
 
 
 # -- frequencies of a beam that turns ---------------------------------------------------------------------------
