@@ -238,3 +238,19 @@ def test_errors_of_python_are_those_of_the_command_line(capsys):
             call()
         assert type(refusal.value) is kind
         assert refused(capsys, *arguments) == refusal.value.as_dict()
+
+
+def test_a_frame_that_is_not_there_is_refused_by_name():
+    robot = parflex.load("5r")
+    result = parflex.inverse_dynamics(robot)
+    for ask in (lambda: parflex.jacobian(robot, None, "tipp"), lambda: result.acceleration_of("tipp")):
+        with pytest.raises(InputError, match="did you mean 'tip'"):
+            ask()
+
+
+def test_base_parameters_of_a_robot_that_bends_are_refused_in_words():
+    with pytest.raises(InputError, match="bends"):
+        parflex.base_parameters(parflex.load("dualemps"))
+    for samples in (0, -1, 1.5, True):
+        with pytest.raises(InputError, match="samples"):
+            parflex.base_parameters(parflex.load("5r"), samples)

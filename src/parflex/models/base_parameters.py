@@ -13,7 +13,8 @@ from typing import Literal
 import numpy as np
 import scipy.linalg
 
-from parflex.bodies import RigidBody
+from parflex.bodies import ElasticBody, RigidBody
+from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.recursion import motion, newton_euler, pose
 from parflex.tree import Tree
@@ -90,8 +91,23 @@ def _symmetric_part(body: RigidBody, axis: int, empty: str) -> RigidBody:
     )
 
 
+def _check(robot: Robot, samples: int) -> None:
+    """Bodies that bend are not given by ten parameters each."""
+    bent = next((link.name for link in robot.tree.links if isinstance(link.body, ElasticBody)), None)
+    if bent is not None:
+        raise InputError(
+            f"'{bent}' bends, and base parameters are those of rigid bodies",
+            key="base_parameters",
+            value=bent,
+            hint="ask a robot whose bodies are rigid",
+        )
+    if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 10_000:
+        raise InputError("samples are counted", key="samples", value=samples, hint="give e.g. 40")
+
+
 def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:
     """Base parameters of the open tree of legs and platform; the closed robot has the same forces with them."""
+    _check(robot, samples)
     tree = hand_down(robot.tree)
     labels = [f"{parameter}[{link.name}]" for link in tree.links for parameter in PARAMETERS]
     values = np.concatenate([body_parameters(link.body) for link in tree.links])

@@ -125,14 +125,14 @@ class Configuration:
 
     def frame_rows(self, frame: str) -> Array:
         """World twist of a frame per unit of all rates (6 x n)."""
-        place = self.robot.tree.places[frame]
+        place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
         J_v, J_w = place_jacobian(self.robot.tree, self.link_jacobians, place)
         return np.concatenate([R @ J_v, R @ J_w])
 
     def frame_acceleration(self, frame: str, moving: Motion) -> Array:
         """World acceleration (a, al) of a frame in a motion."""
-        place = self.robot.tree.places[frame]
+        place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
         _, _, a, al = moving.of(place)
         return np.concatenate([R @ a, R @ al])
@@ -314,8 +314,7 @@ class Configuration:
         freedoms = A.shape[1]
         if not freedoms or (A.shape[0] >= freedoms and mobility.condition(A, freedoms) <= SINGULAR):
             return
-        _, _, Vt = np.linalg.svd(A, full_matrices=True) if A.size else (None, None, np.eye(freedoms))
-        moving = self._name_motion(self.null_space @ Vt[-1])
+        moving = self._name_motion(self.null_space @ _undriven(A, freedoms))
         home = Configuration(self.robot, self.robot.home)
         if A.shape[0] < freedoms or (self is not home and home.robot_is_underactuated()):
             raise ActuationError(
@@ -338,9 +337,9 @@ class Configuration:
         A = self._actuation_map()
         return mobility.rank(A) < A.shape[1]
 
-    def _name_motion(self, direction: Array) -> str:
-        """The rates that take part most, those of free bodies first."""
-        tree, size = self.robot.tree, np.abs(direction)
+    def _name_motion(self, directions: Array) -> str:
+        """The rates that take part most, those of free bodies first; the same for any basis of the motions."""
+        tree, size = self.robot.tree, np.linalg.norm(directions, axis=1)
         bodies = [tree.links[tree.link_of_rate[k]].joint.kind in ("free", "planar") for k in self.robot.free]
         order = sorted(range(len(size)), key=lambda k: (not bodies[k], -size[k]))
         names = [tree.rate_names[self.robot.free[k]] for k in order if size[k] > 0.2 * size.max()]
@@ -369,3 +368,12 @@ def configure(robot: Robot, at: PoseLike | Configuration = None) -> Configuratio
     if isinstance(at, Configuration):
         return at
     return Configuration(robot, robot.assemble(at))
+
+
+def _undriven(A: Array, freedoms: int) -> Array:
+    """A basis of all motions that leave the motors at rest, one column each; at least the one that moves them least."""
+    if not A.size:
+        return np.eye(freedoms)
+    _, values, Vt = np.linalg.svd(A, full_matrices=True)
+    held = int(np.sum(values > values[0] / SINGULAR))
+    return Vt[min(held, freedoms - 1) :].T

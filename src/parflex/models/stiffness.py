@@ -13,7 +13,6 @@ from typing import Any, Unpack
 import numpy as np
 
 from parflex.bodies import ElasticBody
-from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.deflection import deflection_warnings
 from parflex.models.equilibrium import Conditions, Equilibrium, Loading, equilibrium
@@ -153,12 +152,8 @@ def _inside(
 
 
 def _known(robot: Robot, frame: str | None) -> str:
-    frame = frame or robot.tree.end_effector
-    if frame not in robot.tree.places:
-        raise InputError(
-            f"there is no frame '{frame}'", key="frame", value=frame, hint=did_you_mean(frame, robot.tree.places)
-        )
-    return frame
+    robot.tree.place(frame or robot.tree.end_effector)
+    return frame or robot.tree.end_effector
 
 
 def _all_known(robot: Robot, frames: Sequence[str]) -> list[str]:

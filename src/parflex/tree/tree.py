@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies import ElasticBody, Node
+from parflex.errors import InputError, did_you_mean
 from parflex.tree.joints import Joint
 
 Array = np.ndarray
@@ -183,6 +184,14 @@ class Tree:
             links.append(link)
             link = self.links[link].parent
         return links
+
+    def place(self, frame: str) -> Place:
+        """Where a frame or point is mounted; one that is not there is refused by name."""
+        if not isinstance(frame, str) or frame not in self.places:
+            raise InputError(
+                f"there is no frame '{frame}'", key="frame", value=frame, hint=did_you_mean(str(frame), self.places)
+            )
+        return self.places[frame]
 
     def number(self, name: str) -> int:
         """Number of the link of this name."""
