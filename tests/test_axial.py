@@ -9,6 +9,9 @@ import scipy.optimize
 from oracles import columns
 
 import parflex
+from parflex.bodies import ElasticBody
+from parflex.bodies.beam import Material, Section, beam, rolled
+from parflex.bodies.elastic import with_damping
 from parflex.models.linear import linear_model
 from parflex.models.terms import acting
 from parflex.recursion import pose
@@ -224,3 +227,87 @@ def test_bending_takes_from_the_chord_what_the_curve_needs(tmp_path):
     assert q["rod.rz"] == pytest.approx(turn, rel=1e-9)
     assert q["rod.ux"] == pytest.approx(-L * turn**2 / 6, rel=1e-6)  # no normal force: a couple alone acts
     assert q["rod.ux"] == pytest.approx(L * (np.sin(turn) / turn - 1), rel=turn**2 / 19)  # sin x / x = 1 - x^2/6 + ...
+
+
+# -- damping and energy --------------------------------------------------------------------------------------------
+
+
+def bent_body(shear: bool = True) -> ElasticBody:
+    """An element in space with everything: two different planes, shear, a roll, damping."""
+    section = Section(AREA, THIN * WIDE**3 / 12, I, 5e-12, 1e-11)
+    element = rolled(beam(0.4, Material(E, E / 2.6, DENSITY), section, rotary_inertia=True, shear=shear), 0.7)
+    return with_damping(element, 3.0, 2e-4)
+
+
+def test_force_and_damping_of_an_element_are_those_of_its_energy():
+    """Differences of the energy are the force, and the force takes what the energy loses and damping eats."""
+    rng = np.random.default_rng(5)
+    body = bent_body()
+    for _ in range(5):
+        e, ed = rng.uniform(-0.02, 0.02, 6), rng.uniform(-1, 1, 6)
+        step = 1e-6
+        slope = (body.strain_energy(e + step * ed) - body.strain_energy(e - step * ed)) / (2 * step)
+        power = float(body.elastic_force(e, ed) @ ed)
+        # the difference has the rounding of energies of 1e4 J over a step of 1e-6 s
+        assert power == pytest.approx(slope + body.damping_power(e, ed), rel=1e-6)
+        assert body.damping_power(e, ed) == pytest.approx(ed @ body.damping_at(e) @ ed, rel=1e-9)
+        lost = np.array([body.elastic_force(e, unit) - body.elastic_force(e, 0 * unit) for unit in np.eye(6)]).T
+        assert np.allclose(lost, body.damping_at(e), rtol=1e-7, atol=1e-9 * np.abs(lost).max())
+
+
+def test_swaying_a_bent_beam_does_not_damp_its_stretch():
+    """A rate that bends and shortens the chord at once strains no length: damping takes what bending takes alone."""
+    body = with_damping(beam(0.4, Material(E, E / 2.6, DENSITY), Section(AREA, I, I, 5e-12, 1e-11)), 0.0, 1e-3)
+    (strain,) = body.strains
+    e = np.array([0.0, 0.03, 0, 0, 0, 0.1])
+    ed = np.array([0.0, 1.0, 0, 0, 0, 0.5])
+    ed[0] = -strain.slope(e)[1:] @ ed[1:]
+    bending = body.K.copy()
+    bending[0, 0] = 0.0
+    assert body.damping_power(e, ed) == pytest.approx(1e-3 * ed @ bending @ ed, rel=1e-9)
+    assert body.damping_power(0 * e, ed) > 100 * body.damping_power(e, ed)  # the same rate where it stretches
+
+
+def test_a_strip_that_is_let_go_keeps_its_energy(tmp_path, figure):
+    """Bent by a tenth of its length between two pins, free of loads and damping."""
+    rod = column(tmp_path, "pinned", 2)
+    start = {"pose": {"rod.1.uy": -0.03, "rod.1.rz": -0.2}}
+    run = parflex.simulate(rod, time=0.01, start=start, step=1e-5, method="gauss6")
+    total = run["energy.kinetic"] + run["energy.elastic"]
+    drift = float(np.abs(total - total[0]).max() / total[0])
+    figure("strip let go: drift of the energy, relative", drift)
+    assert run["energy.kinetic"].max() > 0.5 * total[0]
+    assert drift < 1e-8  # sixth order, twenty steps and more in a period of the stretch that the start has
+
+
+# -- warnings ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_elements_that_are_too_long_for_a_load_are_named_with_how_many_will_do(tmp_path, sign):
+    rod, load = column(tmp_path, "pinned", 1), {"end": [sign * 2.5 * EI / L**2, 0, 0]}
+    (said,) = linear_model(rod, about="equilibrium", loads=load).warnings
+    assert "'rod'" in said and ("pulled" if sign > 0 else "pressed") in said and "2 elements will do" in said
+    assert not linear_model(column(tmp_path, "pinned", 2), about="equilibrium", loads=load).warnings
+    assert not linear_model(rod, about="equilibrium", loads={"end": [sign * 0.9 * EI / L**2, 0, 0]}).warnings
+    linear = parflex.load(rod.file, settings={"axial": "linear"})
+    if sign < 0:
+        (said,) = linear_model(linear, about="equilibrium", loads=load).warnings
+        assert 'axial = "mean"' in said
+
+
+def test_an_arm_of_one_element_that_turns_fast_is_named(tmp_path):
+    """Omega sqrt(rho A L^4 / EI) = 6 from an arm that is not stretched: 12 EI / L^2, and twice as much on the way."""
+    path = tmp_path / "arm.toml"
+    text = HEAD.format(
+        motion="planar", y=THIN, z=WIDE, joint="", on='joint = "revolute"\nactuated = true', elements=1, roll=0.0
+    )
+    path.write_text(text.replace(", roll = 0.0", ""))
+    speed = 6 * np.sqrt(EI / (DENSITY * AREA)) / L**2
+    for elements, said in ((1, True), (8, False)):
+        arm = parflex.load(path, elements=elements)
+        run = parflex.simulate(
+            arm, time=0.02, effort={"rod": 0.0}, start={"pose": {}, "velocity": {"rod": speed}}, step=5e-4
+        )
+        warned = [line for line in run.summary["warnings"] if "'rod' is pulled" in line]
+        assert bool(warned) == said
