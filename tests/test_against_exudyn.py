@@ -25,7 +25,7 @@ POSE = dict(zip(("11", "21"), map(float, path.positions("circle", 0.0, np)), str
 
 @cache
 def robot(elements: int) -> Robot:
-    return parflex.load("dualemps", elements=elements)
+    return parflex.load("dualemps", elements=elements, settings={"axial": "mean"})
 
 
 @pytest.mark.parametrize("elements", [1, 2, 4])
