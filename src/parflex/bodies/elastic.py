@@ -49,7 +49,7 @@ class Node:
 
 @dataclass(frozen=True)
 class MeanStrain:
-    """An elongation delta = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
+    """An elongation u_m = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
 
     A line that bends needs more length than its chord: that is H. K and D of the body hold the linear part, which is
     all where the rest does not act.
@@ -62,7 +62,7 @@ class MeanStrain:
     acts: bool = True
 
     def slope(self, e: Array) -> Array:
-        """How delta grows with e."""
+        """How u_m grows with e."""
         return self.row + self.H @ e
 
     def value(self, e: Array) -> Any:
@@ -176,8 +176,8 @@ class ElasticBody:
         """Energy of the strain."""
         energy = 0.5 * (e @ self._beside_strains[0] @ e)
         for strain in self.acting:
-            delta = strain.value(e)
-            energy = energy + 0.5 * strain.k * (delta * delta)
+            u_m = strain.value(e)
+            energy = energy + 0.5 * strain.k * (u_m * u_m)
         return energy
 
     def damping_power(self, e: Array, ed: Array) -> Any:
