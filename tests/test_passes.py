@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import parflex
 from parflex.codegen.angles import parallel_axes
 from parflex.codegen.lower import lower
 from parflex.codegen.nary import Nary
@@ -168,3 +169,9 @@ def test_arithmetic_on_parameters_alone_is_hoisted_in_front():
 def test_every_pass_has_its_line_in_the_documentation():
     page = (DOCS / "codegen.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", page, flags=re.M)) >= {*PASSES, "parallel_axes"}
+
+
+def test_two_sums_that_would_become_each_other_stay_two():
+    """Derivatives of a robot that bends: one sum was to be the other, and that a multiple of the first."""
+    program = parflex.model(parflex.load("dualemps"), "jacobian-of-inverse")
+    assert all(np.isfinite(value).all() for value in program(**program.sample).values())

@@ -117,6 +117,7 @@ def codegen(
     written = write_files(folder, files, force)
     answer = {"files": [str(path) for path in written], "counts": made.counts, "inputs": list(made.program.inputs)}
     answer["outputs"] = [label for label, _ in made.program.outputs]
+    answer |= {"signals": made.signals, "about": made.about}
     tables: list[Any] = [("", ["written"], [(str(path),) for path in written])]
     if target == "llvm":
         answer["compiled"] = str(compiled) if compiled else None

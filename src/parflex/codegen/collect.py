@@ -25,6 +25,8 @@ def collect(program: Nary) -> None:
             terms = _terms(program, node)
             best = _shortest(program, terms, uses)
             twin, ratio = _twin(found, node, best)
+            if twin is not None and change.get(twin, (twin, 1))[0] == node:
+                continue  # the twin becomes this very sum: one of the two stays
             if twin is not None:
                 change[node] = (program.product([program.constant(abs(ratio)), twin]), 1 if ratio > 0 else -1)
             elif best is not terms or len(terms) < len(program.content[node]):

@@ -2,44 +2,43 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from parflex.codegen.files import MARK
+from parflex.codegen.heading import entries, heading, identifier, index_names
 from parflex.codegen.pieces import workspace
+from parflex.codegen.ports import Signal
 from parflex.codegen.program import Program
 
 CHUNK = 400  # instructions of one function: longer ones take compilers minutes
 
 
-def identifier(name: str) -> str:
-    """A C name: letters, digits and underscores."""
-    word = re.sub(r"\W", "_", name)
-    return word if not word[:1].isdigit() else f"m_{word}"
-
-
-def emit_c(program: Program, float32: bool = False) -> dict[str, str]:
+def emit_c(
+    program: Program, float32: bool = False, signals: Sequence[Signal] = (), about: dict[str, Any] | None = None
+) -> dict[str, str]:
     """File name -> text."""
     name = identifier(program.name)
-    return {f"{name}.h": _header(program, name, float32), f"{name}.c": _source(program, name, float32)}
+    header = _header(program, name, float32, signals, about or {})
+    return {f"{name}.h": header, f"{name}.c": _source(program, name, float32)}
 
 
-def _header(program: Program, name: str, float32: bool) -> str:
+def _header(program: Program, name: str, float32: bool, signals: Sequence[Signal], about: dict[str, Any]) -> str:
     real = "float" if float32 else "double"
     upper = name.upper()
     counts = program.counts()
-    shown = ", ".join(f"{key} {value}" for key, value in counts.items())
+    first, *more = heading(program, about)
     setup, main = program.split() if program.parameters else (None, program)
     work = _work(main)
     lines = [
-        f"/* {program.name}: {MARK}; do not edit.",
-        f" * operators of one call: {shown}",
+        f"/* {first}",
+        *(f" * {line}" for line in more),
         " *",
-        " * x, in order:",
-        *_listed(program.variables),
-        *([" * p, in order:", *_listed(program.parameters)] if program.parameters else []),
+        " * x, in order (index: place in its group, name in the robot file, unit; SI and radians):",
+        *_listed(program, signals, "input"),
+        *([" * p, in order:", *_listed(program, signals, "parameter")] if program.parameters else []),
         " * y, in order:",
-        *_listed(tuple(label for label, _ in program.outputs)),
+        *_listed(program, signals, "output"),
         " */",
         f"#ifndef {upper}_H",
         f"#define {upper}_H",
@@ -55,6 +54,7 @@ def _header(program: Program, name: str, float32: bool) -> str:
         f"#define {upper}_WORK {work}",
         f"#define {upper}_OPERATORS {counts['total']}",
         "",
+        *_indices(upper, signals),
     ]
     constants = f"const {real} *s, " if program.parameters else ""
     if program.parameters:
@@ -75,8 +75,15 @@ def _header(program: Program, name: str, float32: bool) -> str:
     return "\n".join(lines)
 
 
-def _listed(names: tuple[str, ...]) -> list[str]:
-    return [f" *   {k}: {name}" for k, name in enumerate(names)]
+def _listed(program: Program, signals: Sequence[Signal], direction: str) -> list[str]:
+    return [f" *   {line}" for line in entries(program, signals, direction)]
+
+
+def _indices(upper: str, signals: Sequence[Signal]) -> list[str]:
+    """Indices by name, so that no number goes to another motor than is meant; of derivatives there are too many."""
+    shown = {signal["group"] for signal in signals if not signal["group"].startswith("by_")}
+    lines = [f"#define {word} {index}" for word, index in index_names(upper, signals, shown)]
+    return ["/* indices in x (IN), p (P) and y (OUT) by name */", *lines, ""] if lines else []
 
 
 class _Writer:

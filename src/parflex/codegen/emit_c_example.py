@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from parflex.codegen.emit_c import identifier
 from parflex.codegen.files import MARK
+from parflex.codegen.heading import identifier
 from parflex.codegen.program import Program
 
 

@@ -6,8 +6,8 @@ import importlib
 from collections.abc import Sequence
 from typing import Any
 
-from parflex.codegen.emit_c import identifier
-from parflex.codegen.files import MARK
+from parflex.codegen.heading import heading, identifier
+from parflex.codegen.ports import Signal
 from parflex.codegen.program import Program
 from parflex.errors import InputError, did_you_mean
 
@@ -69,19 +69,26 @@ def functions_of(target: str) -> dict[str, Any]:
     return functions
 
 
-def emit_python(program: Program, target: str) -> dict[str, str]:
+def emit_python(
+    program: Program, target: str, signals: Sequence[Signal] = (), about: dict[str, Any] | None = None
+) -> dict[str, str]:
     """A module with one function of a flat vector of inputs that returns the list of outputs."""
     module, short, own = DIALECTS[target]
     names = {function: f"{short}.{name}" for function, name in zip(FUNCTIONS, own, strict=True)}
     name = identifier(program.name)
-    counts = ", ".join(f"{key} {value}" for key, value in program.counts().items())
+    file = f"m_{name.removeprefix('m_')}_{target}"
+    first, *more = heading(program, about or {})
     lines = [
-        f'"""{program.name}: {MARK}; operators of one call: {counts}."""',
+        f'"""{first}',
+        "",
+        *more,
+        '"""',
         "",
         f"import {module} as {short}",
         "",
         f"INPUTS = {list(program.inputs)!r}",
         f"OUTPUTS = {[label for label, _ in program.outputs]!r}",
+        *_table(signals),
         "",
         "",
     ]
@@ -105,5 +112,12 @@ def emit_python(program: Program, target: str) -> dict[str, str]:
             text = f"{names[operation]}({', '.join(a)})"
         lines.append(f"    v{value} = {text}")
         where[value] = f"v{value}"
-    lines += [f"    return [{', '.join(where[k] for _, k in program.outputs)}]", ""]
-    return {f"{name}.py": "\n".join(lines)}
+    lines += [f"    return [{', '.join(where[k] for _, k in program.outputs)}]", "", ""]
+    lines += [f"{file} = {name}  # by the name of the file", ""]
+    return {f"{file}.py": "\n".join(lines)}
+
+
+def _table(signals: Sequence[Signal]) -> list[str]:
+    """What each entry of inputs and outputs is; parameters stand behind the inputs."""
+    keys = ("index", "direction", "group", "name", "unit")
+    return ["SIGNALS = [  # " + ", ".join(keys), *(f"    {tuple(s[key] for key in keys)!r}," for s in signals), "]"]

@@ -13,11 +13,12 @@ import numpy as np
 
 from parflex.checking import names, number
 from parflex.codegen import store
-from parflex.codegen.emit_c import emit_c, identifier
+from parflex.codegen.emit_c import emit_c
 from parflex.codegen.emit_c_example import emit_c_example
 from parflex.codegen.emit_python import DIALECTS, emit_python, functions_of, library_of, run
-from parflex.codegen.files import MARK
+from parflex.codegen.heading import entries, heading, identifier, origin
 from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.ports import Signal, signals_of
 from parflex.codegen.program import Program
 from parflex.codegen.samples import sample_inputs
 from parflex.codegen.trace import Options, trace, variants
@@ -41,6 +42,8 @@ class Model:
     parameters: dict[str, float] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)
     sample: dict[str, Array] = field(default_factory=dict, repr=False)  # inputs at home, for examples
+    signals: list[Signal] = field(default_factory=list, repr=False)  # name and unit of every input and output
+    about: dict[str, Any] = field(default_factory=dict, repr=False)  # version, robot, options that it was made from
 
     @property
     def counts(self) -> dict[str, int]:
@@ -179,17 +182,22 @@ class Model:
         if target == "c":
             flat, _ = self._flat(self.sample)
             parameters = [self.parameters[name] for name in self.program.parameters]
-            return emit_c(self.program, float32) | emit_c_example(self.program, flat[0].tolist(), parameters, float32)
+            sources = emit_c(self.program, float32, self.signals, self.about)
+            return sources | emit_c_example(self.program, flat[0].tolist(), parameters, float32)
         if float32:
             raise InputError("--float32 is for C", key="float32", hint="use --target c")
         if target == "llvm":
             from parflex.codegen.emit_llvm import build_module
 
             program = self.program.split()[1] if self.program.parameters else self.program
-            return {f"{identifier(self.name)}.ll": f"; {self.name}: {MARK}\n{build_module(program, 2)}"}
+            lines = heading(self.program, self.about)
+            for word, direction in (("x", "input"), ("p", "parameter"), ("y", "output")):
+                lines += [f"{word} {entry}" for entry in entries(self.program, self.signals, direction)]
+            head = "".join(f"; {line}\n" for line in lines)
+            return {f"{identifier(self.name)}.ll": f"{head}{build_module(program, 2)}"}
         if target != "numpy" and len(self.program.instructions) > SCRIPT_LIMIT:
             raise _too_long(target, self.program)
-        return emit_python(self.program, target)
+        return emit_python(self.program, target, self.signals, self.about)
 
 
 def _too_long(target: str, program: Program) -> InputError:
@@ -255,14 +263,18 @@ def _made(robot: Robot, name: str, options: Options, limit: int) -> Model:
     """One way of writing a model."""
     traced = trace(robot, name, options)
     program = make_program(traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit)
+    inputs = {group: symbols.shape for group, symbols in traced.inputs.items()}
+    outputs = {group: values.shape for group, values in traced.outputs.items()}
     return Model(
         program.name,
         program,
-        {group: symbols.shape for group, symbols in traced.inputs.items()},
-        {group: values.shape for group, values in traced.outputs.items()},
+        inputs,
+        outputs,
         traced.parameters,
         traced.labels,
         sample_inputs(robot, traced.inputs),
+        signals_of(robot, name, inputs, outputs, program.parameters, traced.labels),
+        origin(robot, name, options),
     )
 
 

@@ -95,6 +95,8 @@ def write(key: str, made: Any) -> None:
         "parameters": made.parameters,
         "labels": made.labels,
         "sample": {name: value.tolist() for name, value in made.sample.items()},
+        "signals": made.signals,
+        "about": made.about,
     }
     cache.write(key, json.dumps(content, separators=(",", ":")).encode())
 
@@ -114,6 +116,8 @@ def read(key: str) -> dict[str, Any] | None:
         "parameters": content["parameters"],
         "labels": content["labels"],
         "sample": {name: np.array(value, dtype=float) for name, value in content["sample"].items()},
+        "signals": content["signals"],
+        "about": content["about"],
     }
 
 

@@ -55,8 +55,11 @@ def _describe(raw: dict[str, Any]) -> schema.RobotFile:
     leg_of: dict[str, str] = {}
     leg_names: list[str] = []
     legs = raw.get("legs", [])
+    own = len(lists["frame"])
     for family in legs if isinstance(legs, list) else [legs]:
         _expand_legs(family, constants, lists, leg_of, leg_names)
+    if "frame" in raw and list(raw).index("legs" if "legs" in raw else "frame") < list(raw).index("frame"):
+        lists["frame"] = [*lists["frame"][own:], *lists["frame"][:own]]  # joints and motors in the order of the file
     if robot.platform is not None:
         for name, position in robot.platform.points.items():
             point = {"name": f"{robot.platform.name}.{name}", "frame": robot.platform.name, "position": position}
