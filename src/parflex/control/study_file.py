@@ -24,7 +24,7 @@ Kinds = Annotated[
     BeforeValidator(list_of("a list of kinds is", '["lengths", "masses"]')),
 ]
 Terms = Annotated[
-    tuple[Literal["friction", "damping", "gravity", "springs", "motor-inertia"], ...],
+    tuple[Literal["friction", "damping", "gravity", "springs", "motor-inertia", "axial"], ...],
     BeforeValidator(list_of("a list of what does not act is", '["friction"]')),
 ]
 MOST_RUNS = 1_000_000
