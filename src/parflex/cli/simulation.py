@@ -47,7 +47,7 @@ from parflex.errors import InputError
     help="Undeformed, as loads bend it with locked motors, or with the platform held; default by what bends.",
 )  # fmt: skip
 @click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Where a run without a motion starts.")
-@click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities with which a run without a motion starts.")
+@click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities of what no motion leads at the start.")
 @click.option("--effort", metavar="JOINT=VALUE,...", help="Constant efforts of motors, if no motion is given.")
 @click.option(
     "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="Constant wrench on a frame, world axes."
@@ -97,6 +97,11 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
         given["frames"] = words_of(given["frames"])
     if "pose" in given:
         given["pose"] = read_pose_option(given["pose"])
+    if "velocity" in given and "start" in given:
+        raise InputError(
+            "--velocity starts from a pose that is not bent", key="start", value=given["start"],
+            hint="leave out --start, or give the whole state in Python with start={'q': ..., 'qd': ...}",
+        )  # fmt: skip
     if "velocity" in given:
         given["start"] = {"pose": given.pop("pose", None), "velocity": assignments(given.pop("velocity"), "velocity")}
     return given

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.codegen import store
 from parflex.codegen.model import Model
 from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.power import loss
 from parflex.codegen.trace import Options, Tracer, prepared
 from parflex.models.general_form import best_rows
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, joint_forces, motion, pose
+from parflex.recursion import jacobians, motion, pose
 from parflex.recursion.energy import energies
 from parflex.spatial.linear import solve
-from parflex.tree import Tree
 
 Array = np.ndarray
 
@@ -69,7 +67,7 @@ def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequ
         outputs |= {f"{name}.position": p, f"{name}.rotation": R, f"{name}.motion": twist}
     found = energies(tree, at, qd)
     outputs["energy"] = np.array([found.kinetic, found.elastic, found.gravity], dtype=object)
-    outputs["loss"] = np.array([_loss(tree, q, qd)], dtype=object)
+    outputs["loss"] = np.array([loss(tree, q, qd)], dtype=object)
     if robot.closures.loops:
         outputs["opening"] = robot.closures.linear_residual(at)
     return outputs
@@ -89,13 +87,3 @@ def _all_accelerations(
         opening = robot.closures.bias(at, motion(tree, at, qd, qdd))
         qdd[dependent] = solve(block, -opening[chosen])
     return qdd
-
-
-def _loss(tree: Tree, q: Array, qd: Array) -> Any:
-    """Power that friction, dampers and the damping of bodies take."""
-    plain = [replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0)) for link in tree.links]
-    total = joint_forces(replace(tree, links=tuple(plain)), q, qd, np.zeros(tree.n)) @ qd
-    for link in tree.links:
-        if isinstance(link.body, ElasticBody) and np.any(link.body.D):
-            total = total + link.body.damping_power(q[link.e], qd[link.e_v])
-    return total

@@ -27,6 +27,7 @@ class Track:
     names: list[str]
     pieces: Pieces
     start: Array  # all positions where it begins
+    start_rates: Array  # all rates there
     led: tuple[int, ...]  # components of the end effector's twist that the robot can lead
     _kept: list[Any] = field(default_factory=list, repr=False, compare=False)  # at most one: times, what is there
 
@@ -59,7 +60,7 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
     path = reference.at(t)
     places = [rigid.tree.links[rigid.tree.number(name)] for name in names]
     rows = np.zeros((3, len(t), len(names)))
-    q, start, side = rigid.home, rigid.home, 0.0
+    q, start, start_rates, side = rigid.home, rigid.home, np.zeros(rigid.tree.n), 0.0
     for k, moment in enumerate(t):
         try:
             here, qd, qdd = _motion(rigid, path, k, q, led)
@@ -68,7 +69,7 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
             error.key = "reference"
             raise
         q = here.q
-        start = q if k == 0 else start
+        start, start_rates = (q, qd) if k == 0 else (start, start_rates)
         turned = _orientation(here, led)
         if side * turned < 0:
             raise SingularError(
@@ -81,18 +82,22 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
         for j, link in enumerate(places):
             rows[:, k, j] = q[link.q.start], qd[link.v.start], qdd[link.v.start]
     rows[0] = _unwrapped(rows[0], [link.joint.kind == "revolute" for link in places])
-    return Track(reference, names, hermite(t, *rows), start, led)
+    return Track(reference, names, hermite(t, *rows), start, start_rates, led)
 
 
 def _motion(robot: Robot, path: Path, k: int, near: Array, led: tuple[int, ...]) -> tuple[Configuration, Array, Array]:
     """The robot at a knot of the path, with all rates and accelerations."""
     here = Configuration(robot, robot.assemble(pose_words(robot, path, k, led), near))
-    words = [_twist_word(robot, component) for component in led]
-    velocity = np.concatenate([path.velocity[k], path.angular_velocity[k]])
     push = np.concatenate([path.acceleration[k], path.angular_acceleration[k]])
-    wanted = {word: float(velocity[c]) for word, c in zip(words, led, strict=True)}
+    wanted = velocity_words(robot, path, k, led)
     qd = here.rates(wanted)
-    return here, qd, here.accelerations({w: float(push[c]) for w, c in zip(words, led, strict=True)}, qd, wanted)
+    return here, qd, here.accelerations({w: float(push[c]) for w, c in zip(wanted, led, strict=True)}, qd, wanted)
+
+
+def velocity_words(robot: Robot, path: Path, k: int, led: tuple[int, ...]) -> dict[str, float]:
+    """The velocity at a knot, in the components that the robot can lead."""
+    velocity = np.concatenate([path.velocity[k], path.angular_velocity[k]])
+    return {_twist_word(robot, component): float(velocity[component]) for component in led}
 
 
 def pose_words(robot: Robot, path: Path, k: int, led: tuple[int, ...]) -> dict[str, float]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from parflex.codegen.family import family_model, member
 from parflex.codegen.model import Model
-from parflex.control.following import Track
+from parflex.control.following import Track, pose_words, velocity_words
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.equilibrium import equilibrium
@@ -67,7 +67,7 @@ def family(robot: Robot, other: Robot) -> Family:
 
 def make_plant(robot: Robot) -> Plant:
     """A single plant with programs of its own."""
-    problem = prepare(robot, "efforts", (), (), FRICTION_WIDTH)
+    problem = replace(prepare(robot, "efforts", (), (), FRICTION_WIDTH), power=None)  # nobody asks for the work
     return Plant(robot, problem, family_model(robot, robot, "watch"))
 
 
@@ -91,24 +91,29 @@ def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
         )
 
 
-def start_positions(plant: Plant, nominal: Robot, track: Track, start: str) -> Array:
-    """All positions of the plant at rest where the reference begins: its motors there, or its end effector.
+def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple[Array, Array]:
+    """All positions and rates of the plant where the reference begins: its motors are there, or its end effector.
 
-    A plant that bends starts in the equilibrium of its weight with its motors locked.
+    A plant that bends starts in the equilibrium of its weight with its motors locked. It is as fast as the reference,
+    which mostly begins at rest; bodies deform as little as can be (`Configuration.rates`).
     """
     robot = plant.robot
     rigid = robot.locking(robot.tree.elastic)
     near = _near(rigid, nominal, track.start)
     if start == "motors":
         given = dict(zip(robot.actuated_names, map(float, near[plant.places(robot.actuated_names)]), strict=True))
+        speeds = track.start_rates[[nominal.tree.rate_names.index(name) for name in robot.actuated_names]]
+        velocity = dict(zip(robot.actuated_names, map(float, speeds), strict=True))
     else:
-        from parflex.control.following import pose_words
-
-        given = pose_words(rigid, track.reference.at(0.0), 0, track.led)
+        begin = track.reference.at(0.0)
+        given = pose_words(rigid, begin, 0, track.led)
+        velocity = velocity_words(rigid, begin, 0, track.led)
     q = rigid.assemble(given, near)
-    if not robot.tree.elastic:
-        return q
-    return equilibrium(robot, Configuration(robot, q)).configuration.q
+    if robot.tree.elastic:
+        q = equilibrium(robot, Configuration(robot, q)).configuration.q
+    if not any(velocity.values()):
+        return q, np.zeros(robot.tree.n)
+    return q, Configuration(robot, q).rates(velocity)
 
 
 def _near(rigid: Robot, nominal: Robot, start: Array) -> Array:

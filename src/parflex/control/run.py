@@ -11,7 +11,7 @@ import numpy as np
 
 from parflex.control.following import Track
 from parflex.control.laws import Law
-from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_positions
+from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.control.result import INDEXES, Controlled, error_indexes
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.simulation import tableaux
@@ -124,13 +124,13 @@ def run_law(
     t = np.arange(grid.rows + 1) * grid.out_step
     settings = _settings(law, plant, track, loop, duration)
     try:
-        q = np.array(start_positions(plant, nominal, track, loop.start))
+        q, qd = start_state(plant, nominal, track, loop.start)
     except ParflexError as error:
         none: dict[str, float | None] = dict.fromkeys(INDEXES)
         return Controlled({"t": t[:0]}, none, settings, "start", f"the plant cannot start there: {error.message}", 0.0)
     run = _Run(law, plant, track, loop, grid, t)
     begin = perf_counter()
-    done, status, interrupted = run.go(q, shown)
+    done, status, interrupted = run.go(np.array(q), qd[plant.problem.places], shown)
     seconds = perf_counter() - begin
     return _told(run, done, status, interrupted, settings, seconds)
 
@@ -159,7 +159,8 @@ class _Run:
         links = [law.robot.tree.links[law.robot.tree.number(name)] for name in law.sensed]
         places = [link.q.start for link in links]
         self.memory = Memory(
-            track.start.copy(), np.zeros(nq), np.concatenate([track.start[places], np.zeros(m)]),
+            track.start.copy(), np.zeros(nq),
+            np.concatenate([track.start[places], track.start_rates[[link.v.start for link in links]]]),
             np.zeros(motors_count),
             np.zeros((loop.delay + 1, motors_count)),
         )  # fmt: skip
@@ -173,9 +174,8 @@ class _Run:
             int(loop.delay), -limits, limits, OPEN,
         )  # fmt: skip
 
-    def go(self, q: Array, shown: Callable[[float], None] | None) -> tuple[int, int, bool]:
+    def go(self, q: Array, qd: Array, shown: Callable[[float], None] | None) -> tuple[int, int, bool]:
         """Rows behind the start that are done, the status, and whether somebody interrupted."""
-        qd = np.zeros(self.system.rates)
         if not record(self.system, self.work, 0.0, q, qd, self.x[0], self.y[0]):
             return 0, 2, False
         done, status = 0, OK

@@ -15,8 +15,10 @@ from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
 from parflex.models.pose_input import read_motion
+from parflex.models.priorities import root_of, solve_in_order
 from parflex.models.robot import Robot
 from parflex.recursion import Motion, Pose, jacobians, motion, pose
+from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import place_jacobian
 
 Array = np.ndarray
@@ -141,8 +143,7 @@ class Configuration:
         """All rates from those of some joints or of frames; what is not given rests as far as the loops allow."""
         joints, frames = read_motion(self.robot.tree, given or {}, "velocity")
         rows, values, rest = self._rows(joints, frames, {})
-        qd = self._solve(rows @ self.J, values, [block @ self.J for block in rest], "velocity")
-        return self.J @ qd
+        return self._solve(rows, values, rest, "velocity")
 
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
@@ -159,14 +160,12 @@ class Configuration:
         names = {*frames, tree.end_effector}
         biases = {name: self.frame_acceleration(name, moving) for name in names}
         rows, values, rest = self._rows(joints, frames, biases, b)
-        qdd = self._solve(
-            rows @ self.J,
-            values,
-            [block @ self.J for block in rest],
-            "acceleration",
-            self._rest_bias(joints, frames, biases, b),
-        )
-        return self.J @ qdd + b
+        rest_bias = self._rest_bias(joints, frames, biases, b)
+        return self._solve(rows, values, rest, "acceleration", rest_bias) + b
+
+    def asked(self, given: Mapping[str, float]) -> tuple[Array, Array]:
+        """Rows and values of given velocities, of all rates."""
+        return self._rows(*read_motion(self.robot.tree, given, "velocity"), {})[:2]
 
     def _rows(
         self,
@@ -188,47 +187,46 @@ class Configuration:
                 values.append(value - (biases[frame][component] if biases else 0.0))
         return np.array(rows).reshape(-1, n), np.array(values), self._rest(joints, frames)
 
+    @cached_property
+    def resting(self) -> list[Array]:
+        """Rows of what had better not deform: 1/2 ed^T M_ee ed of bodies that bend, then all of it, springs too.
+
+        The energy of the elastic rates weighs them, so that neither units nor coordinates matter; rates without mass
+        are left to the second block.
+        """
+        robot, units = self.robot, self.robot.tree.rate_units
+        n, elastic = robot.tree.n, [k for k in robot.tree.elastic if k not in robot.locked]
+        blocks = []
+        if elastic:
+            M_ee = tree_mass_matrix(robot.tree, self.at)[np.ix_(elastic, elastic)]
+            blocks.append(root_of(M_ee) @ np.eye(n)[elastic])
+        return [*blocks, (np.eye(n) / units)[list(robot.deformations)]]
+
     def _rest(self, joints: dict[int, float], frames: dict[str, dict[int, float]]) -> list[Array]:
-        n = self.robot.tree.n
-        motors = np.eye(n)[list(self.robot.actuated)]
-        elastic = np.eye(n)[list(self.robot.deformations)]
+        every = np.eye(self.robot.tree.n) / self.robot.tree.rate_units
+        motors = every[list(self.robot.actuated)]
         if joints and not frames:
-            return [elastic, motors, np.eye(n)]
+            return [*self.resting, motors, every]
         frame = next(iter(frames), self.robot.tree.end_effector)
         rows = self.frame_rows(frame)
-        return [elastic, rows[:3], rows[3:] * self.robot.tree.length, motors, np.eye(n)]
+        return [*self.resting, rows[:3], rows[3:] * self.robot.tree.length, motors, every]
 
     def _rest_bias(
         self, joints: dict[int, float], frames: dict[str, dict[int, float]], biases: Mapping[str, Array], b: Array
     ) -> list[Array]:
-        motors, elastic = b[list(self.robot.actuated)], b[list(self.robot.deformations)]
+        every = b / self.robot.tree.rate_units
+        own, motors = [block @ b for block in self.resting], every[list(self.robot.actuated)]
         if joints and not frames:
-            return [elastic, motors, b]
+            return [*own, motors, every]
         bias = biases[next(iter(frames), self.robot.tree.end_effector)]
-        return [elastic, bias[:3], bias[3:] * self.robot.tree.length, motors, b]
+        return [*own, bias[:3], bias[3:] * self.robot.tree.length, motors, every]
 
     def _solve(self, rows: Array, values: Array, rest: list[Array], key: str, bias: list[Array] | None = None) -> Array:
         """Exact in what is given, then as little as possible in each block of `rest` in turn."""
-        count = self.J.shape[1]
-        units = self.robot.tree.rate_units[self.reduction.partition.independent]
-        solution, null = np.zeros(count), np.diag(units)
-        blocks = [(rows, values)] + [
-            (block, -(bias[i] if bias is not None else np.zeros(len(block)))) for i, block in enumerate(rest)
-        ]
-        for index, (block, value) in enumerate(blocks):
-            if not len(value) or not null.shape[1]:
-                continue
-            # what is left of a block after the earlier ones is compared with the whole block, not with itself
-            size = float(np.linalg.norm(block * units, 2)) if block.size else 0.0
-            U, s, Vt = np.linalg.svd(block @ null, full_matrices=True)
-            kept = int(np.sum(s > 1e-9 * max(size, 1e-300)))
-            if kept:
-                step = Vt[:kept].T @ ((U[:, :kept].T @ (value - block @ solution)) / s[:kept])
-                solution = solution + null @ step
-            if index == 0:
-                self._check_possible(block @ solution - value, value, key)
-            null = null @ Vt[kept:].T
-        return solution
+        still = [-part for part in bias] if bias is not None else [np.zeros(len(block)) for block in rest]
+        found, missed = solve_in_order(self.motions, [(rows, values), *zip(rest, still, strict=True)])
+        self._check_possible(missed[0], values, key)
+        return found
 
     def _check_possible(self, missed: Array, value: Array, key: str) -> None:
         largest = float(np.abs(missed).max(initial=0.0))
@@ -282,6 +280,15 @@ class Configuration:
             return np.eye(len(self.robot.free))
         _, _, Vt = np.linalg.svd(J, full_matrices=True)
         return Vt[self.robot.mobility.rank :].T
+
+    @cached_property
+    def motions(self) -> Array:
+        """All rates per motion that the closures allow; no choice of independent rates enters."""
+        robot = self.robot
+        _ = self.reduction  # refuses a singular pose, where the closures allow more than that
+        basis = np.zeros((robot.tree.n, self.null_space.shape[1]))
+        basis[robot.free] = robot.tree.rate_units[robot.free][:, None] * self.null_space
+        return basis
 
     def _actuation_map(self) -> Array:
         """Scaled actuated rates per allowed motion."""

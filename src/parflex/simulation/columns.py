@@ -42,6 +42,7 @@ def columns_of(problem: Problem, track: Track, frames: Sequence[str]) -> dict[st
         wrench = given[:, len(motors) + 6 * k : len(motors) + 6 * k + 6]
         power = power + (wrench * found[f"{name}.motion"][:, :6]).sum(axis=1)
     columns |= {"power.input": power, "power.loss": found["loss"][:, 0]}
+    columns |= {"work.input": track.work[:, 0], "work.loss": track.work[:, 1]}
     opening = np.abs(found["opening"]).max(axis=1) if "opening" in found else np.zeros(len(track.t))
     columns["closure_error"] = opening
     return columns

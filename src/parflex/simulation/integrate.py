@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.simulation import tableaux
-from parflex.simulation.system import COUNTS, NOT_CONVERGED, OK, STEP_TOO_SMALL, System, new_work
+from parflex.simulation.system import COUNTS, NOT_CONVERGED, NUMBERS, OK, STEP_TOO_SMALL, System, new_work
 
 Array = np.ndarray
 METHODS = ("gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha")
@@ -23,6 +23,9 @@ CITATIONS = {
     "dopri5": "the pair of orders 5 and 4 of Dormand and Prince, J. Comput. Appl. Math. 6, 1980",
     "generalized-alpha": "generalized-alpha, Chung and Hulbert, J. Appl. Mech. 60, 1993",
 }
+STARTED, PIECE = COUNTS.index("started"), COUNTS.index("piece")
+INPUT_WORK, LOST_WORK = NUMBERS.index("input"), NUMBERS.index("loss")
+NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
 PORTION = 0.1  # seconds of a call of the loop: how often the clock is shown and an interrupt is heard
 
 
@@ -66,6 +69,7 @@ class Track:
     t: Array
     x: Array
     y: Array
+    work: Array  # of inputs and of losses since the start
     seconds: float  # in the loop
     counts: dict[str, int]
     status: str = "ok"  # or "interrupted", "diverged"
@@ -105,54 +109,130 @@ def run_loop(
     tolerance: float,
     control: Callable[[int, Array, Array], None] | None = None,
     shown: Callable[[float], None] | None = None,
+    corners: Sequence[Any] = (),
+    first: int = 0,
+    worked: Array | None = None,
 ) -> Track:
-    """Integrate from a state. `control` is called before each interval of output and may change the given inputs."""
+    """Integrate from a state, that of the row `first`, until which `worked` was put in and lost.
+
+    `control` is called before each interval of output and may change the given inputs. Steps end at the `corners`,
+    behind which the run goes on with other inputs, and with other rates where these jump.
+    """
     from parflex.simulation.loop import record
 
     q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)
-    work = new_work(system, method.stages, method.unknowns)
-    width = work.x.shape[1] - len(system.constants)
-    x, y = np.empty((grid.rows + 1, width)), np.empty((grid.rows + 1, system.outputs))
-    seconds, done, portion = 0.0, 0, 1
+    loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)
+    if worked is not None:
+        loop.work.numbers[INPUT_WORK], loop.work.numbers[LOST_WORK] = worked
+    x, y = loop.x, loop.y
     method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
         system, new_work(system, method.stages, method.unknowns), method.tableau, 0.0, grid.step, grid.every,
         q.copy(), qd.copy(), tolerance, x[:0], y[:0],
     )  # fmt: skip
-    status = OK if record(system, work, 0.0, q, qd, x[0], y[0]) else 2
+    loop.status = OK if record(system, loop.work, loop.now, q, qd, x[0], y[0]) else 2
     interrupted = False
     try:
-        while done < grid.rows and status == OK:
+        while loop.done < loop.rows and loop.status == OK:
             if control is not None:
-                control(done, x[done], y[done])
-                portion = 1
-                if not done:  # the first row has the efforts that act from then on
-                    record(system, work, 0.0, q, qd, x[0], y[0])
-            last = min(grid.rows, done + portion)
-            begin = perf_counter()
-            filled, status = method.steps(
-                system, work, method.tableau, done * grid.out_step, grid.step, grid.every, q, qd, tolerance,
-                x[done + 1 : last + 1], y[done + 1 : last + 1],
-            )  # fmt: skip
-            spent = perf_counter() - begin
-            seconds += spent
-            done += filled
-            portion = max(1, min(4 * portion, int(portion * PORTION / max(spent, 1e-6))))
+                control(first + loop.done, x[loop.done], y[loop.done])
+                loop.portion = 1
+                if not first + loop.done:  # the first row has the efforts that act from then on
+                    record(system, loop.work, 0.0, q, qd, x[0], y[0])
+            loop.go_on()
             if shown is not None:
-                shown(done * grid.out_step)
+                shown(loop.row_time)
     except KeyboardInterrupt:
         interrupted = True
-    t = np.arange(done + 1) * grid.out_step
-    counts = dict(zip(COUNTS[:5], (int(count) for count in work.counts[:5]), strict=True))
-    track = Track(t, x[: done + 1], y[: done + 1], seconds, counts)
+    rows = slice(0, loop.done + 1)
+    t = np.arange(first, first + loop.done + 1) * grid.out_step
+    counts = dict(zip(COUNTS[:5], (int(count) for count in loop.work.counts[:5]), strict=True))
+    track = Track(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if interrupted:
         track.status = "interrupted"
-    elif status != OK:
-        track.status, track.stopped = "diverged", float(done * grid.out_step)
-        track.why = "the loops cannot be closed" if work.counts[-1] else _reason(status)
+    elif loop.status != OK:
+        track.status, track.stopped = "diverged", float(loop.row_time)
+        track.why = "the loops cannot be closed" if loop.work.counts[-1] else _reason(loop.status)
         size = np.abs(qd[system.free]) / system.units
         if len(size):
             track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]
     return track
+
+
+class _Loop:
+    """Where a run is: rows done behind the first, the state and its time, and the corners ahead."""
+
+    def __init__(
+        self, system: System, method: Method, grid: Grid, q: Array, qd: Array, tolerance: float, corners: list[Any],
+        first: int,
+    ) -> None:  # fmt: skip
+        self.system, self.method, self.grid, self.tolerance = system, method, grid, tolerance
+        self.q, self.qd, self.corners, self.first, self.rows = q, qd, corners, first, grid.rows - first
+        self.work = new_work(system, method.stages, method.unknowns)
+        width = self.work.x.shape[1] - len(system.constants)
+        self.x, self.y = np.empty((self.rows + 1, width)), np.empty((self.rows + 1, system.outputs + 2))
+        self.spare_x, self.spare_y = np.empty((1, width)), np.empty((1, system.outputs + 2))
+        self.near = NEAR * grid.out_step
+        self.done, self.portion, self.seconds, self.status = 0, 1, 0.0, OK
+        self.now, self.known = self.row_time, self.y[0]  # what is recorded of the state
+
+    @property
+    def row_time(self) -> float:
+        """Time of the last row."""
+        return (self.first + self.done) * self.grid.out_step
+
+    def go_on(self) -> None:
+        """To the next corner if that comes before the next row, else by some rows at most to a corner."""
+        grid, following = self.grid, (self.first + self.done + 1) * self.grid.out_step
+        while self.corners and self.corners[0].time <= self.now + self.near:
+            self._cross()
+        ahead = self.corners[0].time if self.corners else np.inf
+        if ahead < following - self.near:
+            self._part(ahead, self.spare_x, self.spare_y)
+            self.known = self.spare_y[0]
+            return
+        if abs(self.now - self.row_time) > self.near:  # from a corner between two rows
+            filled = self._part(following, self.x[self.done + 1 : self.done + 2], self.y[self.done + 1 : self.done + 2])
+        else:
+            limit = int((ahead + self.near) / grid.out_step) - self.first if self.corners else self.rows
+            filled = self._rows(min(self.rows, self.done + self.portion, limit))
+        self.done += filled
+        self.now, self.known = self.row_time, self.y[self.done]
+
+    def _rows(self, last: int) -> int:
+        """Whole intervals between rows."""
+        begin, grid, rows = perf_counter(), self.grid, slice(self.done + 1, last + 1)
+        filled, self.status = self.method.steps(
+            self.system, self.work, self.method.tableau, self.row_time, grid.step, grid.every, self.q,
+            self.qd, self.tolerance, self.x[rows], self.y[rows],
+        )  # fmt: skip
+        spent = perf_counter() - begin
+        self.seconds += spent
+        self.portion = max(1, min(4 * self.portion, int(self.portion * PORTION / max(spent, 1e-6))))
+        return filled
+
+    def _part(self, end: float, x: Array, y: Array) -> int:
+        """Part of an interval, in steps of its own."""
+        begin = perf_counter()
+        count = max(1, math.ceil((end - self.now) / self.grid.step * (1 - 1e-9)))
+        self.work.counts[STARTED] = 0  # the matrix is that of another step
+        filled, self.status = self.method.steps(
+            self.system, self.work, self.method.tableau, self.now, (end - self.now) / count, count, self.q, self.qd,
+            self.tolerance, x, y,
+        )  # fmt: skip
+        self.work.counts[STARTED] = 0
+        self.now = end
+        self.seconds += perf_counter() - begin
+        return filled
+
+    def _cross(self) -> None:
+        """Go on behind a corner, from what is recorded at it."""
+        corner, nq = self.corners.pop(0), self.system.positions
+        if corner.cross is not None:
+            rates, work = corner.cross(self.known[:nq].copy(), self.known[nq : 2 * nq].copy())
+            self.qd[:] = rates
+            self.work.numbers[INPUT_WORK] += work
+        self.system = corner.behind
+        self.work.counts[STARTED] = self.work.counts[PIECE] = 0
 
 
 def _reason(status: int) -> str:

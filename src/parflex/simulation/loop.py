@@ -12,6 +12,7 @@ from parflex.simulation.jit import call_model, compiled, inlined
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
 EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN = range(10)
+CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
 MOST_CLOSINGS = 6
@@ -162,13 +163,42 @@ def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
 
 
 @compiled
+def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
+    """Powers of inputs and losses at an evaluated state, into the work."""
+    nq, m, flow = system.positions, system.motors, work.flow
+    given = nq + system.rates
+    for k in range(2 * nq):
+        flow[k] = y[k]
+    for k in range(m):
+        flow[2 * nq + k] = x[given + k] if system.efforts_given else y[2 * nq + 2 * system.rates + k]
+    for k in range(m, system.coefficients.shape[2]):
+        flow[2 * nq + k] = x[given + k]
+    call_model(system.power, flow.ctypes.data, work.powers.ctypes.data)  # type: ignore[call-arg]
+
+
+@compiled
+def add_work(system: Any, work: Any, weights: Array, h: float) -> None:
+    """Add the work of a step: the powers at its stages by the weights of the method, which has its order so."""
+    if system.power == 0:
+        return
+    for i in range(len(weights)):
+        if weights[i] != 0.0:
+            find_powers(system, work, work.x[i], work.y[i])
+            work.numbers[INPUT] += h * weights[i] * work.powers[0]
+            work.numbers[LOSS] += h * weights[i] * work.powers[1]
+
+
+@compiled
 def record(system: Any, work: Any, t: float, q: Array, qd: Array, out_x: Array, out_y: Array) -> bool:
-    """Evaluate at a state and keep inputs and outputs; False if a number is not finite."""
+    """Evaluate at a state and keep inputs, outputs and, behind them, work; False if a number is not finite."""
     row = len(work.x) - 1
     evaluate_at(system, work, t, q, qd, row)
     copy(work.x[row], out_x)
-    copy(work.y[row], out_y)
     total = 0.0
-    for value in out_y:
-        total += value
+    for k in range(system.outputs):
+        out_y[k] = work.y[row, k]
+        total += out_y[k]
+    if len(out_y) > system.outputs:
+        out_y[system.outputs] = work.numbers[INPUT]
+        out_y[system.outputs + 1] = work.numbers[LOSS]
     return math.isfinite(total) and work.counts[OPEN] == 0  # one that is not makes the sum not finite

@@ -10,7 +10,11 @@ import numpy as np
 from parflex.simulation.jit import compiled, inlined
 from parflex.simulation.loop import (
     BEST,
+    INPUT,
     ITERATIONS,
+    LAST_INPUT,
+    LAST_LOSS,
+    LOSS,
     STARTED,
     STEPS,
     WASTED,
@@ -18,6 +22,7 @@ from parflex.simulation.loop import (
     differentiate,
     evaluate,
     evaluate_at,
+    find_powers,
     give_inputs,
     invert,
     normalise,
@@ -115,6 +120,18 @@ def _solve(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd:
     return 0
 
 
+@compiled
+def _add_work(system: Any, work: Any, row: int, h: float) -> None:
+    """Add the work of a step by the rule of the trapezoid, of second order as the method; h = 0 begins anew."""
+    if system.power == 0:
+        return
+    find_powers(system, work, work.x[row], work.y[row])
+    numbers, powers = work.numbers, work.powers
+    numbers[INPUT] += 0.5 * h * (numbers[LAST_INPUT] + powers[0])
+    numbers[LOSS] += 0.5 * h * (numbers[LAST_LOSS] + powers[1])
+    numbers[LAST_INPUT], numbers[LAST_LOSS] = powers[0], powers[1]
+
+
 @inlined
 def _finish(system: Any, work: Any, q: Array, qd: Array) -> None:
     """The end of the step becomes the state."""
@@ -158,6 +175,8 @@ def alpha_steps(
                 work.acceleration[row, k] = work.y[1, 2 * nq + system.free[k]]
         copy(work.y[1, nq:], work.rate[0])
         counts[STARTED] = 1
+    evaluate_at(system, work, t, q, qd, 1)
+    _add_work(system, work, 1, 0.0)  # efforts may have jumped since the last call
     done = 0
     for row in range(len(out_x)):
         for _ in range(every):
@@ -173,6 +192,7 @@ def alpha_steps(
             counts[BEST] = min(counts[BEST], used)
             counts[WASTED] += used - counts[BEST]
             _finish(system, work, q, qd)
+            _add_work(system, work, 0, h)
             done += 1
         if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
             return row, 2

@@ -8,7 +8,17 @@ from typing import Any
 import numpy as np
 
 from parflex.simulation.jit import compiled
-from parflex.simulation.loop import REJECTED, STEPS, evaluate, evaluate_at, give_inputs, normalise, place, record
+from parflex.simulation.loop import (
+    REJECTED,
+    STEPS,
+    add_work,
+    evaluate,
+    evaluate_at,
+    give_inputs,
+    normalise,
+    place,
+    record,
+)
 
 Array = np.ndarray
 
@@ -44,6 +54,7 @@ def _advance(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
     for j in range(len(tableau.b)):
         _add(system, h * tableau.b[j], work.y[j], q, qd)
     normalise(system, q)
+    add_work(system, work, tableau.b, h)
     work.counts[STEPS] += 1
 
 

@@ -10,11 +10,14 @@ import numpy as np
 from parflex.simulation.jit import compiled, inlined
 from parflex.simulation.loop import (
     BEST,
+    INPUT,
     ITERATIONS,
+    LOSS,
     REJECTED,
     STARTED,
     STEPS,
     WASTED,
+    add_work,
     copy,
     differentiate,
     evaluate,
@@ -194,6 +197,7 @@ def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
             total += tableau.b[j] * work.acceleration[j, k]
         qd[system.free[k]] += h * total
     normalise(system, q)
+    add_work(system, work, tableau.b, h)
 
 
 @compiled
@@ -201,6 +205,7 @@ def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arra
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
     copy(q, work.before)
     copy(qd, work.before[system.positions :])
+    put_in, lost = work.numbers[INPUT], work.numbers[LOSS]
     parts = 1
     for _ in range(MOST_CUTS):
         work.counts[REJECTED] += 1
@@ -216,6 +221,7 @@ def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arra
             return True
         copy(work.before, q)
         copy(work.before[system.positions :], qd)
+        work.numbers[INPUT], work.numbers[LOSS] = put_in, lost
         parts *= 4
     return False
 

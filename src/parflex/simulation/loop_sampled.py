@@ -205,7 +205,8 @@ def _measure(sampled: Sampled, k: int, y: Array, noise: Array, rate_noise: Array
         if sampled.resolution[i] > 0:
             value = math.floor(value / sampled.resolution[i] + 0.5) * sampled.resolution[i]
         if sampled.differences:
-            last[m + i] = (value - last[i]) / sampled.sample_time if k > 0 else 0.0
+            if k > 0:  # before that, those with which the reference begins
+                last[m + i] = (value - last[i]) / sampled.sample_time
         else:
             last[m + i] = y[positions + sampled.joints[i]] + rate_noise[i]
         last[i] = value

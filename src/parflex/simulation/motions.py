@@ -15,6 +15,7 @@ from parflex.models.robot import Robot
 from parflex.simulation.paths import arcs_of, follow
 from parflex.simulation.pieces import Pieces, hermite, integral, joined
 from parflex.simulation.poses import PoseMotion, motors_through, pose_motion
+from parflex.simulation.sampling import smooth_parts
 from parflex.simulation.speed import Stretch
 
 Array = np.ndarray
@@ -187,17 +188,23 @@ def _repeated(pieces: Pieces, period: float, time: float, name: str) -> Pieces:
 
 
 def from_function(robot: Robot, function: Callable[[float], Any], time: float, sample: float = SAMPLE) -> MotorMotion:
-    """A function of time that gives position, velocity and acceleration of all motors."""
+    """A function of time that gives position, velocity and acceleration of all motors; its velocity may jump."""
     t = np.linspace(0.0, time, max(2, int(np.ceil(time / sample)) + 1))
-    rows = np.array([np.asarray(function(float(s)), dtype=float) for s in t])
-    if rows.shape[1:] != (3, len(robot.actuated)) or not np.isfinite(rows).all():
+    motors = len(robot.actuated)
+
+    def row(moment: float) -> Array:
+        values = np.asarray(function(float(moment)), dtype=float)
+        return values[:, None] if motors == 1 and values.shape == (3,) else values
+
+    rows = np.array([row(moment) for moment in t])
+    if rows.shape[1:] != (3, motors) or not np.isfinite(rows).all():
         raise InputError(
             "a motion gives position, velocity and acceleration of every motor",
             key="motion",
             value=str(rows.shape[1:]),
-            hint=f"return three lists of {len(robot.actuated)} finite numbers",
+            hint=f"return three lists of {motors} finite numbers",
         )
-    return _started(robot, "function", hermite(t, rows[:, 0], rows[:, 1], rows[:, 2]))
+    return _started(robot, "function", joined([hermite(*part) for part in smooth_parts(row, t, rows)]))
 
 
 def _started(robot: Robot, name: str, pieces: Pieces) -> MotorMotion:
@@ -218,15 +225,23 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMot
             hint="give t and a column for every motor",
         )  # fmt: skip
     t = columns["t"]
-    if t.ndim != 1 or len(t) < 2 or not np.all(np.diff(t) > 0) or t[0] > 0:
+    twice = np.diff(t) == 0 if t.ndim == 1 else np.zeros(0)
+    if t.ndim != 1 or len(t) < 2 or np.any(np.diff(t) < 0) or t[0] > 0 or np.any(twice[1:] & twice[:-1]):
         raise InputError("'t' does not rise from 0", file=file, key="t", hint="sort the rows by time, from t = 0 on")
     q = np.stack([columns[name] for name in robot.actuated_names], axis=1)
     rates = [[f"{name}.{word}" for name in robot.actuated_names] for word in ("velocity", "acceleration")]
-    if all(name in columns for names in rates for name in names):
-        parts = [np.stack([columns[name] for name in names], axis=1) for names in rates]
-    else:
-        spline = make_interp_spline(t, q, k=min(5, 2 * ((len(t) - 2) // 2) + 1))
-        parts = [spline(t, order) for order in (1, 2)]
-    if not all(np.isfinite(part).all() for part in (q, *parts)):
+    known = all(name in columns for names in rates for name in names)
+    given = [np.stack([columns[name] for name in names], axis=1) for names in rates] if known else []
+    if not all(np.isfinite(part).all() for part in (t, q, *given)):
         raise InputError("not all numbers are finite", file=file, key="motion", hint="mend the table")
-    return _started(robot, file, hermite(t, q, *parts))
+    parts = []
+    for rows in np.split(np.arange(len(t)), np.flatnonzero(twice) + 1):  # two rows at one time: the velocity jumps
+        if len(rows) < 2 or t[rows[0]] == t[rows[-1]]:
+            raise InputError(
+                f"the velocity jumps twice about t = {t[rows[0]]:g} s",
+                file=file, key="t", value=float(t[rows[0]]), hint="put rows between two jumps",
+            )  # fmt: skip
+        spline = None if known else make_interp_spline(t[rows], q[rows], k=min(5, 2 * ((len(rows) - 2) // 2) + 1))
+        rest = [part[rows] for part in given] if spline is None else [spline(t[rows], order) for order in (1, 2)]
+        parts.append(hermite(t[rows], q[rows], *rest))
+    return _started(robot, file, joined(parts))

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 Array = np.ndarray
-HOLD_LATER = 1e-6  # of the last piece: at its very end the motion still moves, whatever the rounding of the time
+NEAR = 1e-12  # of the time: what is as near to a break is at it, whatever the rounding
+ROUNDING = 1e-11  # of a value over the length of a piece: jumps that are not larger are rounding
 POWERS = 6  # quintics: position, velocity and acceleration at both ends of a piece
 
 
@@ -24,19 +25,45 @@ class Pieces:
         """Number of functions."""
         return self.coefficients.shape[2]
 
-    def at(self, t: Array | float, order: int = 0) -> Array:
-        """Values or derivatives at times (rows); before the start and behind the end the outer pieces go on."""
+    def at(self, t: Array | float, order: int = 0, behind: bool = False) -> Array:
+        """Values or derivatives at times (rows); before the start and behind the end the outer pieces go on.
+
+        At a break it is the end of the piece before it, with `behind` the begin of the next one.
+        """
         times = np.atleast_1d(np.asarray(t, dtype=float))
-        piece = np.clip(np.searchsorted(self.breaks, times, side="right") - 1, 0, len(self.coefficients) - 1)
+        shift = NEAR * np.maximum(1.0, np.abs(times)) * (1 if behind else -1)
+        piece = np.clip(np.searchsorted(self.breaks, times + shift, side="right") - 1, 0, len(self.coefficients) - 1)
         s = (times - self.breaks[piece])[:, None]
         total = np.zeros((len(times), self.channels))
         for power in range(POWERS - 1, order - 1, -1):
             total = total * s + math.perm(power, order) * self.coefficients[piece, power]
         return total if np.ndim(t) else total[0]
 
+    def jumps(self, order: int) -> tuple[Array, Array]:
+        """Times of jumps of a derivative, and by how much each channel jumps there (rows); rounding is left out."""
+        lengths = np.diff(self.breaks)
+        times = self.breaks[1:][lengths > NEAR * np.maximum(1.0, np.abs(self.breaks[1:]))]
+        if not len(times):
+            return times, np.zeros((0, self.channels))
+        sizes = self.at(times, order, behind=True) - self.at(times, order)
+        smallest = np.min(np.diff(np.concatenate([self.breaks[:1], times])))
+        values = np.abs(self.coefficients[:, 0]).max(axis=0)
+        slopes = np.abs(math.factorial(order) * self.coefficients[:, order]).max(axis=0)
+        sizes[np.abs(sizes) <= ROUNDING * values / smallest**order + 1e-9 * slopes] = 0.0
+        found = sizes.any(axis=1)
+        return times[found], sizes[found]
+
+    def between(self, begin: float, end: float) -> Pieces:
+        """The pieces from one time to another; the outer ones go on."""
+        inside = (self.breaks > begin + NEAR * max(1.0, abs(begin))) & (self.breaks < end - NEAR * max(1.0, abs(end)))
+        first = int(np.searchsorted(self.breaks, begin + NEAR * max(1.0, abs(begin)), side="right")) - 1
+        kept = np.concatenate([[max(first, 0)], np.flatnonzero(inside)])
+        kept = np.unique(kept)
+        return Pieces(self.breaks[kept], self.coefficients[kept])
+
     def cut(self, breaks: Array) -> Pieces:
         """The same functions with pieces that end at these times."""
-        orders = [self.at(breaks, order) / math.factorial(order) for order in range(POWERS)]
+        orders = [self.at(breaks, order, behind=True) / math.factorial(order) for order in range(POWERS)]
         return Pieces(np.asarray(breaks, dtype=float), np.stack(orders, axis=1))
 
     def beside(self, other: Pieces) -> Pieces:
@@ -78,9 +105,7 @@ def hermite(t: Array, position: Array, velocity: Array, acceleration: Array) -> 
     for power, values in enumerate(scaled):
         coefficients[:-1, power] = values / h**power
     coefficients[-1, 0] = position[-1]
-    breaks = np.array(t, dtype=float)
-    breaks[-1] += HOLD_LATER * (breaks[-1] - breaks[-2])
-    return Pieces(breaks, coefficients)
+    return Pieces(np.array(t, dtype=float), coefficients)
 
 
 def integral(t: Array, rates: Array, start: Array, order: int) -> Pieces:
@@ -103,7 +128,10 @@ def integral(t: Array, rates: Array, start: Array, order: int) -> Pieces:
 
 
 def joined(parts: list[Pieces]) -> Pieces:
-    """One after the other; each holds its last value until the next begins."""
+    """One after the other; each holds its last value until the next begins, the first its first one from t = 0 on."""
+    if parts[0].breaks[0] > 0:
+        first = constant(parts[0].coefficients[0, 0])
+        parts = [first, *parts]
     ends = [*(part.breaks[0] for part in parts[1:]), np.inf]
     kept = [part.breaks < end for part, end in zip(parts, ends, strict=True)]
     breaks = [part.breaks[keep] for part, keep in zip(parts, kept, strict=True)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.codegen.model import Model, model
+from parflex.codegen.power import powers
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
@@ -31,6 +32,7 @@ class Problem:
     wrenches: tuple[str, ...]
     width: float
     rows: tuple[int, ...] = ()  # of the robot's closures, that give dependent accelerations; none: chosen at home
+    power: Model | None = None  # of inputs and losses, which the loop integrates where it is there
 
     @property
     def driven(self) -> bool:
@@ -42,10 +44,14 @@ class Problem:
         """Names of the independent rates."""
         return self.model.labels["qd"]
 
+    @property
+    def places(self) -> list[int]:
+        """The independent rates among all rates."""
+        return [self.robot.tree.rate_names.index(name) for name in self.independent]
+
     def system(self, given: Pieces) -> System:
         """The model for the loop, with given inputs."""
-        tree, robot = self.robot.tree, self.robot
-        rates = [tree.rate_names.index(name) for name in self.independent]
+        tree, robot, rates = self.robot.tree, self.robot, self.places
         motors = [rates.index(k) for k in robot.actuated] if self.driven else []
         free = [i for i in range(len(rates)) if i not in set(motors)]
         place = {rates[i]: where for where, i in enumerate(free)}
@@ -72,7 +78,8 @@ class Problem:
             _whole(closing), _whole([*turning, *closing]), _whole(motor_q), _whole(motors), _whole(quaternions),
             tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
             len(self.model.program.instructions),
-            np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients),
+            np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients), len(robot.actuated),
+            int(self.lead == "efforts"), 0 if self.power is None else self.power.machine_code()[0].address("one"),
         )  # fmt: skip
 
 
@@ -95,7 +102,8 @@ def prepare(
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(lead, "state-rates")
     used = width if has_coulomb(changed) else 0.0
     made = model(changed, name, wrenches=tuple(wrenches), friction_width=used, independent=tuple(independent))
-    return Problem(changed, made, lead, tuple(wrenches), used)
+    power = powers(changed, tuple(wrenches), used)
+    return Problem(changed, made, lead, tuple(wrenches), used, power=power)
 
 
 def has_coulomb(robot: Robot) -> bool:

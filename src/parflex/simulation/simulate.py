@@ -18,8 +18,9 @@ from parflex.models.deflection import deflection_warnings
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_of
 from parflex.simulation.controller import Controller, controlled
+from parflex.simulation.corners import course_of, jump_warnings
 from parflex.simulation.given import given_efforts, given_wrenches
-from parflex.simulation.integrate import CITATIONS, Grid, Track, grid_of, method_named, run_loop
+from parflex.simulation.integrate import CITATIONS, NEAR, Grid, Track, grid_of, method_named, run_loop
 from parflex.simulation.motions import MotorMotion, motion_of
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.pieces import Pieces
@@ -102,11 +103,16 @@ def simulate(
     looked_at = _frames(robot, frames, case.motion)
     begin = perf_counter()
     problem = prepare(robot, case.lead, case.wrenches, case.without, friction_width, case.independent)
-    track, started = _run(case, problem, shown)
+    track, started, jumps = _run(case, problem, shown)
     columns = columns_of(problem, track, looked_at)
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
-    summary["start"] = started.kind
-    summary["warnings"] = [*started.warnings, *deflection_warnings(robot.tree, _positions(robot, columns))]
+    summary |= {"start": started.kind, "start_energy": started.energy}
+    summary["velocity_jumps"] = jumps
+    summary["warnings"] = [
+        *started.warnings,
+        *jump_warnings(jumps),
+        *deflection_warnings(robot.tree, _positions(robot, columns)),
+    ]
     if problem.width and check_width and track.status == "ok":
         summary["friction"] = _width_effect(case, columns, looked_at[0], friction_width)
     settings = _settings(robot, case, problem, method)
@@ -155,19 +161,24 @@ def _case(
     )  # fmt: skip
 
 
-def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Track, Started]:
+def _run(
+    case: Case, problem: Problem, shown: Callable[[float], None] | None
+) -> tuple[Track, Started, list[dict[str, Any]]]:
+    """The run, how it started, and the jumps of velocity on its way."""
     started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
-    q, qd = started.q, started.rates
+    q, qd = started.q, started.qd[problem.places]
     if case.independent:
         refuse_singular(problem, q, "independent")
-    system = problem.system(case.given)
-    control = None
+    course = course_of(problem, case.given, case.grid.rows * case.grid.out_step, NEAR * case.grid.out_step)
+    system, control = course.first, None
     if case.controller is not None:
         system = system._replace(coefficients=system.coefficients.copy())
         assert not isinstance(case.motion, PoseMotion)
         control = controlled(case.robot, case.controller, case.motion, q, system, problem.independent)
-    track = run_loop(system, case.method, case.grid, q, qd, problem.independent, case.tolerance, control, shown)
-    return track, started
+    track = run_loop(
+        system, case.method, case.grid, q, qd, problem.independent, case.tolerance, control, shown, course.corners
+    )
+    return track, started, course.jumps
 
 
 def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
@@ -215,19 +226,15 @@ def _summary(track: Track, columns: dict[str, Array], making: float) -> dict[str
 
 
 def balance_error(columns: Mapping[str, Array]) -> float:
-    """Energy less what the inputs put in and losses took out, at most; the powers are integrated by Simpson's rule."""
-    from scipy.integrate import cumulative_simpson
-
-    if len(columns["t"]) < 3:
-        return 0.0
-    work = cumulative_simpson(columns["power.input"] - columns["power.loss"], x=columns["t"], initial=0.0)
-    return float(np.abs(columns["energy.total"] - columns["energy.total"][0] - work).max())
+    """Energy less what the inputs put in and losses took out, at most; the loop integrates both with the motion."""
+    total = columns["energy.total"]
+    return float(np.abs(total - total[0] - columns["work.input"] + columns["work.loss"]).max())
 
 
 def _width_effect(case: Case, columns: dict[str, Array], frame: str, width: float) -> dict[str, Any]:
     """How far the first frame goes elsewhere with friction of half the width."""
     problem = prepare(case.robot, case.lead, case.wrenches, case.without, width / 2, case.independent)
-    track, _ = _run(replace(case), problem, None)
+    track, _, _ = _run(case, problem, None)
     other = columns_of(problem, track, [frame])
     names = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
     rows = min(len(track.t), len(columns["t"]))

@@ -1,4 +1,9 @@
-"""Where a run starts: at rest and undeformed, in static equilibrium, held by the motors, or in a given state."""
+"""Where and how fast a run starts: undeformed, in equilibrium, held by the motors, or in a state that is given.
+
+Positions are as `start` says. Rates are those of the motion that leads the robot, and the closures and what is stated
+of freedoms without a motor; within these, bodies deform with as little energy of their own rates as can be, and the
+rest stands still as far as it can (`Configuration.rates`). Which rates are independent does not enter.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +17,36 @@ from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
 from parflex.models.driven_frame import check_system, held_frame, zero_dynamics
 from parflex.models.equilibrium import equilibrium
+from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
+from parflex.recursion.energy import energies
 from parflex.simulation.motions import MotorMotion
 from parflex.simulation.pieces import Pieces
 from parflex.simulation.poses import PoseMotion
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
+Leading = MotorMotion | PoseMotion | None
 STARTS = ("rest", "equilibrium", "held")
+WORDS = ("pose", "velocity", "q", "qd")
+TWIST = ("x", "y", "z", "rx", "ry", "rz")
+SAME = 1e-6  # in units of the rates or of typical lengths: a state that is given and the motion differ by rounding
+OPEN = 1e-3  # in typical lengths: loops of given positions that are open by less are closed
 
 
 @dataclass(frozen=True)
 class Started:
-    """All positions and the independent rates at the start, what kind of start it is, and what is to be told of it."""
+    """All positions and rates at the start, what kind of start it is, and what is to be told of it."""
 
     q: Array
-    rates: Array
+    qd: Array
     kind: str
+    energy: dict[str, float]  # of the start: all kinetic energy, and that of elastic rates alone
     warnings: list[str] = field(default_factory=list)
 
 
 def start_state(
-    problem: Problem,
-    robot: Robot,
-    start: Any,
-    pose: Any,
-    motion: MotorMotion | PoseMotion | None,
-    wrenches: Mapping[str, Pieces],
+    problem: Problem, robot: Robot, start: Any, pose: Any, motion: Leading, wrenches: Mapping[str, Pieces]
 ) -> Started:
     """Where a run starts; `pose` is where one without a motion does.
 
@@ -46,37 +54,67 @@ def start_state(
     motors where they hold the end effector, if there is one for each of its ways to move. From the undeformed pose it
     would start with several times the static forces.
     """
-    rates = [robot.tree.rate_names.index(name) for name in problem.independent]
     if isinstance(start, Mapping):
-        return Started(*_given(robot, start, rates), "given")
+        q, qd = _given(robot, start, motion)
+        return _started(problem, q, qd, "given")
     if start not in (None, *STARTS):
         hint = did_you_mean(str(start), STARTS)
         raise InputError(f"there is no start '{start}'", key="start", value=str(start), hint=hint)
     if motion is not None and pose is not None:
         raise InputError("the motion says where the run starts", key="pose", hint="leave out the pose or the motion")
-    q = motion.start if motion is not None else configure(robot, pose).q
-    still = np.zeros(len(rates))
-    if start == "rest" or (start is None and not robot.tree.elastic):
-        return Started(q, still, "rest")
+    q, kind, warnings = _positions(
+        problem, start, motion.start if motion is not None else configure(robot, pose).q, wrenches
+    )
+    return _started(problem, q, Configuration(robot, q).rates(_led(robot, motion)), kind, warnings)
+
+
+def _positions(
+    problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Pieces]
+) -> tuple[Array, str, list[str]]:
+    """All positions, the kind of start, and warnings."""
+    if start == "rest" or (start is None and not problem.robot.tree.elastic):
+        return q, "rest", []
     loads = {frame: pieces.at(0.0).tolist() for frame, pieces in wrenches.items()}
     here = Configuration(problem.robot, q)
     kind = start or _usual(problem)
-    if kind == "equilibrium" and len(rates) <= len(problem.robot.actuated):
-        return Started(q, still, "rest")
+    if kind == "equilibrium" and len(problem.independent) <= len(problem.robot.actuated):
+        return q, "rest", []
     try:
         if kind == "held":
             if problem.lead != "platform":
-                held = held_frame(problem.robot, here, loads=loads)
-                return Started(held.configuration.q, still, kind)
+                return held_frame(problem.robot, here, loads=loads).configuration.q, kind, []
             led = zero_dynamics(problem.robot, here, loads=loads)
             near = check_system(led.held.configuration, led.held.frame)
-            return Started(led.held.configuration.q, still, kind, [*near, *led.warnings()])
-        found = equilibrium(problem.robot, here, loads=loads).configuration.q
-        return Started(found, still, kind)
+            return led.held.configuration.q, kind, [*near, *led.warnings()]
+        return equilibrium(problem.robot, here, loads=loads).configuration.q, kind, []
     except SingularError as error:
         if start is not None:
             raise
-        return Started(q, still, "rest", [f"the run starts undeformed: {error.message}"])
+        return q, "rest", [f"the run starts undeformed: {error.message}"]
+
+
+def _started(problem: Problem, q: Array, qd: Array, kind: str, warnings: list[str] | None = None) -> Started:
+    return Started(q, qd, kind, start_energy(Configuration(problem.robot, q), qd), warnings or [])
+
+
+def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
+    """Kinetic energy, and 1/2 ed^T M_ee ed of the elastic rates that the closures force on the bodies."""
+    elastic = here.resting[0] @ qd if len(here.resting) > 1 else np.zeros(0)
+    kinetic = float(energies(here.robot.tree, here.at, qd).kinetic)
+    return {"kinetic": kinetic, "elastic_rates": float(0.5 * elastic @ elastic)}
+
+
+def _led(robot: Robot, motion: Leading) -> dict[str, float]:
+    """Velocities with which a motion begins, in the words of velocities."""
+    if motion is None:
+        return {}
+    if isinstance(motion, MotorMotion):
+        return dict(zip(robot.actuated_names, map(float, motion.pieces.at(0.0, 1)), strict=True))
+    twist = motion.at(0.0)[2]
+    if not twist.any():
+        return {}
+    words = {0: "x", 1: "y", 5: "theta"} if robot.tree.planar else dict(enumerate(TWIST))
+    return {f"{motion.frame}.{word}": float(twist[k]) for k, word in words.items()}
 
 
 def _usual(problem: Problem) -> str:
@@ -86,12 +124,11 @@ def _usual(problem: Problem) -> str:
     return "held" if held else "equilibrium"
 
 
-def _given(robot: Robot, start: Mapping[str, Any], rates: list[int]) -> tuple[Array, Array]:
+def _given(robot: Robot, start: Mapping[str, Any], motion: Leading) -> tuple[Array, Array]:
     """A pose and velocities in the words of poses, or all positions `q` and all rates `qd` of the tree."""
     for word in start:
-        if word not in ("pose", "velocity", "q", "qd"):
-            hint = did_you_mean(str(word), ("pose", "velocity", "q", "qd"))
-            raise InputError(f"unknown key '{word}'", key="start", value=str(word), hint=hint)
+        if word not in WORDS:
+            raise InputError(f"unknown key '{word}'", key="start", value=str(word), hint=did_you_mean(str(word), WORDS))
     for word, size in (("q", robot.tree.nq), ("qd", robot.tree.n)):
         if word in start and np.shape(start[word]) != (size,):
             raise InputError(
@@ -101,8 +138,70 @@ def _given(robot: Robot, start: Mapping[str, Any], rates: list[int]) -> tuple[Ar
                 hint=f"give {size}, or a pose and velocities",
             )
     if "q" in start:
-        here = Configuration(robot, np.asarray(start["q"], dtype=float))
+        q = _closed(robot, np.asarray(start["q"], dtype=float))
+    elif start.get("pose") is None and motion is not None:
+        q = motion.start
     else:
-        here = configure(robot, start.get("pose"))
-    qd = np.asarray(start["qd"], dtype=float) if "qd" in start else here.rates(start.get("velocity"))
-    return here.q, qd[rates]
+        q = configure(robot, start.get("pose")).q
+    here, led = Configuration(robot, q), _led(robot, motion)
+    if isinstance(motion, MotorMotion):
+        _same_positions(robot, q, motion)
+    if "qd" in start:
+        return q, _possible(here, np.asarray(start["qd"], dtype=float), led)
+    stated = dict(start.get("velocity") or {})
+    for word in {*stated} & {*led}:
+        if abs(stated[word] - led[word]) > SAME * max(1.0, abs(led[word])):
+            raise InputError(
+                f"'{word}' is to start with {stated[word]:g}, but the motion begins with {led[word]:g}",
+                key="start.velocity",
+                value=stated[word],
+                hint="state velocities of freedoms that the motion does not lead",
+            )
+    return q, here.rates(stated | led)
+
+
+def _closed(robot: Robot, q: Array) -> Array:
+    """Given positions with their loops closed to the last digit, all coordinates moving as little as can be."""
+    if not np.isfinite(q).all():
+        raise InputError("'q' has numbers that are not finite", key="start", hint="mend them")
+    opening = Configuration(robot, q).closure_error / robot.tree.length
+    closed, left = robot.assembler.newton(q, robot.free, list(robot.closures.loops)) if opening else (q, 0.0)
+    if opening > OPEN or left > 1e-9:
+        raise InputError(
+            f"the given positions leave a loop open by {opening * robot.tree.length:.3g} m",
+            key="start.q",
+            value=opening * robot.tree.length,
+            hint="give closed positions, e.g. those of parflex.configure(robot, pose).q",
+        )
+    return closed
+
+
+def _same_positions(robot: Robot, q: Array, motion: MotorMotion) -> None:
+    """Refuse a start that is elsewhere than where the motion leads the motors."""
+    for k, name, wanted in zip(robot.actuated, robot.actuated_names, motion.pieces.at(0.0), strict=True):
+        own = float(q[robot.tree.links[robot.tree.link_of_rate[k]].q.start])
+        if abs(own - wanted) > SAME * robot.tree.rate_units[k]:
+            raise InputError(
+                f"the run is to start with '{name}' at {own:g}, but the motion begins at {wanted:g}",
+                key="start",
+                value=own,
+                hint="leave the pose out: the motion says where the run starts",
+            )
+
+
+def _possible(here: Configuration, qd: Array, led: Mapping[str, float]) -> Array:
+    """Given rates, if the loops and the motion let the robot move so; rounding is taken out of them."""
+    robot = here.robot
+    units = robot.tree.rate_units
+    found, _ = solve_in_order(here.motions, [here.asked(led), (np.eye(len(qd)) / units, qd / units)])
+    away = (found - qd) / units
+    worst = int(np.argmax(np.abs(away))) if len(away) else 0
+    if not np.isfinite(qd).all() or (len(away) and abs(away[worst]) > SAME * max(1.0, float(np.abs(qd / units).max()))):
+        raise InputError(
+            f"the loops or the motion do not let the robot start so: '{robot.tree.rate_names[worst]}' is off by "
+            f"{away[worst] * units[worst]:.3g}",
+            key="start.qd",
+            value=float(qd[worst]),
+            hint="give rates that the closures allow, or velocities of some joints",
+        )
+    return found

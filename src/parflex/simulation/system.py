@@ -34,6 +34,9 @@ class System(NamedTuple):
     operators: int  # of one evaluation
     breaks: Array  # of the given inputs, piecewise polynomials
     coefficients: Array  # (piece, power, input)
+    motors: int = 0
+    efforts_given: int = 0  # 1: the first given inputs are efforts of the motors, which are outputs else
+    power: int = 0  # address of what gives the powers of inputs and losses; 0: nobody asks for work
 
 
 class Work(NamedTuple):
@@ -49,11 +52,13 @@ class Work(NamedTuple):
     before: Array  # state before a step that may fail
     ways: Array  # rates of change of all positions for each free rate, where the matrix was made
     jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
+    flow: Array  # inputs of the powers: positions, their rates of change, efforts, wrenches
+    powers: Array  # of inputs, of losses
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
 
 
-NUMBERS = ("contraction", "step")
+NUMBERS = ("contraction", "step", "input", "loss", "last input power", "last loss power")
 COUNTS = ("evaluations", "steps", "iterations", "jacobians", "rejected", "piece", "best", "wasted", "started", "open")
 OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL = range(4)
 
@@ -75,6 +80,8 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros(system.positions + system.rates),
         np.zeros((count, system.positions)),
         np.zeros((2, count, count)),
-        np.array([1e-3, 0.0]),
+        np.zeros(2 * system.positions + system.motors + given),
+        np.zeros(2),
+        np.array([1e-3, 0.0, 0.0, 0.0, 0.0, 0.0]),
         np.zeros(len(COUNTS), dtype=np.int64),
     )

@@ -1,0 +1,259 @@
+"""Runs that begin with speed: rates that closures and motors allow, bodies that deform as little as can be."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from comparison import order_of, positions
+from conftest import CATALOGUE
+from oracles.flexible_energy import FlexibleEnergyModel
+from oracles.reader import read_robot
+from oracles.starting import after_impulse, least_elastic_rates
+
+import parflex
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.impulse import impulse_of_motors
+from parflex.simulation.start import start_energy
+
+ROBOTS = Path(__file__).parent / "robots"
+SPEED = 150.0  # rad/s
+ROD, SLIDER = 7870 * 0.008**2 * 0.30, 0.075552  # kg
+# the extended rod turns about the slider's pin, which stands still: m l^2 / 3 times (speed l1 / l2)^2, and the crank
+CRANK_ENERGY = 0.5 * (0.001 + 0.36 * 0.075**2) * SPEED**2
+START_ENERGY = CRANK_ENERGY + 0.5 * ROD * 0.30**2 / 3 * (SPEED * 0.15 / 0.30) ** 2
+
+
+def spinning(t):
+    return [[SPEED * t], [SPEED], [0.0]]
+
+
+def knots():
+    t = np.linspace(0, 0.01, 11)
+    return {"t": t, "crank": SPEED * t}
+
+
+def test_a_crank_led_at_speed_carries_a_straight_rod_with_it(figure):
+    of = parflex.load(ROBOTS / "slider-crank-beam.toml")
+    for motion in (spinning, knots(), "spin"):
+        run = parflex.simulate(of, motion, 1e-4, step=1e-5, out_step=1e-5)
+        assert run["energy.kinetic"][0] == pytest.approx(START_ENERGY, rel=1e-9)  # sums of a few dozen products
+        assert run.summary["start_energy"]["kinetic"] == pytest.approx(START_ENERGY, rel=1e-9)
+        assert run.summary["start_energy"]["elastic_rates"] < 1e-20 * START_ENERGY
+        assert run.summary["start"] == "equilibrium"
+        assert max(abs(run[f"qd.rod.{k}"][0]) for k in ("ux", "uy", "rz") if f"qd.rod.{k}" in run) < 1e-9
+    assert pytest.approx(46.8, abs=0.05) == START_ENERGY
+    figure("slider-crank led at 150 rad/s: kinetic energy at the start, J", float(run["energy.kinetic"][0]), None)
+
+
+@cache
+def pair(name: str):
+    path = ROBOTS / f"{name}.toml"
+    path = path if path.exists() else CATALOGUE / f"{name}.toml"
+    return parflex.load(path), FlexibleEnergyModel(read_robot(path))
+
+
+def bent(of, rng, size=1e-3):
+    """Closed positions of a robot whose bodies are bent at random."""
+    tree = of.tree
+    step = rng.uniform(-1, 1, tree.n) * np.where(np.isin(np.arange(tree.n), tree.elastic), size, 0.05)
+    q, error = of.assembler.newton(tree.moved(of.home, step), of.free, list(of.closures.loops))
+    assert error < 1e-12
+    return Configuration(of, q)
+
+
+@pytest.mark.parametrize("name", ["dualemps", "navaro", "gough-stewart-beams", "bending-satellite"])
+def test_elastic_rates_at_the_start_are_those_of_the_equations_with_multipliers(name, figure):
+    of, oracle = pair(name)
+    elastic = [of.tree.rate_names[k] for k in of.tree.elastic]
+    rng, worst = np.random.default_rng(4), 0.0
+    for _ in range(3):
+        here = bent(of, rng)
+        speeds = dict(zip(of.actuated_names, rng.uniform(-1, 1, len(of.actuated)), strict=True))
+        # a velocity of a body that bends, stated beside the motors: the others cannot all stand still
+        stated = {elastic[0]: 0.05}
+        qd = here.rates(speeds | stated)
+        order, named = order_of(of, oracle), positions(here)
+        M, _ = oracle.mass_matrix_and_bias(named, np.zeros(len(oracle.coordinates)), ("motor_inertia",))
+        A, _ = oracle.closure_jacobian(named)
+        theirs = np.zeros(len(order))
+        theirs[order] = qd
+        ed, energy = least_elastic_rates(M, A, oracle.coordinates, speeds | stated, elastic)
+        found = start_energy(here, qd)
+        worst = max(worst, float(np.abs(ed - qd[list(of.tree.elastic)]).max() / np.abs(ed).max()))
+        assert found["elastic_rates"] == pytest.approx(energy, rel=1e-8)
+        assert np.abs(A @ theirs).max(initial=0.0) < 1e-11
+    figure(f"{name}: elastic rates at the start against multipliers, relative", worst, 1e-6)
+    assert worst < 1e-6  # both solve systems with conditions of 1e8 or so
+
+
+def test_freedoms_without_a_motor_have_their_stated_velocity_or_none():
+    of = parflex.load(ROBOTS / "cart-pendulum.toml")
+
+    def leading(t):
+        return [[0.3 + 2.0 * t], [2.0], [0.0]]
+
+    options = {"step": 1e-3, "out_step": 1e-3}
+    run = parflex.simulate(of, leading, 0.002, **options)
+    assert (run["qd.cart"][0], run["qd.bob"][0]) == (2.0, 0.0)
+    assert run.summary["start_energy"]["kinetic"] == pytest.approx(0.5 * 2.5 * 4)
+    run = parflex.simulate(of, leading, 0.002, start={"velocity": {"bob": -1.5}}, **options)
+    assert (run["qd.cart"][0], run["qd.bob"][0], run["q.cart"][0]) == (2.0, -1.5, 0.3)
+    for start, word in (
+        ({"velocity": {"cart": 1.0}}, "the motion begins with 2"),
+        ({"pose": {"cart": 0.5}}, "the motion begins at 0.3"),
+        ({"q": [0.3, 0.0], "qd": [1.0, 0.0]}, "do not let the robot start so"),
+    ):
+        with pytest.raises(InputError, match=word):
+            parflex.simulate(of, leading, 0.002, start=start, **options)
+
+
+def test_a_state_that_the_loops_forbid_is_refused_and_rounding_is_not():
+    of = parflex.load("5r")
+    here = parflex.configure(of)
+    qd = here.J @ np.array([0.4, -0.3])
+    rough = {"q": np.round(here.q, 7), "qd": np.round(qd, 7)}
+    run = parflex.simulate(of, None, 0.01, start=rough)
+    assert run["closure_error"][0] < 1e-12
+    assert [run[f"qd.{name}"][0] for name in of.tree.rate_names] == pytest.approx(list(qd), abs=1e-6)
+    for start, word in (({"q": here.q, "qd": qd + 0.1}, "do not let"), ({"q": here.q + 0.1, "qd": qd}, "open by")):
+        with pytest.raises(InputError, match=word):
+            parflex.simulate(of, None, 0.01, start=start)
+
+
+def test_a_controlled_robot_starts_as_fast_as_its_reference():
+    of = parflex.load(ROBOTS / "cart-pendulum.toml")
+    controller = parflex.PD(100.0, 10.0, 1e-3)
+    run = parflex.simulate(of, lambda t: [[2.0 * t], [2.0], [0.0]], 0.003, controller=controller)
+    assert run["qd.cart"][0] == 2.0
+    assert run["effort.cart"][0] == 0.0  # nothing to correct yet
+
+
+# -- jumps of velocity ---------------------------------------------------------------------------------
+
+
+def test_rows_at_the_end_of_a_motion_that_still_has_speed_are_those_before_it():
+    of = parflex.load(ROBOTS / "slider-crank-beam.toml", settings={"frame.rod.beam.elements": 1})
+    run = parflex.simulate(of, "spin", 0.104, step=1e-5, out_step=1e-3)
+    assert list(run["qd.crank"][98:103]) == [SPEED, SPEED, SPEED, 0.0, 0.0]
+    assert list(run["q.crank"][100:]) == pytest.approx([15.0] * 5, abs=1e-14)
+    alone = parflex.simulate(of, "spin", 0.1, step=1e-5, out_step=1e-3)  # ends where the motion does
+    assert alone.summary["velocity_jumps"] == []
+    for name in alone:  # the same row, whether or not something comes behind it
+        assert alone[name][-1] == pytest.approx(run[name][100], rel=1e-9, abs=1e-9), name
+    assert [(j["time"], j["joint"], j["jump"]) for j in run.summary["velocity_jumps"]] == [(0.1, "crank", -SPEED)]
+    assert any("'crank' by -150 at t = 0.1 s" in warning for warning in run.summary["warnings"])
+    # energy leaves by the work of the impulse alone: what the loop integrates accounts for it
+    assert run["energy.total"][101] < run["energy.total"][100] - 5
+    assert run.summary["energy_balance_error"] < 1e-3  # the rod rings at tens of kilohertz behind it
+
+
+@pytest.mark.parametrize("name", ["dualemps", "navaro"])
+def test_an_impulse_of_the_motors_balances_momenta(name, figure):
+    of, oracle = pair(name)
+    rng, worst = np.random.default_rng(8), 0.0
+    for _ in range(3):
+        here = bent(of, rng)
+        order, named = order_of(of, oracle), positions(here)
+        before = here.motions @ rng.uniform(-1, 1, here.motions.shape[1])
+        wanted = rng.uniform(-1, 1, len(of.actuated))
+        after, push = impulse_of_motors(here, before, wanted)
+        M, _ = oracle.mass_matrix_and_bias(named, np.zeros(len(order)), ("motor_inertia",))
+        A, _ = oracle.closure_jacobian(named)
+        theirs = np.zeros(len(order))
+        theirs[order] = before
+        given = dict(zip(of.actuated_names, wanted, strict=True))
+        expected = after_impulse(M, A, oracle.coordinates, given, theirs)[order]
+        worst = max(worst, float(np.abs(after - expected).max() / np.abs(expected).max()))
+        kinetic = [start_energy(here, qd)["kinetic"] for qd in (before, after)]
+        work = push @ (before + after)[list(of.actuated)] / 2
+        assert kinetic[1] - kinetic[0] == pytest.approx(work, rel=1e-9)
+    figure(f"{name}: rates behind an impulse against multipliers, relative", worst, 1e-8)
+    assert worst < 1e-8  # systems with conditions of 1e6 or so
+
+
+def test_a_pendulum_on_a_cart_swings_by_what_the_impulse_gives_it():
+    of = parflex.load(ROBOTS / "cart-pendulum.toml")
+    run = parflex.simulate(of, "jerky", 0.3, step=1e-4, out_step=1e-4)
+    jumps = run.summary["velocity_jumps"]
+    v1, v2 = 0.2 / 0.1337, -0.1 / 0.1337
+    assert [jump["time"] for jump in jumps] == pytest.approx([0.1337, 0.2674])
+    assert [jump["jump"] for jump in jumps] == pytest.approx([v2 - v1, -v2])
+    ml, inertia, k = 0.5 * 0.4, 0.01 + 0.5 * 0.4**2, 1337  # 0.1337 s is a row, the last before the jump
+    assert run["qd.cart"][k] == pytest.approx(v1) and run["qd.cart"][k + 1] == pytest.approx(v2)
+    # angular momentum of the bob about its pin is kept: inertia w - m l sin(q) v, with q from the x axis
+    q, step = run["q.bob"][k], 1e-4
+    expected = run["qd.bob"][k] + ml * np.sin(q) * (v2 - v1) / inertia
+    gained = -ml * 9.81 * np.cos(q) / inertia * step
+    assert run["qd.bob"][k + 1] == pytest.approx(expected + gained, abs=2e-3)  # one step of swinging behind it
+    assert run.summary["energy_balance_error"] < 1e-10
+
+
+@pytest.mark.parametrize(("method", "order", "steps"), [("gauss4", 4, (8e-3, 4e-3)), ("rk4", 4, (4e-3, 2e-3)),
+                                                        ("generalized-alpha", 2, (2e-3, 1e-3))])  # fmt: skip
+@pytest.mark.parametrize("motion", ["jerky", "ramped"])
+def test_steps_end_where_a_motion_jumps_so_that_the_order_is_kept(method, order, steps, motion):
+    of = parflex.load(ROBOTS / "cart-pendulum.toml")
+    exact = parflex.simulate(of, motion, 0.32, step=5e-4, out_step=0.032, method="gauss6", tolerance=1e-14)
+    errors, balances = [], []
+    for h in steps:
+        run = parflex.simulate(of, motion, 0.32, step=h, out_step=0.032, method=method, tolerance=1e-14)
+        errors.append(np.abs(run["q.bob"] - exact["q.bob"]).max())
+        balances.append(run.summary["energy_balance_error"])
+    # 2^order, and steps of uneven length about the jumps
+    assert 0.5 * 2**order < errors[0] / errors[1] < 2 * 2**order
+    assert 0.4 * 2**order < balances[0] / balances[1] < 3 * 2**order
+    assert exact.summary["energy_balance_error"] < 1e-11  # sixth order, to rounding
+
+
+def test_poses_are_rested_at_before_the_first_move():
+    poses = [{"x": 0.0, "y": 0.0, "theta": 0.0}, {"x": 0.02, "y": 0.01, "theta": 0.1}]
+    of = parflex.load("3rrr", settings={"motions.wait": {"poses": poses, "duration": 0.2, "rest": 0.3}})
+    run = parflex.simulate(of, "wait", 0.6, out_step=0.05)
+    name = of.actuated_names[0]
+    assert run[f"q.{name}"][:7] == pytest.approx(np.full(7, run[f"q.{name}"][0]), abs=1e-12)
+    assert abs(run[f"q.{name}"][-1] - run[f"q.{name}"][0]) > 0.01
+
+
+def test_a_function_whose_velocity_jumps_is_cut_where_it_does():
+    of = parflex.load(ROBOTS / "cart-pendulum.toml")
+
+    def stopping(t, at=0.01234567):
+        return (2.0 * t, 2.0, 0.0) if t < at else (2.0 * at, 0.0, 0.0)
+
+    run = parflex.simulate(of, stopping, 0.03, step=1e-3)
+    (jump,) = run.summary["velocity_jumps"]
+    assert jump["time"] == pytest.approx(0.01234567, abs=1e-11) and jump["jump"] == -2.0
+    assert set(run["qd.cart"]) == {0.0, 2.0} and run["qd.cart"][12] == 2.0
+    fast = parflex.simulate(of, lambda t: (np.sin(400 * t), 400 * np.cos(400 * t), -160000 * np.sin(400 * t)), 0.02)
+    assert fast.summary["velocity_jumps"] == []  # fast, but smooth
+    with pytest.raises(InputError, match="not the rates of change"):
+        parflex.simulate(of, lambda t: (np.sin(t), 0.0, 0.0), 0.02)
+
+
+def test_two_rows_of_a_table_at_one_time_are_a_jump():
+    of = parflex.load(ROBOTS / "cart-pendulum.toml")
+    t = np.array([0.0, 0.01, 0.02, 0.02, 0.03, 0.04])
+    table = {"t": t, "cart": np.where(t < 0.021, 3 * t, 0.06 - (t - 0.02))}
+    run = parflex.simulate(of, table, 0.05, step=1e-3)
+    assert [jump["time"] for jump in run.summary["velocity_jumps"]] == pytest.approx([0.02, 0.04])
+    assert [jump["jump"] for jump in run.summary["velocity_jumps"]] == pytest.approx([-4.0, 1.0])
+    assert run["qd.cart"][[0, 20, 21, 40, 41]] == pytest.approx([3, 3, -1, -1, 0], abs=1e-9)
+    with pytest.raises(InputError, match="position of 'cart' jumps by"):
+        parflex.simulate(of, table | {"cart": table["cart"] + np.array([0, 0, 0, 0.1, 0.1, 0.1])}, 0.05)
+    with pytest.raises(InputError, match="does not rise"):
+        parflex.simulate(of, {"t": [0, 0.01, 0.01, 0.01, 0.02], "cart": np.zeros(5)}, 0.05)
+
+
+def test_a_plant_starts_as_fast_as_the_reference_of_its_law():
+    of = parflex.load("3rrr")
+    run = parflex.run_control(of, lambda t: {"x": 0.05 * t, "y": 0.0, "theta": 0.0}, "ctc", time=0.1)
+    names = of.actuated_names
+    here = parflex.configure(of, {"x": 0.0, "y": 0.0, "theta": 0.0})
+    wanted = here.rates({"x": 0.05, "y": 0.0, "theta": 0.0})
+    found = [run.columns[f"qd.{name}"][0] for name in names]
+    assert found == pytest.approx([wanted[of.tree.rate_names.index(name)] for name in names], rel=1e-6)
+    assert run.columns["error"].max() < 1e-5  # from rest it would lag by millimetres
