@@ -78,6 +78,9 @@ def test_starts_are_equal_and_runs_within_the_error_of_halving_the_step(name, tm
         first = max(abs(run[key][0] - usual[key][0]) for key in columns)
         # dependent rates come out of a block whose condition is WELL at most
         assert first <= 1e-12 * max(1.0, scale), (independent, first)
+        finer = parflex.simulate(of, independent=independent, **(given | {"step": given["step"] / 2}))
+        own = max(float(np.abs(run[key] - finer[key]).max()) / size[key] for key in columns)
         apart = max(float(np.abs(run[key] - usual[key]).max()) / size[key] for key in columns)
-        assert apart <= 3 * step_error + 1e-11, (independent, apart, step_error)
+        # a method of fourth order errs by 16/15 of what halving the step changes; rounding of conditions up to WELL
+        assert apart <= 1.2 * (step_error + own) + 1e-9, (independent, apart, step_error, own)
     figure(f"{name}: {len(chosen)} independent sets, first rows apart", float(first), 1e-12)

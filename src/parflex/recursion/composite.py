@@ -23,7 +23,7 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
         parent = tree.links[j].parent
         if parent != GROUND:
             composite[parent] = composite[parent] + composite[j].in_parent(at.local_rotation[j], at.local_position[j])
-    M = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
+    M: Array = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
     for j, link in enumerate(tree.links):
         body, S_v, S_w = composite[j], link.joint.S_v, link.joint.S_w
         # wrench of the composite body for a unit acceleration along each rate of the link
@@ -46,7 +46,7 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
 
 def _summed(tree: Tree, at: Pose, without: tuple[str, ...]) -> Array:
     """The same as a sum of J^T M J over bodies, for trees with elastic ones."""
-    M = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
+    M: Array = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
     for link, (J_v, J_w) in zip(tree.links, jacobians(tree, at), strict=True):
         J = np.concatenate([J_v, J_w, np.eye(tree.n)[link.e_v]])
         inertia = (

@@ -225,7 +225,7 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMot
             hint="give t and a column for every motor",
         )  # fmt: skip
     t = columns["t"]
-    twice = np.diff(t) == 0 if t.ndim == 1 else np.zeros(0)
+    twice: Array = np.diff(t) == 0 if t.ndim == 1 else np.zeros(0, dtype=bool)
     if t.ndim != 1 or len(t) < 2 or np.any(np.diff(t) < 0) or t[0] > 0 or np.any(twice[1:] & twice[:-1]):
         raise InputError("'t' does not rise from 0", file=file, key="t", hint="sort the rows by time, from t = 0 on")
     q = np.stack([columns[name] for name in robot.actuated_names], axis=1)
