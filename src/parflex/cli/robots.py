@@ -36,7 +36,7 @@ def info(robot: str, as_json: bool, **choice: Any) -> None:
 
     loaded = open_robot(robot, **choice)
     answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title, **counts(loaded)}
-    answer["warnings"] = list(loaded.warnings)
+    answer["warnings"] = [*loaded.warnings, *loaded.start_warnings()]
     numbers = [(key.replace("_", " "), value) for key, value in answer.items() if isinstance(value, int)]
     numbers += [(f"{key.replace('_', ' ')}, motors locked", value) for key, value in answer["locked"].items()]
     names = [(key.replace("_", " "), value) for key, value in answer["names"].items() if value]
@@ -56,7 +56,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
         raise RobotFileError(
             loaded.warnings[0], file=loaded.file, key="inertia", hint="mend the inertia, or check without --strict"
         )
-    notes = list(loaded.warnings)
+    notes = [*loaded.warnings, *loaded.start_warnings()]
     for name in ["home", *loaded.description.poses]:
         configuration = configure(loaded, name)
         notes += [
@@ -147,7 +147,12 @@ def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
         "closure_error": configuration.closure_error,
         "condition": configuration.condition.as_dict(),
         "solutions": geometric_solutions(loaded, configuration),
-        "warnings": [*loaded.warnings, *loaded.limit_warnings(configuration.q), *configuration.condition.warnings()],
+        "warnings": [
+            *loaded.warnings,
+            *loaded.start_warnings(),
+            *loaded.limit_warnings(configuration.q),
+            *configuration.condition.warnings(),
+        ],
     }
     condition = configuration.condition
     conditions = [

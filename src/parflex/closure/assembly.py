@@ -4,49 +4,25 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 import scipy.optimize
 
 from parflex.closure.loops import Closures, Loop
+from parflex.closure.modes import Judged, Rows, block, judged_blocks, row_scale
 from parflex.closure.targets import FrameTarget, Target
 from parflex.errors import SingularError, UnreachableError
 from parflex.recursion import jacobians, pose
-from parflex.recursion.kinematics import Pose
 from parflex.tree import Tree
+from parflex.tree.branch import Branch, branch
 
 Array = np.ndarray
 CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
+LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are looked for again
+STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, lead nowhere; double roots leave 1/16
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
-
-
-class Rows(Protocol):
-    """A loop or a frame target."""
-
-    @property
-    def size(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def name(self) -> str:
-        """For messages."""
-        ...
-
-    def links(self, tree: Tree) -> list[int]:
-        """Links whose joints change the rows."""
-        ...
-
-    def residual(self, at: Pose, length: float) -> Array:
-        """How far the rows are from zero, in metres."""
-        ...
-
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
-        """Rows per unit of all rates."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -56,17 +32,20 @@ class Part:
     name: str
     rows: tuple[Rows, ...]
     columns: Array
+    held: frozenset[int] = frozenset()  # links that the target places: loops that touch none are judged by themselves
 
 
 class Assembler:
     """Finds the positions of all coordinates from those that a target gives."""
 
-    def __init__(self, tree: Tree, closures: Closures, signs: dict[str, str]) -> None:
+    def __init__(self, tree: Tree, closures: Closures, signs: dict[str, str], weights: Array | None = None) -> None:
         self.tree = tree
         self.closures = closures
         self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
         self.kinds = {link.q.start: link.joint.kind for link in tree.links}
-        self._sides: dict[tuple, tuple[Array, int]] = {}
+        self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
+        self._judged: dict[tuple, list[Judged]] = {}
+        self._branches: dict[frozenset[int], Branch] = {}
 
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
@@ -109,7 +88,10 @@ class Assembler:
                 merged = (group[0] + merged[0], group[1] | merged[1])
                 groups.remove(group)
             groups.append(merged)
-        return [self._part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
+        placed = {tree.link_of_rate[k] for k in target.fixed}
+        placed |= {j for frame in target.frames for j in frame.links(tree)}
+        parts = [self._part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
+        return [replace(part, held=frozenset(placed)) for part in parts]
 
     def sides(self, locked: frozenset[int]) -> list[Part]:
         """The two sides of each loop: its rows with the joints that carry one end."""
@@ -133,47 +115,24 @@ class Assembler:
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
-        tree, L = self.tree, self.tree.length
-        at = pose(tree, q)
-        r = _stack(row.residual(at, L) for row in rows) / L
-        error, polish = _largest(r), 0
-        if not len(columns):
-            return q, error
-        units = tree.rate_units[columns] / L
-        scale = np.concatenate([self._row_scale(row) for row in rows]) if rows else np.zeros(0)
-        for _ in range(steps):
-            if error <= CLOSED:
-                polish += 1  # near a singular leg the last digits come slowly
-                if polish > 30 or error < 1e-15:
-                    break
-            links = jacobians(tree, at)
-            J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * units
-            step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
-            longest = _largest(step)
-            step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
-            for _ in range(12):
-                increment = np.zeros(tree.n)
-                increment[columns] = step * tree.rate_units[columns]
-                trial = tree.moved(q, increment)
-                trial_at = pose(tree, trial)
-                trial_r = _stack(row.residual(trial_at, L) for row in rows) / L
-                if trial_r @ trial_r < r @ r:
-                    break
-                step = step / 3
-            else:
-                break
-            q, at, r, error = trial, trial_at, trial_r, _largest(trial_r)
-        return q, error
+        small = self._branch(rows)
+        own = np.searchsorted(small.rates, columns) if len(columns) else columns
+        found, error = _newton(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
+        result = q.copy()
+        result[small.positions] = found
+        return result, error
 
-    def _row_scale(self, row: Rows) -> Array:
-        """Makes the rows of a Jacobian those of its residual: metres, angles times the length; then by length."""
-        sliding = len(row.translations) if isinstance(row, Loop) else len(row.position)  # type: ignore[attr-defined]
-        turning = row.size - sliding
-        return np.r_[np.ones(row.size - turning), np.full(turning, self.tree.length)]
+    def _branch(self, rows: Sequence[Rows]) -> Branch:
+        """The links that carry the rows, as a tree: a leg of a large robot is closed without the rest of it."""
+        ends = frozenset(link for row in rows for link in row.ends)
+        if ends not in self._branches:
+            self._branches[ends] = branch(self.tree, ends)
+        return self._branches[ends]
 
     def _error(self, q: Array, rows: Sequence[Rows]) -> float:
-        at = pose(self.tree, q)
-        return _largest(_stack(row.residual(at, self.tree.length) for row in rows)) / self.tree.length
+        small = self._branch(rows)
+        at = pose(small.tree, q[small.positions])
+        return _largest(_stack(row.on(small).residual(at, self.tree.length) for row in rows)) / self.tree.length
 
     def _approach(
         self, target: Target, q: Array, columns: Array, rows: list[Rows], steps: int = 10
@@ -200,6 +159,34 @@ class Assembler:
                 result[quaternion] /= np.linalg.norm(result[quaternion])
         return result
 
+    def nearer(self, result: Array, target: Target, q: Array, stated: frozenset[int], locked: frozenset[int]) -> Array:
+        """As `result`, but parts whose motors were left far from their stated starts are closed from those again.
+
+        Newton goes where the passive joints lead it; what was said of a motor weighs more than what was said of them.
+        """
+        start = target.applied(q)
+        for part in self.parts(target, locked):
+            own = [index for index in self._positions(part) if index in stated]
+            far = self._distance(result, start, own)
+            if far < LEFT:
+                continue
+            for candidate in self._from_motors(start, part, own):
+                distance = self._distance(candidate, start, own)
+                if distance < 0.9 * far and self._in_mode(candidate, part, None):
+                    far = distance
+                    result = self._placed(result, candidate, start, part)
+        return result
+
+    def _from_motors(self, q: Array, part: Part, own: list[int]) -> Iterator[Array]:
+        """Closed positions of a part, from starts where its passive joints came as near as still motors let them."""
+        motors = {self.tree.links[j].v.start for j in range(len(self.tree.links)) if self.tree.links[j].q.start in own}
+        passive = np.array([k for k in part.columns if k not in motors], dtype=int)
+        for start in self._starts(q, Part(part.name, part.rows, passive)):
+            nearest, _ = self.newton(start, passive, part.rows, 20)
+            result, error = self.newton(nearest, part.columns, part.rows, 40)
+            if error <= CLOSED:
+                yield result
+
     # -- working modes ---------------------------------------------------------------------------------
 
     def _in_mode(self, q: Array, part: Part, reference: Array | None) -> bool:
@@ -209,8 +196,9 @@ class Assembler:
             return all(self._sign(q, index) == self.signs[index] for index in asked)
         if reference is None:
             return True
-        rows, side = self._reference_side(part, reference)
-        return side == 0 or side * np.linalg.det(self.block(q, part)[rows]) >= 0
+        at = pose(self.tree, q)
+        links = jacobians(self.tree, at)
+        return all(one.fits(self.tree, at, links) for one in self._judges(part, reference))
 
     def _sign(self, q: Array, index: int) -> str:
         value = np.sin(q[index]) if self.kinds[index] == "revolute" else q[index]
@@ -220,33 +208,32 @@ class Assembler:
         links = [self.tree.links[j] for j in sorted({self.tree.link_of_rate[k] for k in part.columns})]
         return [index for link in links for index in range(link.q.start, link.q.stop)]
 
-    def _reference_side(self, part: Part, reference: Array) -> tuple[Array, int]:
-        """Rows that make the best square block of the part at the reference, and the sign of its determinant there.
+    def _judges(self, part: Part, reference: Array) -> list[Judged]:
+        """What tells on which side of its own singularities a part stands at the reference.
 
-        The sign is 0 where there is no such block: more joints than rows, or a singular reference.
+        Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
         """
-        key = (tuple(map(_kind_of, part.rows)), part.columns.tobytes(), reference.tobytes())
-        if key not in self._sides:  # two threads may both find it: they find the same
-            J = self.block(reference, part)
-            count = J.shape[1]
-            rows, side = np.zeros(0, dtype=int), 0
-            if 0 < count <= J.shape[0]:
-                _, R, order = scipy.linalg.qr(J.T, mode="economic", pivoting=True)
-                if abs(R[count - 1, count - 1]) > 1e-6 * abs(R[0, 0]):
-                    rows = np.sort(order[:count])
-                    side = int(np.sign(np.linalg.det(J[rows])))
-            self._sides[key] = (rows, side)
-        return self._sides[key]
+        key = (tuple(map(_kind_of, part.rows)), part.columns.tobytes(), part.held, reference.tobytes())
+        if key not in self._judged:  # two threads may both find it: they find the same
+            judged = judged_blocks(self.tree, part.rows, part.columns, part.held, self.weights, reference)
+            if self.free_bodies and any(isinstance(row, FrameTarget) for row in part.rows):
+                own = {int(k) for k in part.columns}
+                for leg in self.parts(Target(fixed=self.free_bodies), frozenset(range(self.tree.n)) - own):
+                    if len(leg.columns):
+                        judged += judged_blocks(self.tree, leg.rows, leg.columns, leg.held, self.weights, reference)
+            self._judged[key] = judged
+        return self._judged[key]
+
+    @cached_property
+    def free_bodies(self) -> frozenset[int]:
+        """Rates of bodies that stand on no joint: platforms."""
+        bodies = [link for link in self.tree.links if link.joint.kind in ("free", "planar")]
+        return frozenset(k for link in bodies for k in range(link.v.start, link.v.stop))
 
     def block(self, q: Array, part: Part) -> Array:
         """Rows of the part, without units, for its own rates."""
         at = pose(self.tree, q)
-        links = jacobians(self.tree, at)
-        units = self.tree.rate_units[part.columns] / self.tree.length
-        blocks = [
-            row.jacobian(self.tree, at, links)[:, part.columns] * self._row_scale(row)[:, None] for row in part.rows
-        ]
-        return np.concatenate(blocks) * units
+        return block(self.tree, part.rows, part.columns, at, jacobians(self.tree, at))
 
     # -- many starts -----------------------------------------------------------------------------------
 
@@ -294,12 +281,7 @@ class Assembler:
         indices = self._positions(part)
         if fitting:
             best = min(fitting, key=lambda result: self._distance(result, start, indices))
-            result = q.copy()
-            result[indices] = best[indices]
-            for index in indices:  # the turn nearest to the start
-                if self.kinds.get(index) == "revolute":
-                    result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
-            return result
+            return self._placed(q, best, start, part)
         if found:
             raise UnreachableError(
                 f"{part.name} reaches this pose only in another working mode",
@@ -321,6 +303,15 @@ class Assembler:
             value=name,
             hint="choose a pose inside the workspace or another working mode",
         )
+
+    def _placed(self, q: Array, found: Array, start: Array, part: Part) -> Array:
+        """Positions with those of a part as they were found, angles by the turn nearest to the start."""
+        result, indices = q.copy(), self._positions(part)
+        result[indices] = found[indices]
+        for index in indices:
+            if self.kinds.get(index) == "revolute":
+                result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
+        return result
 
     def _culprit(self, q: Array, part: Part) -> tuple[str, float]:
         """Which leg is too short, and by how much: that which carries the placed frame, or the worst of the others."""
@@ -345,21 +336,62 @@ class Assembler:
 
     def _gap(self, q: Array, part: Part) -> float:
         """Smallest distance by which the part stays open."""
-        tree, L = self.tree, self.tree.length
+        small = self._branch(part.rows)
+        tree, start, rows = small.tree, q[small.positions], [row.on(small) for row in part.rows]
+        columns = np.searchsorted(small.rates, part.columns) if len(part.columns) else part.columns
 
         def residual(step: Array) -> Array:
             increment = np.zeros(tree.n)
-            increment[part.columns] = step * tree.rate_units[part.columns]
-            at = pose(tree, tree.moved(q, increment))
-            return _stack(row.residual(at, L) for row in part.rows)
+            increment[columns] = step * tree.rate_units[columns]
+            at = pose(tree, tree.moved(start, increment))
+            return _stack(row.residual(at, tree.length) for row in rows)
 
         if not len(part.columns):
             return float(np.linalg.norm(residual(np.zeros(0))))
         starts = [np.zeros(len(part.columns))]
         if len(part.columns) <= 6:
             starts += list(np.random.default_rng(1).uniform(-2, 2, (4, len(part.columns))))
-        fits = (scipy.optimize.least_squares(residual, x0, xtol=1e-14, ftol=1e-14, gtol=1e-14) for x0 in starts)
+        exact = {"xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-14, "max_nfev": 80}  # four digits are printed
+        fits = (scipy.optimize.least_squares(residual, x0, **exact) for x0 in starts)
         return min(float(np.linalg.norm(fit.fun)) for fit in fits)
+
+
+def _newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: int) -> tuple[Array, float]:
+    """Newton on a tree that carries all rows."""
+    L = tree.length
+    at = pose(tree, q)
+    r = _stack(row.residual(at, L) for row in rows) / L
+    error, polish, slow = _largest(r), 0, 0
+    if not len(columns):
+        return q, error
+    units = tree.rate_units[columns] / L
+    scale = np.concatenate([row_scale(tree, row) for row in rows]) if rows else np.zeros(0)
+    for _ in range(steps):
+        if error <= CLOSED:
+            polish += 1  # near a singular leg the last digits come slowly
+            if polish > 30 or error < 1e-15:
+                break
+        links = jacobians(tree, at)
+        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * units
+        step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
+        longest = _largest(step)
+        step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
+        for _ in range(12):
+            increment = np.zeros(tree.n)
+            increment[columns] = step * tree.rate_units[columns]
+            trial = tree.moved(q, increment)
+            trial_at = pose(tree, trial)
+            trial_r = _stack(row.residual(trial_at, L) for row in rows) / L
+            if trial_r @ trial_r < r @ r:
+                break
+            step = step / 3
+        else:
+            break
+        slow = slow + 1 if trial_r @ trial_r > STALLED * (r @ r) else 0
+        q, at, r, error = trial, trial_at, trial_r, _largest(trial_r)
+        if slow > 4 and error > CLOSED:
+            break  # at a smallest opening that is not zero
+    return q, error
 
 
 def _kind_of(row: Rows) -> tuple:

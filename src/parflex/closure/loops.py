@@ -17,6 +17,7 @@ from parflex.errors import RobotFileError
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.spatial import cross, hat, vector_from_rotation
 from parflex.tree import Place, Tree
+from parflex.tree.branch import Branch
 
 Array = np.ndarray
 E3 = np.eye(3)
@@ -48,6 +49,20 @@ class Loop:
     def size(self) -> int:
         """Number of rows."""
         return len(self.translations) + len(self.rotations) + (self.turning == "universal")
+
+    @property
+    def sliding(self) -> int:
+        """Number of translation rows, which come first."""
+        return len(self.translations)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The two links that it ties."""
+        return (self.first.link, self.second.link)
+
+    def on(self, small: Branch) -> Loop:
+        """The same loop on a part of the tree."""
+        return replace(self, first=small.place(self.first), second=small.place(self.second))
 
     def reversed(self, tree: Tree) -> Loop | None:
         """The same closure seen from the second place; None where only the first one carries its directions.

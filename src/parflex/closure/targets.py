@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from parflex.recursion.kinematics import Pose, place_jacobian
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 from parflex.tree import Place, Tree
+from parflex.tree.branch import Branch
 
 Array = np.ndarray
 
@@ -30,6 +31,20 @@ class FrameTarget:
     def size(self) -> int:
         """Number of rows."""
         return len(self.position) + (0 if self.rotation is None else 3)
+
+    @property
+    def sliding(self) -> int:
+        """Number of position rows, which come first."""
+        return len(self.position)
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The link that carries the place."""
+        return (self.place.link,)
+
+    def on(self, small: Branch) -> FrameTarget:
+        """The same target on a part of the tree."""
+        return replace(self, place=small.place(self.place))
 
     def residual(self, at: Pose, length: float) -> Array:
         """Distance from the target, in metres."""

@@ -14,7 +14,6 @@ from parflex.models.pieces import LEADS, Pieces, pieces
 from parflex.models.robot import Robot
 
 Array = np.ndarray
-MOTOR_WEIGHT = 1e-4  # of a passive rate: motors had better stay independent where they drive
 FEW_RATES = 40  # robots with more are written one way only: each way to write one takes a second or more
 
 
@@ -32,13 +31,15 @@ def form_of(robot: Robot, lead: str = LEADS[0]) -> Pieces | general_form.General
 
 
 def with_motors(robot: Robot) -> general_form.GeneralForm:
-    """The general form with the motors among the independent rates."""
-    weights = robot.preference.copy()
-    weights[list(robot.actuated)] = MOTOR_WEIGHT
+    """The general form with the motors among the independent rates, however large their condition number is."""
     J = mobility.scaled_jacobian(robot.closures, robot.home)
-    partition = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
-    _refuse_dependent_motors(robot, [int(k) for k in partition.independent])
-    return general_form.general_form(robot, partition)
+    passive = np.array([k for k in robot.free if k not in set(robot.actuated)], dtype=int)
+    if mobility.rank(J[:, passive]) < robot.mobility.rank:
+        _refuse_dependent_motors(robot, [int(k) for k in passive])
+    partition = mobility.choose_partition(J, passive, robot.mobility.rank, robot.preference)
+    dependent = set(partition.dependent.tolist())
+    independent = np.array([k for k in robot.free if int(k) not in dependent], dtype=int)
+    return general_form.general_form(robot, mobility.Partition(partition.rows, partition.dependent, independent))
 
 
 def _refuse_dependent_motors(robot: Robot, independent: list[int]) -> None:

@@ -175,15 +175,20 @@ class Stepper:
         return q, opening, side
 
 
-def stepper(geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int]) -> Stepper:
-    """Steps of the joints with the given rates (numbers of the robot) on loops; made once."""
-    key = (tuple(loop.name for loop in loops), tuple(int(k) for k in rates))
+def stepper(
+    geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int], picked: Sequence[int] | None = None
+) -> Stepper:
+    """Steps of the joints with the given rates (numbers of the robot) on loops, by `picked` rows; made once."""
+    rows = None if picked is None else tuple(int(k) for k in picked)
+    key = (tuple(map(id, loops)), tuple(int(k) for k in rates), rows)  # loops live as long as the robot
     if key not in geometry._steppers:
-        geometry._steppers[key] = _stepper(geometry, loops, rates)
+        geometry._steppers[key] = _stepper(geometry, loops, rates, rows)
     return geometry._steppers[key]
 
 
-def _stepper(geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int]) -> Stepper:
+def _stepper(
+    geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int], rows_used: tuple[int, ...] | None
+) -> Stepper:
     whole, L = geometry.tree, geometry.tree.length
     branch = Branch(whole, [place.link for loop in loops for place in (loop.first, loop.second)])
     tree, loops = branch.tree, [branch.moved(loop) for loop in loops]
@@ -196,9 +201,10 @@ def _stepper(geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int]) ->
     _, home = _rows(tree, loops, geometry.home[branch.positions], own)
     rows = [np.r_[np.ones(len(loop.translations)), np.full(loop.size - len(loop.translations), L)] for loop in loops]
     metres = np.concatenate(rows)
-    picked = mobility.choose_partition(
+    best = mobility.choose_partition(
         metres[:, None] * home * (units / L), np.arange(len(own)), len(own), np.ones(len(own))
     ).rows
+    picked = best if rows_used is None else np.array(rows_used)
     step = solve(J[picked], -residual[picked])
     length = sum((value / unit) ** 2 for value, unit in zip(step, units, strict=True))
     increment = np.zeros(tree.n, dtype=object)

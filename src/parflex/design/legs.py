@@ -8,21 +8,20 @@ coordinates: few enough, as a rule, for tables.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
-from parflex.closure import mobility
 from parflex.closure.loops import Loop
+from parflex.closure.modes import following_rates
 from parflex.design.batches import Geometry, Places, Stepper, stepper
 from parflex.design.nodes import Assembly, NodeModel, NotCoveredError, Tie, node_model
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, pose
+from parflex.recursion import pose
 from parflex.tree.tree import GROUND
 
 Array = np.ndarray
@@ -261,7 +260,7 @@ def _shape(robot: Robot, geometry: Geometry, name: str, rates: list[int], inner:
     if not ground or not _one_axis(robot, ground):
         raise NotTabulatedError(f"{name} does not turn as a whole about its base")
     rest = [k for k in rates if k != ground[0]]
-    following = following_rates(robot, rest, inner)
+    following = following_rates(tree, rest, inner, robot.home, robot.preference)
     free = [k for k in rest if k not in following]
     if len(free) > MOST:
         raise NotTabulatedError(f"the shape of {name} has {len(free)} coordinates")
@@ -272,18 +271,6 @@ def _shape(robot: Robot, geometry: Geometry, name: str, rates: list[int], inner:
         frozenset(position[k] for k in ground[1:]),
     )
     return shape, following
-
-
-def following_rates(robot: Robot, rates: list[int], loops: Sequence[Loop]) -> list[int]:
-    """The rates that loops decide when the others are given: passive joints rather than motors."""
-    tree, at = robot.tree, pose(robot.tree, robot.home)
-    J = np.concatenate([np.zeros((0, tree.n)), *(loop.jacobian(tree, at, jacobians(tree, at)) for loop in loops)])
-    block = J[:, rates] * (tree.rate_units[rates] / tree.length)
-    rank = mobility.rank(block)
-    if not rank:
-        return []
-    order = scipy.linalg.qr(block * robot.preference[rates], mode="economic", pivoting=True)[2]
-    return sorted(rates[k] for k in order[:rank])
 
 
 def _one_axis(robot: Robot, ground: list[int]) -> bool:

@@ -9,9 +9,10 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from parflex.closure.loops import Loop
+from parflex.closure.modes import following_rates, judged_blocks
 from parflex.closure.targets import Target
 from parflex.design.batches import Geometry, Stepper, stepper
-from parflex.design.legs import CLOSED, following_rates
+from parflex.design.legs import CLOSED
 from parflex.errors import ParflexError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
@@ -59,20 +60,19 @@ class PositionSolver:
             raise _SlowError
         self.steppers: list[Stepper] = []
         self.judges: list[Stepper] = []
-        held = {robot.tree.link_of_rate[k] for k in target.fixed}
         for part in parts:
             rates = [int(k) for k in part.columns]
             loops = [row for row in part.rows if isinstance(row, Loop)]
             if not rates:
                 continue
-            if len(following_rates(robot, rates, loops)) < len(rates):
+            if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
                 raise _SlowError
             self.steppers.append(stepper(self.geometry, loops, rates))
-            inner = [loop for loop in loops if not held & set(loop.links(robot.tree))]
-            own = [k for k in rates if any(robot.tree.link_of_rate[k] in loop.links(robot.tree) for loop in inner)]
-            following = following_rates(robot, own, inner) if inner else []
-            if following and len(following) < len(rates):
-                self.judges.append(stepper(self.geometry, inner, following))
+            judged = judged_blocks(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
+            for one in judged:  # as where one pose is assembled; the whole part is judged where it is solved
+                if len(one.columns) < len(rates):
+                    own = [row for row in one.rows if isinstance(row, Loop)]
+                    self.judges.append(stepper(self.geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
         self._places()
 
     def _places(self) -> None:

@@ -262,10 +262,8 @@ class Configuration:
 
         With a platform, a leg is what closes when the platform stands still; without, it is one side of a loop.
         """
-        robot, tree = self.robot, self.robot.tree
-        free_bodies = frozenset(
-            k for link in tree.links if link.joint.kind in ("free", "planar") for k in range(link.v.start, link.v.stop)
-        )
+        robot = self.robot
+        free_bodies = robot.assembler.free_bodies
         if free_bodies:
             parts = robot.assembler.parts(Target(fixed=free_bodies), robot.locked)
         else:

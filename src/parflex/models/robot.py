@@ -28,6 +28,7 @@ from parflex.tree import Tree, build_tree
 from parflex.tree.build import read_body
 
 Array = np.ndarray
+FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class Robot:
     @cached_property
     def assembler(self) -> Assembler:
         """Finds poses of this robot in its working mode."""
-        return Assembler(self.tree, self.closures, dict(self.mode.signs))
+        return Assembler(self.tree, self.closures, dict(self.mode.signs), self.preference)
 
     @cached_property
     def start(self) -> Array:
@@ -121,11 +122,41 @@ class Robot:
         given = self.description.poses.get("home", {})
         target = read_pose(self.tree, given, "poses.home", self.file) if given else Target()
         try:
-            return self._assemble(target, self.start, None, self.locked)
+            found, locked = self._assemble(target, self.start, None, self.locked), self.locked
         except UnreachableError:
             if not self.locked:
                 raise
-            return self._assemble(target, self.start, None, frozenset())  # locked joints stand as this pose needs them
+            locked = frozenset()  # locked joints stand as this pose needs them
+            found = self._assemble(target, self.start, None, locked)
+        stated = frozenset(self._stated_starts) - set(target.values)
+        return self.assembler.nearer(found, target, self.start, stated, locked | set(self.deformations))
+
+    @cached_property
+    def _stated_starts(self) -> tuple[int, ...]:
+        """Positions of motors of which the file says where they start."""
+        said = {frame.name for frame in self.description.frame if frame.start} | set(self.mode.start)
+        links = [self.tree.links[self.tree.link_of_rate[k]] for k in self.actuated]
+        return tuple(
+            link.q.start
+            for link in links
+            if link.joint.kind in ("revolute", "prismatic") and {link.name, link.name[:-2]} & said
+        )
+
+    def start_warnings(self) -> list[str]:
+        """A sentence for each motor that the loops leave far from where the file says that it starts."""
+        warnings = []
+        given = self.description.poses.get("home", {})
+        for index in self._stated_starts:
+            link = next(link for link in self.tree.links if link.q.start == index and link.q.stop > index)
+            turning = link.joint.kind == "revolute"
+            away = float(self.home[index] - self.start[index])
+            away = float(np.arctan2(np.sin(away), np.cos(away))) if turning else away
+            if link.name not in given and abs(away) > FAR * (1.0 if turning else self.tree.length):
+                warnings.append(
+                    f"joint '{link.name}' is assembled at {self.home[index]:.4g}, far from its start "
+                    f"{self.start[index]:.4g}: check its start, or the starts of the joints that it carries"
+                )
+        return warnings
 
     @cached_property
     def _locked_robots(self) -> dict[frozenset[int], Robot]:
@@ -176,7 +207,23 @@ class Robot:
             return self.assembler.assemble(target if reference is None else wider, q, reference, locked)
         except ParflexError as error:
             error.file = error.file or self.file
+            if isinstance(error, UnreachableError) and reference is not None:
+                self._count_conditions(error, target)
             raise
+
+    def _count_conditions(self, error: UnreachableError, target: Target) -> None:
+        """Say so where more is asked for than the robot has freedoms: then nothing is too short."""
+        turn = ("theta",) if self.tree.planar else ("rx", "ry", "rz")
+        names = [self.tree.rate_names[k] for k in sorted(target.fixed)]
+        for frame in target.frames:
+            names += [f"{frame.name}.{'xyz'[axis]}" for axis in frame.position]
+            names += [] if frame.rotation is None else [f"{frame.name}.{word}" for word in turn]
+        if len(names) > self._rigid_freedoms:
+            error.message = (
+                f"{len(names)} conditions are given ({', '.join(names)}), the robot has {self._rigid_freedoms} "
+                f"freedom{'s' * (self._rigid_freedoms != 1)}, and the conditions contradict each other"
+            )
+            error.hint = f"leave out {len(names) - self._rigid_freedoms} of them"
 
     @cached_property
     def _rigid_freedoms(self) -> int:

@@ -1,0 +1,168 @@
+"""Working modes: which blocks of a leg are judged apart, so that two that flip together do not pass as one.
+
+A leg stands on one side of its own singularity as long as a determinant keeps its sign. One determinant of a whole leg
+is a product: of its knee, of an inner loop, of other legs where a frame on one of them is placed. So it is taken
+apart: by the blocks of the triangular form of its rows, and loops inside it by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import scipy.linalg
+
+from parflex.closure import mobility
+from parflex.closure.loops import Loop
+from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import Pose
+from parflex.spatial.linear import triangular_blocks
+from parflex.tree import Tree
+from parflex.tree.branch import Branch
+
+Array = np.ndarray
+FLAT = 1e-6  # last pivot of a block, beside the first: below, the reference is singular and tells no side
+
+
+class Rows(Protocol):
+    """A loop or a frame target."""
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        ...
+
+    @property
+    def sliding(self) -> int:
+        """Number of rows in metres; they come first, the others are angles."""
+        ...
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Links on which the rows lie."""
+        ...
+
+    def on(self, small: Branch) -> Rows:
+        """The same rows on a part of the tree."""
+        ...
+
+    def links(self, tree: Tree) -> list[int]:
+        """Links whose joints change the rows."""
+        ...
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """How far the rows are from zero, in metres."""
+        ...
+
+    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+        """Rows per unit of all rates."""
+        ...
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A square block whose determinant tells a side: rows of some loops or targets, and the rates that close them."""
+
+    rows: tuple[Rows, ...]
+    columns: Array
+    picked: Array  # of the rows, as many as there are columns
+    side: float  # sign of the determinant at the reference
+
+    def fits(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> bool:
+        """Whether a pose is on the side of the reference."""
+        return bool(self.side * np.linalg.det(block(tree, self.rows, self.columns, at, links)[self.picked]) >= 0)
+
+
+def row_scale(tree: Tree, row: Rows) -> Array:
+    """Makes the rows of a Jacobian those of its residual: metres, angles times the length."""
+    return np.r_[np.ones(row.sliding), np.full(row.size - row.sliding, tree.length)]
+
+
+def block(tree: Tree, rows: Sequence[Rows], columns: Array, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    """Rows without units for some rates."""
+    parts = [row.jacobian(tree, at, links)[:, columns] * row_scale(tree, row)[:, None] for row in rows]
+    return np.concatenate([np.zeros((0, len(columns))), *parts]) * (tree.rate_units[columns] / tree.length)
+
+
+def judged_blocks(
+    tree: Tree, rows: Sequence[Rows], columns: Array, held: Collection[int], weights: Array, reference: Array
+) -> list[Judged]:
+    """What tells the side of a part on which the reference stands; `held` are links that the target itself places.
+
+    Nothing where the reference is singular, or where the part has more rates than its rows decide; loops that touch no
+    held link are judged by themselves even then.
+    """
+    at = pose(tree, reference)
+    links = jacobians(tree, at)
+    J = block(tree, rows, columns, at, links)
+    result, whole = [], _picked(J)
+    if whole is not None:
+        owner = np.repeat(np.arange(len(rows)), [row.size for row in rows])
+        pattern = np.array([[tree.link_of_rate[k] in row.links(tree) for k in columns] for row in rows], dtype=float)
+        for own, mine in _triangular(pattern[owner[whole]]):
+            picked = whole[own]
+            members = sorted(set(owner[picked].tolist()))
+            inside = np.searchsorted(np.flatnonzero(np.isin(owner, members)), picked)
+            side = float(np.sign(np.linalg.det(J[np.ix_(picked, mine)])))
+            result.append(Judged(tuple(rows[index] for index in members), columns[mine], inside, side))
+    for loops, rates in inner_loops(tree, rows, columns, held, weights, reference):
+        inner = block(tree, loops, np.array(rates), at, links)
+        picked_rows = _picked(inner)
+        if picked_rows is not None and len(rates) < len(columns):
+            side = float(np.sign(np.linalg.det(inner[picked_rows])))
+            result.append(Judged(tuple(loops), np.array(rates), picked_rows, side))
+    return result
+
+
+def inner_loops(
+    tree: Tree, rows: Sequence[Rows], columns: Array, held: Collection[int], weights: Array, reference: Array
+) -> list[tuple[list[Loop], list[int]]]:
+    """Loops of a part that touch no held link, those that share a joint together, and the rates that follow by them."""
+    groups: list[tuple[list[Loop], set[int]]] = []
+    for loop in rows:
+        links = set(loop.links(tree))
+        if not isinstance(loop, Loop) or links & set(held):
+            continue
+        own = {int(k) for k in columns if tree.link_of_rate[k] in links}
+        touching = [group for group in groups if group[1] & own]
+        for group in touching:
+            groups.remove(group)
+            own |= group[1]
+        groups.append(([*(one for group in touching for one in group[0]), loop], own))
+    found = [(loops, following_rates(tree, sorted(own), loops, reference, weights)) for loops, own in groups]
+    return [(loops, rates) for loops, rates in found if rates]
+
+
+def following_rates(tree: Tree, rates: Sequence[int], loops: Sequence[Loop], q: Array, weights: Array) -> list[int]:
+    """The rates that loops decide when the others are given: those of large weight, passive joints before motors."""
+    at, picked = pose(tree, q), np.array(rates, dtype=int)
+    J = block(tree, loops, picked, at, jacobians(tree, at))
+    rank = mobility.rank(J)
+    if not rank:
+        return []
+    order = scipy.linalg.qr(J * weights[picked], mode="economic", pivoting=True)[2]
+    return sorted(int(picked[k]) for k in order[:rank])
+
+
+def _picked(J: Array) -> Array | None:
+    """Rows that make the best square block; None where there is none that is regular."""
+    count = J.shape[1]
+    if not 0 < count <= J.shape[0]:
+        return None
+    _, R, order = scipy.linalg.qr(J.T, mode="economic", pivoting=True)
+    return np.sort(order[:count]) if abs(R[count - 1, count - 1]) > FLAT * abs(R[0, 0]) else None
+
+
+def _triangular(pattern: Array) -> list[tuple[list[int], list[int]]]:
+    """Rows and columns of diagonal blocks; all as one where the rows cannot be matched."""
+    try:
+        return triangular_blocks(pattern)
+    except np.linalg.LinAlgError:
+        return [(list(range(len(pattern))), list(range(len(pattern))))]

@@ -1,0 +1,151 @@
+"""Each leg keeps its elbow, each inner loop its side: against inverse geometry in closed form, far from home."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.codegen.flexible import with_motors
+from parflex.design.batches import Geometry
+from parflex.design.positions import OK, PositionSolver
+from parflex.errors import UnreachableError
+
+ROBOTS = Path(__file__).parent / "robots"
+FLIPPED = [  # one determinant for a whole leg passed these with a knee and a parallelogram flipped together
+    {"x": -0.21797173014883436, "y": -0.09660177156682007, "rz": -1.2343846399701035},
+    {"x": 0.1662797079308596, "y": -0.15949233223891188, "rz": -0.7868457293954285},
+]
+GAMMA = np.array([np.pi / 2, -5 * np.pi / 6, -np.pi / 6])
+
+
+def navaro_reach(pose):
+    """Distances from the feet of the NaVARo's legs to the ends of their forearms."""
+    feet = 0.7 / np.sqrt(3) * np.c_[np.cos(GAMMA), np.sin(GAMMA)]
+    turn = pose["rz"] + GAMMA + 4 * np.pi / 3
+    ends = np.array([pose["x"], pose["y"]]) - 0.2027 * np.c_[np.cos(turn), np.sin(turn)]
+    return np.linalg.norm(ends - feet, axis=1)
+
+
+def navaro_sides(robot, q):
+    """Of each leg the side of the knee and whether its inner loop is a parallelogram."""
+    value = dict(zip(robot.tree.position_names, q, strict=True))
+    sides = []
+    for leg in ("leg1", "leg2", "leg3"):
+        one, two, three, four = (value[f"{leg}.{k}"] for k in (1, 2, 3, 4))
+        sides += [np.sin(two + three + four - one) > 0, bool(abs(np.sin((two + three - one) / 2)) < 1e-6)]
+    return sides
+
+
+def navaro_poses(count):
+    rng, poses = np.random.default_rng(11), list(FLIPPED)
+    while len(poses) < count:
+        pose = {"x": rng.uniform(-0.3, 0.3), "y": rng.uniform(-0.3, 0.3), "rz": rng.uniform(-3, 3)}
+        reach = navaro_reach(pose)
+        if reach.max() < 0.415 and reach.min() > 0.02:  # two bars of 0.21 m
+            poses.append(pose)
+    return poses
+
+
+def test_random_poses_of_the_navaro_keep_knees_and_parallelograms():
+    robot = parflex.load("navaro")
+    assert navaro_sides(robot, robot.home) == [True, True] * 3
+    for pose in navaro_poses(10):
+        assert navaro_sides(robot, robot.assemble(pose)) == [True, True] * 3, pose
+
+
+def test_maps_and_single_poses_judge_by_the_same_blocks():
+    robot = parflex.load("navaro")
+    poses = navaro_poses(10)
+    geometry = Geometry(robot)
+    solver = PositionSolver(geometry, ["x", "y", "rz"], list(poses[0].values()))
+    found = solver(np.array([list(pose.values()) for pose in poses]))
+    assert solver.fast
+    for pose, q, status in zip(poses, geometry.whole(found.q), found.status, strict=True):
+        if status == OK:
+            single = robot.assemble(pose)
+            assert np.abs(np.exp(1j * q) - np.exp(1j * single)).max() < 1e-8, pose  # closed to 1e-10, conditions of 100
+
+
+def elbow(foot, end, first, second, side):
+    """Angle between two bars in closed form, with the elbow on a side."""
+    square = np.sum((np.asarray(end) - foot) ** 2)
+    return side * np.arccos((square - first**2 - second**2) / (2 * first * second))
+
+
+@pytest.mark.parametrize("name", ["3rrr", "5r"])
+def test_random_poses_of_planar_robots_have_the_elbows_of_the_closed_form(name):
+    robot, rng, seen = parflex.load(name), np.random.default_rng(2), 0
+    bars = {"3rrr": (0.4, 0.5), "5r": (0.3, 0.4)}[name]
+    legs = {"3rrr": ["leg1", "leg2", "leg3"], "5r": ["left", "right"]}[name]
+    start = dict(zip(robot.tree.position_names, robot.home, strict=True))
+    while seen < 40:
+        x, y, theta = rng.uniform(-0.5, 0.5), rng.uniform(-0.5, 0.7), rng.uniform(-2, 2)
+        if name == "3rrr":
+            feet = np.array([(-0.15, -0.84), (0.69, -0.17), (-0.66, 0.21)])
+            turn = theta + np.radians([30, 150, 270])
+            ends = np.array([x, y]) - 0.1732 * np.c_[np.cos(turn), np.sin(turn)]
+            pose = {"x": x, "y": y, "theta": theta}
+        else:
+            feet, ends, pose = np.array([(-0.12, 0.0), (0.12, 0.0)]), np.full((2, 2), (x, y)), {"x": x, "y": y}
+        reach = np.linalg.norm(ends - feet, axis=1)
+        if reach.max() > 0.99 * sum(bars) or reach.min() < 1.1 * abs(bars[0] - bars[1]):
+            continue
+        seen += 1
+        there = dict(zip(robot.tree.position_names, robot.assemble(pose), strict=True))
+        for leg, foot, end in zip(legs, feet, ends, strict=True):
+            wanted = elbow(foot, end, *bars, np.sign(np.sin(start[f"{leg}.2"])))
+            assert abs(np.sin((there[f"{leg}.2"] - wanted) / 2)) < 1e-7, pose  # 1e-10 of a length near a straight leg
+
+
+def test_random_poses_of_the_delta_have_the_arms_of_the_closed_form():
+    robot, rng, seen = parflex.load("delta"), np.random.default_rng(4), 0
+    while seen < 30:
+        place = np.array([rng.uniform(-0.3, 0.3), rng.uniform(-0.3, 0.3), rng.uniform(-0.65, -0.3)])
+        arms = []
+        for gamma in (0.0, 2 * np.pi / 3, -2 * np.pi / 3):
+            c, s = np.cos(gamma), np.sin(gamma)
+            out, side, up = c * place[0] + s * place[1] + 0.05 - 0.2, c * place[1] - s * place[0], place[2]
+            radius, rest = np.hypot(out, up), 0.5**2 - side**2
+            cosine = (radius**2 + 0.25**2 - rest) / (2 * 0.25 * radius)
+            arms.append(np.arctan2(up, out) + np.arccos(cosine) if abs(cosine) < 0.98 else np.nan)
+        if np.isnan(arms).any():
+            continue
+        seen += 1
+        q = dict(zip(robot.tree.position_names, robot.assemble(dict(zip("xyz", place, strict=True))), strict=True))
+        found = np.array([q[f"leg{k}.arm"] for k in (1, 2, 3)])
+        assert np.abs(np.sin((found - arms) / 2)).max() < 1e-7, place  # closed to 1e-10, conditions below 1000
+
+
+def test_what_is_said_of_motors_weighs_more_than_what_is_said_of_passive_joints(tmp_path):
+    text = (ROBOTS / "hexaglide.toml").read_text().replace('start = "rx"', "start = 0.45")
+    file = tmp_path / "hexaglide.toml"
+    file.write_text(text)
+    robot = parflex.load(file)
+    slides = dict(zip(robot.tree.position_names, robot.home, strict=True))
+    assert slides["l6.slide"] == pytest.approx(0.369, abs=1e-3)  # it was assembled at -0.149
+    assert all(slides[f"l{k}.slide"] > 0 for k in range(1, 7))
+    assert not robot.start_warnings()
+    file.write_text(text.replace("start = 0.45", "start = 2.5"))  # rods reach no slide there
+    assert "joint 'l1.slide' is assembled at" in parflex.load(file).start_warnings()[0]
+
+
+def test_motors_of_a_poorly_conditioned_robot_are_independent():
+    robot = parflex.load(ROBOTS / "hexaglide.toml")
+    assert parflex.configure(robot).condition.platform > 200  # above that it was refused
+    assert set(with_motors(robot).independent_names) == set(robot.actuated_names)
+
+
+def test_more_conditions_than_freedoms_are_counted():
+    robot = parflex.load(ROBOTS / "tripod-wrist.toml")
+    with pytest.raises(UnreachableError, match=r"6 conditions are given .*, the robot has 5 freedoms") as caught:
+        robot.assemble({"x": 0.0, "y": 0.02, "z": 0.8, "rx": 0.1, "ry": 0.2, "rz": 0.3})
+    assert "leave out 1 of them" in caught.value.hint
+
+
+@pytest.mark.parametrize(("name", "constant"), [("delta", "arm"), ("four-bar", "crank"), ("5r", "distal")])
+def test_a_robot_that_cannot_be_assembled_says_by_how_much(name, constant):
+    with pytest.raises(UnreachableError, match=r"misses it by \d"):
+        _ = parflex.load(name, settings={f"constants.{constant}": 3e5}).home
