@@ -116,7 +116,7 @@ class Assembler:
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
         small = self._branch(rows)
-        own = np.searchsorted(small.rates, columns) if len(columns) else columns
+        own = np.searchsorted(small.rates, np.intersect1d(small.rates, columns))  # others change no row
         found, error = _newton(small.tree, q[small.positions], own, [row.on(small) for row in rows], steps)
         result = q.copy()
         result[small.positions] = found
