@@ -31,15 +31,22 @@ TIME_LOOP += (
     "test_tutorials",
 )
 
+# files whose tests share something that takes long to make: one worker takes each of these groups
+TOGETHER = {"test_flexible_lagrange": "lagrange", "test_modal_lagrange": "lagrange", "test_forms_lagrange": "lagrange"}
+TOGETHER |= {
+    name: name for name in ("test_frames", "test_maps", "test_modal_frequencies", "test_plates", "test_reproduce")
+}
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Share out tests one by one, but those of the time loop together."""
+    """Share out tests one by one, but those together that share what takes long to make."""
     from xdist.scheduler.loadscope import LoadScopeScheduling
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return "time-loop" if Path(nodeid.partition("::")[0]).stem.startswith(TIME_LOOP) else nodeid
+            file = Path(nodeid.partition("::")[0]).stem
+            return "time-loop" if file.startswith(TIME_LOOP) else TOGETHER.get(file, nodeid)
 
     return Together(config, log)
 

@@ -32,6 +32,8 @@ Array = np.ndarray
 STEPS = 60
 STRIDE = 0.3  # longest Newton step, as an angle or in typical lengths: longer ones leave the domain of the tangent
 SMALLEST_PART = 1 / 64  # of the loads, where they are put on bit by bit
+CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
+HALVINGS = 8  # of a step that does not help: a tangent that helps over less of its way is no guide
 FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
 
 
@@ -236,7 +238,8 @@ def closed_step(here: Configuration, x: Array) -> Configuration | None:
     robot = here.robot
     q = robot.tree.moved(here.q, here.J @ x)
     if robot.closures.loops:
-        q, error = robot.assembler.newton(q, here.reduction.partition.dependent, list(robot.closures.loops))
+        dependent = here.reduction.partition.dependent
+        q, error = robot.assembler.newton(q, dependent, list(robot.closures.loops), CLOSING)
         if not error <= CLOSED:
             return None
     return Configuration(robot, q)
@@ -247,7 +250,7 @@ def _damped_step(
 ) -> tuple[Configuration, float] | None:
     """The longest of ever shorter steps after which the same tangent asks for a shorter step than now."""
     units, size = rate_units(here), float(np.linalg.norm(x / rate_units(here)))
-    for _ in range(14):
+    for _ in range(HALVINGS):
         there = closed_step(here, share * x)
         if there is not None:
             reduced = reduction(there.closure_jacobian, here.reduction.partition)
