@@ -7,24 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from parflex.codegen.signals import signals
-from parflex.simulation.integrate import Track
 from parflex.simulation.problem import Problem
+from parflex.simulation.segments import Segment, Segments
 
 Array = np.ndarray
 AXES = "xyz"
 
 
-def columns_of(problem: Problem, track: Track, frames: Sequence[str]) -> dict[str, Array]:
-    """All columns of a run, by compiled code in one go."""
-    tree, n, nq = problem.robot.tree, len(problem.independent), problem.robot.tree.nq
-    motors = problem.robot.actuated_names
-    q, change, acceleration = track.y[:, :nq], track.y[:, nq : 2 * nq], track.y[:, 2 * nq + n : 2 * nq + 2 * n]
-    given = track.x[:, nq + n :]
-    effort = given[:, : len(motors)] if problem.lead == "efforts" else track.y[:, 2 * nq + 2 * n :]
+def columns_of(problem: Problem, run: Segments, frames: Sequence[str]) -> dict[str, Array]:
+    """All columns of a run, by compiled code in one go; accelerations are those of the rates of the problem."""
+    tree, motors = problem.robot.tree, problem.robot.actuated_names
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
-    program = signals(problem.robot, looked_at, problem.independent, problem.width, problem.rows)
-    found = program(q=q, position_rates=change, acceleration=acceleration)
-    columns = {"t": track.t}
+    seen = [_seen(part, keep, looked_at) for part, keep in zip(run.parts, run.kept(), strict=True)]
+    found = {name: np.concatenate([part[name] for part in seen]) for name in seen[0]}
+    q, change, given, effort = (found[name] for name in ("q", "change", "given", "effort"))
+    columns = {"t": run.t}
     for name in frames:
         columns |= frame_columns(
             name, found[f"{name}.position"], found[f"{name}.rotation"], found[f"{name}.motion"], tree.planar
@@ -32,7 +29,8 @@ def columns_of(problem: Problem, track: Track, frames: Sequence[str]) -> dict[st
     columns |= {f"effort.{name}": effort[:, k] for k, name in enumerate(motors)}
     columns |= {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
     columns |= {f"qd.{name}": change[:, k] for k, name in enumerate(tree.position_names)}
-    columns |= {f"qdd.{name}": acceleration[:, k] for k, name in enumerate(problem.independent)}
+    for name in problem.independent:
+        columns[f"qdd.{name}"] = found["accelerations"][:, tree.rate_names.index(name)]
     for k, kind in enumerate(("kinetic", "elastic", "gravity")):
         columns[f"energy.{kind}"] = found["energy"][:, k]
     columns["energy.total"] = found["energy"].sum(axis=1)
@@ -42,10 +40,22 @@ def columns_of(problem: Problem, track: Track, frames: Sequence[str]) -> dict[st
         wrench = given[:, len(motors) + 6 * k : len(motors) + 6 * k + 6]
         power = power + (wrench * found[f"{name}.motion"][:, :6]).sum(axis=1)
     columns |= {"power.input": power, "power.loss": found["loss"][:, 0]}
-    columns |= {"work.input": track.work[:, 0], "work.loss": track.work[:, 1]}
-    opening = np.abs(found["opening"]).max(axis=1) if "opening" in found else np.zeros(len(track.t))
+    columns |= {"work.input": found["work"][:, 0], "work.loss": found["work"][:, 1]}
+    opening = np.abs(found["opening"]).max(axis=1) if "opening" in found else np.zeros(len(q))
     columns["closure_error"] = opening
     return columns
+
+
+def _seen(part: Segment, keep: Array, frames: Sequence[str]) -> dict[str, Array]:
+    """Positions, their rates of change, what is given, efforts, and what the signals are, of rows of one segment."""
+    problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
+    n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
+    program = signals(problem.robot, frames, problem.independent, problem.width, problem.rows)
+    change, given = y[:, nq : 2 * nq], x[:, nq + n :]
+    effort = given[:, :motors] if problem.lead == "efforts" else y[:, 2 * nq + 2 * n :]
+    found = program(q=y[:, :nq], position_rates=change, acceleration=y[:, 2 * nq + n : 2 * nq + 2 * n])
+    own = {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
+    return found | own
 
 
 def frame_columns(name: str, position: Array, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:

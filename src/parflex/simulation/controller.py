@@ -11,7 +11,7 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.simulation.motions import MotorMotion
-from parflex.simulation.system import System
+from parflex.simulation.pieces import Pieces
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ class PD:
 
 
 def controlled(
-    robot: Robot, controller: Controller, motion: MotorMotion | None, start: Array, system: System, rates: list[str]
+    robot: Robot, controller: Controller, motion: MotorMotion | None, start: Array, given: Pieces
 ) -> Callable[[int, Array, Array], None]:
     """What the loop calls before each sample: it writes efforts into the given inputs."""
     tree, motors = robot.tree, list(robot.actuated)
@@ -77,7 +77,7 @@ def controlled(
         all_of_them = {"coordinates": y[: tree.nq].copy(), "coordinate_rates": y[tree.nq : 2 * tree.nq].copy()}
         sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *wanted, **all_of_them)
         efforts, memory[0] = controller(sensed, memory[0])
-        system.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts)
+        given.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts)
 
     return control
 

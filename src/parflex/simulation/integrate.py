@@ -112,11 +112,13 @@ def run_loop(
     corners: Sequence[Any] = (),
     first: int = 0,
     worked: Array | None = None,
+    watch: Callable[[Array], int | None] | None = None,
 ) -> Track:
     """Integrate from a state, that of the row `first`, until which `worked` was put in and lost.
 
     `control` is called before each interval of output and may change the given inputs. Steps end at the `corners`,
-    behind which the run goes on with other inputs, and with other rates where these jump.
+    behind which the run goes on with other inputs, and with other rates where these jump. `watch` sees new rows, with
+    the last known one before them, and may say at which of them the run is left: its status is then "left".
     """
     from parflex.simulation.loop import record
 
@@ -130,15 +132,19 @@ def run_loop(
         q.copy(), qd.copy(), tolerance, x[:0], y[:0],
     )  # fmt: skip
     loop.status = OK if record(system, loop.work, loop.now, q, qd, x[0], y[0]) else 2
-    interrupted = False
+    interrupted, stop = False, None
     try:
-        while loop.done < loop.rows and loop.status == OK:
+        while loop.done < loop.rows and loop.status == OK and stop is None:
             if control is not None:
                 control(first + loop.done, x[loop.done], y[loop.done])
                 loop.portion = 1
                 if not first + loop.done:  # the first row has the efforts that act from then on
                     record(system, loop.work, 0.0, q, qd, x[0], y[0])
+            before = loop.done
             loop.go_on()
+            if watch is not None and loop.done > before:
+                stop = watch(y[before : loop.done + 1])
+                loop.done = loop.done if stop is None else before + stop
             if shown is not None:
                 shown(loop.row_time)
     except KeyboardInterrupt:
@@ -149,9 +155,10 @@ def run_loop(
     track = Track(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if interrupted:
         track.status = "interrupted"
-    elif loop.status != OK:
-        track.status, track.stopped = "diverged", float(loop.row_time)
-        track.why = "the loops cannot be closed" if loop.work.counts[-1] else _reason(loop.status)
+    elif stop is not None or loop.status != OK:
+        track.status, track.stopped = "diverged" if stop is None else "left", float(loop.row_time)
+        if loop.status != OK:
+            track.why = "the loops cannot be closed" if loop.work.counts[-1] else _reason(loop.status)
         size = np.abs(qd[system.free]) / system.units
         if len(size):
             track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]

@@ -33,6 +33,7 @@ class Problem:
     width: float
     rows: tuple[int, ...] = ()  # of the robot's closures, that give dependent accelerations; none: chosen at home
     power: Model | None = None  # of inputs and losses, which the loop integrates where it is there
+    names: tuple[str, ...] = ()  # of rates, where these are not those of the model: all free ones
 
     @property
     def driven(self) -> bool:
@@ -42,7 +43,7 @@ class Problem:
     @property
     def independent(self) -> list[str]:
         """Names of the independent rates."""
-        return self.model.labels["qd"]
+        return list(self.names) or self.model.labels["qd"]
 
     @property
     def places(self) -> list[int]:

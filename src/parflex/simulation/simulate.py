@@ -18,15 +18,16 @@ from parflex.models.deflection import deflection_warnings
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_of
 from parflex.simulation.controller import Controller, controlled
-from parflex.simulation.corners import course_of, jump_warnings
+from parflex.simulation.corners import jump_warnings
 from parflex.simulation.given import given_efforts, given_wrenches
-from parflex.simulation.integrate import CITATIONS, NEAR, Grid, Track, grid_of, method_named, run_loop
+from parflex.simulation.integrate import CITATIONS, Grid, Track, grid_of, method_named
 from parflex.simulation.motions import MotorMotion, motion_of
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.pieces import Pieces
 from parflex.simulation.poses import PoseMotion
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.result import Run
+from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import Started, start_state
 
 Array = np.ndarray
@@ -103,11 +104,11 @@ def simulate(
     looked_at = _frames(robot, frames, case.motion)
     begin = perf_counter()
     problem = prepare(robot, case.lead, case.wrenches, case.without, friction_width, case.independent)
-    track, started, jumps = _run(case, problem, shown)
-    columns = columns_of(problem, track, looked_at)
+    segments, started = _run(case, problem, shown)
+    columns, track, jumps = columns_of(problem, segments, looked_at), segments.track, segments.jumps
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= {"start": started.kind, "start_energy": started.energy}
-    summary["velocity_jumps"] = jumps
+    summary |= {"velocity_jumps": jumps, "changes": segments.changes}
     summary["warnings"] = [
         *started.warnings,
         *jump_warnings(jumps),
@@ -161,24 +162,19 @@ def _case(
     )  # fmt: skip
 
 
-def _run(
-    case: Case, problem: Problem, shown: Callable[[float], None] | None
-) -> tuple[Track, Started, list[dict[str, Any]]]:
-    """The run, how it started, and the jumps of velocity on its way."""
+def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Segments, Started]:
+    """The run, and how it started."""
     started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.qd[problem.places]
     if case.independent:
         refuse_singular(problem, q, "independent")
-    course = course_of(problem, case.given, case.grid.rows * case.grid.out_step, NEAR * case.grid.out_step)
-    system, control = course.first, None
+    control, given = None, case.given
     if case.controller is not None:
-        system = system._replace(coefficients=system.coefficients.copy())
+        given = Pieces(given.breaks, given.coefficients.copy())  # efforts are written into it
         assert not isinstance(case.motion, PoseMotion)
-        control = controlled(case.robot, case.controller, case.motion, q, system, problem.independent)
-    track = run_loop(
-        system, case.method, case.grid, q, qd, problem.independent, case.tolerance, control, shown, course.corners
-    )
-    return track, started, course.jumps
+        control = controlled(case.robot, case.controller, case.motion, q, given)
+    runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
+    return runner.run(q, qd), started
 
 
 def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
@@ -234,10 +230,10 @@ def balance_error(columns: Mapping[str, Array]) -> float:
 def _width_effect(case: Case, columns: dict[str, Array], frame: str, width: float) -> dict[str, Any]:
     """How far the first frame goes elsewhere with friction of half the width."""
     problem = prepare(case.robot, case.lead, case.wrenches, case.without, width / 2, case.independent)
-    track, _, _ = _run(case, problem, None)
-    other = columns_of(problem, track, [frame])
+    segments, _ = _run(case, problem, None)
+    other = columns_of(problem, segments, [frame])
     names = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
-    rows = min(len(track.t), len(columns["t"]))
+    rows = min(len(other["t"]), len(columns["t"]))
     moved = [np.abs(other[name][:rows] - columns[name][:rows]).max() for name in names]
     efforts = [name for name in columns if name.startswith("effort.")]
     changed = [np.abs(other[name][:rows] - columns[name][:rows]).max() for name in efforts]

@@ -1,0 +1,147 @@
+"""How well the independent rates of a run determine the others, row by row, and which ones would do it better.
+
+Of the scaled rows of the closures, s_1 is the largest singular value, s_r the last one that is not zero in general, and
+s_f that of the columns of the dependent rates alone. `s_f / s_r` says how well the rates were chosen, at most 1; where
+it falls others are taken. `s_r / s_1` has nothing to do with the choice: where it falls the closures themselves are
+near a singular pose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.codegen.open_tree import closure_rows
+from parflex.simulation.problem import Problem
+
+Array = np.ndarray
+POOR = 0.2  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0
+BETTER = 2.0  # other rates must be better by so much, or two choices would take turns
+NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
+NEAR_SHARE = 0.15  # and this of what it is at home
+WELL = 1.5  # times that, and it is left behind
+LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not looked at one by one
+JUMP = 0.5  # of the way between two rows that their rates do not explain: another assembly
+
+
+@dataclass(frozen=True)
+class Event:
+    """A row at which something must be done: "choose" other rates, or "cross" a singular pose; `again` from there."""
+
+    row: int
+    kind: str
+    again: bool = False
+
+
+@dataclass(frozen=True)
+class Watch:
+    """Looks at rows of a run of a robot with loops."""
+
+    problem: Problem
+
+    @cached_property
+    def free(self) -> Array:
+        """Rates that may depend on others: those of motors that follow a motion may not."""
+        robot = self.problem.robot
+        return np.array([k for k in robot.free if not (self.problem.driven and k in robot.actuated)], dtype=int)
+
+    @cached_property
+    def rank(self) -> int:
+        """Of the closures in general."""
+        return self.problem.robot.mobility.rank
+
+    @cached_property
+    def near(self) -> float:
+        """Below this s_r / s_1 the closures are near a singular pose."""
+        robot = self.problem.robot
+        usual = max(self._spread(self.rows(q[None])[0])[1] for q in robot.reference_poses)
+        return min(NEAR, NEAR_SHARE * usual)
+
+    @cached_property
+    def position_units(self) -> Array:
+        """Of all positions, to compare ways."""
+        tree = self.problem.robot.tree
+        units = np.ones(tree.nq)
+        for link in tree.links:
+            own = tree.rate_units[link.v]
+            units[link.q] = own if len(own) == link.q.stop - link.q.start else 1.0
+            if link.joint.kind == "free":
+                units[link.q.start : link.q.start + 3] = tree.length
+            units[link.e] = tree.rate_units[link.e_v]
+        return units
+
+    def rows(self, q: Array) -> Array:
+        """Scaled rows of the closures over the rates that may depend, at each of many poses."""
+        robot = self.problem.robot
+        columns = [list(robot.free).index(k) for k in self.free]
+        return self._program(q=q)["rows"][:, :, columns]
+
+    @cached_property
+    def _program(self):  # type: ignore[no-untyped-def]
+        return closure_rows(self.problem.robot)
+
+    def _spread(self, J: Array) -> tuple[float, float]:
+        values = np.linalg.svd(J, compute_uv=False)
+        return float(values[self.rank - 1]), float(values[self.rank - 1] / max(values[0], mobility.TINY))
+
+    def dependent(self, independent: Sequence[str]) -> list[int]:
+        """Columns of the rates that depend on the named ones."""
+        names = self.problem.robot.tree.rate_names
+        return [i for i, k in enumerate(self.free) if names[k] not in set(independent)]
+
+    def quality(self, J: Array, independent: Sequence[str]) -> float:
+        """s_f / s_r."""
+        block = np.linalg.svd(J[:, self.dependent(independent)], compute_uv=False)
+        return float(block[self.rank - 1] / max(self._spread(J)[0], 1e-300))
+
+    def is_near(self, q: Array, factor: float = 1.0) -> bool:
+        """Whether the closures are near a singular pose."""
+        return self._spread(self.rows(q[None])[0])[1] < factor * self.near
+
+    def best(self, q: Array) -> tuple[tuple[str, ...], float]:
+        """The rates that had better be independent at a pose, and how good they are."""
+        robot, J = self.problem.robot, self.rows(q[None])[0]
+        full = np.zeros((J.shape[0], robot.tree.n))
+        full[:, self.free] = J
+        found = []
+        for weights in (np.ones(robot.tree.n), robot.preference):
+            part = mobility.choose_partition(full, self.free, self.rank, weights)
+            names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in set(part.dependent))
+            found.append((self.quality(J, names), names))
+        quality, names = max(found)
+        return names, quality
+
+    def at_start(self, q: Array, independent: Sequence[str]) -> Event | None:
+        """What must be done before the first step."""
+        if self.is_near(q):
+            return Event(0, "cross")
+        quality = self.quality(self.rows(q[None])[0], independent)
+        return Event(0, "choose") if quality < POOR and self.best(q)[1] > BETTER * quality else None
+
+    def first_event(self, q: Array, change: Array, out_step: float, independent: Sequence[str]) -> Event | None:
+        """The first row, of closed positions and their rates of change, at which something must be done.
+
+        Row 0 was looked at before.
+        """
+        way = np.abs(np.diff(q, axis=0)) / self.position_units
+        explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
+        ways = way.max(axis=1, initial=0.0)
+        jumps = np.flatnonzero(explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK))
+        until = int(jumps[0]) + 1 if len(jumps) else len(q)
+        marks = np.floor(np.concatenate([[0.0], np.cumsum(ways)]) / LOOK)
+        looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or k == until - 1]
+        if looked:
+            J, r = self.rows(q[looked]), self.rank - 1
+            whole = np.linalg.svd(J, compute_uv=False)
+            block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
+            for k, values, own in zip(looked, whole, block, strict=True):
+                if values[r] < self.near * values[0]:
+                    return Event(k, "cross")
+                quality = own[r] / values[r]
+                if quality < POOR and self.best(q[k])[1] > BETTER * quality:
+                    return Event(k, "choose")
+        return Event(until - 1, "jump", again=True) if len(jumps) else None

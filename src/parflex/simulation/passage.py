@@ -1,0 +1,321 @@
+"""Through singular poses: steps over all rates of the tree, with positions and rates brought back onto the closures.
+
+Near a pose where the closures lose rank no choice of independent rates determines the others well. The motion itself
+goes through smoothly: the tangent of the branch on which it is turns on, while the closures say less and less of it. So
+nothing is reduced here: the accelerations of all rates are those along the closures (least norm) and, in the directions
+that they leave open, those of the forces, theory (24). Stages of an explicit method whose errors lie along the branch
+stay on it; where a correction is not small beside the distance to the singular pose, the step is made shorter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.open_tree import open_tree
+from parflex.simulation.pieces import Pieces
+from parflex.simulation.problem import Problem
+from parflex.simulation.tableaux import dopri5, gauss
+
+Array = np.ndarray
+TOLERANCE = 1e-11  # of a step, in units of length and angle: less than any method of a run
+CLOSED = 1e-13  # of the last correction of positions
+ROUNDING = 8e-15  # of the opening of the loops: the nearer the singular pose, the less it says of the positions
+MOST_CORRECTIONS = 8
+SMALL = 0.2  # of the distance to the singular pose: what a correction may be at most
+TURN = 0.1  # of the speed: what the closures may take of rates that an explicit stage predicts
+STAGES = 8  # of a leap: the points nearest to its middle lie 0.18 of its half from there
+FARTHEST = 0.6  # rad of a typical length: longest leap
+MOST_SWEEPS = 60
+SETTLED = 1e-13  # of the rates at the points of a leap, between two sweeps
+ON_BRANCH = 1e-7  # what the closures may correct of the points of a leap
+CLEAR = 1e-2  # of the distance to the singular pose: there the closures say where a state is to twelve digits
+SHORTEST = 1e-7  # of the time between two rows: shorter steps find nothing either
+
+
+class NotDeterminedError(Exception):
+    """The closures do not say on which branch the motion goes on."""
+
+
+@dataclass(frozen=True)
+class Rates:
+    """A state on the closures with all accelerations, the efforts of motors, and the work put in and lost so far."""
+
+    q: Array
+    qd: Array
+    qdd: Array
+    effort: Array
+    worked: Array = field(default_factory=lambda: np.zeros(2))
+
+
+@dataclass(frozen=True)
+class Leap:
+    """One long step over a singular pose: states at the Gauss points, none of them near it, and the state behind it."""
+
+    passage: Passage
+    before: Rates
+    t: float
+    h: float
+    nodes: tuple[Rates, ...]
+
+    @property
+    def end(self) -> float:
+        """When it ends."""
+        return self.t + self.h
+
+    def at(self, t: float) -> Rates:
+        """The state at a time in between, on the polynomial; brought onto the closures where these are clear."""
+        u = (t - self.t) / self.h
+        exponents = np.arange(1, STAGES + 1)
+        inverse = np.linalg.inv(np.vander(gauss(STAGES).c, STAGES, increasing=True))
+        integral, value = (u**exponents / exponents) @ inverse, u ** (exponents - 1) @ inverse
+        changes = [self.passage.derivative(node) for node in self.nodes]
+        q = self.before.q + self.h * sum(w * dq for w, (dq, _) in zip(integral, changes, strict=True))
+        qd = self.before.qd + self.h * sum(w * dqd for w, (_, dqd) in zip(integral, changes, strict=True))
+        q = self.passage.unit(q)
+        power = [self.passage.power(s, node) for s, node in zip(self._times, self.nodes, strict=True)]
+        worked = self.before.worked + self.h * sum(w * part for w, part in zip(integral, power, strict=True))
+        if self.passage.distance(t, q) > CLEAR:
+            return replace(self.passage.onto(t, q, qd), worked=worked)
+        qdd, effort = (
+            sum(w * getattr(node, name) for w, node in zip(value, self.nodes, strict=True))
+            for name in ("qdd", "effort")
+        )
+        return Rates(q, qd, qdd, effort, worked)
+
+    @property
+    def _times(self) -> Array:
+        return self.t + self.h * gauss(STAGES).c
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A robot near a singular pose, with what is given in time."""
+
+    problem: Problem
+    given: Pieces
+    steps: list[int] = field(default_factory=lambda: [0])  # that were made
+
+    @cached_property
+    def _program(self) -> Any:
+        problem = self.problem
+        return open_tree(problem.robot, problem.wrenches, problem.width)
+
+    @cached_property
+    def _scales(self) -> tuple[Array, Array]:
+        """Of all rows and of the free rates, so that both compare."""
+        robot = self.problem.robot
+        motors = len(robot.actuated) if self.problem.driven else 0
+        units = robot.tree.rate_units
+        rows = np.concatenate([robot.closures.row_units(), robot.tree.length / units[list(robot.actuated)][:motors]])
+        return rows / robot.tree.length, units[robot.free]
+
+    @cached_property
+    def _rank(self) -> int:
+        robot = self.problem.robot
+        return robot.mobility.rank + (len(robot.actuated) if self.problem.driven else 0)
+
+    def _tied(self, t: float, q: Array, qd: Array) -> tuple[dict[str, Array], Any, Array, Array, Array]:
+        """What the program says, the singular values of all conditions, and their right sides at three levels."""
+        problem, robot = self.problem, self.problem.robot
+        motors = len(robot.actuated)
+        found = self._program(q=q, qd=qd, **self._wrenches(t))
+        J, opening, speed, bias = found["rows"], found["opening"], np.zeros(len(found["bias"])), -found["bias"]
+        if problem.driven:
+            places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
+            position, velocity, acceleration = (self.given.at(t, order)[:motors] for order in range(3))
+            J = np.concatenate([J, np.eye(robot.tree.n)[list(robot.actuated)]])
+            opening = np.concatenate([opening, q[places] - position])
+            speed, bias = np.concatenate([speed, velocity]), np.concatenate([bias, acceleration])
+        rows, units = self._scales
+        parts = np.linalg.svd(rows[:, None] * J[:, robot.free] * units)
+        return found, parts, rows * opening, rows * speed, rows * bias
+
+    def _least(self, parts: Any, right: Array) -> Array:
+        """The least change of the free rates, in their units, that has these values."""
+        U, s, Vt = parts
+        return Vt[: self._rank].T @ ((U.T @ right)[: self._rank] / s[: self._rank])
+
+    def _distance(self, parts: Any) -> float:
+        """From the singular pose, as an angle."""
+        value = float(parts[1][self._rank - 1] / parts[1][0])
+        if not value > 1e-10:
+            raise NotDeterminedError
+        return value
+
+    def distance(self, t: float, q: Array) -> float:
+        """From the singular pose, as an angle."""
+        return self._distance(self._tied(t, q, np.zeros(self.problem.robot.tree.n))[1])
+
+    def onto(self, t: float, q: Array, qd: Array, strict: bool = True) -> Rates:
+        """The state on the closures nearest to one beside them, and its accelerations.
+
+        A state is refused (`strict`) whose corrections are not small: it may come onto another branch.
+        """
+        robot, tree = self.problem.robot, self.problem.robot.tree
+        units, free = self._scales[1], robot.free
+        for _ in range(MOST_CORRECTIONS):
+            _, parts, opening, speed, _ = self._tied(t, q, qd)
+            step = np.zeros(tree.n)
+            step[free] = units * self._least(parts, -opening)
+            size = float(np.abs(step[free] / units).max(initial=0.0))
+            distance = self._distance(parts)
+            if not size <= (SMALL if strict else 1.0) * distance:
+                raise NotDeterminedError
+            if size <= max(CLOSED, ROUNDING / distance):
+                break
+            q = tree.moved(q, step)
+        else:
+            raise NotDeterminedError
+        own = qd[free] / units
+        change = self._least(parts, speed - self._times(parts, own))
+        if strict and not np.linalg.norm(change) <= TURN * max(float(np.linalg.norm(own)), TOLERANCE):
+            raise NotDeterminedError
+        rates = np.zeros(tree.n)
+        rates[free] = units * (own + change)
+        found, parts, _, _, bias = self._tied(t, q, rates)
+        return self._accelerations(t, q, rates, found, parts, bias)
+
+    @staticmethod
+    def _times(parts: Any, values: Array) -> Array:
+        """The conditions times rates."""
+        U, s, Vt = parts
+        return U[:, : len(s)] @ (s * (Vt[: len(s)] @ values))
+
+    def _accelerations(self, t: float, q: Array, qd: Array, found: Any, parts: Any, bias: Array) -> Rates:
+        """Along the conditions as they say, in all other directions as the forces say."""
+        problem, robot = self.problem, self.problem.robot
+        tree, free, units = robot.tree, robot.free, self._scales[1]
+        motors = list(robot.actuated)
+        M = units[:, None] * found["mass_matrix"][np.ix_(free, free)] * units
+        push = -found["forces"]
+        if not problem.driven:
+            push[motors] += self.given.at(t)[: len(motors)]
+        f = units * push[free]
+        along, N = self._least(parts, bias), parts[2][self._rank :].T
+        a = along + N @ np.linalg.solve(N.T @ M @ N, N.T @ (f - M @ along))
+        qdd = np.zeros(tree.n)
+        qdd[free] = units * a
+        effort = self.given.at(t)[: len(motors)]
+        if problem.driven:
+            U, s, Vt = parts
+            multipliers = U[:, : self._rank] @ ((Vt[: self._rank] @ (M @ a - f)) / s[: self._rank])
+            effort = (self._scales[0] * multipliers)[-len(motors) :]
+        return Rates(q, qd, qdd, effort)
+
+    def power(self, t: float, at: Rates) -> Array:
+        """Of inputs and of losses."""
+        problem, tree = self.problem, self.problem.robot.tree
+        if problem.power is None:
+            return np.zeros(2)
+        change = tree.position_rates(at.q, at.qd)
+        return problem.power(q=at.q, position_rates=change, effort=at.effort, **self._wrenches(t))["power"]
+
+    def _wrenches(self, t: float) -> dict[str, Array]:
+        loads = self.given.at(t)[len(self.problem.robot.actuated) :].reshape(-1, 6)
+        return {f"wrench_{name}": load for name, load in zip(self.problem.wrenches, loads, strict=True)}
+
+    def derivative(self, at: Rates) -> tuple[Array, Array]:
+        """Of positions and rates in time."""
+        tree = self.problem.robot.tree
+        return tree.position_rates(at.q, at.qd), tree.rate_changes(at.qd, at.qdd)
+
+    def span(self, at: Rates, t: float) -> float | None:
+        """How long a leap over the singular pose ahead would be; None where none is near ahead."""
+        speed = float(np.abs(at.qd / self.problem.robot.tree.rate_units).max(initial=0.0))
+        if not speed > 0:
+            return None
+        ahead = 1e-4 / speed
+        here = self.distance(t, at.q)
+        slope = (self.distance(t + ahead, at.q + ahead * self.derivative(at)[0]) - here) / ahead
+        h = -2 * here / slope if slope < 0 else np.inf
+        return h if h * speed < FARTHEST else None
+
+    def leap(self, at: Rates, t: float, h: float) -> Leap:
+        """One step of Gauss collocation of high order, the states at its points on the closures.
+
+        That it stays on its branch shows in the end: what the closures correct of the polynomial is then next to
+        nothing, in positions and in rates.
+        """
+        method, units = gauss(STAGES), self.problem.robot.tree.rate_units
+        _, change = self.derivative(at)
+        rates = at.qd + h * np.outer(method.c, change)
+        dq = np.array([self.problem.robot.tree.position_rates(at.q, qd) for qd in rates])
+        dqd = np.tile(change, (STAGES, 1))
+        before, speed = np.inf, float(np.abs(at.qd / units).max())
+        for _ in range(MOST_SWEEPS):
+            Q, V = at.q + h * method.A @ dq, at.qd + h * method.A @ dqd
+            times = t + method.c * h
+            nodes = [self.onto(s, self.unit(q), qd, strict=False) for s, q, qd in zip(times, Q, V, strict=True)]
+            found = [self.derivative(node) for node in nodes]
+            new_q, new_qd = (np.array([part[level] for part in found]) for level in (0, 1))
+            turns = float(np.abs(h * (new_qd - dqd) / units).max()) / (1 + speed)
+            size = max(turns, h * float(np.abs(new_q - dq).max()))
+            dq, dqd = new_q, new_qd
+            if size < SETTLED or (size < 1e4 * SETTLED and size > before / 2):
+                break
+            before = size
+        else:
+            raise NotDeterminedError
+        off = max(np.abs(self.unit(q) - node.q).max() for q, node in zip(Q, nodes, strict=True))
+        turned = max(np.abs((qd - node.qd) / units).max() for qd, node in zip(V, nodes, strict=True))
+        if not (off < ON_BRANCH and turned < ON_BRANCH * (1 + speed)):
+            raise NotDeterminedError
+        self.steps[0] += 1
+        return Leap(self, at, t, h, tuple(nodes))
+
+    def forward(self, at: Rates, t: float, end: float) -> Rates:
+        """The state at the end."""
+        method = dopri5()
+        h, now = end - t, t
+        while now < end:
+            h = min(h, end - now)
+            if h < SHORTEST * (end - t):
+                raise NotDeterminedError
+            try:
+                after, error = self._step(method, at, now, h)
+            except NotDeterminedError:
+                h *= 0.37  # another part of the way, so that its stages lie elsewhere
+                continue
+            if error > TOLERANCE:
+                h *= max(0.2, 0.9 * (TOLERANCE / error) ** (1 / method.order))
+                continue
+            now = end if h == end - now else now + h
+            at = after
+            self.steps[0] += 1
+            h *= min(5.0, 0.9 * (TOLERANCE / max(error, 1e-300)) ** (1 / method.order))
+        return at
+
+    def _step(self, method: Any, at: Rates, t: float, h: float) -> tuple[Rates, float]:
+        changes, powers = [self.derivative(at)], [self.power(t, at)]
+        stage = at
+        for i in range(1, len(method.c)):
+            q, qd = at.q.copy(), at.qd.copy()
+            for weight, (dq, dqd) in zip(method.A[i, :i], changes, strict=True):
+                q, qd = q + h * weight * dq, qd + h * weight * dqd
+            stage = self.onto(t + method.c[i] * h, self.unit(q), qd)
+            changes.append(self.derivative(stage))
+            powers.append(self.power(t + method.c[i] * h, stage))
+        worked = at.worked + h * sum(w * part for w, part in zip(method.b, powers, strict=True))
+        wrong = h * sum(w * change[1] for w, change in zip(method.error, changes, strict=True))
+        units = self.problem.robot.tree.rate_units
+        error = float(np.abs(wrong / (units + np.abs(at.qd))).max())
+        return replace(stage, worked=worked), error  # the last stage is the end of the step
+
+    def unit(self, q: Array) -> Array:
+        """Unit quaternions."""
+        q = q.copy()
+        for link in self.problem.robot.tree.links:
+            if link.joint.kind in ("spherical", "free"):
+                own = slice(link.q.stop - 4, link.q.stop)
+                q[own] /= np.linalg.norm(q[own])
+        return q
+
+    def loosest(self, q: Array) -> str:
+        """Name of the coordinate that the closures are about to let go."""
+        robot = self.problem.robot
+        parts = self._tied(0.0, q, np.zeros(robot.tree.n))[1]
+        return robot.tree.rate_names[robot.free[int(np.argmax(np.abs(parts[2][self._rank - 1])))]]

@@ -1,0 +1,290 @@
+"""A run in segments: with other independent rates where those of the model no longer serve, and through singular poses.
+
+A segment has a model, and rows; the last row of one is the first of the next. All rows together are those of one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import ParflexError
+from parflex.simulation.conditioning import WELL, Event, Watch
+from parflex.simulation.corners import course_of
+from parflex.simulation.integrate import NEAR, Grid, Method, Track, run_loop
+from parflex.simulation.partitions import with_independent
+from parflex.simulation.passage import Leap, NotDeterminedError, Passage, Rates
+from parflex.simulation.pieces import Pieces
+from parflex.simulation.problem import Problem
+from parflex.simulation.system import System
+
+Array = np.ndarray
+Control = Callable[[int, Array, Array], None]
+OFTEN = 2e-3  # s: rows that are looked at lie no farther apart, or two steps
+MOST_TRIES = 3  # at one row
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Rows of one model."""
+
+    problem: Problem
+    track: Track
+
+
+@dataclass
+class Segments:
+    """All of a run, and what is said of how it went."""
+
+    per: int  # rows in an interval of output
+    out_step: float
+    parts: list[Segment] = field(default_factory=list)
+    jumps: list[dict[str, Any]] = field(default_factory=list)  # of velocity, where a motion has such
+    changes: list[dict[str, Any]] = field(default_factory=list)  # of independent rates, and passages, with their times
+
+    def kept(self) -> list[Array]:
+        """Which rows of each part are rows of output; a row that two parts share is that of the later one."""
+        found, after = [], np.inf
+        for part in reversed(self.parts):
+            rows = np.rint(part.track.t / self.out_step * self.per).astype(int)
+            keep = (rows % self.per == 0) & (rows < after)
+            after = rows[0]
+            found.append(keep)
+        return found[::-1]
+
+    @property
+    def t(self) -> Array:
+        """Times of the rows of output."""
+        times = [part.track.t[keep] for part, keep in zip(self.parts, self.kept(), strict=True)]
+        return np.rint(np.concatenate(times) / self.out_step) * self.out_step
+
+    @property
+    def track(self) -> Track:
+        """How the run went; its rows are those of the parts."""
+        last = self.parts[-1].track
+        counts = {
+            name: sum(part.track.counts.get(name, 0) for part in self.parts) for name in self.parts[0].track.counts
+        }
+        seconds = sum(part.track.seconds for part in self.parts)
+        return replace(last, t=self.t, counts=counts, seconds=seconds)
+
+
+def inner_grid(grid: Grid) -> Grid:
+    """Rows often enough to see what comes: every few steps, a whole number of them between two rows of output."""
+    most = max(2, int(OFTEN / grid.step))
+    every = max(k for k in range(1, grid.every + 1) if grid.every % k == 0 and k <= most)
+    return Grid(grid.step, every, grid.rows * (grid.every // every))
+
+
+def _once(control: Control) -> Control:
+    """A row that is computed again is not sensed again: the controller has its memory."""
+    last = [-1]
+
+    def called(row: int, x: Array, y: Array) -> None:
+        if row > last[0]:
+            last[0] = row
+            control(row, x, y)
+
+    return called
+
+
+class Runner:
+    """Carries a run from segment to segment."""
+
+    def __init__(
+        self, problem: Problem, given: Pieces, method: Method, grid: Grid, tolerance: float,
+        control: Control | None, shown: Callable[[float], None] | None,
+    ) -> None:  # fmt: skip
+        self.problem, self.given, self.method = problem, given, method
+        self.tolerance, self.shown = tolerance, shown
+        self.control = None if control is None else _once(control)
+        loops = bool(problem.robot.closures.loops) and problem.lead != "platform" and problem.robot.mobility.rank > 0
+        self.watch = Watch(problem) if loops else None
+        self.grid = inner_grid(grid) if loops and control is None else grid
+        self.per = grid.every // self.grid.every
+        self.event: Event | None = None
+        self.worked = np.zeros(2)
+        self.done = Segments(self.per, grid.out_step)
+
+    def run(self, q: Array, qd: Array) -> Segments:
+        """From a state of the model on."""
+        row, tries = 0, 0
+        start = None if self.watch is None else self.watch.at_start(q, self.problem.independent)
+        while True:
+            track = self._stretch(q, qd, row, start)
+            start = None
+            before, row = row, row + len(track.t) - 1
+            tries = 0 if row > before else tries + 1
+            if self.watch is None or track.status == "interrupted" or row >= self.grid.rows:
+                return self._finished(track)
+            event = self.event or Event(row, "fail")
+            nq = self.problem.robot.tree.nq
+            q, change = track.y[-1, :nq].copy(), track.y[-1, nq : 2 * nq]
+            all_rates = self.problem.robot.tree.rates(q, change)
+            self.done.parts.append(Segment(self.problem, track))
+            if not np.isfinite(track.y[-1]).all() or tries > MOST_TRIES:
+                return self._failed(track)
+            near = self.watch.is_near(q, 3.0 if event.kind in ("fail", "jump") else 1.0)
+            if near:
+                crossed = self._cross(q, all_rates, row)
+                if crossed is None:
+                    return self.done
+                row, q, all_rates = crossed
+                if row >= self.grid.rows:
+                    return self.done
+            if not self._choose(q, row, event) and not near:
+                return self._failed(track)
+            qd = self._independent(all_rates)
+
+    def _stretch(self, q: Array, qd: Array, row: int, event: Event | None) -> Track:
+        """With one model, until it ends, fails or is left; with an event, the first row alone."""
+        self.event = event
+        near, last = NEAR * self.grid.out_step, self.grid.rows * self.grid.out_step
+        course = course_of(self.problem, self.given, last, near, row * self.grid.out_step)
+        systems = [course.first, *(corner.behind for corner in course.corners)]
+        track = run_loop(
+            course.first, self.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
+            self.problem.independent, self.tolerance, self._writing(systems), self.shown, course.corners, row,
+            self.worked, None if self.watch is None else self._looked,
+        )  # fmt: skip
+        self.worked = track.work[-1]
+        self.done.jumps += [jump for jump in course.jumps if jump["time"] < track.t[-1] - near]
+        return track
+
+    def _writing(self, systems: list[System]) -> Control | None:
+        """The controller, whose efforts act in all stretches of given inputs."""
+        control, motors = self.control, len(self.problem.robot.actuated)
+        if control is None:
+            return None
+
+        def written(row: int, x: Array, y: Array) -> None:
+            control(row, x, y)
+            for system in systems:
+                system.coefficients[:, 0, :motors] = self.given.coefficients[0, 0, :motors]
+
+        return written
+
+    def _looked(self, y: Array) -> int | None:
+        nq = self.problem.robot.tree.nq
+        assert self.watch is not None
+        self.event = self.watch.first_event(y[:, :nq], y[:, nq : 2 * nq], self.grid.out_step, self.problem.independent)
+        return None if self.event is None else self.event.row
+
+    def _independent(self, all_rates: Array) -> Array:
+        names = list(self.problem.robot.tree.rate_names)
+        return all_rates[[names.index(name) for name in self.problem.independent]]
+
+    def _choose(self, q: Array, row: int, event: Event) -> bool:
+        """Take the best rates there are; False if these are the present ones."""
+        assert self.watch is not None
+        try:
+            names, _ = self.watch.best(q)
+        except ParflexError:
+            return False
+        if set(names) == set(self.problem.independent):
+            return event.kind == "cross"
+        self.problem = with_independent(self.problem, names, q)
+        self.done.changes.append({"time": row * self.grid.out_step, "independent": list(names)})
+        return True
+
+    def _cross(self, q: Array, qd: Array, row: int) -> tuple[int, Array, Array] | None:
+        """Through a singular pose; the row, positions and rates behind it, or None where the run ends."""
+        assert self.watch is not None
+        begin = perf_counter()
+        passage = Passage(self.problem, self.given)
+        rows: list[tuple[int, Rates]] = []
+        why, here = "", row
+        try:
+            begin_at = passage.onto(row * self.grid.out_step, q, qd)
+            rows.append((row, replace(begin_at, worked=self.worked)))
+            for here, at, exact in self._rows(passage, rows[0][1], row):
+                rows.append((here, at))
+                if exact and not self.watch.is_near(at.q, WELL):
+                    break
+        except NotDeterminedError:
+            where = passage.loosest(rows[-1][1].q if rows else q)
+            why = f"the robot is at a singular pose, where its loops leave open how it goes on ('{where}' comes loose)"
+        track = self._passed(rows, perf_counter() - begin, passage.steps[0]) if rows else None
+        self.done.changes.append({"time": row * self.grid.out_step, "singular_until": here * self.grid.out_step})
+        if track is not None:
+            everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
+            self.done.parts.append(Segment(replace(self.problem, names=everything, rows=()), track))
+        if why:
+            last = self.done.parts[-1].track
+            last.status, last.why, last.stopped = "diverged", why, float(here * self.grid.out_step)
+            last.coordinate = where
+            return None
+        if track is not None and here >= self.grid.rows:
+            track.status = "ok"
+        return here, rows[-1][1].q, rows[-1][1].qd
+
+    def _rows(self, passage: Passage, at: Rates, row: int) -> Iterator[tuple[int, Rates, bool]]:
+        """Rows of output one after the other, and whether a row was computed at itself or lies in a stretch."""
+        now, over, shown = row * self.grid.out_step, None, at
+        while row < self.grid.rows:
+            target = min(self.grid.rows, (row // self.per + 1) * self.per)
+            t = target * self.grid.out_step
+            if self.control is not None:
+                self.control(row, *self._flat(shown, row))
+            if over is None or t > over.end:
+                over = self._leap(passage, at, now) if self.control is None else None
+                while over is None or t > over.end:
+                    if over is not None:
+                        at, now, over = over.at(over.end), over.end, None
+                    try:
+                        at, now = passage.forward(at, now, t), t
+                        break
+                    except NotDeterminedError:
+                        over = passage.leap(at, now, 2 * (t - now))
+            row = target
+            shown = at if over is None else over.at(t)
+            yield row, shown, over is None
+
+    @staticmethod
+    def _leap(passage: Passage, at: Rates, now: float) -> Leap | None:
+        """A leap over the singular pose, if one lies ahead and can be taken at once."""
+        span = passage.span(at, now)
+        try:
+            return None if span is None else passage.leap(at, now, span)
+        except NotDeterminedError:
+            return None
+
+    def _flat(self, at: Rates, row: int) -> tuple[Array, Array]:
+        """Inputs and outputs of a row, laid out as those of a model whose rates are all free ones."""
+        robot, tree = self.problem.robot, self.problem.robot.tree
+        free = robot.free
+        given, t = self.given, row * self.grid.out_step
+        changes = tree.rate_changes(at.qd, at.qdd)
+        inputs = given.at(t) if not self.problem.driven else np.concatenate(
+            [given.at(t, 2)[: len(robot.actuated)], given.at(t)[len(robot.actuated) :]]
+        )  # fmt: skip
+        x = np.concatenate([at.q, at.qd[free], inputs])
+        y = np.concatenate([at.q, tree.position_rates(at.q, at.qd), changes[free], at.qdd[free]])
+        return x, np.concatenate([y, at.effort]) if self.problem.driven else y
+
+    def _passed(self, rows: list[tuple[int, Rates]], seconds: float, steps: int) -> Track:
+        flat = [self._flat(at, row) for row, at in rows]
+        t = np.array([row for row, _ in rows]) * self.grid.out_step
+        counts = {"evaluations": 7 * steps, "steps": steps}
+        work = np.array([at.worked for _, at in rows])
+        self.worked = work[-1]
+        x, y = (np.array([part[k] for part in flat]) for k in (0, 1))
+        return Track(t, x, y, work, seconds, counts, "left")
+
+    def _finished(self, track: Track) -> Segments:
+        if track.status == "left":
+            track.status = "ok"
+        self.done.parts.append(Segment(self.problem, track))
+        return self.done
+
+    def _failed(self, track: Track) -> Segments:
+        """The run ends here: nothing that is known leads on."""
+        if self.event is not None and track.status == "left":
+            track.status, track.stopped = "diverged", float(track.t[-1])
+            track.why = "the loops close in another way than before: the robot would jump"
+        self.done.parts[-1] = Segment(self.problem, track)
+        return self.done
