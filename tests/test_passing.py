@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -49,3 +52,71 @@ def test_rates_that_cannot_be_independent_are_refused_by_name(names, told):
 def test_motors_that_follow_a_motion_are_independent():
     with pytest.raises(InputError, match="the motor 'crank' is led"):
         simulate(load("four-bar"), lambda t: ([t], [1.0], [0.0]), time=0.1, independent=["rocker"])
+
+
+# -- dead centres ---------------------------------------------------------------------------------------------------
+
+HERE = Path(__file__).parent
+METHODS = ("gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha")
+
+
+def table(name):
+    rows = list(csv.reader((HERE / "references" / f"{name}.csv").read_text().splitlines()))
+    return {word: np.array([float(row[k]) for row in rows[1:]]) for k, word in enumerate(rows[0])}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_slider_crank_turns_over_its_dead_centres_whatever_is_the_motor(method):
+    robot, wanted = load(HERE / "robots" / "slider-crank-spatial.toml"), table("slider-crank-spatial")
+    start = {"velocity": {"crank": 6.0}}
+    run = simulate(robot, time=5.0, start=start, step=1e-3, out_step=0.1, method=method)
+    assert run.status == "ok" and len(run.t) == 51 and "qdd.slider" in run  # the names are those of the start
+    assert run["closure_error"].max() < 1e-13
+    # orders 4 to 6 at up to 24 rad/s, order 2 of generalized-alpha: halving its steps divides its error by four
+    allowed = 5e-3 if method == "generalized-alpha" else 1e-6
+    assert np.abs(run["q.slider"] - wanted["slider"]).max() < allowed
+    assert np.abs(run["qd.crank"] - wanted["crank.rate"]).max() < 100 * allowed
+
+
+def test_accelerations_keep_their_names_when_other_rates_take_over():
+    robot = load(HERE / "robots" / "slider-crank-spatial.toml")
+    run = simulate(robot, time=0.5, start={"velocity": {"crank": 6.0}}, step=5e-4, out_step=5e-4)
+    names = run.summary["changes"]
+    assert names and names[0]["independent"] == ["crank"]
+    slope = np.gradient(run["qd.slider"], run.t)
+    # differences of second order: a quarter of the third derivative times 5e-4 squared
+    assert np.abs(slope - run["qdd.slider"])[2:-2].max() < 1e-3 * np.abs(slope).max()
+
+
+def test_a_falling_five_bar_goes_on_when_its_rods_are_in_line():
+    given = {"time": 0.6, "without": ["friction"], "out_step": 0.01}
+    coarse, fine = (simulate(load("5r"), step=step, **given) for step in (1e-3, 5e-4))
+    assert coarse.status == fine.status == "ok" and len(coarse.t) == 61
+    assert coarse.summary["changes"] and coarse["closure_error"].max() < 1e-13
+    lost = [float(np.ptp(run["energy.total"])) for run in (coarse, fine)]  # nothing acts but gravity
+    assert lost[1] < 5e-6 and lost[0] > 8 * lost[1]  # of 4 J; order four, through both changes: 16
+    assert np.abs(positions(coarse) - positions(fine)).max() < 1e-4  # the coarse run; order four: a whip of 11 rad/s
+
+
+def test_a_run_back_in_time_ends_where_it_began():
+    robot = load(HERE / "robots" / "slider-crank-spatial.toml")
+    there = simulate(robot, time=0.8, start={"velocity": {"crank": 6.0}}, step=5e-4)
+    q = np.array([there[f"q.{name}"][-1] for name in robot.tree.position_names])
+    qd = -np.array([there[f"qd.{name}"][-1] for name in robot.tree.position_names])
+    back = simulate(robot, time=0.8, start={"q": q, "qd": qd}, step=5e-4)
+    assert np.abs(positions(back)[:, -1] - positions(there)[:, 0]).max() < 1e-8  # error of order 4, there and back
+
+
+# -- singular poses -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("method", "allowed"), [("gauss4", 1e-6), ("rk4", 5e-6), ("generalized-alpha", 0.1)])
+def test_the_double_four_bar_swings_through_the_line(method, allowed, figure):
+    robot, wanted = load(HERE / "robots" / "double-four-bar.toml"), table("double-four-bar")
+    run = simulate(robot, time=10.0, start={"velocity": {"r0": -1.0}}, step=1e-2, out_step=0.1, method=method)
+    assert run.status == "ok" and run["closure_error"].max() < 1e-12
+    off = max(np.abs(run[f"q.{name}"][::2] - wanted["angle"]).max() for name in ("r0", "r1", "r2"))
+    figure(f"double four-bar through the line, {method} with 0.01 s", float(off), allowed)
+    assert off < allowed  # of each method with steps of 0.01 s: 1/30 of that with 0.005 s (a quarter of order 2)
+    passages = [change for change in run.summary["changes"] if "singular_until" in change]
+    assert len(passages) == 10  # five turns

@@ -275,7 +275,7 @@ def test_motors_led_out_of_reach_stop_the_run(method):
         return home + away * t**3, 3 * away * t**2, 6 * away * t
 
     run = parflex.simulate(robot, apart, 2.0, method=method, step=1e-3, out_step=0.01, without=["friction"])
-    assert run.status == "diverged" and run.summary["why"] == "the loops cannot be closed"
+    assert run.status == "diverged" and run.summary["why"].startswith("the loops cannot be closed")
     assert 0.3 < run.summary["stopped_at"] < 2.0
     assert run["closure_error"].max() < 1e-12
 

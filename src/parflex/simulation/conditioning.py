@@ -19,7 +19,7 @@ from parflex.codegen.open_tree import closure_rows
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
-POOR = 0.2  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0
+POOR = 0.4  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0
 BETTER = 2.0  # other rates must be better by so much, or two choices would take turns
 NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
 NEAR_SHARE = 0.15  # and this of what it is at home
@@ -130,7 +130,8 @@ class Watch:
         way = np.abs(np.diff(q, axis=0)) / self.position_units
         explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
         ways = way.max(axis=1, initial=0.0)
-        jumps = np.flatnonzero(explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK))
+        rigid = not self.problem.robot.tree.elastic  # what bends may swing to and fro between two rows
+        jumps = np.flatnonzero(rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK)))
         until = int(jumps[0]) + 1 if len(jumps) else len(q)
         marks = np.floor(np.concatenate([[0.0], np.cumsum(ways)]) / LOOK)
         looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or k == until - 1]

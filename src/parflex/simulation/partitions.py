@@ -81,9 +81,9 @@ def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> 
     """The same problem with other independent rates, and with the rows of the closures that suit them at a pose."""
     robot = problem.robot
     dependent = dependent_rates(robot, independent)
-    rows, seen = (best_rows(of, q, dependent) for of in (cheapest_closures(robot), robot.closures))
+    rows, seen = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
     made = model(
         robot, MODEL_NAMES[problem.lead], wrenches=problem.wrenches, friction_width=problem.width,
         independent=tuple(independent), rows=rows.tolist(),
     )  # fmt: skip
-    return replace(problem, model=made, rows=tuple(int(row) for row in seen))
+    return replace(problem, model=made, rows=seen)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.simulation.conditioning import WELL, Event, Watch
+from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.corners import course_of
 from parflex.simulation.integrate import NEAR, Grid, Method, Track, run_loop
 from parflex.simulation.partitions import with_independent
@@ -26,6 +26,8 @@ Array = np.ndarray
 Control = Callable[[int, Array, Array], None]
 OFTEN = 2e-3  # s: rows that are looked at lie no farther apart, or two steps
 MOST_TRIES = 3  # at one row
+UNDECIDED = "the robot is at a singular pose, where its loops leave open how it goes on"
+LED = "the loops cannot be closed: the motors lead the robot to a singular pose"
 
 
 @dataclass(frozen=True)
@@ -179,13 +181,13 @@ class Runner:
         return all_rates[[names.index(name) for name in self.problem.independent]]
 
     def _choose(self, q: Array, row: int, event: Event) -> bool:
-        """Take the best rates there are; False if these are the present ones."""
+        """Take the best rates there are; False where the present ones are as good, so that others would not help."""
         assert self.watch is not None
         try:
-            names, _ = self.watch.best(q)
+            names, quality = self.watch.best(q)
         except ParflexError:
             return False
-        if set(names) == set(self.problem.independent):
+        if not quality > BETTER * self.watch.quality(self.watch.rows(q[None])[0], self.problem.independent):
             return event.kind == "cross"
         self.problem = with_independent(self.problem, names, q)
         self.done.changes.append({"time": row * self.grid.out_step, "independent": list(names)})
@@ -207,7 +209,7 @@ class Runner:
                     break
         except NotDeterminedError:
             where = passage.loosest(rows[-1][1].q if rows else q)
-            why = f"the robot is at a singular pose, where its loops leave open how it goes on ('{where}' comes loose)"
+            why = LED if self.problem.driven else UNDECIDED
         track = self._passed(rows, perf_counter() - begin, passage.steps[0]) if rows else None
         self.done.changes.append({"time": row * self.grid.out_step, "singular_until": here * self.grid.out_step})
         if track is not None:
@@ -215,7 +217,8 @@ class Runner:
             self.done.parts.append(Segment(replace(self.problem, names=everything, rows=()), track))
         if why:
             last = self.done.parts[-1].track
-            last.status, last.why, last.stopped = "diverged", why, float(here * self.grid.out_step)
+            last.status, last.stopped = "diverged", float(here * self.grid.out_step)
+            last.why = f"{why} ('{where}' comes loose)"
             last.coordinate = where
             return None
         if track is not None and here >= self.grid.rows:
@@ -283,8 +286,7 @@ class Runner:
 
     def _failed(self, track: Track) -> Segments:
         """The run ends here: nothing that is known leads on."""
-        if self.event is not None and track.status == "left":
-            track.status, track.stopped = "diverged", float(track.t[-1])
-            track.why = "the loops close in another way than before: the robot would jump"
+        track.status = "diverged"
+        track.why = track.why or "the loops close in another way than before, so that the robot jumps"
         self.done.parts[-1] = Segment(self.problem, track)
         return self.done
