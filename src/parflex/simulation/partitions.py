@@ -84,6 +84,6 @@ def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> 
     rows, seen = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
     made = model(
         robot, MODEL_NAMES[problem.lead], wrenches=problem.wrenches, friction_width=problem.width,
-        independent=tuple(independent), rows=rows.tolist(),
+        independent=tuple(independent), rows=rows,
     )  # fmt: skip
     return replace(problem, model=made, rows=seen)

@@ -3,7 +3,7 @@
 Near a pose where the closures lose rank no choice of independent rates determines the others well. The motion itself
 goes through smoothly: the tangent of the branch on which it is turns on, while the closures say less and less of it. So
 nothing is reduced here: the accelerations of all rates are those along the closures (least norm) and, in the directions
-that they leave open, those of the forces, theory (24). Stages of an explicit method whose errors lie along the branch
+that they leave open, those of the forces, theory (39). Stages of an explicit method whose errors lie along the branch
 stay on it; where a correction is not small beside the distance to the singular pose, the step is made shorter.
 """
 
