@@ -8,13 +8,18 @@ Bodies are soft and bend far, that no term is too small to be seen.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 import numpy as np
 import pytest
 import test_flexible_lagrange as beams
 import test_modal_lagrange as modes
 from comparison import largest
+from mechanisms import invented
+from oracles.flexible_energy import FlexibleEnergyModel
+from oracles.reader import read_robot
 
+import parflex
 from parflex.codegen.flexible import with_motors
 from parflex.models import general_form, leg_form, leg_models, node_form
 from parflex.models.leg_form import PlatformMotion
@@ -30,14 +35,26 @@ IN_PIECES = [
     "navaro",
     "gough-stewart-beams",
     "three-beam-legs",
+    "held-from-behind",
 ]
 IN_LOOPS = ["with a tool on a corner, soft", "links in a loop, hinged", "links in a loop, welded"]
 ON_LEGS = ["free modes, soft", "other modes, soft"]
 STATES = 2
 
 
+@cache
+def held_from_behind() -> tuple[Robot, list[dict]]:
+    """A robot whose twists spread from a closure back over a joint to the tip of a beam."""
+    path = invented("held-from-behind")
+    robot, rng = parflex.load(path), np.random.default_rng(4)
+    oracle = FlexibleEnergyModel(read_robot(path))
+    return robot, [beams._state(robot, oracle, rng, 0.1) for _ in range(STATES)]
+
+
 def robot_and_states(case: str) -> tuple[Robot, list[dict]]:
     """Soft robots in wild motion; efforts as arrays, and the sizes of what efforts and accelerations are made of."""
+    if case == "held-from-behind":
+        return held_from_behind()
     if case not in modes.CASES:
         return beams.pair(case, beams.SOFT)[0], beams.states(case, beams.SOFT)[:STATES]
     robot, found = modes.pair(case)[0], []
