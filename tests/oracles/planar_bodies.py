@@ -73,6 +73,7 @@ class Linkage:
     joints: list = field(default_factory=list)
     springs: list[Spring] = field(default_factory=list)
     torques: dict[int, float] = field(default_factory=dict)  # on a body, from the ground
+    pushes: dict[int, Point] = field(default_factory=dict)  # forces on a body, at its centre
     gravity: Point = (0.0, 0.0)
 
     @property
@@ -149,6 +150,8 @@ class Linkage:
         f[1::3] = self.mass * self.gravity[1]
         for body, torque in self.torques.items():
             f[3 * body + 2] += torque
+        for body, push in self.pushes.items():
+            f[3 * body : 3 * body + 2] += push
         for spring in self.springs:
             one, _, _, side = self._point(q, v, spring.first, spring.at)
             two, _, _, other = self._point(q, v, spring.second, spring.on)
@@ -167,6 +170,7 @@ class Linkage:
             stored += 0.5 * spring.stiffness * (np.linalg.norm(way) - spring.rest) ** 2
         weight = self.mass @ (q[0::3] * self.gravity[0] + q[1::3] * self.gravity[1])
         work = sum(torque * q[3 * body + 2] for body, torque in self.torques.items())
+        work += sum(np.dot(push, q[3 * body : 3 * body + 2]) for body, push in self.pushes.items())
         return float(0.5 * self.masses @ v**2 + stored - weight - work)
 
     def rates(self, q: Array, v: Array) -> Array:
