@@ -65,7 +65,9 @@ def start_state(
     q, kind, warnings = _positions(
         problem, start, motion.start if motion is not None else configure(robot, pose).q, wrenches
     )
-    return _started(problem, q, Configuration(robot, q).rates(_led(robot, motion)), kind, warnings)
+    led = _led(robot, motion)
+    qd = Configuration(robot, q).rates(led) if any(led.values()) else np.zeros(robot.tree.n)  # rest is everywhere
+    return _started(problem, q, qd, kind, warnings)
 
 
 def _positions(

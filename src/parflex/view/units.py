@@ -26,6 +26,8 @@ def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
         return "J", "energy"
     if first == "power":
         return "W", "power"
+    if first == "work":
+        return "J", "work"
     if first == "effort":
         return {"rad": "N m", "m": "N"}.get(_joint(rest, robot), "N or N m"), "effort"
     if first in ("q", "qd", "qdd") and rest:
