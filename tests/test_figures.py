@@ -66,7 +66,8 @@ def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
     [
         ("t", "s"), ("P.x", "m"), ("P.theta", "rad"), ("platform.qw", "1"), ("P.local_ay", "m/s²"),
         ("P.ay.low", "m/s²"), ("P.alz", "rad/s²"), ("P.wz", "rad/s"), ("P.vx", "m/s"), ("energy.total", "J"),
-        ("power.loss", "W"), ("work.loss", "J"), ("closure_error", "m"), ("effort.11", "N"), ("effort.left.1", "N or N m"), ("q.11", "m"),
+        ("power.loss", "W"), ("work.loss", "J"), ("closure_error", "m"),
+        ("effort.11", "N"), ("effort.left.1", "N or N m"), ("q.11", "m"),
         ("qd.13.uy", "m/s"), ("q.13.rz", "rad"), ("qdd.12", "rad/s²"), ("qd.nothing", "rad/s or m/s"), ("what", ""),
     ],
 )  # fmt: skip

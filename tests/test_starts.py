@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pytest
 from comparison import order_of, positions
 from conftest import CATALOGUE
+from modal_robots import lagrange, with_platform
+from oracles.beam_robots import HEXAGON
 from oracles.flexible_energy import FlexibleEnergyModel
+from oracles.modal_data import invented
 from oracles.reader import read_robot
 from oracles.starting import after_impulse, least_elastic_rates
 
@@ -51,6 +55,9 @@ def test_a_crank_led_at_speed_carries_a_straight_rod_with_it(figure):
 
 @cache
 def pair(name: str):
+    if name == "modes":  # a platform given by modes, on rigid legs
+        modes = invented(HEXAGON, 4, seed=1)
+        return with_platform(Path(mkdtemp()), "gough-stewart", modes), lagrange("gough-stewart", {"platform": modes})
     path = ROBOTS / f"{name}.toml"
     path = path if path.exists() else CATALOGUE / f"{name}.toml"
     return parflex.load(path), FlexibleEnergyModel(read_robot(path))
@@ -65,7 +72,7 @@ def bent(of, rng, size=1e-3):
     return Configuration(of, q)
 
 
-@pytest.mark.parametrize("name", ["slider-crank-beam", "dualemps", "gough-stewart-beams", "bending-satellite"])
+@pytest.mark.parametrize("name", ["slider-crank-beam", "dualemps", "gough-stewart-beams", "bending-satellite", "modes"])
 def test_elastic_rates_at_the_start_are_those_of_the_equations_with_multipliers(name, figure):
     of, oracle = pair(name)
     elastic = [of.tree.rate_names[k] for k in of.tree.elastic]
