@@ -42,14 +42,16 @@ class Pieces:
     def jumps(self, order: int) -> tuple[Array, Array]:
         """Times of jumps of a derivative, and by how much each channel jumps there (rows); rounding is left out."""
         lengths = np.diff(self.breaks)
-        times = self.breaks[1:][lengths > NEAR * np.maximum(1.0, np.abs(self.breaks[1:]))]
+        long = lengths > NEAR * np.maximum(1.0, np.abs(self.breaks[1:]))
+        times = self.breaks[1:][long]
         if not len(times):
             return times, np.zeros((0, self.channels))
         sizes = self.at(times, order, behind=True) - self.at(times, order)
-        smallest = np.min(np.diff(np.concatenate([self.breaks[:1], times])))
+        before = lengths[long]
+        shorter = np.minimum(before, np.append(before[1:], np.inf))[:, None]  # of the two pieces that meet
         values = np.abs(self.coefficients[:, 0]).max(axis=0)
         slopes = np.abs(math.factorial(order) * self.coefficients[:, order]).max(axis=0)
-        sizes[np.abs(sizes) <= ROUNDING * values / smallest**order + 1e-9 * slopes] = 0.0
+        sizes[np.abs(sizes) <= ROUNDING * values / shorter**order + 1e-9 * slopes] = 0.0
         found = sizes.any(axis=1)
         return times[found], sizes[found]
 

@@ -12,7 +12,7 @@ Array = np.ndarray
 Row = Callable[[float], Array]  # position, velocity, acceleration of all motors
 SUSPICIOUS = 1e-3  # of the largest velocity: what accelerations do not explain between two samples is looked at
 HALVINGS = 30  # from a millisecond to a picosecond
-APART = 1e-9  # s: samples nearer to a jump than this are at it
+APART = 1e-6  # s: samples nearer to a jump than this are left out, since short pieces are rough
 
 
 def smooth_parts(row: Row, t: Array, rows: Array) -> list[tuple[Array, Array, Array, Array]]:
