@@ -94,6 +94,7 @@ class ElasticBody:
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
     modal: bool = False  # whether its coordinates are those of modes
+    slopes: Array | None = None  # N x N x 3 x 3, of a body given by modes: how two modes turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order; where none acts, stiffness is constant
 
     @property

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from parflex.bodies.elastic import ElasticBody, Node
+from parflex.bodies.stress import mean_slopes, stress_strains, wrong_geometric
 from parflex.errors import InputError
 from parflex.spatial import hat
 
@@ -43,6 +44,7 @@ class ModalData:
     thickness: float = 0.0  # what deflections are compared with; 0: nothing is said
     title: str = ""
     source: str = ""
+    geometric: Array | None = field(default=None, repr=False)  # N x N x N: of each mode, what its stress adds to K
 
     @property
     def count(self) -> int:
@@ -64,7 +66,8 @@ class ModalData:
                 hint=f"give a number from 1 to {self.count}",
             )
         names = ("shapes", "modal_stiffnesses", "modal_masses", "damping_ratios")
-        return replace(self, **{name: getattr(self, name)[:count] for name in names})
+        geometric = None if self.geometric is None else self.geometric[:count, :count, :count]
+        return replace(self, **{name: getattr(self, name)[:count] for name in names}, geometric=geometric)
 
 
 def refuse(message: str, key: str, hint: str, value: object = None) -> InputError:
@@ -111,6 +114,10 @@ def _check_numbers(data: ModalData) -> None:
         raise refuse("a shape has an entry that is no number", "shapes", "mend it; only rotations may be NaN")
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
+    if data.geometric is not None:
+        what = wrong_geometric(data.geometric, data.count)
+        if what is not None:
+            raise refuse(*what)
     if not 0 <= data.thickness < np.inf:
         raise refuse("the thickness is no length", "thickness", "give a positive number, or none", data.thickness)
     if np.any(data.masses < 0) or data.mass <= 0:
@@ -225,7 +232,10 @@ def modal_body(data: ModalData) -> ElasticBody:
     D = np.diag(2 * data.damping_ratios * np.sqrt(k * m))
     nodes = {name: _node(data, index) for index, name in enumerate(data.interface)}
     labels = tuple(f"mode{number + 1}" for number in range(data.count))
-    return ElasticBody(data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness, modal=True)
+    return ElasticBody(
+        data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness, modal=True,
+        strains=stress_strains(data.geometric, k, np.diag(D)), slopes=mean_slopes(data.shapes, data.masses),
+    )  # fmt: skip
 
 
 def _node(data: ModalData, index: int) -> Node:
@@ -244,6 +254,12 @@ def normalised(data: ModalData) -> ModalData:
     so that the first has all of the translation that is the largest in their space, and the later ones nothing of it,
     whatever mixture of them was given.
     """
+    if data.geometric is not None:
+        raise refuse(
+            "geometric stiffnesses belong to the modes as they were given",
+            "geometric",
+            "normalise the modes first and give the geometric stiffnesses of these",
+        )
     order = np.argsort(data.modal_stiffnesses / data.modal_masses, kind="stable")
     shapes = data.shapes[order] / np.sqrt(data.modal_masses[order])[:, None, None]
     stiffnesses = data.modal_stiffnesses[order] / data.modal_masses[order]
@@ -351,7 +367,10 @@ def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: flo
             raise refuse(
                 f"{len(stiffness)} stiffnesses for {data.count} modes", "stiffness", "give one for each", len(stiffness)
             )
-        data = replace(data, modal_stiffnesses=np.array(stiffness, dtype=float))
+        given = np.array(stiffness, dtype=float)
+        if data.geometric is not None:  # the stress of a mode goes with its stiffness
+            data = replace(data, geometric=data.geometric * (given / data.modal_stiffnesses)[:, None, None])
+        data = replace(data, modal_stiffnesses=given)
     if damping is not None:
         data = replace(data, damping_ratios=np.full(data.count, float(damping)))
     return checked(data)

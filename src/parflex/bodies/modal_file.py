@@ -14,7 +14,7 @@ from parflex.errors import InputError, RobotFileError, did_you_mean
 
 FORMAT = 1
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
-KEYS = (*NEEDED, "interface", "damping_ratios", "second_moments", "thickness", "title", "source")
+KEYS = (*NEEDED, "interface", "damping_ratios", "second_moments", "thickness", "title", "source", "geometric")
 MAX_BYTES = 200_000_000
 
 
@@ -37,6 +37,8 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
     }
     if data.second_moments is not None:
         arrays["second_moments"] = data.second_moments
+    if data.geometric is not None:
+        arrays["geometric"] = data.geometric
     part = path.with_name(f".{path.name}.part")
     try:
         with part.open("wb") as file:
@@ -104,6 +106,7 @@ def _read(path: Path) -> ModalData:
         damping_ratios=np.asarray(arrays.get("damping_ratios", np.zeros(count)), dtype=float),
         interface=tuple(str(name) for name in np.atleast_1d(arrays.get("interface", np.array([], dtype=np.str_)))),
         second_moments=np.asarray(arrays["second_moments"], dtype=float) if "second_moments" in arrays else None,
+        geometric=np.asarray(arrays["geometric"], dtype=float) if "geometric" in arrays else None,
         thickness=float(arrays.get("thickness", 0.0)),
         title=str(arrays.get("title", "")),
         source=str(arrays.get("source", "")),

@@ -43,11 +43,11 @@ class Pull:
 
 
 def pulls(tree: Tree, q: Array) -> dict[str, Pull]:
-    """Of each body with an axial strain, what pulls or presses it most; `q` may have rows of positions."""
+    """Of each beam, what pulls or presses it most; `q` may have rows of positions."""
     rows = np.atleast_2d(q)
     found = {}
     for link in tree.links:
-        if not isinstance(link.body, ElasticBody):
+        if not isinstance(link.body, ElasticBody) or link.body.modal:
             continue
         for strain in link.body.strains:
             e = rows[:, link.e]

@@ -15,11 +15,20 @@ from parflex.bodies import ElasticBody
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.deflection import deflection_warnings
-from parflex.models.equilibrium import Conditions, Equilibrium, Loading, equilibrium, prepare, tangent_stiffness
+from parflex.models.equilibrium import (
+    Conditions,
+    Equilibrium,
+    Loading,
+    equilibrium,
+    multipliers,
+    prepare,
+    tangent_stiffness,
+)
 from parflex.models.forces import Without
 from parflex.models.holding import Lock, locked_robot
 from parflex.models.robot import Robot
 from parflex.models.stiff_system import ZERO, eigen, moving_names, rate_units
+from parflex.models.stress import stress_warnings
 from parflex.recursion import mass_matrix as tree_mass_matrix
 
 __all__ = ["LinearModel", "Modes", "linear_model", "locked_robot", "natural_frequencies", "tree_stiffness"]
@@ -99,7 +108,10 @@ def about_equilibrium(rest: Equilibrium) -> LinearModel:
     K = tangent_stiffness(rest.configuration, rest.loading)
     _, D_tot = tree_stiffness(rest.configuration, rest.loading.without)
     model = _model(rest.configuration, rest.start, rest.loading, K, D_tot)
-    return replace(model, warnings=deflection_warnings(rest.robot.tree, rest.configuration.q))
+    here = rest.configuration
+    lam = multipliers(here, rest.loading.forces(here))
+    stressed = stress_warnings(here, rest.loading.wrenches(here, lam))
+    return replace(model, warnings=[*deflection_warnings(rest.robot.tree, here.q), *stressed])
 
 
 def _model(here: Configuration, start: Configuration, loading: Loading, K: Array, D_tot: Array) -> LinearModel:

@@ -20,6 +20,7 @@ from parflex.models.holding import Lock
 from parflex.models.linear import About, LinearModel, linear_model, tree_stiffness
 from parflex.models.robot import Robot
 from parflex.models.stiff_system import StiffnessSolver
+from parflex.models.stress import stress_warnings
 from parflex.recursion import NewtonEuler
 from parflex.spatial import cross
 from parflex.spatial.rotations import vector_from_rotation
@@ -141,8 +142,10 @@ def _inside(
         j = given.tree.link_of_rate[k]
         pull = held.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
         efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
-    sections = section_forces(here, loading.wrenches(here, lam), loading.without)
+    wrenches = loading.wrenches(here, lam)
+    sections = section_forces(here, wrenches, loading.without)
     warnings = [*given.warnings, *given.limit_warnings(here.q), *deflection_warnings(here.robot.tree, here.q)]
+    warnings += stress_warnings(here, wrenches)
     across = [name for name, load in loading.loads.items() if given.tree.planar and np.any(np.array(load)[2:5])]
     if across:
         warnings.append(f"a planar robot does not feel fz, mx and my of the load on '{across[0]}'")

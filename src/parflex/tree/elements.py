@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.bodies import ElasticBody, sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
-from parflex.bodies.elastic import with_damping, with_small_turns
+from parflex.bodies.elastic import with_damping, with_linear_strain, with_small_turns
 from parflex.bodies.modal import modal_body, with_values
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
@@ -86,4 +86,5 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Elasti
         raise RobotFileError(
             "some mode leaves the plane", key=f"{key}.file", value=spec.file, hint='use motion = "spatial"'
         )
+    body = body if robot.axial == "mean" else with_linear_strain(body)
     return body if robot.rotations == "consistent" else with_small_turns(body)
