@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
 
 import numpy as np
 import pytest
 import test_flexible_lagrange as beams
 import test_modal_lagrange as modes
-from comparison import largest
+from comparison import largest, written
 from mechanisms import invented
 from oracles.flexible_energy import FlexibleEnergyModel
 from oracles.reader import read_robot
@@ -35,17 +37,24 @@ IN_PIECES = [
     "navaro",
     "gough-stewart-beams",
     "three-beam-legs",
-    "held-from-behind",
 ]
 IN_LOOPS = ["with a tool on a corner, soft", "links in a loop, hinged", "links in a loop, welded"]
 ON_LEGS = ["free modes, soft", "other modes, soft"]
 STATES = 2
 
 
+BEHIND = {  # closures of a robot whose twists spread back over a joint to the tip of a beam
+    "held from behind, welded": 'joint = "welded"',
+    "held from behind, hinged": 'joint = "revolute"\naxis = [0.6, 0.0, 0.8]',
+    "held from behind, sliding": 'joint = "cylindrical"\naxis = "x"',
+}
+IN_PIECES += BEHIND
+
+
 @cache
-def held_from_behind() -> tuple[Robot, list[dict]]:
-    """A robot whose twists spread from a closure back over a joint to the tip of a beam."""
-    path = invented("held-from-behind")
+def held_from_behind(case: str) -> tuple[Robot, list[dict]]:
+    text = invented("held-from-behind").read_text(encoding="utf-8").replace('joint = "welded"', BEHIND[case])
+    path = written(text, Path(mkdtemp()))
     robot, rng = parflex.load(path), np.random.default_rng(4)
     oracle = FlexibleEnergyModel(read_robot(path))
     return robot, [beams._state(robot, oracle, rng, 0.1) for _ in range(STATES)]
@@ -53,8 +62,8 @@ def held_from_behind() -> tuple[Robot, list[dict]]:
 
 def robot_and_states(case: str) -> tuple[Robot, list[dict]]:
     """Soft robots in wild motion; efforts as arrays, and the sizes of what efforts and accelerations are made of."""
-    if case == "held-from-behind":
-        return held_from_behind()
+    if case in BEHIND:
+        return held_from_behind(case)
     if case not in modes.CASES:
         return beams.pair(case, beams.SOFT)[0], beams.states(case, beams.SOFT)[:STATES]
     robot, found = modes.pair(case)[0], []
