@@ -6,7 +6,16 @@ from typing import Any
 
 import click
 
-from parflex.cli.input import Command, assignments, numbers, open_robot, read_pose_option, without_option, words_of
+from parflex.cli.input import (
+    Command,
+    assignments,
+    numbers,
+    open_robot,
+    read_pose_option,
+    read_wrenches,
+    without_option,
+    words_of,
+)
 from parflex.errors import InputError
 
 
@@ -20,14 +29,16 @@ def condition_options(command: Command) -> Command:
             "loads",
             metavar="FRAME:FX,FY,FZ,MX,MY,MZ",
             multiple=True,
-            help="Load on a frame, world axes; the moment may be left out.",
+            help="Load on a frame, world axes; the moment may be left out. Planar robots: FX,FY,MZ.",
+        ),
+        click.option(
+            "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="The same, in the words of 'inverse'."
         ),
         click.option(
             "--about",
-            default="undeformed",
-            show_default=True,
             metavar="undeformed|equilibrium",
-            help="The pose as given, or the equilibrium under gravity and loads.",
+            help="The pose as given, or the equilibrium under gravity and loads; default the equilibrium where a load "
+            "or an effort is given, else the pose.",
         ),
         click.option("--servo-damping", metavar="VALUE|JOINT=VALUE,...", help="Damping of the servos, N s/m or N m s."),
         click.option(
@@ -47,16 +58,21 @@ def condition_options(command: Command) -> Command:
     return command
 
 
-def linear_model_of(robot: str, options: dict[str, Any]) -> Any:
-    """The linear model that the options ask for."""
+def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """The linear model that the options ask for, and what it is about."""
     from parflex.models.linear import linear_model
 
-    loaded, given = read_conditions(robot, options)
-    return linear_model(loaded, **given)
+    loaded, given = read_conditions(robot, options, felt=False)
+    return linear_model(loaded, **given), given["about"]
 
 
-def read_conditions(robot: str, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The robot and the arguments of the Python calls with the same words."""
+def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> tuple[Any, dict[str, Any]]:
+    """The robot and the arguments of the Python calls with the same words.
+
+    `felt` is false where loads about the undeformed pose would change nothing.
+    """
+    from parflex.models.linear import state_about
+
     words = dict(options)
     lock = words.pop("lock")
     given: dict[str, Any] = {
@@ -65,12 +81,22 @@ def read_conditions(robot: str, options: dict[str, Any]) -> tuple[Any, dict[str,
         "about": words.pop("about"),
         "servo": _servo(words.pop("servo"), "servo"),
         "servo_damping": _servo(words.pop("servo_damping"), "servo-damping"),
-        "loads": read_loads(words.pop("loads")),
+        "loads": _both(read_loads(words.pop("loads")), read_wrenches(words.pop("wrench"))),
         "without": words_of(words.pop("without")),
     }
     effort = words.pop("effort")
     given["effort"] = None if effort is None else assignments(effort, "effort")
+    given["about"] = state_about(given["about"], given, felt)
     return open_robot(robot, **words), given
+
+
+def _both(loads: dict[str, list[float]], wrenches: dict[str, list[float]]) -> dict[str, list[float]]:
+    for frame in wrenches:
+        if frame in loads:
+            raise InputError(
+                f"'{frame}' has a load and a wrench", key="wrench", value=frame, hint="they are the same: add them up"
+            )
+    return loads | wrenches
 
 
 def read_loads(texts: tuple[str, ...]) -> dict[str, list[float]]:

@@ -67,7 +67,10 @@ def state_options(command: Command) -> Command:
             "--state", "state_file", metavar="FILE.json", help="Pose and motion from a file with the same words."
         ),
         click.option(
-            "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="External wrench on a frame, world axes."
+            "--wrench",
+            metavar="FRAME=FX,FY,FZ,MX,MY,MZ",
+            multiple=True,
+            help="External wrench on a frame, world axes; planar robots: FX,FY,MZ.",
         ),
         without_option,
         click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities in the same words; frames in world axes."),

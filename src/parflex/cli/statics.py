@@ -43,6 +43,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         "deflection": moved,
         "efforts": bent.efforts,
         "section_forces": bent.sections,
+        "about": given["about"],
         "warnings": bent.warnings,
     }
     tables: list[Any] = [_matrix("compliance", found.directions, found.compliance)]
@@ -91,14 +92,21 @@ def statespace(
 
     if path is not None:
         check_suffix(path)
-    system = state_space_of(linear_model_of(robot, options), _split(inputs), _split(outputs))
+    model, about = linear_model_of(robot, options)
+    system = state_space_of(model, _split(inputs), _split(outputs))
     hertz = read_range(span) if span else []
     response = system.response(hertz)
     parts = {key: getattr(system, key) for key in ("A", "B", "C", "D")}
     names = {key: getattr(system, key) for key in ("states", "inputs", "outputs")}
     if path is not None:
         write_arrays(path, {**parts, **names, "frequencies_hz": np.array(hertz), "response": response})
-    answer: dict[str, Any] = {**parts, **names, "file": path, "warnings": list(system.model.robot.warnings)}
+    answer: dict[str, Any] = {
+        **parts,
+        **names,
+        "about": about,
+        "file": path,
+        "warnings": list(system.model.robot.warnings),
+    }
     if span:
         answer["frequencies_hz"] = hertz
         answer["response"] = {"real": response.real, "imaginary": response.imag}

@@ -22,7 +22,8 @@ def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **op
     from parflex.models.linear import modes_of
     from parflex.models.participation import energy_shares, participation
 
-    found = modes_of(linear_model_of(robot, options), modes)
+    model, about = linear_model_of(robot, options)
+    found = modes_of(model, modes)
     held = found.model.robot
     shares = participation(found.model.configuration, found.shapes)
     energy = energy_shares(found)
@@ -35,6 +36,7 @@ def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **op
         "participation": shares,
         "energy": energy,
         "independent_coordinates": found.independent_coordinates,
+        "about": about,
         "warnings": [*held.warnings, *found.model.warnings],
     }
     if shapes:
@@ -44,7 +46,8 @@ def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **op
         (k + 1, float(f), float(d), one["kind"] or "", ", ".join(f"{name} {share:.0%}" for name, share in _top(part)))
         for k, (f, d, one, part) in enumerate(zip(found.frequencies, found.damping, energy, shares, strict=True))
     ]
-    tables: list[Any] = [("natural frequencies", ["mode", "Hz", "damping ratio", "kind", "strain energy"], rows)]
+    title = "natural frequencies" + (" about the equilibrium" if about == "equilibrium" else "")
+    tables: list[Any] = [(title, ["mode", "Hz", "damping ratio", "kind", "strain energy"], rows)]
     if found.free_motions:
         tables.append(("motions without stiffness", ["moves most"], [(name,) for name in found.free_motions]))
     output.show(answer, as_json, *tables)

@@ -27,6 +27,7 @@ from parflex.control.study_file import StudyFile
 from parflex.control.summary import summary
 from parflex.control.variation import Parameter, parameters_of, varied
 from parflex.control.words import reference_from
+from parflex.control.workers import end_with_parent
 from parflex.errors import InputError
 from parflex.models.robot import Robot, load
 from parflex.models.terms import acting
@@ -204,6 +205,7 @@ def _begin(given: Bench | dict[str, Any]) -> None:
     """In a worker: interrupts are for the parent; a worker that is no fork makes its own bench."""
     global _BENCH
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    end_with_parent()
     _BENCH = given if isinstance(given, Bench) else Bench(StudyFile.model_validate(given))
 
 

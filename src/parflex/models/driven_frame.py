@@ -19,7 +19,7 @@ import scipy.linalg
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import NEAR_SINGULAR, SINGULAR, Configuration, PoseLike
 from parflex.models.equilibrium import FINE, STRIDE, Loading, closed_step, tangent_stiffness
-from parflex.models.forces import Without, Wrenches
+from parflex.models.forces import Without, Wrenches, checked_wrenches
 from parflex.models.linear import tree_stiffness
 from parflex.models.robot import Robot
 from parflex.models.stiff_system import rate_units
@@ -127,7 +127,7 @@ def held_frame(
     here = acting_at(robot, at, without)
     frame = frame or robot.tree.end_effector
     R, p = here.at.of(robot.tree.places[frame])
-    acting = Loading(dict(loads or {}), np.zeros(robot.tree.n))
+    acting = Loading(checked_wrenches(robot.tree, loads, "load"), np.zeros(robot.tree.n))
     for _ in range(STEPS):
         tau, missing = _efforts(here, acting)
         loading = replace(acting, tau=tau)

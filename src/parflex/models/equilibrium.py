@@ -17,7 +17,7 @@ from parflex.closure.assembly import CLOSED
 from parflex.closure.reduction import reduction
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike, configure
-from parflex.models.forces import Without, Wrenches, checked_wrench, tree_forces, tree_newton_euler
+from parflex.models.forces import Without, Wrenches, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.models.holding import Lock, Servo, held_robot
 from parflex.models.reactions import closure_wrenches
 from parflex.models.reduced import read_efforts
@@ -109,8 +109,7 @@ def prepare(
         raise InputError(
             "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
         )
-    for frame, values in (loads or {}).items():
-        checked_wrench(robot.tree, frame, values, "load")
+    loads = checked_wrenches(robot.tree, loads, "load")
     q = configure(robot, at).q
     held = held_robot(robot, q, lock, servo, servo_damping)
     tau = np.zeros(robot.tree.n)
@@ -128,7 +127,7 @@ def prepare(
             key="lock",
             hint="lock fewer joints, or hold the motors with --servo",
         )
-    return configuration, Loading(dict(loads or {}), tau, tuple(without))
+    return configuration, Loading(loads, tau, tuple(without))
 
 
 def multipliers(configuration: Configuration, F: Array) -> Array:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from parflex.checking import shown, table
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.recursion import NewtonEuler, Pose, joint_forces, motion, newton_euler
@@ -37,8 +39,7 @@ def tree_newton_euler(
     """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
     tree = configuration.robot.tree
     base = np.zeros(3) if "gravity" in without else -tree.gravity
-    checked = {frame: checked_wrench(tree, frame, values) for frame, values in (wrenches or {}).items()}
-    external = on_links(tree, configuration.at, checked)
+    external = on_links(tree, configuration.at, checked_wrenches(tree, wrenches))
     for link, (force, moment) in (more or {}).items():
         old = external.get(link, (np.zeros(3), np.zeros(3)))
         external[link] = (old[0] + force, old[1] + moment)
@@ -69,15 +70,45 @@ def no_inertia() -> SingularError:
     )
 
 
-def checked_wrench(tree: Tree, frame: str, values: Sequence[float], key: str = "wrench") -> Array:
+def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> Array:
     """Force and moment on a frame that exists."""
-    if frame not in tree.places:
-        raise InputError(f"there is no frame '{frame}'", key=key, value=frame, hint=did_you_mean(frame, tree.places))
-    if len(values) not in (3, 6) or not np.all(np.isfinite(np.array(values, dtype=float))):
+    if not isinstance(frame, str) or frame not in tree.places:
+        hint = did_you_mean(str(frame), tree.places)
+        raise InputError(f"there is no frame '{frame}'", key=key, value=str(frame), hint=hint)
+    try:
+        given = np.array([float(value) for value in values])
+    except (TypeError, ValueError):
+        given = np.zeros(0)
+    if len(given) not in (3, 6) or not np.isfinite(given).all():
         raise InputError(
             f"the {key} on '{frame}' is not a force and a moment",
             key=key,
-            value=str(list(values)),
-            hint="give fx,fy,fz or fx,fy,fz,mx,my,mz",
+            value=shown(values),
+            hint="give fx,fy,mz of a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz",
         )
-    return np.array([*values, *[0.0] * (6 - len(values))], dtype=float)
+    return whole_wrench(tree, given, frame, key)
+
+
+def whole_wrench(tree: Tree, given: Array, frame: str, key: str) -> Array:
+    """Six components: three are a force, of a planar robot a force and a moment in its plane.
+
+    What a planar robot cannot feel is refused, not left out.
+    """
+    if not tree.planar:
+        return given if len(given) == 6 else np.array([*given, 0.0, 0.0, 0.0])
+    if len(given) == 3:
+        return np.array([given[0], given[1], 0.0, 0.0, 0.0, given[2]])
+    if np.any(given[2:5]):
+        raise InputError(
+            f"a planar robot does not feel fz, mx and my of the {key} on '{frame}'",
+            key=key,
+            value=shown(given.tolist()),
+            hint="give fx,fy,mz, or zero for fz, mx and my",
+        )
+    return given
+
+
+def checked_wrenches(tree: Tree, wrenches: Any, key: str = "wrench") -> dict[str, Array]:
+    """Wrenches by frame."""
+    listed = table(wrenches, key, "{'platform': [0, 0, -100]}")
+    return {frame: checked_wrench(tree, frame, values, key) for frame, values in listed.items()}

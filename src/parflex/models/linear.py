@@ -6,13 +6,15 @@ About the equilibrium under gravity and loads, K is the derivative of the reduce
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
 from parflex.bodies import ElasticBody
-from parflex.errors import InputError, did_you_mean
+from parflex.checking import one_of
+from parflex.errors import InputError
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.deflection import deflection_warnings
 from parflex.models.equilibrium import (
@@ -77,29 +79,43 @@ class Modes:
     model: LinearModel
 
 
+def state_about(about: About | None, conditions: Mapping[str, Any], felt: bool = True) -> About:
+    """What is linearised about: with loads or efforts the equilibrium, unless it is said; else the undeformed pose.
+
+    `felt` is false where loads about the undeformed pose would change nothing of the answer.
+    """
+    loaded = next((key for key in ("loads", "effort") if conditions.get(key)), None)
+    if about is None:
+        return "equilibrium" if loaded else "undeformed"
+    one_of(about, ("undeformed", "equilibrium"), "about")
+    if about == "undeformed" and loaded and not felt:
+        raise InputError(
+            "about the undeformed pose loads and efforts change nothing",
+            key="about",
+            value=about,
+            hint="ask for the equilibrium, or leave out the load",
+        )
+    return about
+
+
 def linear_model(
     robot: Robot,
     at: PoseLike | Configuration = None,
     lock: Lock = "actuators",
-    about: About = "undeformed",
+    about: About | None = None,
     **conditions: Unpack[Conditions],
 ) -> LinearModel:
     """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
 
-    `conditions` are those of `equilibrium`. About the undeformed pose nothing that loads the robot changes K.
+    `conditions` are those of `equilibrium`. About the undeformed pose nothing that loads the robot changes K; where
+    loads or efforts are given the equilibrium is meant, unless `about` says otherwise.
     """
+    about = state_about(about, conditions)
     if about == "undeformed":
         configuration, loading = prepare(robot, at, lock, **conditions)
         K_tot, D_tot = tree_stiffness(configuration, loading.without)
         K = configuration.J.T @ K_tot @ configuration.J
         return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
-    if about != "equilibrium":
-        raise InputError(
-            f"'{about}' is no state to linearise about",
-            key="about",
-            value=about,
-            hint=did_you_mean(about, ("undeformed", "equilibrium")),
-        )
     return about_equilibrium(equilibrium(robot, at, lock, **conditions))
 
 
@@ -146,13 +162,15 @@ def natural_frequencies(
     at: PoseLike | Configuration = None,
     modes: int | None = None,
     lock: Lock = "actuators",
-    about: About = "undeformed",
+    about: About | None = None,
     **conditions: Unpack[Conditions],
 ) -> Modes:
     """Lowest natural frequencies at a pose, with mode shapes and damping ratios; motions without stiffness apart.
 
-    Six modes, or all if there are fewer, unless `modes` says how many.
+    Six modes, or all if there are fewer, unless `modes` says how many. About the undeformed pose; under `loads` or
+    `effort` about the equilibrium.
     """
+    state_about(about, conditions, felt=False)
     return modes_of(linear_model(robot, at, lock, about, **conditions), modes)
 
 

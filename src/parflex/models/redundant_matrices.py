@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.forces import Without, Wrenches, checked_wrench, on_links
+from parflex.models.forces import Without, Wrenches, checked_wrenches, on_links
 from parflex.models.redundant import Hold, RedundantForm, all_rates, redundant_form
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
@@ -74,7 +74,7 @@ def redundant_model(
     form = redundant_form(robot if sensed is None else robot.sensing(sensed))
     configuration.refuse_undefined_actuation()
     tree = robot.tree
-    loads = {frame: checked_wrench(tree, frame, values) for frame, values in (wrenches or {}).items()}
+    loads = checked_wrenches(tree, wrenches)
     return redundant_matrices(form, configuration.q, configuration.rates(velocity)[form.control], wrenches=loads)
 
 

@@ -17,7 +17,7 @@ from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.equilibrium import Conditions
 from parflex.models.holding import Lock
-from parflex.models.linear import About, LinearModel, linear_model
+from parflex.models.linear import About, LinearModel, linear_model, state_about
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -62,7 +62,7 @@ def state_space(
     outputs: Sequence[str],
     at: PoseLike | Configuration = None,
     lock: Lock = "actuators",
-    about: About = "undeformed",
+    about: About | None = None,
     **conditions: Unpack[Conditions],
 ) -> StateSpace:
     """The state space of a robot at a pose.
@@ -71,6 +71,7 @@ def state_space(
     coordinate by its name (joint or elastic) or `FRAME.x` ... `FRAME.rz`, with `velocity:` or `acceleration:` in
     front for its derivatives. Frames are in world axes.
     """
+    state_about(about, conditions, felt=False)
     return state_space_of(linear_model(robot, at, lock, about, **conditions), inputs, outputs)
 
 

@@ -17,7 +17,7 @@ from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.deflection import deflection_warnings
 from parflex.models.equilibrium import Conditions, Equilibrium, Loading, equilibrium
 from parflex.models.holding import Lock
-from parflex.models.linear import About, LinearModel, linear_model, tree_stiffness
+from parflex.models.linear import About, LinearModel, linear_model, state_about, tree_stiffness
 from parflex.models.robot import Robot
 from parflex.models.stiff_system import StiffnessSolver
 from parflex.models.stress import stress_warnings
@@ -62,10 +62,11 @@ def cartesian_stiffness(
     at: PoseLike | Configuration = None,
     frame: str | None = None,
     lock: Lock = "actuators",
-    about: About = "undeformed",
+    about: About | None = None,
     **conditions: Unpack[Conditions],
 ) -> Stiffness:
     """Stiffness and compliance of a frame, by default the end effector: 6 x 6, in the plane 3 x 3 (x, y, theta)."""
+    state_about(about, conditions, felt=False)
     return stiffness_of(linear_model(robot, at, lock, about, **conditions), frame)
 
 
@@ -94,15 +95,15 @@ def deflection(
     at: PoseLike | Configuration = None,
     frames: Sequence[str] = (),
     lock: Lock = "actuators",
-    about: About = "undeformed",
+    about: About | None = None,
     **conditions: Unpack[Conditions],
 ) -> Deflection:
     """How a robot gives way to gravity, springs and loads, from the given pose; frames default to the end effector.
 
     About the undeformed pose to first order, with stiffness and equilibrium of the undeformed robot; about the
-    equilibrium with all displacements as large as they are.
+    equilibrium with all displacements as large as they are, which is meant where loads or efforts are given.
     """
-    if about == "equilibrium":
+    if state_about(about, conditions) == "equilibrium":
         return deflection_at(equilibrium(robot, at, lock, **conditions), frames)
     model = linear_model(robot, at, lock, about, **conditions)
     here, loading = model.configuration, model.loading
@@ -146,9 +147,6 @@ def _inside(
     sections = section_forces(here, wrenches, loading.without)
     warnings = [*given.warnings, *given.limit_warnings(here.q), *deflection_warnings(here.robot.tree, here.q)]
     warnings += stress_warnings(here, wrenches)
-    across = [name for name, load in loading.loads.items() if given.tree.planar and np.any(np.array(load)[2:5])]
-    if across:
-        warnings.append(f"a planar robot does not feel fz, mx and my of the load on '{across[0]}'")
     if held.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
     return Deflection(moved, efforts, sections, here, warnings)

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from parflex.checking import table
 from parflex.errors import InputError, did_you_mean
+from parflex.models.forces import checked_wrench
 from parflex.models.robot import Robot
 from parflex.simulation.pieces import Pieces, constant, linear
+from parflex.tree import Tree
 
 Array = np.ndarray
 SAMPLE = 1e-3
@@ -35,8 +38,6 @@ def in_time(given: Any, size: int, time: float, key: str) -> Pieces:
 
 def _row(values: Any, size: int) -> Array:
     row = np.atleast_1d(np.asarray(values, dtype=float))
-    if size == 6 and row.shape == (3,):  # a force without a moment
-        row = np.concatenate([row, np.zeros(3)])
     if row.shape != (size,):
         raise ValueError
     return row
@@ -70,11 +71,29 @@ def given_efforts(robot: Robot, effort: Any, time: float) -> Pieces:
 
 
 def given_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, time: float) -> dict[str, Pieces]:
-    """Wrenches by frame, six numbers each, in world axes."""
-    result = {}
-    for frame, values in (wrench or {}).items():
-        if frame not in robot.tree.places:
-            hint = did_you_mean(frame, robot.tree.places)
-            raise InputError(f"there is no frame '{frame}'", key="wrench", value=frame, hint=hint)
-        result[frame] = in_time(values, 6, time, f"wrench.{frame}")
+    """Wrenches by frame in world axes: six or three numbers as everywhere, functions of time, or tables of them."""
+    result, tree = {}, robot.tree
+    for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
+        if callable(values):
+            in_time_of_six = _function(tree, frame, values)
+        elif isinstance(values, tuple) and len(values) == 2 and np.ndim(values[0]) == 1:
+            in_time_of_six = _rows(tree, frame, values)
+        else:
+            in_time_of_six = checked_wrench(tree, frame, values)
+        checked_wrench(tree, frame, np.zeros(3))  # the frame is there
+        result[frame] = in_time(in_time_of_six, 6, time, f"wrench.{frame}")
     return result
+
+
+def _function(tree: Tree, frame: str, given: Any) -> Any:
+    return lambda t: checked_wrench(tree, frame, given(t))
+
+
+def _rows(tree: Tree, frame: str, given: tuple[Any, Any]) -> tuple[Any, Any]:
+    try:
+        rows = np.asarray(given[1], dtype=float).reshape(len(given[0]), -1)
+    except (TypeError, ValueError):
+        return given  # said by in_time
+    if rows.shape[1] in (3, 6) and np.isfinite(rows).all():
+        rows = np.array([checked_wrench(tree, frame, row) for row in rows]).reshape(len(rows), 6)
+    return given[0], rows
