@@ -122,7 +122,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Doors are imported when they are first used, so that `parflex --help` starts at once."""
+    """Doors are imported when they are first used, so that `parflex --help` starts at once.
+
+    What is handed to them is looked at first, see `parflex.doors`.
+    """
     if name in _DOORS:
-        return getattr(importlib.import_module(_DOORS[name]), name)
+        from parflex.doors import checked
+
+        globals()[name] = checked(getattr(importlib.import_module(_DOORS[name]), name))
+        return globals()[name]
     raise AttributeError(f"module 'parflex' has no attribute '{name}'")

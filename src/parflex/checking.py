@@ -64,9 +64,9 @@ def whole(value: Any, key: str, least: int = 0, most: int | None = None) -> int:
 def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> Array:
     """Finite numbers in an array of a shape; None is any size."""
     try:
-        array = np.asarray(value, dtype=float)
+        array = np.asarray(None if isinstance(value, (str, bytes)) else value, dtype=float)
     except (TypeError, ValueError):
-        array = np.full(0, np.nan)
+        array = np.array(np.nan)  # of no shape that is asked for, and not finite
     fits = array.ndim == len(shape) and all(want in (None, size) for want, size in zip(shape, array.shape, strict=True))
     size = " x ".join("n" if want is None else str(want) for want in shape) or "one"
     if not fits or not np.isfinite(array).all():

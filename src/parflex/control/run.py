@@ -62,7 +62,7 @@ class Loop:
         """Refuse what no loop can be."""
         for key in ("sample_time", "step"):
             value = getattr(self, key)
-            if value is not None and not (_number(value) and 0 < value < np.inf):
+            if (value is not None or key == "sample_time") and not (_number(value) and 0 < value < np.inf):
                 raise InputError(f"'{key}' is not a positive number", key=key, value=value, hint="give e.g. 0.001")
         for key in ("noise", "rate_noise", "resolution"):
             value = getattr(self, key)

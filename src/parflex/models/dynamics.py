@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg
 
 from parflex.checking import numbers, one_of
-from parflex.errors import SingularError
+from parflex.errors import InputError, SingularError
 from parflex.models.bending import bending_inverse
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.deflection import deflection_warnings
@@ -161,7 +161,11 @@ def energies(
         here = acting_at(robot.robot, robot, without)
         qd = numbers(at, (here.robot.tree.n,), "qd")
     else:
-        here = acting_at(robot, at, without)  # type: ignore[arg-type]
+        if isinstance(at, np.ndarray | list | tuple):
+            raise InputError(
+                "rates of all coordinates go with a configuration", key="at", hint="give pose and velocity"
+            )
+        here = acting_at(robot, at, without)
         qd = here.rates(velocity)
     found = tree_energies(here.robot.tree, here.at, qd)
     return float(found.kinetic), float(found.elastic + found.gravity)

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.checking import numbers
 from parflex.closure.loops import Closures
 from parflex.closure.mobility import SINGULAR, condition
 from parflex.errors import InputError, SingularError, UnreachableError
@@ -87,7 +88,7 @@ def geometry_from_sensors(
     """
     form = robot if isinstance(robot, RedundantForm) else redundant_form(robot)
     tree = form.robot.tree
-    values = np.asarray(measured, dtype=float)
+    values = numbers(measured, (None,), "measured")
     if values.shape != form.positions.shape or not np.all(np.isfinite(values)):
         raise InputError(
             f"the sensors give {len(form.positions)} finite values",
@@ -95,7 +96,7 @@ def geometry_from_sensors(
             value=str(measured),
             hint="in this order: " + ", ".join(form.names),
         )
-    q = with_measured(form, form.robot.home if near is None else near, values)
+    q = with_measured(form, form.robot.home if near is None else numbers(near, (tree.nq,), "near"), values)
     for _ in range(steps):
         step, A = geometry_step(form, q)
         _refuse_singular(A)

@@ -231,6 +231,8 @@ def _is_pose(name: str) -> bool:
 def grouped(columns: Sequence[str], robot: Robot | None) -> dict[tuple[str, str], list[str]]:
     """Columns by unit and kind; a group with too many lines is told to be one."""
     groups: dict[tuple[str, str], list[str]] = {}
+    if not columns:
+        raise InputError("there is nothing to draw", key="columns", hint="name columns of the run")
     for name in columns:
         groups.setdefault(unit_of(name, robot), []).append(name)
     if len(groups) > MOST_PANELS:
