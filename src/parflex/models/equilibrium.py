@@ -109,7 +109,7 @@ def prepare(
         raise InputError(
             "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
         )
-    loads = checked_wrenches(robot.tree, loads, "load")
+    wrenches = checked_wrenches(robot.tree, loads, "load")
     q = configure(robot, at).q
     held = held_robot(robot, q, lock, servo, servo_damping)
     tau = np.zeros(robot.tree.n)
@@ -127,7 +127,7 @@ def prepare(
             key="lock",
             hint="lock fewer joints, or hold the motors with --servo",
         )
-    return configuration, Loading(loads, tau, tuple(without))
+    return configuration, Loading(wrenches, tau, tuple(without))
 
 
 def multipliers(configuration: Configuration, F: Array) -> Array:

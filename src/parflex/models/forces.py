@@ -15,7 +15,7 @@ from parflex.spatial import cross
 from parflex.tree import Tree
 
 Array = np.ndarray
-Wrenches = Mapping[str, Sequence[float]]
+Wrenches = Mapping[str, Sequence[float] | np.ndarray]
 Without = Sequence[str]
 
 
