@@ -49,10 +49,9 @@ def test_p_gives_way_to_a_small_force_as_in_exudyn(elements, figure):
             ours, theirs = rest.frames["17"][:2], peer.DualEmps("circle", elements).deflection(force)
             errors.append(float(np.abs(ours - theirs).max() / np.abs(ours).max()))
         figure(f"dualemps, {elements} elements: deflection by 1 N and 0.1 N against Exudyn", str(errors))
-        # an element of ours is not shortened nor stiffened by its own bending, Exudyn's is: relative differences go
-        # with the force, and fall with the length of elements
-        assert errors[0] < (1e-2 if elements == 1 else 1e-3)
-        assert errors[0] / errors[1] == pytest.approx(10, rel=0.1)  # ten times the force, to the first order
+        # both shorten and stiffen by their own bending; what is left goes with the square of the force
+        assert errors[0] < (1e-3 if elements == 1 else 1e-5)
+        assert elements > 1 or errors[0] / errors[1] == pytest.approx(100, rel=0.1)
 
 
 def test_motions_in_closed_form_are_those_of_the_rigid_robot():
@@ -67,19 +66,20 @@ def test_motions_in_closed_form_are_those_of_the_rigid_robot():
             assert place[:2] == pytest.approx(path.point(first, second, np), abs=1e-12)
 
 
-@pytest.mark.parametrize("motion", ["square", "circle-harsh"])
-def test_p_swings_about_the_rigid_robot_as_in_exudyn(motion, figure):
+@pytest.mark.parametrize(("motion", "elements", "limit"), [("square", 1, 2e-3), ("circle-harsh", 2, 2e-2)])
+def test_p_swings_about_the_rigid_robot_as_in_exudyn(motion, elements, limit, figure):
     end, step = (5.0, 5e-5) if VERIFY else (1.0, 1e-4)  # a step that is twice as long changes 2 % in five seconds
-    run = parflex.simulate(robot(2), motion, end, step=1e-4, without=("friction",))
-    theirs = peer.run(motion, end, step, 2, 1e-3, peer.Settings(spectral_radius=0.95, relative=1e-5))
+    run = parflex.simulate(robot(elements), motion, end, step=1e-4, without=("friction",))
+    theirs = peer.run(motion, end, step, elements, 1e-3, peer.Settings(spectral_radius=0.95, relative=1e-5))
     assert theirs.times == pytest.approx(run.t, abs=1e-9)
     rigid = np.column_stack(path.point(*path.positions(motion, run.t, np), np))
     ours = np.column_stack([run["P.x"], run["P.y"]]) - rigid
     other = np.column_stack([theirs.x, theirs.y]) - rigid
     size = float(np.linalg.norm(ours, axis=1).max())
     difference = float(np.linalg.norm(ours - other, axis=1).max() / size)
-    figure(f"dualemps, {motion}, {end:g} s: elastic deviation {1e6 * size:.1f} um, against Exudyn", difference, 0.04)
-    # what remains: axial load stiffens Exudyn's elements themselves, ours only from one to the next, so that phases
-    # drift apart: on the harsh circle by 17 % in five seconds with one element, 2 % with two, 1 % with four
-    assert difference < 0.04
+    figure(f"dualemps, {motion}, {end:g} s: elastic deviation {1e6 * size:.1f} um, against Exudyn", difference, limit)
+    # with mean axial strain one element per link is 0.05 % off on the square in five seconds (without 1.9 %); on the
+    # harsh circle, where all modes ring, two are 1.0 % off and one 10.5 % (without 1.7 and 16.5 %): phases drift by
+    # what Exudyn's steps do to them, and by stress that varies along an element
+    assert difference < limit
     assert size > 2e-5
