@@ -10,7 +10,7 @@ import pytest
 
 from parflex import load, simulate
 from parflex.closure.mobility import choose_partition, scaled_jacobian
-from parflex.errors import InputError
+from parflex.errors import InputError, SingularError
 
 
 def positions(run):
@@ -120,3 +120,54 @@ def test_the_double_four_bar_swings_through_the_line(method, allowed, figure):
     assert off < allowed  # of each method with steps of 0.01 s: 1/30 of that with 0.005 s (a quarter of order 2)
     passages = [change for change in run.summary["changes"] if "singular_until" in change]
     assert len(passages) == 10  # five turns
+
+
+def test_a_parallelogram_stays_one_through_the_line_free_or_led():
+    robot = load(HERE / "robots" / "parallelogram.toml")
+    free = simulate(robot, time=1.0, start={"velocity": {"crank": 3.0}}, step=2e-3, out_step=0.02)
+    # nothing is put in: the energy is that of a bar on two equal rockers; order four, 500 steps
+    assert free.status == "ok" and np.ptp(free["energy.total"]) < 1e-8
+    led = simulate(robot, lambda t: ([1 + 4 * t], [4.0], [0.0]), time=1.0, step=2e-3, out_step=0.02)
+    assert led.status == "ok" and led.summary["energy_balance_error"] < 1e-8
+    for run in (free, led):
+        assert any("singular_until" in change for change in run.summary["changes"])
+        assert np.abs(run["q.crank"] - run["q.rocker"]).max() < 1e-11
+    # the crank turns evenly: the effort is the weight's, (m1/2 + m3/2 + m2) g r cos q, with its centre where it is
+    arm = 9.81 * (1.0 * 0.25 + 1.3 * 0.5 + 0.7 * 0.25)
+    assert np.abs(led["effort.crank"] - arm * np.cos(led["q.crank"])).max() < 1e-7
+
+
+def test_where_the_loops_leave_the_motion_open_a_run_is_refused_in_words():
+    robot = load(HERE / "robots" / "double-four-bar.toml")
+    signs = np.array([-1.0 if name.startswith("h") else 1.0 for name in robot.tree.position_names])
+    with pytest.raises(SingularError, match="can change its kind of motion"):
+        simulate(robot, time=0.1, start={"q": 0 * signs, "qd": 0 * signs})
+    run = simulate(robot, time=0.1, start={"q": 1e-5 * signs, "qd": 0 * signs})
+    assert run.status == "diverged" and run.summary["stopped_at"] == 0.0
+    assert "leave open how it goes on" in run.summary["why"] and run.summary["coordinate"] in robot.tree.rate_names
+    clear = simulate(robot, time=0.1, start={"q": 0.01 * signs, "qd": 0 * signs}, step=1e-3)
+    assert clear.status == "ok" and clear.summary["energy_balance_error"] < 1e-8
+
+
+def test_a_led_slider_is_refused_at_its_own_dead_centre():
+    robot = load(HERE / "robots" / "slider-crank-spatial.toml")
+    run = simulate(robot, lambda t: ([0.2 + 0.5 * t], [0.5], [0.0]), time=0.4, step=1e-3, out_step=0.01)
+    assert run.status == "diverged" and "lead the robot to a singular pose" in run.summary["why"]
+    assert 0.15 < run.summary["stopped_at"] < 0.25 and run["closure_error"].max() < 1e-12
+
+
+def test_a_controller_goes_on_over_a_dead_centre_with_its_memory():
+    robot = load(HERE / "robots" / "slider-crank-spatial.toml")
+    called = []
+
+    class Counting:
+        sample_time = 1e-3
+
+        def __call__(self, sensed, memory):
+            called.append(sensed.time)
+            return [-2.0 * sensed.velocity[0]], (memory or 0) + 1
+
+    run = simulate(robot, time=0.5, controller=Counting(), start={"velocity": {"crank": 6.0}}, independent=["slider"])
+    assert run.status == "ok" and run.summary["changes"]
+    assert np.array_equal(called, np.arange(500) * 1e-3)  # once at each sample
+    assert run.summary["energy_balance_error"] < 1e-8

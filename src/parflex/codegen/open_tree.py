@@ -15,6 +15,7 @@ from parflex.codegen.trace import Options, Tracer, prepared
 from parflex.models.forces import on_links
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, joint_forces, mass_matrix, motion, newton_euler, pose
+from parflex.recursion.energy import energies
 
 Array = np.ndarray
 
@@ -31,7 +32,7 @@ def closure_rows(robot: Robot) -> Model:
 
 
 def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> Model:
-    """All positions and rates in; mass matrix and forces of the open tree, and rows, bias, opening of the loops out."""
+    """All positions and rates in; mass matrix, forces and energies of the tree, rows, bias and opening of its loops."""
     options = Options(friction_width=friction_width)
     changed = prepared(robot, "open-tree", options)
 
@@ -40,7 +41,7 @@ def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> M
         q, qd = tracer.group("q", tree.nq), tracer.group("qd", tree.n)
         external = {frame: tracer.group(f"wrench_{frame}", 6) for frame in wrenches}
         at, still = pose(tree, q), np.zeros(tree.n)
-        moving = motion(tree, at, qd, still, -tree.gravity)
+        moving, found = motion(tree, at, qd, still, -tree.gravity), energies(tree, at, qd)
         forces = newton_euler(tree, at, moving, on_links(tree, at, external)).forces
         return {
             "mass_matrix": mass_matrix(tree, at, options.without),
@@ -48,6 +49,7 @@ def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> M
             "rows": closures.jacobian(at, jacobians(tree, at)),
             "bias": closures.bias(at, motion(tree, at, qd, still)),
             "opening": closures.linear_residual(at),
+            "energy": np.array([found.kinetic, found.elastic + found.gravity], dtype=object),
         }
 
     return _kept(robot, "open-tree", options, outputs, tuple(wrenches))

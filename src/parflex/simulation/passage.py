@@ -29,11 +29,15 @@ SMALL = 0.2  # of the distance to the singular pose: what a correction may be at
 TURN = 0.1  # of the speed: what the closures may take of rates that an explicit stage predicts
 STAGES = 8  # of a leap: the points nearest to its middle lie 0.18 of its half from there
 FARTHEST = 0.6  # rad of a typical length: longest leap
+AHEAD = 1e-3  # rad of a typical length: how far ahead it is looked for
 MOST_SWEEPS = 60
 SETTLED = 1e-13  # of the rates at the points of a leap, between two sweeps
 ON_BRANCH = 1e-7  # what the closures may correct of the points of a leap
 CLEAR = 1e-2  # of the distance to the singular pose: there the closures say where a state is to twelve digits
-SHORTEST = 1e-7  # of the time between two rows: shorter steps find nothing either
+SHORTEST = 1e-6  # of the time between two rows: shorter steps find nothing either
+MOST_STEPS = 500  # between two rows
+START = 1e-4  # distance from the singular pose at which a state on a branch can still be told from one on another
+KEPT = 1e-7  # of the kinetic energy: what a passage may lose or win of all energy
 
 
 class NotDeterminedError(Exception):
@@ -72,12 +76,9 @@ class Leap:
         exponents = np.arange(1, STAGES + 1)
         inverse = np.linalg.inv(np.vander(gauss(STAGES).c, STAGES, increasing=True))
         integral, value = (u**exponents / exponents) @ inverse, u ** (exponents - 1) @ inverse
-        changes = [self.passage.derivative(node) for node in self.nodes]
-        q = self.before.q + self.h * sum(w * dq for w, (dq, _) in zip(integral, changes, strict=True))
-        qd = self.before.qd + self.h * sum(w * dqd for w, (_, dqd) in zip(integral, changes, strict=True))
-        q = self.passage.unit(q)
-        power = [self.passage.power(s, node) for s, node in zip(self._times, self.nodes, strict=True)]
-        worked = self.before.worked + self.h * sum(w * part for w, part in zip(integral, power, strict=True))
+        changes, rate_changes, powers = self._changes
+        q = self.passage.unit(self.before.q + self.h * integral @ changes)
+        qd, worked = self.before.qd + self.h * integral @ rate_changes, self.before.worked + self.h * integral @ powers
         if self.passage.distance(t, q) > CLEAR:
             return replace(self.passage.onto(t, q, qd), worked=worked)
         qdd, effort = (
@@ -86,9 +87,13 @@ class Leap:
         )
         return Rates(q, qd, qdd, effort, worked)
 
-    @property
-    def _times(self) -> Array:
-        return self.t + self.h * gauss(STAGES).c
+    @cached_property
+    def _changes(self) -> tuple[Array, Array, Array]:
+        """Of positions, rates and work at the points."""
+        found = [self.passage.derivative(node) for node in self.nodes]
+        times = self.t + self.h * gauss(STAGES).c
+        powers = [self.passage.power(t, node) for t, node in zip(times, self.nodes, strict=True)]
+        return np.array([part[0] for part in found]), np.array([part[1] for part in found]), np.array(powers)
 
 
 @dataclass(frozen=True)
@@ -223,16 +228,35 @@ class Passage:
         tree = self.problem.robot.tree
         return tree.position_rates(at.q, at.qd), tree.rate_changes(at.qd, at.qdd)
 
+    def enter(self, t: float, q: Array, qd: Array, worked: Array) -> Rates:
+        """The state with which a passage begins; refused where it lies so near that its branch cannot be told."""
+        if self.distance(t, q) < START:
+            raise NotDeterminedError
+        return replace(self.onto(t, q, qd), worked=worked)
+
+    def keeps_energy(self, t: float, one: Rates, two: Rates, share: float = KEPT) -> bool:
+        """Whether the energy of two states differs by what was put in and lost between them."""
+        first, last = (self._tied(t, at.q, at.qd)[0]["energy"] for at in (one, two))
+        gained = (two.worked - one.worked) @ np.array([1.0, -1.0])
+        size = max(first[0], last[0], abs(last[1] - first[1]))
+        return bool(abs(last.sum() - first.sum() - gained) <= share * size)
+
     def span(self, at: Rates, t: float) -> float | None:
-        """How long a leap over the singular pose ahead would be; None where none is near ahead."""
-        speed = float(np.abs(at.qd / self.problem.robot.tree.rate_units).max(initial=0.0))
-        if not speed > 0:
+        """How long a leap over the singular pose ahead would be, with that in its middle; None where none is near."""
+        tree = self.problem.robot.tree
+        dq, dqd = self.derivative(at)
+        bend = tree.position_rates(at.q, dqd)
+        speed, push = (float(np.abs(part / tree.rate_units).max(initial=0.0)) for part in (at.qd, dqd))
+        ahead = min(AHEAD / max(speed, 1e-300), np.sqrt(2 * AHEAD / max(push, 1e-300)))
+        times = (0.0, ahead, 2 * ahead)
+        s0, s1, s2 = (self.distance(t + u, self.unit(at.q + u * dq + u * u / 2 * bend)) for u in times)
+        slope, curve = (4 * s1 - 3 * s0 - s2) / (2 * ahead), (s2 - 2 * s1 + s0) / ahead**2
+        inside = slope**2 - 2 * s0 * curve
+        root = -slope + np.sqrt(max(inside, 0.0))
+        if inside < 0 or not root > 0:  # no pose ahead
             return None
-        ahead = 1e-4 / speed
-        here = self.distance(t, at.q)
-        slope = (self.distance(t + ahead, at.q + ahead * self.derivative(at)[0]) - here) / ahead
-        h = -2 * here / slope if slope < 0 else np.inf
-        return h if h * speed < FARTHEST else None
+        h = 2 * (2 * s0 / root)
+        return h if h * (speed + push * h / 2) < FARTHEST else None
 
     def leap(self, at: Rates, t: float, h: float) -> Leap:
         """One step of Gauss collocation of high order, the states at its points on the closures.
@@ -264,16 +288,19 @@ class Passage:
         turned = max(np.abs((qd - node.qd) / units).max() for qd, node in zip(V, nodes, strict=True))
         if not (off < ON_BRANCH and turned < ON_BRANCH * (1 + speed)):
             raise NotDeterminedError
+        leap = Leap(self, at, t, h, tuple(nodes))
+        if not self.keeps_energy(t, at, leap.at(t + h), KEPT / 10):
+            raise NotDeterminedError
         self.steps[0] += 1
-        return Leap(self, at, t, h, tuple(nodes))
+        return leap
 
     def forward(self, at: Rates, t: float, end: float) -> Rates:
         """The state at the end."""
         method = dopri5()
-        h, now = end - t, t
+        h, now, tried = end - t, t, 0
         while now < end:
-            h = min(h, end - now)
-            if h < SHORTEST * (end - t):
+            h, tried = min(h, end - now), tried + 1
+            if h < SHORTEST * (end - t) or tried > MOST_STEPS:
                 raise NotDeterminedError
             try:
                 after, error = self._step(method, at, now, h)

@@ -201,9 +201,10 @@ class Runner:
         rows: list[tuple[int, Rates]] = []
         why, here = "", row
         try:
-            begin_at = passage.onto(row * self.grid.out_step, q, qd)
-            rows.append((row, replace(begin_at, worked=self.worked)))
+            rows.append((row, passage.enter(row * self.grid.out_step, q, qd, self.worked)))
             for here, at, exact in self._rows(passage, rows[0][1], row):
+                if exact and not passage.keeps_energy(here * self.grid.out_step, rows[0][1], at):
+                    raise NotDeterminedError
                 rows.append((here, at))
                 if exact and not self.watch.is_near(at.q, WELL):
                     break
