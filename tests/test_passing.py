@@ -42,7 +42,7 @@ def test_a_robot_that_bends_moves_the_same_with_other_independent_rates():
 
 @pytest.mark.parametrize(
     ("names", "told"),
-    [(["krank"], "krank"), ([], "0 rates are named"), (["crank", "rocker"], "but 1 are"), ("crank", "not a list")],
+    [(["krank"], "krank"), ([], "0 rates are named"), (["crank", "rocker"], "but 1 are"), ("crank", "list of names")],
 )
 def test_rates_that_cannot_be_independent_are_refused_by_name(names, told):
     with pytest.raises(InputError, match=told):
