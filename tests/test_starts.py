@@ -118,6 +118,21 @@ def test_freedoms_without_a_motor_have_their_stated_velocity_or_none():
             parflex.simulate(of, leading, 0.002, start=start, **options)
 
 
+def test_velocities_may_be_stated_beside_how_the_robot_is_bent():
+    of = parflex.load("dualemps", settings={"gravity": [0, -9.81, 0]})
+    start = {"velocity": {"11": 0.2}}
+    bent_one, straight = (
+        parflex.simulate(of, None, 2e-4, start=start | positions, step=1e-4, out_step=1e-4, check_width=False)
+        for positions in ({"positions": "equilibrium"}, {})
+    )
+    assert bent_one.summary["start"] == "equilibrium" and straight.summary["start"] == "given"
+    assert abs(bent_one["q.13.uy"][0]) > 1e-9 and abs(straight["q.13.uy"][0]) < 1e-15
+    assert bent_one["qd.11"][0] == pytest.approx(0.2) == straight["qd.11"][0]
+    for wrong in ({"positions": "bent"}, {"q": of.home, "pose": "home"}):
+        with pytest.raises(InputError):
+            parflex.simulate(of, None, 2e-4, start=wrong)
+
+
 def test_a_state_that_the_loops_forbid_is_refused_and_rounding_is_not():
     of = parflex.load("5r")
     here = parflex.configure(of)

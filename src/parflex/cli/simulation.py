@@ -97,13 +97,9 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
         given["frames"] = words_of(given["frames"])
     if "pose" in given:
         given["pose"] = read_pose_option(given["pose"])
-    if "velocity" in given and "start" in given:
-        raise InputError(
-            "--velocity starts from a pose that is not bent", key="start", value=given["start"],
-            hint="leave out --start, or give the whole state in Python with start={'q': ..., 'qd': ...}",
-        )  # fmt: skip
     if "velocity" in given:
-        given["start"] = {"pose": given.pop("pose", None), "velocity": assignments(given.pop("velocity"), "velocity")}
+        words = {"pose": given.pop("pose", None), "positions": given.pop("start", None)}
+        given["start"] = words | {"velocity": assignments(given.pop("velocity"), "velocity")}
     return given
 
 

@@ -28,7 +28,7 @@ from parflex.simulation.problem import Problem
 Array = np.ndarray
 Leading = MotorMotion | PoseMotion | None
 STARTS = ("rest", "equilibrium", "held")
-WORDS = ("pose", "velocity", "q", "qd")
+WORDS = ("pose", "velocity", "positions", "q", "qd")
 TWIST = ("x", "y", "z", "rx", "ry", "rz")
 SAME = 1e-6  # in units of the rates or of typical lengths: a state that is given and the motion differ by rounding
 OPEN = 1e-3  # in typical lengths: loops of given positions that are open by less are closed
@@ -55,11 +55,9 @@ def start_state(
     would start with several times the static forces.
     """
     if isinstance(start, Mapping):
-        q, qd = _given(robot, start, motion)
-        return _started(problem, q, qd, "given")
-    if start not in (None, *STARTS):
-        hint = did_you_mean(str(start), STARTS)
-        raise InputError(f"there is no start '{start}'", key="start", value=str(start), hint=hint)
+        q, kind, warnings = _given_positions(problem, robot, start, motion, wrenches)
+        return _started(problem, q, _given_rates(Configuration(robot, q), start, motion), kind, warnings)
+    _check_start(start, "start")
     if motion is not None and pose is not None:
         raise InputError("the motion says where the run starts", key="pose", hint="leave out the pose or the motion")
     q, kind, warnings = _positions(
@@ -68,6 +66,12 @@ def start_state(
     led = _led(robot, motion)
     qd = Configuration(robot, q).rates(led) if any(led.values()) else np.zeros(robot.tree.n)  # rest is everywhere
     return _started(problem, q, qd, kind, warnings)
+
+
+def _check_start(start: Any, key: str) -> None:
+    if start not in (None, *STARTS):
+        hint = did_you_mean(str(start), STARTS)
+        raise InputError(f"there is no start '{start}'", key=key, value=str(start), hint=hint)
 
 
 def _positions(
@@ -126,8 +130,10 @@ def _usual(problem: Problem) -> str:
     return "held" if held else "equilibrium"
 
 
-def _given(robot: Robot, start: Mapping[str, Any], motion: Leading) -> tuple[Array, Array]:
-    """A pose and velocities in the words of poses, or all positions `q` and all rates `qd` of the tree."""
+def _given_positions(
+    problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Leading, wrenches: Mapping[str, Pieces]
+) -> tuple[Array, str, list[str]]:
+    """All positions `q` of the tree, or a pose, undeformed unless `positions` says how it bends."""
     for word in start:
         if word not in WORDS:
             raise InputError(f"unknown key '{word}'", key="start", value=str(word), hint=did_you_mean(str(word), WORDS))
@@ -139,17 +145,29 @@ def _given(robot: Robot, start: Mapping[str, Any], motion: Leading) -> tuple[Arr
                 value=str(np.shape(start[word])),
                 hint=f"give {size}, or a pose and velocities",
             )
+    _check_start(start.get("positions"), "start.positions")
     if "q" in start:
+        if "positions" in start or "pose" in start:
+            raise InputError("'q' is all positions", key="start", value="q", hint="leave out the pose")
         q = _closed(robot, np.asarray(start["q"], dtype=float))
     elif start.get("pose") is None and motion is not None:
         q = motion.start
     else:
         q = configure(robot, start.get("pose")).q
-    here, led = Configuration(robot, q), _led(robot, motion)
     if isinstance(motion, MotorMotion):
         _same_positions(robot, q, motion)
+    if start.get("positions") is None:
+        return q, "given", []
+    return _positions(problem, start["positions"], q, wrenches)
+
+
+def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Leading) -> Array:
+    """All rates `qd` of the tree, or some velocities beside those of the motion."""
+    led = _led(here.robot, motion)
     if "qd" in start:
-        return q, _possible(here, np.asarray(start["qd"], dtype=float), led)
+        if "velocity" in start:
+            raise InputError("'qd' is all rates", key="start", value="qd", hint="leave out the velocity")
+        return _possible(here, np.asarray(start["qd"], dtype=float), led)
     stated = dict(start.get("velocity") or {})
     for word in {*stated} & {*led}:
         if abs(stated[word] - led[word]) > SAME * max(1.0, abs(led[word])):
@@ -159,7 +177,7 @@ def _given(robot: Robot, start: Mapping[str, Any], motion: Leading) -> tuple[Arr
                 value=stated[word],
                 hint="state velocities of freedoms that the motion does not lead",
             )
-    return q, here.rates(stated | led)
+    return here.rates(stated | led)
 
 
 def _closed(robot: Robot, q: Array) -> Array:
