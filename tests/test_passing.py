@@ -11,6 +11,7 @@ import pytest
 from parflex import load, simulate
 from parflex.closure.mobility import choose_partition, scaled_jacobian
 from parflex.errors import InputError, SingularError
+from parflex.simulation.simulate import balance_warnings
 
 
 def positions(run):
@@ -171,3 +172,12 @@ def test_a_controller_goes_on_over_a_dead_centre_with_its_memory():
     assert run.status == "ok" and run.summary["changes"]
     assert np.array_equal(called, np.arange(500) * 1e-3)  # once at each sample
     assert run.summary["energy_balance_error"] < 1e-8
+
+
+def test_a_run_that_loses_energy_says_so():
+    run = simulate(load("four-bar"), time=0.2, start={"velocity": {"crank": 2.0}}, without=["friction"], step=1e-3)
+    assert not any("energy balance" in word for word in run.summary["warnings"])
+    turned = np.ptp(run["energy.kinetic"])
+    lost = {**run.columns, "energy.total": run["energy.total"] - 0.05 * turned * np.linspace(0, 1, len(run.t))}
+    assert "the energy balance is off" in balance_warnings(lost, "gauss4")[0]
+    assert not balance_warnings(lost, "generalized-alpha")  # which takes energy on purpose

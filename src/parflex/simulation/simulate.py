@@ -37,6 +37,7 @@ FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction changes its si
 TOLERANCE = {"dopri5": 1e-8}  # of one step, in units of length and angle; implicit methods iterate to:
 ITERATION_TOLERANCE = 1e-12
 MOST_ROWS = 5_000_000
+UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be off without a word
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def simulate(
     summary["warnings"] = [
         *started.warnings,
         *jump_warnings(jumps),
+        *balance_warnings(columns, method),
         *deflection_warnings(robot.tree, _positions(robot, columns)),
     ]
     if problem.width and check_width and track.status == "ok":
@@ -225,6 +227,16 @@ def balance_error(columns: Mapping[str, Array]) -> float:
     """Energy less what the inputs put in and losses took out, at most; the loop integrates both with the motion."""
     total = columns["energy.total"]
     return float(np.abs(total - total[0] - columns["work.input"] + columns["work.loss"]).max())
+
+
+def balance_warnings(columns: Mapping[str, Array], method: str) -> list[str]:
+    """A sentence where the energy balance is off by more than a hundredth of what was turned over."""
+    off = balance_error(columns)
+    stored = [columns["energy.kinetic"], columns["energy.elastic"] + columns["energy.gravity"]]
+    turned = max(float(np.ptp(values)) for values in (*stored, columns["work.input"], columns["work.loss"]))
+    if method == "generalized-alpha" or not off > max(UNBALANCED * turned, 1e-9):  # it takes energy on purpose
+        return []
+    return [f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"]
 
 
 def _width_effect(case: Case, columns: dict[str, Array], frame: str, width: float) -> dict[str, Any]:
