@@ -45,7 +45,7 @@ class Pull:
 def pulls(tree: Tree, q: Array) -> dict[str, Pull]:
     """Of each beam, what pulls or presses it most; `q` may have rows of positions."""
     rows = np.atleast_2d(q)
-    found = {}
+    found: dict[str, Pull] = {}
     for link in tree.links:
         if not isinstance(link.body, ElasticBody) or link.body.modal:
             continue
