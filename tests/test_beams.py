@@ -248,3 +248,15 @@ def test_direct_and_inverse_models_of_a_robot_that_bends_undo_each_other():
     assert len(result.elastic_accelerations) == 9
     # one solve of a system of condition 1e6 each way
     assert np.abs(again.accelerations - result.accelerations).max() < 1e-9 * np.abs(result.accelerations).max()
+
+
+def test_efforts_at_rest_that_do_not_hold_a_bending_robot_are_said_to_be_none():
+    robot = parflex.load("3rrr-flexible")
+    here = parflex.inverse_dynamics(robot)
+    assert any("not in equilibrium" in warning for warning in here.warnings)
+    bent = Configuration(robot, parflex.equilibrium(robot).configuration.q)
+    held = parflex.inverse_dynamics(robot, bent)
+    assert held.warnings == []
+    expected = parflex.deflection(robot, about="equilibrium").efforts
+    assert held.efforts == pytest.approx(expected, rel=1e-6)  # Newton ends at 1e-9 of the loads
+    assert here.efforts != pytest.approx(expected, rel=1e-2)

@@ -17,6 +17,7 @@ from parflex.models.reduced import Result, is_joint_motion, reduced_equations
 from parflex.recursion import motion
 
 Array = np.ndarray
+STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
 
 
 def bending_inverse(
@@ -51,6 +52,8 @@ def bending_inverse(
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
         warnings += [*near, *_growth_warnings(configuration)]
+    if not velocity and not acceleration:
+        warnings += _rest_warnings(configuration, qdd)
     f = tree_forces(configuration, qd, qdd, wrenches)
     found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings) if reactions else None
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
@@ -94,6 +97,19 @@ def _driven(
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
     wanted = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
     return (configuration.frame_rows(frame) @ configuration.J)[parts], wanted
+
+
+def _rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:
+    """A robot at rest that is not bent as its loads bend it does not stay there: its efforts do not hold it."""
+    elastic = list(configuration.robot.tree.elastic)
+    size = np.abs(qdd[elastic] * configuration.robot.tree.rate_units[elastic])
+    if size.max(initial=0.0) < STILL:
+        return []
+    name = configuration.robot.tree.rate_names[elastic[int(size.argmax())]]
+    return [
+        f"the robot is at rest but not in equilibrium: it begins to bend ('{name}' most), so that these are no holding "
+        "efforts; ask for the deflection ('parflex stiffness'), or at the configuration of an equilibrium"
+    ]
 
 
 def _growth_warnings(configuration: Configuration) -> list[str]:

@@ -1,0 +1,681 @@
+"""Some hundreds of questions over all functions of the package, as data, and their answers from new processes.
+
+python tests/questions.py --store     ask each in a process of its own and keep the answers in data/answers.json.gz
+python tests/questions.py --compare   the same, but compare with what is kept
+python tests/questions.py KEY ...     print the answers to some of them
+
+Answers change when the physics changes on purpose: look at what `--compare` prints, and if it is meant, store them
+anew. Answers are kept with twelve digits, long arrays as a few weighted sums.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import parflex
+from parflex.errors import ParflexError
+
+ROBOTS = Path(__file__).parent / "robots"
+ANSWERS = Path(__file__).parent / "data" / "answers.json.gz"
+LONG = 20  # arrays with more numbers are kept as sums
+# Other machines add up in another order, and Newton ends elsewhere within its tolerance of 1e-12: both stay below 1e-9
+# of the largest number of an answer wherever condition numbers are below 1e3, as they are in these questions.
+# A pose of another assembly, another lock or another setting differs by 1e-3 at least.
+CLOSE = 1e-7
+
+Bench = Callable[..., Any]  # (name, options of load) -> robot; it may give the same robot to all who ask
+
+
+@dataclass(frozen=True)
+class Question:
+    """Something to ask, and the function of the package that answers."""
+
+    door: str
+    ask: Callable[[Bench], Any]
+    loop: bool = False  # it takes the compiled time loop
+    alone: bool = False  # it writes figures, which may not be done by several threads at once
+
+
+QUESTIONS: dict[str, Question] = {}
+
+
+def add(door: str, key: str, ask: Callable[[Bench], Any], **marks: bool) -> None:
+    """One more question."""
+    name = f"{door} {key}"
+    assert name not in QUESTIONS, name
+    QUESTIONS[name] = Question(door, ask, **marks)
+
+
+# -- where robots are asked to be ----------------------------------------------------------------------------------
+
+# full poses, parts of poses, motors, other frames, names of the file, and some that cannot be
+POSES: dict[str, list[Any]] = {
+    "puma560": [
+        None,
+        {"x": 0.5, "y": 0.2, "z": 0.5},
+        {"x": 0.45, "y": 0.15, "z": 0.6, "rx": 0.1, "ry": -0.2, "rz": 0.3},
+        {"1": 0.2, "2": -0.4, "3": 0.3, "4": 0.1, "5": 0.5, "6": -0.2},
+        {"z": 0.4},
+        {"x": 0.4, "y": 0.3, "z": 0.7, "qw": 1, "qx": 0.1, "qy": 0, "qz": 0},
+        {"3.x": 0.3, "3.z": 0.2},
+        {"x": 9.0},
+    ],
+    "rx90": [
+        None,
+        {"x": -0.1, "y": 0.1, "z": 0.4},
+        {"1": 0.3, "2": 0.4, "3": -0.2, "4": 0.5, "5": 0.6, "6": 0.1},
+        {"y": 0.2, "z": 0.5},
+        {"x": -0.05, "y": 0.05, "z": 0.45, "rx": 0.2, "ry": 0.1, "rz": 0.4},
+    ],
+    "four-bar": [None, {"crank": 0.9}, {"crank_deg": 100}, {"rocker": 1.2}, {"coupler-point.x": 0.1}, {"crank": 2.5}],
+    "5r": [
+        None,
+        {"tip.x": 0.1, "tip.y": 0.5},
+        {"left.1": 1.8, "right.1": 1.2},
+        {"tip.x": 0.1},
+        {"y": 0.6},
+        {"x": -0.15, "y": 0.45},
+        {"x": 2.0, "y": 0.0},
+    ],
+    "bricard": [None, {"1": 0.4}, {"x": 0.05}, {"1_deg": 40}, {"2": 0.7}],
+    "3rrr": [
+        None,
+        {"x": 0.05, "y": 0.02, "theta": 0.1},
+        {"leg1.1": 0.9},
+        {"x": 0.08},
+        {"theta_deg": 12},
+        {"leg2.2": 1.1, "x": 0.0},
+        {"x": 3.0, "y": 0, "theta": 0},
+    ],
+    "3-prrr": [None, {"x": 0.05, "y": 0.02, "z": 0.03}, {"along_x.slide": 0.04}, {"z": -0.05}],
+    "c5": [None, {"x": 0.02, "z": 0.01, "rz": 0.05}, {"z": 0.03}, {"leg1.rod": 0.01}],
+    "delta": [None, {"x": 0.05, "y": 0.02, "z": -0.42}, {"leg1.arm": 0.2}, {"z": -0.45}, {"x": 0.06}],
+    "gough-stewart": [
+        None,
+        "table-4",
+        {"z": 1.1},
+        {"x": 0.3, "y": 0.4, "z": 1.1, "rx": 0.1},
+        {"rz": 0.1},
+        {"leg1.3": 0.05},
+    ],
+    "space": [None, {"x": 0.3, "z": 0.85}, {"leg1.3": 0.7}, {"rx": 0.1, "ry": 0.05}],
+    "dualemps": [None, {"11": 0.05, "21": -0.03}, {"17.x": 0.3}, {"11": 0.1}],
+    "3rrr-flexible": [None, {"x": 0.05, "y": 0.02, "theta": 0.1}, {"theta": -0.1}],
+    "gough-stewart-flexible": [None, {"z": 1.1}, {"x": 0.3, "rz": 0.05}],
+    "navaro": [None, "pose-1", "pose-3", {"x": 0.1, "y": 0.05, "theta": 0.1}],
+    "three-beam-legs": [None, {"leg1.upper": 0.2}],
+    "3-prs": [None, {"z": 0.65}, {"a.slide": 0.05}, {"rx": 0.1, "z": 0.6}],
+    "flat-loop": [None, {"crank": 0.5, "arm": 0.2}, {"arm": -0.3}],
+    "nested": [None, {"driver": 0.3}, {"tip.x": 0.05}],
+    "planar-rpr": [None, {"x": 0.05, "theta": 0.1}, {"one.stroke": 0.25}],
+    "rccc": [None, {"crank": 0.4}],
+    "satellite": [None, {"left.shoulder": 0.3}],
+    "scara": [None, {"x": 0.5, "y": 0.3}, {"quill": 0.02}],
+    "slider-crank-spatial": [None, {"crank": 1.0}, {"slider": 0.25}],
+    "slider-crank-flexible": [None, {"crank": 0.8}],
+    "spatial-four-bar": [None, {"crank": 0.7}],
+    "tripod-wrist": [None, {"z": 0.8}, {"w1": 0.3, "a.P": 0.12}],
+    "two-bodies": [None, {"x": 0.02}],
+    "upu": [None, {"z": 0.82}],
+    "wrist": [None, {"rx": 0.1}],
+    "double-four-bar": [None, {"r0": 0.4}],
+    "hexaglide": [None, {"x": 0.03, "z": 0.67}],
+}
+RIGID = ["puma560", "rx90", "four-bar", "5r", "bricard", "3rrr", "3-prrr", "c5", "delta", "gough-stewart", "space"]
+RIGID += ["3-prs", "flat-loop", "nested", "planar-rpr", "rccc", "scara", "slider-crank-spatial", "spatial-four-bar"]
+RIGID += ["tripod-wrist", "two-bodies", "upu", "wrist", "hexaglide"]
+BENDING = ["dualemps", "3rrr-flexible", "gough-stewart-flexible", "navaro", "slider-crank-flexible", "three-beam-legs"]
+
+
+def named(pose: Any) -> str:
+    """A pose on one line."""
+    return (
+        pose if isinstance(pose, str) else ",".join(f"{key}={value}" for key, value in (pose or {"home": ""}).items())
+    )
+
+
+def motion_of(robot: Any, seed: int) -> dict[str, float]:
+    """Rates of the motors, so that every robot can have them."""
+    values = np.random.default_rng(seed).uniform(-1, 1, len(robot.actuated))
+    return {name: round(float(value), 3) for name, value in zip(robot.actuated_names, values, strict=True)}
+
+
+# -- questions about poses -----------------------------------------------------------------------------------------
+
+
+def positions(name: str, pose: Any, **options: Any) -> Callable[[Bench], Any]:
+    return lambda bench: bench(name, **options).assemble(pose)
+
+
+def configured(name: str, pose: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        here = parflex.configure(bench(name), pose)
+        numbers = [here.condition.platform, here.condition.closures]
+        return {"closed": here.closure_error < 1e-9, "condition": [x for x in numbers if x < 1e3]}
+
+    return ask
+
+
+def framed(name: str, pose: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        return [part for place in parflex.frames(bench(name), pose).values() for part in place]
+
+    return ask
+
+
+for _robot, _poses in POSES.items():
+    for _pose in _poses:
+        add("frames", f"{_robot} {named(_pose)}", framed(_robot, _pose))
+    for _pose in _poses[:2]:
+        add("configure", f"{_robot} {named(_pose)}", configured(_robot, _pose))
+for _robot, _mode in (("3rrr", "+-+"), ("3rrr", "---"), ("5r", "in"), ("5r", "out"), ("four-bar", "crossed")):
+    for _pose in POSES[_robot][:4]:
+        add("load", f"{_robot} as {_mode} at {named(_pose)}", positions(_robot, _pose, working_mode=_mode))
+for _number in ("111", "122", "212"):
+    add("load", f"navaro moved by {_number}", positions("navaro", "pose-2", actuation=_number))
+for _settings in ({"constants.proximal": 0.55}, {"gravity": [0, 0, 0]}, {"constants.nothing": 1}, {"name": 3}):
+    add("load", f"3rrr with {_settings}", positions("3rrr", {"x": 0.02}, settings=_settings))
+add("load", "none", positions("no-such-robot", None))
+add("load", "no such mode", positions("5r", None, working_mode="sideways"))
+add("load", "no such actuation", positions("5r", None, actuation="left"))
+add("load", "too many elements", positions("dualemps", None, elements=1000))
+for _robot in ("3-prs", "planar-rpr", "tripod-wrist", "3rrr"):
+    _ways = lambda bench, name=_robot: parflex.geometric_solutions(bench(name))  # noqa: E731
+    add("geometric_solutions", _robot, _ways)
+add("catalogue_names", "all", lambda bench: parflex.catalogue_names())
+add("gains_from", "0.1 0.1", lambda bench: vars(parflex.gains_from(0.1, 0.1)))
+add("gains_from", "0.3 0.02", lambda bench: vars(parflex.gains_from(0.3, 0.02)))
+add("gains_from", "2 0.1", lambda bench: vars(parflex.gains_from(2, 0.1)))
+
+
+# -- forces and accelerations --------------------------------------------------------------------------------------
+
+
+def inverse(name: str, pose: Any, seed: int, load: dict[str, Any], **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        robot = bench(name, **load)
+        found = parflex.inverse_dynamics(robot, pose, motion_of(robot, seed), motion_of(robot, seed + 1), **words)
+        return [found.efforts, found.warnings, found.reactions, found.elastic_accelerations]
+
+    return ask
+
+
+def direct(name: str, pose: Any, seed: int, **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        robot = bench(name)
+        found = parflex.forward_dynamics(robot, pose, motion_of(robot, seed), motion_of(robot, seed + 1), **words)
+        return [found.accelerations, found.acceleration_of(), found.warnings]
+
+    return ask
+
+
+def matrix(name: str, pose: Any, kind: str) -> Callable[[Bench], Any]:
+    return lambda bench: list(parflex.mass_matrix(bench(name), pose, kind))
+
+
+def jacobian(name: str, pose: Any, frame: str | None = None) -> Callable[[Bench], Any]:
+    return lambda bench: parflex.jacobian(bench(name), pose, frame)
+
+
+def energy(name: str, pose: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        here = parflex.configure(bench(name), pose)
+        return list(parflex.energies(here, here.rates(motion_of(here.robot, 5))))
+
+    return ask
+
+
+for _count, _robot in enumerate(RIGID):
+    _poses = POSES[_robot]
+    _first, _other = _poses[1 % len(_poses)], _poses[2 % len(_poses)]
+    add("inverse_dynamics", f"{_robot} {named(_first)}", inverse(_robot, _first, _count, {}))
+    _words: dict[str, Any] = {"without": ["gravity", "friction"], "reactions": True}
+    add("inverse_dynamics", f"{_robot} {named(_other)} light", inverse(_robot, _other, _count, {}, **_words))
+    add("forward_dynamics", f"{_robot} {named(_other)}", direct(_robot, _other, _count))
+    add("mass_matrix", f"{_robot} {named(_first)}", matrix(_robot, _first, "actuated"))
+    add("jacobian", f"{_robot} {named(_first)}", jacobian(_robot, _first))
+    add("energies", f"{_robot} {named(_first)}", energy(_robot, _first))
+for _count, _robot in enumerate(BENDING):
+    add("inverse_dynamics", f"{_robot} bends", inverse(_robot, POSES[_robot][1], _count, {}))
+    add("forward_dynamics", f"{_robot} bends", direct(_robot, POSES[_robot][1], _count))
+    add("mass_matrix", f"{_robot} bends", matrix(_robot, None, "independent"))
+    add("energies", f"{_robot} bends", energy(_robot, POSES[_robot][1]))
+add("inverse_dynamics", "3rrr loaded", inverse("3rrr", None, 3, {"payload": (0.5, 0, 0.1, 0)}))
+add("inverse_dynamics", "3rrr pushed", inverse("3rrr", {"x": 0.04}, 3, {}, wrenches={"platform": [1, 2, 0]}))
+add("inverse_dynamics", "3rrr by (20)", inverse("3rrr", {"x": 0.04}, 3, {}, form="projected"))
+add("inverse_dynamics", "delta as 3rrr", inverse("delta", {"theta": 0.1}, 3, {}))
+add("inverse_dynamics", "satellite cannot", inverse("satellite", None, 3, {}))
+add("inverse_dynamics", "unknown word", inverse("5r", None, 3, {}, without=["wind"]))
+add("jacobian", "3rrr no such frame", jacobian("3rrr", None, "nobody"))
+add("jacobian", "gough-stewart foot", jacobian("gough-stewart", None, "leg2.2"))
+for _robot in ("rx90", "scara", "3rrr", "5r", "four-bar", "delta", "dualemps"):
+    _base = lambda bench, name=_robot: vars_of(parflex.base_parameters(bench(name)), "names values after_rules")  # noqa: E731
+    add("base_parameters", _robot, _base)
+
+
+def vars_of(record: Any, names: str) -> dict[str, Any]:
+    """Some entries of a record."""
+    return {name: getattr(record, name) for name in names.split()}
+
+
+# -- how robots give way -------------------------------------------------------------------------------------------
+
+
+def frequencies(name: str, pose: Any, load: dict[str, Any], **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        found = parflex.natural_frequencies(bench(name, **load), pose, **words)
+        return vars_of(found, "frequencies damping free_motions unstable_motions independent_coordinates")
+
+    return ask
+
+
+HELD: dict[str, dict[str, Any]] = {
+    "": {},
+    " none locked": {"lock": "none"},
+    " two modes": {"modes": 2},
+    " on servos": {"servo": 1e5, "lock": "none"},
+    " sunk": {"about": "equilibrium"},
+    " light": {"about": "equilibrium", "without": ["gravity"]},
+    " -3 modes": {"modes": -3},
+    " about nothing": {"about": "nothing"},
+}
+for _robot in ("dualemps", "3rrr-flexible", "gough-stewart-flexible", "slider-crank-flexible", "three-beam-legs"):
+    for _word, _words in HELD.items():
+        if _robot == "gough-stewart-flexible" and "about" in _words:
+            continue  # a quarter of a minute each
+        for _pose in POSES[_robot][: 2 if _robot in ("dualemps", "3rrr-flexible") else 1]:
+            add("natural_frequencies", f"{_robot} {named(_pose)}{_word}", frequencies(_robot, _pose, {}, **_words))
+for _pose in POSES["navaro"]:
+    add("natural_frequencies", f"navaro {named(_pose)}", frequencies("navaro", _pose, {}))
+add("natural_frequencies", "dualemps fine", frequencies("dualemps", None, {"elements": 3}))
+add("natural_frequencies", "dualemps loaded", frequencies("dualemps", None, {"payload": (0.3, 0, 0, 0)}))
+add("natural_frequencies", "dualemps softer", frequencies("dualemps", None, {"settings": {"constants.offset": 0.07}}))
+add("natural_frequencies", "3rrr is rigid", frequencies("3rrr", None, {}))
+add("natural_frequencies", "one motor locked", frequencies("dualemps", None, {}, lock=["11"]))
+
+
+def linear(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
+    return lambda bench: vars_of(parflex.linear_model(bench(name), pose, **words), "M K D names warnings")
+
+
+def stiffness(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
+    return lambda bench: vars_of(parflex.cartesian_stiffness(bench(name), pose, **words), "compliance rigid directions")
+
+
+def sag(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
+    return lambda bench: vars_of(parflex.deflection(bench(name), pose, **words), "frames efforts sections warnings")
+
+
+def rest(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
+    return lambda bench: parflex.equilibrium(bench(name), pose, **words).configuration.q
+
+
+def response(name: str, **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        robot = bench(name)
+        system = parflex.state_space(robot, [robot.actuated_names[0]], [f"{robot.tree.end_effector}.x"], **words)
+        values = system.response([1.0, 7.0])
+        return [values.real, values.imag, len(system.states)]
+
+    return ask
+
+
+for _robot in ("dualemps", "3rrr-flexible", "slider-crank-flexible"):
+    for _pose in POSES[_robot][:2]:
+        add("linear_model", f"{_robot} {named(_pose)}", linear(_robot, _pose))
+        add("cartesian_stiffness", f"{_robot} {named(_pose)}", stiffness(_robot, _pose))
+        add("deflection", f"{_robot} {named(_pose)}", sag(_robot, _pose))
+        add("equilibrium", f"{_robot} {named(_pose)}", rest(_robot, _pose))
+    add("cartesian_stiffness", f"{_robot} sunk", stiffness(_robot, None, about="equilibrium"))
+    add("deflection", f"{_robot} on servos", sag(_robot, None, lock="none", servo=1e6))
+    add("state_space", _robot, response(_robot, servo=1e6, lock="none"))
+    add("state_space", f"{_robot} sunk", response(_robot, servo=1e6, lock="none", about="equilibrium"))
+add("equilibrium", "dualemps pulled", rest("dualemps", None, loads={"17": [5, 0, 0, 0, 0, 0]}))
+add("equilibrium", "dualemps no such frame", rest("dualemps", None, loads={"nobody": [5, 0, 0]}))
+add("cartesian_stiffness", "dualemps free", stiffness("dualemps", None, lock="none"))
+
+
+def many(name: str, coordinates: list[str], rows: list[list[float]], **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        found = parflex.many_frequencies(bench(name), coordinates, np.array(rows), **words)
+        return [np.nan_to_num(found.frequencies), found.status]
+
+    return ask
+
+
+def mapped(name: str, over: list[Any], **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        found = parflex.frequency_map(bench(name), over, **words)
+        return [np.nan_to_num(found.frequencies), found.status, found.method]
+
+    return ask
+
+
+def followed(name: str, path: list[Any], **words: Any) -> Callable[[Bench], Any]:
+    return lambda bench: vars_of(parflex.track_modes(bench(name), path, **words), "frequencies doubtful")
+
+
+_SQUARE = [[0.0, 0.0], [0.05, -0.03], [0.1, 0.1], [9.0, 9.0]]
+add("many_frequencies", "dualemps", many("dualemps", ["11", "21"], _SQUARE, modes=3))
+add("many_frequencies", "dualemps unlocked", many("dualemps", ["11", "21"], _SQUARE[:2], modes=2, lock="none"))
+add("many_frequencies", "3rrr-flexible", many("3rrr-flexible", ["x", "y", "theta"], [[0, 0, 0], [0.05, 0.02, 0.1]]))
+add("many_frequencies", "too many modes", many("dualemps", ["11", "21"], _SQUARE, modes=99))
+add("many_frequencies", "no such coordinate", many("dualemps", ["11", "22x"], _SQUARE))
+add("frequency_map", "dualemps", mapped("dualemps", [("11", -0.1, 0.1, 2), ("21", -0.1, 0.1, 2)], modes=2))
+add("frequency_map", "none", mapped("dualemps", [("11", -0.1, 0.1, 0)], modes=2))
+add("track_modes", "dualemps", followed("dualemps", ["home", {"11": 0.02, "21": 0.0}], modes=3))
+add("track_modes", "dualemps alone", followed("dualemps", ["home"], modes=3))
+
+
+# -- programs, words, figures, runs --------------------------------------------------------------------------------
+
+
+def program(name: str, kind: str, load: dict[str, Any], **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        made = parflex.model(bench(name, **load), kind, **words)
+        return [made.counts, made.inputs, made.outputs, made.evaluate("numpy", **made.sample)]
+
+    return ask
+
+
+def compiled(name: str, kind: str) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        made = parflex.model(bench(name), kind)
+        return made(**made.sample)
+
+    return ask
+
+
+for _robot in ("four-bar", "5r", "rx90", "scara", "3rrr", "dualemps"):
+    for _kind in ("inverse", "direct", "kinematics"):
+        add("model", f"{_robot} {_kind}", program(_robot, _kind, {}))
+add("model", "5r base", program("5r", "inverse", {}, parameters="base"))
+add("model", "5r pushed", program("5r", "inverse", {}, wrenches=["tip"]))
+add("model", "5r loaded", program("5r", "inverse", {"payload": (1, 0, 0, 0)}))
+add("model", "5r geometry", program("5r", "geometry", {}))
+add("model", "5r nothing", program("5r", "nothing", {}))
+add("model", "four-bar compiled", compiled("four-bar", "inverse"))
+add("model", "5r compiled", compiled("5r", "mass-matrix"))
+
+
+def told(name: str) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        found = parflex.explain(bench(name))
+        text = "\n".join(line for section in found.sections for line in section.text)
+        return [found.form, found.sizes, found.warnings, hashlib.sha256(text.encode()).hexdigest()]
+
+    return ask
+
+
+def redundant(name: str, pose: Any, **words: Any) -> Callable[[Bench], Any]:
+    return lambda bench: vars_of(parflex.redundant_model(bench(name), pose, **words), "names motors D C G F_ext")
+
+
+def sensed(name: str, pose: Any, joints: list[str]) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        robot = bench(name).sensing(joints)
+        here = parflex.configure(robot, pose)
+        names = [*robot.actuated_names, *robot.sensed_names]
+        places = [robot.tree.position_names.index(word) for word in names]
+        return parflex.geometry_from_sensors(robot, here.q[places])
+
+    return ask
+
+
+for _robot in ("four-bar", "5r", "3rrr", "delta", "dualemps", "rx90", "gough-stewart-flexible", "navaro", "bricard"):
+    add("explain", _robot, told(_robot))
+add("redundant_model", "5r", redundant("5r", None, velocity={"left.1": 1.0}, sensed=["right.2"]))
+add("redundant_model", "3rrr", redundant("3rrr", {"x": 0.03}, sensed=["leg1.2", "leg2.2", "leg3.2"]))
+add("redundant_model", "5r light", redundant("5r", None, without=["gravity"]))
+add("redundant_model", "rx90", redundant("rx90", None))
+add("geometry_from_sensors", "5r", sensed("5r", {"x": 0.05, "y": 0.5}, ["right.2"]))
+add("geometry_from_sensors", "3rrr", sensed("3rrr", {"x": 0.05, "y": 0.02, "theta": 0.1}, ["leg1.2", "leg3.2"]))
+
+
+def ran(name: str, *arguments: Any, **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        run = parflex.simulate(bench(name), *arguments, **words)
+        return [run.status, {key: run[key][-1] for key in run if key[:2] in ("q.", "t") or key.startswith("energy")}]
+
+    return ask
+
+
+def controlled(name: str, reference: str, law: str, **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        run = parflex.run_control(bench(name), reference, law, **words)
+        return [run.errors, run.failure]
+
+    return ask
+
+
+add("simulate", "four-bar falls", ran("four-bar", None, 0.02), loop=True)
+add(
+    "simulate",
+    "5r pushed",
+    ran("5r", None, 0.02, effort={"left.1": 0.3}, start={"pose": {"x": 0.05, "y": 0.5}}),
+    loop=True,
+)
+add("simulate", "5r by rk4", ran("5r", None, 0.02, method="rk4", without=["gravity"]), loop=True)
+add("simulate", "dualemps square", ran("dualemps", "square", 0.02, without=["friction"]), loop=True)
+add("simulate", "dualemps nowhere", ran("dualemps", "nowhere", 0.02), loop=True)
+add("simulate", "no time", ran("5r", None, -1.0), loop=True)
+_HELD = lambda bench: ran("5r", None, 0.01, controller=parflex.PD(10.0, 1.0))(bench)  # noqa: E731
+add("PD", "5r", _HELD, loop=True)
+for _law in ("pd", "ctc"):
+    _round = controlled("5r", "circle:radius=0.02,time=1", _law, time=0.05)
+    add("run_control", f"5r {_law}", _round, loop=True)
+add("run_control", "5r wind", controlled("5r", "circle:radius=0.02,time=1", "wind"), loop=True)
+
+
+def studied(bench: Bench) -> Any:
+    """The smallest study there is; a bench of its own, since it loads its robots itself."""
+    from parflex.control.study_file import StudyFile
+
+    circle = {"kind": "circle", "radius": 0.02, "time": 0.02}
+    words: dict[str, Any] = {"robot": "5r", "laws": ["pd"], "reference": circle, "percentages": [5]}
+    found = parflex.run_study(StudyFile(**words, templates=1), jobs=1)
+    return [row["errors"] for row in found.summary()]
+
+
+add("run_study", "one case", studied, loop=True)
+_COLUMNS: dict[str, Any] = {"t": np.linspace(0, 1, 101)}
+_COLUMNS["tip.x"] = np.sin(20 * _COLUMNS["t"])
+for _word in ("kinetic", "elastic", "gravity", "total"):
+    _COLUMNS[f"energy.{_word}"] = np.cos(_COLUMNS["t"])
+
+
+def figure(make: Callable[[Bench, Path], Any]) -> Callable[[Bench], Any]:
+    """What a figure says, and that it is written."""
+
+    def ask(bench: Bench) -> Any:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "figure.svg"
+            said = make(bench, path)
+            return [path.stat().st_size > 1000, said if isinstance(said, list) else None]
+
+    return ask
+
+
+_OTHER = {"t": _COLUMNS["t"], "tip.x": 1.01 * _COLUMNS["tip.x"]}
+add("draw", "5r", figure(lambda bench, path: parflex.draw(bench("5r"), {"x": 0.1, "y": 0.5}, path)), alone=True)
+add("draw_run", "columns", figure(lambda bench, path: parflex.draw_run(_COLUMNS, path, ["tip.x"])), alone=True)
+add("draw_energies", "columns", figure(lambda bench, path: parflex.draw_energies(_COLUMNS, path)), alone=True)
+add(
+    "draw_spectrum", "columns", figure(lambda bench, path: parflex.draw_spectrum(_COLUMNS, path, ["tip.x"])), alone=True
+)
+_BOTH = figure(lambda bench, path: parflex.draw_comparison(_COLUMNS, _OTHER, path, ["tip.x"]))
+add("draw_comparison", "columns", _BOTH, alone=True)
+_MODES = figure(lambda bench, path: parflex.draw_modes(parflex.natural_frequencies(bench("dualemps"), None, 2), path))
+add("draw_modes", "dualemps", _MODES, alone=True)
+add("load_run", "none", lambda bench: parflex.load_run("no-such-run.csv"))
+_PAPER = lambda bench: [[one.quantity, one.computed] for one in parflex.reproduce("Zubizarreta2010", quick=True)][:4]  # noqa: E731
+add("reproduce", "Zubizarreta2010", _PAPER)
+add("reproduce", "nobody", lambda bench: parflex.reproduce("Nobody1999"))
+
+
+# -- answers -------------------------------------------------------------------------------------------------------
+
+
+def plain(value: Any) -> Any:
+    """What JSON has, with twelve digits; long arrays as their size and three weighted sums."""
+    if isinstance(value, dict):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "fiu":
+        if value.size <= LONG:
+            return [plain(float(entry)) for entry in value.ravel()]
+        flat, numbers = value.ravel().astype(float), np.arange(value.size)
+        sums = [np.sum(flat), np.sum(np.abs(flat)), np.sum(flat * np.cos(numbers)), np.sum(flat * np.sin(7 * numbers))]
+        return {"size": value.size, "sums": [plain(float(entry)) for entry in sums]}
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(entry) for entry in value]
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, int | np.integer):
+        return int(value)
+    return float(f"{value:.12g}") if isinstance(value, float | np.floating) else value
+
+
+def answer_to(key: str, bench: Bench) -> Any:
+    """The answer, or the kind and words of the error."""
+    try:
+        with np.errstate(all="ignore"):
+            return plain(QUESTIONS[key].ask(bench))
+    except ParflexError as error:
+        return {"error": error.kind, "message": str(error).replace(str(ROBOTS), "robots")}
+
+
+def same(one: Any, other: Any, scale: float | None = None) -> bool:
+    """Whether two answers are the same; numbers beside each other are compared with the largest of them."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        if "error" in one:  # the words of an error may be made better, its kind may not change
+            return bool(one["error"] == other.get("error"))
+        numbers = scale if scale is not None else _largest(list(one.values()))
+        return one.keys() == other.keys() and all(same(one[key], other[key], numbers) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        numbers = max(_largest(one), scale or 0.0)
+        return len(one) == len(other) and all(same(a, b, numbers) for a, b in zip(one, other, strict=True))
+    if isinstance(one, float | int) and isinstance(other, float | int) and not isinstance(one, bool):
+        return abs(one - other) <= CLOSE * max(abs(one), scale or 0.0, 1e-3)
+    return bool(one == other)
+
+
+def _largest(values: list[Any]) -> float:
+    found = [abs(entry) for entry in values if isinstance(entry, float | int) and not isinstance(entry, bool)]
+    return max(found, default=0.0)
+
+
+def place_of(name: str) -> str:
+    """A robot of the catalogue, or of the tests."""
+    path = ROBOTS / f"{name}.toml"
+    return str(path) if path.exists() else name
+
+
+def new_robots(name: str, **options: Any) -> Any:
+    """A bench that knows nothing from before."""
+    return parflex.load(place_of(name), **options)
+
+
+class SharedRobots:
+    """A bench where all who ask for a robot get the same one."""
+
+    def __init__(self) -> None:
+        self.robots: dict[str, Any] = {}
+
+    def __call__(self, name: str, **options: Any) -> Any:
+        key = f"{name} {json.dumps(options, sort_keys=True)}"
+        if key not in self.robots:
+            self.robots[key] = parflex.load(place_of(name), **options)
+        return self.robots[key]
+
+
+def import_everything() -> None:
+    """What all questions import, so that a new process need not do it each time: modules hold no answers."""
+    for name in parflex.__all__:
+        getattr(parflex, name)
+
+
+def fresh_answer(key: str) -> dict[str, Any]:
+    """The answer of a process that has done nothing but import the package, and its time."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        start = time.process_time()
+        try:
+            content = {"answer": answer_to(key, new_robots)}
+        except BaseException:
+            content = {"crash": traceback.format_exc()[-800:]}
+        content["seconds"] = round(time.process_time() - start, 2)
+        with os.fdopen(writer, "w") as pipe:
+            pipe.write(json.dumps(content))
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader) as pipe:
+        content = json.loads(pipe.read() or '{"crash": "no answer"}')
+    os.waitpid(child, 0)
+    return content
+
+
+def stored() -> dict[str, Any]:
+    """The answers that are kept."""
+    return json.loads(gzip.decompress(ANSWERS.read_bytes()))
+
+
+def fresh_answers() -> dict[str, Any]:
+    """All answers from new processes."""
+    import_everything()
+    found = {}
+    for count, key in enumerate(QUESTIONS, start=1):
+        found[key] = fresh_answer(key)
+        print(f"[{count}/{len(QUESTIONS)}] {found[key]['seconds']:6.2f} s  {key}", file=sys.stderr, flush=True)
+        if "crash" in found[key]:
+            print(found[key]["crash"], file=sys.stderr)
+    return found
+
+
+def store(found: dict[str, Any]) -> None:
+    """Keep answers, the same bytes for the same answers."""
+    ANSWERS.parent.mkdir(exist_ok=True)
+    text = "{\n" + ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in found.items()) + "\n}\n"
+    ANSWERS.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+
+
+def differing(found: dict[str, Any]) -> list[str]:
+    """Questions whose answers are not those that are kept."""
+    kept = stored()
+    return [key for key, entry in found.items() if not same(entry.get("answer"), kept.get(key, {}).get("answer"))]
+
+
+def main(words: list[str]) -> int:
+    if words == ["--store"]:
+        found = fresh_answers()
+        crashed = [key for key, entry in found.items() if "crash" in entry]
+        if not crashed:
+            store(found)
+        print(f"{len(found)} answers, {len(crashed)} crashed {crashed}, {ANSWERS.stat().st_size} bytes")
+        return 1 if crashed else 0
+    if words == ["--compare"]:
+        found = fresh_answers()
+        for key in differing(found):
+            print(key, "\n  now   ", found[key], "\n  stored", stored().get(key))
+        return 1 if differing(found) else 0
+    for key in words:
+        print(key, json.dumps(fresh_answer(key)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,88 @@
+"""The order of questions changes no answer: hundreds of them, drawn by chance, against answers of new processes."""
+
+from __future__ import annotations
+
+import os
+import random
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from questions import QUESTIONS, SharedRobots, answer_to, differing, fresh_answers, same, stored
+
+import parflex
+
+DRAWS = 500
+THREADS = 4
+ALWAYS = ["puma560", "rx90", "four-bar"]  # whose poses once depended on what was asked before
+QUICK = 0.35  # seconds of a new process: longer ones are left to the long proof, and to some draws
+SEED = int(os.environ.get("PARFLEX_SEED", random.SystemRandom().randrange(10**6)))
+
+
+def quick(limit: float) -> list[str]:
+    """Questions that take no longer, without those of the time loop, which one worker takes in a test of its own."""
+    kept = stored()
+    return [key for key, question in QUESTIONS.items() if not question.loop and kept[key]["seconds"] <= limit]
+
+
+def drawn(chance: random.Random, count: int, limit: float) -> list[str]:
+    """Questions in random order, many to each of some robots: state is kept by robots, and few questions show it."""
+    groups: dict[str, list[str]] = {}
+    for key in quick(limit):
+        groups.setdefault(key.split()[1], []).append(key)
+    others = sorted(set(groups) - set(ALWAYS))
+    names = [*ALWAYS, *chance.sample(others, 9)]
+    asked = [key for name in names for key in chance.choices(groups[name], k=count // len(names) + 1)]
+    chance.shuffle(asked)
+    return asked
+
+
+def wrong(asked: list[str], bench: SharedRobots) -> list[str]:
+    """Those of the questions, in their order, whose answers are not those of a new process."""
+    kept = stored()
+    return [key for key in asked if not same(kept[key]["answer"], answer_to(key, bench))]
+
+
+def test_there_are_questions_to_every_function_and_all_have_answers():
+    assert len(QUESTIONS) >= 300
+    assert {question.door for question in QUESTIONS.values()} == set(parflex.__all__)
+    assert stored().keys() == QUESTIONS.keys(), "python tests/questions.py --store"
+
+
+def test_answers_do_not_depend_on_what_was_asked_before():
+    print(f"PARFLEX_SEED={SEED}")
+    chance = random.Random(SEED)
+    several = drawn(chance, DRAWS // 2, 1.0) + chance.choices(quick(3.0), k=10)
+    bench = SharedRobots()
+    assert not wrong(several, bench), f"PARFLEX_SEED={SEED}"
+    # the same robots, which now know much, asked by several at a time
+    several = [key for key in drawn(chance, DRAWS // 2, QUICK) if not QUESTIONS[key].alone]
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(lambda part: wrong(part, bench), [several[k::THREADS] for k in range(THREADS)]))
+    assert not any(found), f"PARFLEX_SEED={SEED}"
+
+
+def test_threads_that_meet_a_new_robot_at_once_get_the_right_answers():
+    chance = random.Random(SEED + 1)
+    asked = [key for key in drawn(chance, 40, 0.1) if not QUESTIONS[key].alone]
+    bench = SharedRobots()
+    with ThreadPoolExecutor(THREADS) as pool:
+        found = list(pool.map(lambda _: wrong(asked, bench), range(THREADS)))
+    assert not any(found), f"PARFLEX_SEED={SEED}"
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+def test_new_processes_give_the_answers_that_are_kept(figure):
+    found = fresh_answers()
+    figure("questions that new processes answered", float(len(found)))
+    assert not [entry["crash"] for entry in found.values() if "crash" in entry]
+    assert not differing(found), "python tests/questions.py --compare shows them, --store keeps them if they are meant"
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+def test_all_questions_in_random_order_give_the_answers_of_new_processes():
+    chance = random.Random(SEED + 2)
+    asked = list(QUESTIONS)
+    chance.shuffle(asked)
+    assert not wrong(asked, SharedRobots()), f"PARFLEX_SEED={SEED}"
