@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from linkages import CHAINS, draw
-from oracles.constrained import integrate, moving
+from oracles.constrained import StoppedError, integrate, moving
 from oracles.planar_bodies import Led
 from traced import long
 
@@ -71,13 +71,21 @@ def test_led_linkages_need_the_efforts_of_the_oracle(kind, seed, tmp_path, figur
         body, parent = drawn.joints[name]
         drawn.linkage.joints.append(Led(body, parent, lambda t, name=name: at(name, t)))
     v = moving(drawn.linkage, 0.0, drawn.q, np.zeros(len(drawn.q)))
-    made = integrate(drawn.linkage, np.linspace(0, TIME, ROWS), drawn.q, v, 1e-11)
+    stopped = None
+    try:
+        made = integrate(drawn.linkage, np.linspace(0, TIME, ROWS), drawn.q, v, 1e-11)
+    except StoppedError as error:  # led out of reach
+        stopped = error.time
     (tmp_path / "drawn.toml").write_text(drawn.text)
     of = parflex.load(tmp_path / "drawn.toml", actuation="drawn")
     order = of.actuated_names
     run = parflex.simulate(
         of, lambda t: np.array([at(name, t) for name in order]).T, TIME, step=1e-3, out_step=TIME / (ROWS - 1)
     )
+    if stopped is not None:
+        assert run.status == "diverged"
+        assert run.summary["stopped_at"] == pytest.approx(stopped, abs=0.01)  # some steps
+        return
     assert run.status == "ok"
     for k, name in enumerate(motors):
         lam = made.multipliers[:, len(made.multipliers[0]) - len(motors) + k]

@@ -20,6 +20,14 @@ REDUNDANT = 1e-9  # singular values of the scaled rows below this, relative to t
 NEWTON_STEPS = 50
 
 
+class StoppedError(Exception):
+    """The motion cannot go on, as where a led motor would leave what the closures can reach."""
+
+    def __init__(self, time: float) -> None:
+        super().__init__(f"the reference stops at {time}")
+        self.time = time
+
+
 class System(Protocol):
     """What the integration asks of a system."""
 
@@ -126,7 +134,7 @@ def integrate(system: System, t: Array, q: Array, v: Array, tolerance: float = 1
             while solver.status == "running":
                 solver.step()
             if solver.status == "failed":
-                raise ValueError(f"the reference stops at {solver.t}")
+                raise StoppedError(float(solver.t))
             q = closed(system, now, solver.y[:size])
             v = moving(system, now, q, solver.y[size:])
         rows.append((q, v, *accelerations(system, now, q, v)))
