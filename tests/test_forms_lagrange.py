@@ -26,6 +26,7 @@ from parflex.codegen.flexible import with_motors
 from parflex.models import general_form, leg_form, leg_models, node_form
 from parflex.models.leg_form import PlatformMotion
 from parflex.models.pieces import LEADS, pieces
+from parflex.models.reduced import reduced_equations
 from parflex.models.robot import Robot
 from parflex.recursion import motion, pose
 
@@ -47,6 +48,7 @@ BEHIND = {  # closures of a robot whose twists spread back over a joint to the t
     "held from behind, welded": 'joint = "welded"',
     "held from behind, hinged": 'joint = "revolute"\naxis = [0.6, 0.0, 0.8]',
     "held from behind, sliding": 'joint = "cylindrical"\naxis = "x"',
+    "held from behind, sliding the other way": 'joint = "cylindrical"\naxis = "x"',
 }
 IN_PIECES += BEHIND
 
@@ -54,6 +56,8 @@ IN_PIECES += BEHIND
 @cache
 def held_from_behind(case: str) -> tuple[Robot, list[dict]]:
     text = invented("held-from-behind").read_text(encoding="utf-8").replace('joint = "welded"', BEHIND[case])
+    if "other way" in case:
+        text = text.replace('["hand", "grip"]', '["grip", "hand"]')
     path = written(text, Path(mkdtemp()))
     robot, rng = parflex.load(path), np.random.default_rng(4)
     oracle = FlexibleEnergyModel(read_robot(path))
@@ -105,6 +109,22 @@ def test_robots_in_pieces_move_as_by_lagrange(case, lead, figure):
     )
     figure(f"{case}, pieces by {lead}, against Lagrange", error, TOLERANCE)
     assert error < TOLERANCE
+
+
+@pytest.mark.parametrize(("case", "frame"), [("links in a row", "hand"), ("gough-stewart-beams", "platform")])
+def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame, figure):
+    """Against the general reduction, whose wrenches are held against both oracles with rigid robots."""
+    robot, states = robot_and_states(case)
+    form, state = pieces(robot), states[0]
+    load = {frame: np.array([80.0, -50.0, 30.0, 7.0, -9.0, 4.0])}
+    independent, at = form.partition.independent, state["at"]
+    M, c, b = reduced_equations(at, state["rates"], load)
+    qdd = (at.J @ np.linalg.solve(M, at.J_a.T @ state["effort"] - c) + b)[independent]
+    found = node_form.direct(form, state["q"], state["rates"][independent], state["effort"], (), load)
+    error = largest(found - qdd) / largest(qdd)
+    figure(f"{case}, pieces under a wrench, against the general reduction", error, TOLERANCE)
+    assert error < TOLERANCE
+    assert largest(qdd - state["accelerations"][independent]) > 1e-3 * largest(qdd)  # the wrench matters
 
 
 @pytest.mark.parametrize("case", [*IN_LOOPS, "links in a row", "dualemps"])
