@@ -122,7 +122,7 @@ BAD_CALLS = {
     "pose": ({"pose": "home"}, "pose", "the motion says"),
     "frame": ({"frames": ["hand"]}, "frames", "no frame 'hand'"),
     "wrench frame": ({"wrench": {"hand": [0, 0, 1]}}, "wrench", "no frame 'hand'"),
-    "wrench size": ({"wrench": {"P": [0, 1]}}, "wrench.P", "not a force and a moment"),
+    "wrench size": ({"wrench": {"P": [0, 1]}}, "wrench", "not a force and a moment"),
     "effort": ({"motion": None, "effort": {"12": 1}}, "effort", "not an actuated joint"),
     "effort table": ({"motion": None, "effort": {"11": ([0, 0], [1, 2])}}, "effort.11", "rise"),
     "width": ({"friction_width": 0}, "friction_width", "positive"),
