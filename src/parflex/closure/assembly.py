@@ -72,7 +72,7 @@ class Assembler:
         return result
 
     def _fits(self, q: Array, part: Part, reference: Array | None) -> bool:
-        return self._error(q, part.rows) <= CLOSED and self._in_mode(q, part, reference)
+        return self.opening(q, part.rows) <= CLOSED and self._in_mode(q, part, reference)
 
     def parts(self, target: Target, locked: frozenset[int]) -> list[Part]:
         """Pieces that share no moving coordinate: with the platform given, the legs."""
@@ -129,7 +129,8 @@ class Assembler:
             self._branches[ends] = branch(self.tree, ends)
         return self._branches[ends]
 
-    def _error(self, q: Array, rows: Sequence[Rows]) -> float:
+    def opening(self, q: Array, rows: Sequence[Rows]) -> float:
+        """Largest distance of rows from zero, in typical lengths."""
         small = self._branch(rows)
         at = pose(small.tree, q[small.positions])
         return _largest(_stack(row.on(small).residual(at, self.tree.length) for row in rows)) / self.tree.length

@@ -12,7 +12,7 @@ from parflex.control.references import Path, Reference
 from parflex.errors import ParflexError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.pieces import Pieces, hermite
+from parflex.simulation.pieces import Pieces, hermite, slopes_of
 
 Array = np.ndarray
 KNOT_STEP = 1e-2  # s between knots; quintics between them err by 1e-9 rad on a circle of 0.1 m in two seconds
@@ -81,12 +81,20 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
         side = turned
         for j, link in enumerate(places):
             rows[:, k, j] = q[link.q.start], qd[link.v.start], qdd[link.v.start]
+    if np.isnan(rows[2]).any():
+        rows[2] = slopes_of(t, rows[1], False)
     rows[0] = _unwrapped(rows[0], [link.joint.kind == "revolute" for link in places])
     return Track(reference, names, hermite(t, *rows), start, start_rates, led)
 
 
 def _motion(robot: Robot, path: Path, k: int, near: Array, led: tuple[int, ...]) -> tuple[Configuration, Array, Array]:
-    """The robot at a knot of the path, with all rates and accelerations."""
+    """The robot at a knot of the path, with all rates and accelerations, which are nan where motions are left free."""
+    axes = "xy" if robot.tree.planar else "xyz"
+    place = {f"{robot.tree.end_effector}.{axis}": float(path.position[k, c]) for c, axis in enumerate(axes)}
+    if robot.loose(place):  # the turn is that of the nearest pose
+        here = Configuration(robot, robot.assemble(place, near))
+        qd = robot.path_rates(place, here.q, {word: float(path.velocity[k, "xyz".index(word[-1])]) for word in place})
+        return here, qd, np.full(len(qd), np.nan)
     here = Configuration(robot, robot.assemble(pose_words(robot, path, k, led), near))
     push = np.concatenate([path.acceleration[k], path.angular_acceleration[k]])
     wanted = velocity_words(robot, path, k, led)

@@ -14,6 +14,7 @@ from parflex.bodies import ElasticBody
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
 from parflex.closure.drives import drive_springs
+from parflex.closure.free_part import FreePart
 from parflex.closure.loops import Closures, build_closures, neutral_rotation
 from parflex.closure.targets import Target
 from parflex.description import schema
@@ -28,6 +29,7 @@ from parflex.tree import Tree, build_tree
 from parflex.tree.build import read_body
 
 Array = np.ndarray
+SAME_FRAME = 1e-8  # typical lengths: a frame is where it was to be kept
 FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
 
 
@@ -193,7 +195,59 @@ class Robot:
         Bodies stay undeformed, and so do the springs of elastic drives.
         """
         locked = locked | set(self.deformations)
-        wider = whole_end_effector(self.tree, self.actuated, target, q)
+        if reference is None or self._conditions(target) >= self._rigid_freedoms:
+            return self._closed(target, q, reference, locked)
+        part = FreePart(self.closures, self.actuated, locked, reference)
+        asked = part.widened(target)
+        try:
+            found = self._closed(asked, q, reference, locked, widen=False)
+        except UnreachableError:  # not with what it had better keep
+            if asked is target:
+                raise
+            asked = target
+            found = self._closed(asked, q, reference, locked, widen=False)
+        near = part.pose(asked, found)
+        if near is None:
+            raise UnreachableError(
+                "what the pose leaves free has no place nearest to home",
+                key="pose",
+                file=self.file,
+                hint="give more of the pose",
+            )
+        return near
+
+    def leaves_free(self, given: Mapping[str, float]) -> bool:
+        """Whether a pose in these words leaves motions of the robot free."""
+        return self._conditions(read_pose(self.tree, given, "pose", None)) < self._rigid_freedoms
+
+    def loose(self, given: Mapping[str, float]) -> bool:
+        """Whether places of frames leave motions free, and the frames cannot keep their turns in them."""
+        target = read_pose(self.tree, given, "pose", None)
+        part = FreePart(self.closures, self.actuated, self.locked | set(self.deformations), self.home)
+        return self._conditions(target) < self._rigid_freedoms and part.widened(target) is target
+
+    def path_rates(self, given: Mapping[str, float], q: Array, rates: Mapping[str, float]) -> Array:
+        """All rates by the way where a path goes through a pose `q`; of what it leaves free, those of the nearest pose.
+
+        `rates` has the same words as `given`, which are positions of frames.
+        """
+        target = read_pose(self.tree, given, "pose", None)
+        part = FreePart(self.closures, self.actuated, self.locked | set(self.deformations), self.home)
+        asked = part.widened(target)
+        if self.assembler.opening(q, asked.frames) > SAME_FRAME:
+            asked = target
+        rows = [np.array([rates[f"{f.name}.{'xyz'[axis]}"] for axis in f.position]) for f in target.frames]
+        return part.rates(asked, q, rows)
+
+    def _conditions(self, target: Target) -> int:
+        turn = 1 if self.tree.planar else 3
+        return len(target.fixed) + sum(len(f.position) + (f.rotation is not None) * turn for f in target.frames)
+
+    def _closed(
+        self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], widen: bool = True
+    ) -> Array:
+        """Closed positions at a target, near `q`."""
+        wider = whole_end_effector(self.tree, self.actuated, target, q) if widen else None
         try:
             if wider is None:
                 return self.assembler.assemble(target, q, reference, locked)

@@ -11,7 +11,7 @@ from parflex.description.motions import Motion
 from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.pieces import Pieces, hermite
+from parflex.simulation.pieces import Pieces, hermite, slopes_of
 
 Array = np.ndarray
 KNOTS = 240  # of a circle's turn or of a straight line: quintics between them err by 1e-12 of the way
@@ -85,18 +85,27 @@ def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[
             raise
         if k == 0:
             first = q
+    if np.isnan(values[2]).any():
+        values[2] = slopes_of(ways, values[1], arc.closed)
     return hermite(ways, *values), first, q
 
 
 def _motors(rigid: Robot, robot: Robot, frame: str, arc: Arc, s: float, near: Array) -> tuple[Array, Array]:
-    """Positions of all coordinates, and of the motors position and two derivatives by the way."""
+    """Positions of all coordinates, and of the motors position and two derivatives by the way.
+
+    Where the path leaves motions free, the second derivatives are missing: they are those of the first ones.
+    """
     axes = "xy" if robot.tree.planar else "xyz"
     place, direction, curvature = arc.at(s)
     words = [f"{frame}.{axis}" for axis in axes]
-    here = Configuration(rigid, rigid.assemble(dict(zip(words, map(float, place), strict=False)), near))
+    given = dict(zip(words, map(float, place), strict=False))
+    here = Configuration(rigid, rigid.assemble(given, near))
     velocity = dict(zip(words, map(float, direction), strict=False))
-    qd = here.rates(velocity)
-    qdd = here.accelerations(dict(zip(words, map(float, curvature), strict=False)), qd, velocity)
     motors = list(robot.actuated)
     positions = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
+    if rigid.leaves_free(given):
+        qd = rigid.path_rates(given, here.q, velocity)
+        return here.q, np.array([here.q[positions], qd[motors], np.full(len(motors), np.nan)])
+    qd = here.rates(velocity)
+    qdd = here.accelerations(dict(zip(words, map(float, curvature), strict=False)), qd, velocity)
     return here.q, np.array([here.q[positions], qd[motors], qdd[motors]])

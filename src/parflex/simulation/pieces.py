@@ -110,6 +110,15 @@ def hermite(t: Array, position: Array, velocity: Array, acceleration: Array) -> 
     return Pieces(np.array(t, dtype=float), coefficients)
 
 
+def slopes_of(t: Array, rates: Array, closed: bool) -> Array:
+    """Derivatives of rates that are exact at even knots: of a spline of degree seven through them."""
+    from scipy.interpolate import make_interp_spline
+
+    if closed:
+        rates = np.concatenate([rates[:-1], rates[:1]])
+    return make_interp_spline(t, rates, k=7, bc_type="periodic" if closed else None).derivative()(t)
+
+
 def integral(t: Array, rates: Array, start: Array, order: int) -> Pieces:
     """Repeated integrals of step functions: `rates` hold from each time on, all lower derivatives start at zero."""
     count = len(t)

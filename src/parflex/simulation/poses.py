@@ -12,7 +12,7 @@ from parflex.description.motions import Motion
 from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.pieces import Pieces, hermite, joined
+from parflex.simulation.pieces import Pieces, hermite, joined, slopes_of
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
@@ -136,6 +136,8 @@ def motors_through(robot: Robot, name: str) -> tuple[Pieces, Array]:
                 error.message = f"the motion is left at t = {t:.4g} s: {error.message}"
                 error.key = f"motions.{name}"
                 raise
+        if np.isnan(values[2]).any():
+            values[2] = slopes_of(times, values[1], False)
         parts.append(hermite(times, *values))
     return joined(parts), path.start
 
@@ -143,6 +145,13 @@ def motors_through(robot: Robot, name: str) -> tuple[Pieces, Array]:
 def _motors(rigid: Robot, robot: Robot, frame: str, state: Any, near: Array) -> tuple[Array, Array]:
     """Positions of all coordinates, and position, velocity and acceleration of the motors."""
     p, R, twist, acceleration = state
+    motors = list(robot.actuated)
+    positions = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
+    place = _named(frame, ["x", "y", "z"][: 2 if robot.tree.planar else 3], p[: 2 if robot.tree.planar else 3])
+    if rigid.loose(place):  # the frame is led along its way; its turn is that of the nearest pose
+        q = rigid.assemble(place, near)
+        qd = rigid.path_rates(place, q, dict(zip(place, map(float, twist), strict=False)))
+        return q, np.array([q[positions], qd[motors], np.full(len(motors), np.nan)])
     words = ["x", "y", "theta"] if robot.tree.planar else ["x", "y", "z", "rx", "ry", "rz"]
     parts = [0, 1, 5] if robot.tree.planar else list(range(6))
     pose = np.concatenate([p, vector_from_rotation(R)])[parts]
@@ -150,8 +159,6 @@ def _motors(rigid: Robot, robot: Robot, frame: str, state: Any, near: Array) -> 
     velocity = _named(frame, words, twist[parts])
     qd = here.rates(velocity)
     qdd = here.accelerations(_named(frame, words, acceleration[parts]), qd, velocity)
-    motors = list(robot.actuated)
-    positions = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
     return here.q, np.array([here.q[positions], qd[motors], qdd[motors]])
 
 
