@@ -3,7 +3,7 @@
 One rule for poses, paths and references. If a frame that the target names can keep what is not said of it (a hand with
 six freedoms of which only x is given), or the other motors where joints are given, they keep it as in the reference.
 Where they cannot (a hand with five freedoms and a given place: its turn has three components and two freedoms), or
-where motions are left that do not move them, the whole pose is nearest to the reference, theory (58).
+where motions are left that do not move them, the whole pose is nearest to the reference, theory (40).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.loops import Closures
-from parflex.closure.modes import block
+from parflex.closure.modes import Rows, block
 from parflex.closure.nearest import Nearest, Wish, nearest
 from parflex.closure.targets import FrameTarget, Target
 from parflex.recursion import jacobians, pose
@@ -110,7 +110,7 @@ class FreePart:
     def _motions(self, target: Target) -> Array:
         """A basis of the motions that closures and target allow at the reference, without units."""
         at = pose(self.tree, self.reference)
-        rows = [*self.closures.loops, *target.frames]
+        rows: list[Rows] = [*self.closures.loops, *target.frames]
         J = block(self.tree, rows, self._free(target), at, jacobians(self.tree, at))
         if not len(J):
             return np.eye(J.shape[1])

@@ -110,7 +110,7 @@ def judged_blocks(
             picked = whole[own]
             members = sorted(set(owner[picked].tolist()))
             inside = np.searchsorted(np.flatnonzero(np.isin(owner, members)), picked)
-            side = float(np.sign(np.linalg.det(J[np.ix_(picked, mine)])))
+            side = float(np.sign(np.linalg.det(J[picked][:, mine])))
             result.append(Judged(tuple(rows[index] for index in members), columns[mine], inside, side))
     for loops, rates in inner_loops(tree, rows, columns, held, weights, reference):
         inner = block(tree, loops, np.array(rates), at, links)

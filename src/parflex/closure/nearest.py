@@ -1,8 +1,8 @@
 """What a pose or a path leaves free: of all poses that it allows, the one nearest to a reference pose.
 
 Subject to the closures and to what is given, the squared distance of all coordinates from those of the reference is
-least, turns times the typical length. Rates along a path are the exact derivative of that rule: its conditions of a
-minimum are differentiated; second derivatives of the kinematics come from accelerations.
+least, turns times the typical length, theory (40). Rates along a path are the exact derivative of that rule: its
+conditions of a minimum are differentiated; second derivatives of the kinematics come from accelerations.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ class Nearest:
         return closing + np.array(self.basis).T @ np.linalg.lstsq(own, -(self.slope + cross), rcond=1e-10)[0]
 
     def rates(self, rows: Array) -> Array:
-        """The derivative of the nearest pose along a path with these rates of the rows, theory (59)."""
+        """The derivative of the nearest pose along a path with these rates of the rows, theory (41)."""
         given = self.particular(rows)
         if not self.basis:
             return given

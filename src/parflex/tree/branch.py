@@ -35,14 +35,16 @@ def branch(tree: Tree, links: Iterable[int]) -> Branch:
     rates: list[int] = []
     for j in kept:
         link = tree.links[j]
-        slices = {}
-        for name, own, listed in (("q", link.q, positions), ("v", link.v, rates)):
-            slices[name] = slice(len(listed), len(listed) + own.stop - own.start)
-            listed += range(own.start, own.stop)
-        for name, own, listed in (("e", link.e, positions), ("e_v", link.e_v, rates)):
-            slices[name] = slice(len(listed), len(listed) + own.stop - own.start)
-            listed += range(own.start, own.stop)
-        moved.append(replace(link, parent=number[link.parent], **slices))
+        q, v = _listed(link.q, positions), _listed(link.v, rates)
+        e, e_v = _listed(link.e, positions), _listed(link.e_v, rates)
+        moved.append(replace(link, parent=number[link.parent], q=q, v=v, e=e, e_v=e_v))
     small = replace(tree, links=tuple(moved), places={})
     small.__dict__["length"] = tree.length  # where cached_property keeps it
     return Branch(small, number, np.array(positions, dtype=int), np.array(rates, dtype=int))
+
+
+def _listed(own: slice, known: list[int]) -> slice:
+    """Where these numbers stand behind those that are listed already."""
+    first = len(known)
+    known += range(own.start, own.stop)
+    return slice(first, len(known))

@@ -1,0 +1,145 @@
+"""What a pose or a path leaves free: nearest to home, with rates that are its exact derivative, whatever the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.optimize
+
+import parflex
+from parflex.control.following import track
+from parflex.control.references import through
+from parflex.description.motions import Motion
+from parflex.recursion import pose
+from parflex.simulation.motions import from_description
+from parflex.simulation.paths import arcs_of, follow
+from parflex.spatial import vector_from_rotation
+
+ROBOTS = Path(__file__).parent / "robots"
+CASES = [("tripod-wrist", None), ("serial-arm", "five"), ("serial-arm", None)]
+
+
+def loaded(case):
+    return parflex.load(ROBOTS / f"{case[0]}.toml", actuation=case[1])
+
+
+def place(robot, q=None):
+    """Where the end effector is at home, or at positions."""
+    return pose(robot.tree, robot.home if q is None else q).of(robot.tree.places[robot.tree.end_effector])[1]
+
+
+def words(robot, where):
+    return {f"{robot.tree.end_effector}.{axis}": float(value) for axis, value in zip("xyz", where, strict=True)}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_rates_along_a_path_are_derivatives_of_the_poses_on_it(case):
+    robot = loaded(case)
+    begin, way = place(robot), np.array([0.5, 0.4, -0.3])
+    q = robot.assemble(words(robot, begin + 0.05 * way))
+    rates = robot.path_rates(words(robot, begin + 0.05 * way), q, words(robot, way))
+    h = 2e-3
+    near = [robot.assemble(words(robot, begin + (0.05 + k * h) * way), q) for k in (-2, -1, 1, 2)]
+    slope = (8 * (near[2] - near[1]) - (near[3] - near[0])) / (12 * h)
+    # differences of fourth order: h^4 of the fifth derivative, some thousands, is 1e-8
+    assert np.abs(robot.tree.position_rates(q, rates) - slope).max() < 1e-7
+
+
+def distance(robot, q):
+    """Squared distance from home, written anew: metres, turns times the typical length."""
+    total, length = 0.0, robot.tree.length
+    for link in robot.tree.links:
+        here, there = q[link.q], robot.home[link.q]
+        if link.joint.kind == "free":
+            turn = [pose(robot.tree, one).rotation[robot.tree.number(link.name)] for one in (q, robot.home)]
+            total += np.sum((here[:3] - there[:3]) ** 2)
+            total += length**2 * np.sum(vector_from_rotation(turn[0] @ turn[1].T) ** 2)
+        elif link.joint.kind == "prismatic":
+            total += float(here[0] - there[0]) ** 2
+        else:
+            total += length**2 * float(here[0] - there[0]) ** 2
+    return total
+
+
+@pytest.mark.parametrize("case", CASES[:2])
+def test_no_pose_with_the_tool_there_is_nearer_to_home(case):
+    robot = loaded(case)
+    target = np.add(place(robot), [0.03, -0.02, 0.03])
+    found = robot.assemble(words(robot, target))
+    assert np.abs(place(robot, found) - target).max() < 1e-10  # where Newton ends
+    motors = [robot.tree.links[robot.tree.link_of_rate[k]] for k in robot.actuated]
+    for motor in motors:  # other poses with the tool at the same place
+        other = robot.assemble(words(robot, target) | {motor.name: float(found[motor.q.start] + 0.003)}, found)
+        assert np.abs(place(robot, other) - target).max() < 1e-10  # where Newton ends
+        assert distance(robot, other) > distance(robot, found)
+
+
+def test_a_hand_with_seven_joints_keeps_its_turn_and_the_spare_motion_is_nearest():
+    robot = loaded(CASES[2])
+    hand = robot.tree.places["hand"]
+    R_home, p = pose(robot.tree, robot.home).of(hand)
+    q = robot.assemble(words(robot, np.add(p, [0.03, -0.02, 0.03])))
+    assert np.abs(pose(robot.tree, q).of(hand)[0] - R_home).max() < 1e-9  # where Newton ends
+
+    def opened(free):
+        return distance(
+            robot, robot.assemble(words(robot, np.add(p, [0.03, -0.02, 0.03])) | turned | {"1": float(free)}, q)
+        )
+
+    turned = {f"hand.r{a}": float(v) for a, v in zip("xyz", vector_from_rotation(R_home), strict=True)}
+    best = scipy.optimize.minimize_scalar(opened, bracket=(q[0] - 0.02, q[0] + 0.02), tol=1e-6)
+    assert best.fun >= distance(robot, q) - 1e-10  # a parabola is flat there
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
+    monkeypatch.setattr("parflex.simulation.paths.KNOTS", 48)
+    robot = loaded(case)
+    begin = place(robot)
+    circle = {"centre": np.add(begin, [0.04, 0.03, 0]).tolist(), "start": begin.tolist(), "turns": 1}
+    arc = arcs_of(Motion.model_validate({"circle": circle, "speed": 0.3, "ramp": 0.1}), "circle")[0]
+    along, first, last = follow(robot, robot.tree.end_effector, arc, robot.home, "circle")
+    assert np.abs(first - last).max() < 1e-9  # the same pose, whatever the way
+    motors = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
+    for s in (0.013, 0.1, 0.2):  # between knots: quintics err by h^6, about 1e-8 with so few
+        exact = robot.assemble(words(robot, arc.at(s)[0]), first)
+        assert np.abs(along.at(s) - exact[motors]).max() < 1e-6
+    jumps = np.abs(np.diff(along.at(np.linspace(0, arc.length, 400), 2), axis=0)).max()
+    assert jumps < 0.2 * np.abs(along.at(np.linspace(0, arc.length, 400), 2)).max()  # smooth: it shook by several times
+
+
+def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypatch):
+    monkeypatch.setattr("parflex.simulation.paths.KNOTS", 80)
+    robot = loaded(CASES[0])
+    motion = from_description(robot, "circle", 2.0)
+    end = float(motion.pieces.breaks[-1])
+    times = np.linspace(0.0, end, 120)
+    knots = {"t": times} | dict(zip(robot.actuated_names, motion.pieces.at(times).T, strict=True))
+    splined = parflex.simulation.motions._from_knots(robot, knots, "knots")
+    worst, apart = np.zeros(5), 0.0
+    for t in np.linspace(0.3, end - 0.3, 12):  # away from the ramps, where a spline of so few knots is coarse
+        both = []
+        for one in (motion, splined):
+            state = [dict(zip(robot.actuated_names, map(float, part), strict=True)) for part in one.at(float(t))]
+            both.append(np.array(list(parflex.inverse_dynamics(robot, *state).efforts.values())))
+        worst, apart = np.maximum(worst, np.abs(both[0])), max(apart, np.abs(both[0] - both[1]).max())
+    assert 55 < worst[2] < 65 and worst[:3].max() < 90  # N; it was 4917, at rest about 50
+    assert apart < 0.5  # of the spline through the knots
+
+
+def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place():
+    robot = loaded(CASES[0])
+    led = track(
+        robot, through(robot, ["home", {"x": 0.0, "y": 0.02, "z": 0.8}, "home"], 1.0), robot.actuated_names, 0.1
+    )
+    assert np.isfinite(led.pieces.coefficients).all()
+    assert np.abs(led.pieces.at(0.0) - led.pieces.at(1.0)).max() < 1e-9  # back at home
+
+
+def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
+    robot = loaded(CASES[0])
+    target = words(robot, np.add(place(robot), [0.03, 0.01, 0.02]))
+    elsewhere = robot.assemble(words(robot, np.add(place(robot), [-0.03, 0.03, -0.02])))
+    assert np.abs(robot.assemble(target) - robot.assemble(target, elsewhere)).max() < 1e-9  # where Newton ends
