@@ -201,11 +201,14 @@ class Robot:
         asked = part.widened(target)
         try:
             found = self._closed(asked, q, reference, locked, widen=False)
-        except UnreachableError:  # not with what it had better keep
+        except UnreachableError as missed:  # not with what it had better keep
             if asked is target:
                 raise
             asked = target
-            found = self._closed(asked, q, reference, locked, widen=False)
+            try:
+                found = self._closed(asked, q, reference, locked, widen=False)
+            except ParflexError:
+                raise missed from None
         near = part.pose(asked, found)
         if near is None:
             raise UnreachableError(
