@@ -304,7 +304,7 @@ def test_an_interrupt_keeps_what_was_computed(tmp_path):
     parflex.simulate(parflex.load("rx90"), time=0.02, step=1e-4, out_step=0.01, without=["friction", "gravity"])
     code = "import sys, parflex.simulation.integrate as i\nold = i.run_loop\n"
     code += "def run(*a, **k):\n    print('running', flush=True)\n    return old(*a, **k)\n"
-    code += "import parflex.simulation.simulate as s\ns.run_loop = run\n"
+    code += "import parflex.simulation.segments as s\ns.run_loop = run\n"
     code += "from parflex.cli.main import main\nmain(sys.argv[1:])"
     command = [sys.executable, "-c", code, "simulate", *options]
     # where these tests run in the background, interrupts are switched off and children inherit that
