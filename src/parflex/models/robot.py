@@ -200,7 +200,7 @@ class Robot:
         part = FreePart(self.closures, self.actuated, locked, reference)
         asked = part.widened(target)
         try:
-            found = self._closed(asked, q, reference, locked, widen=False)
+            found = self._closed(self._given_whole(target, asked, reference), q, reference, locked, widen=False)
         except UnreachableError as missed:  # not with what it had better keep
             if asked is target:
                 raise
@@ -218,6 +218,15 @@ class Robot:
                 hint="give more of the pose",
             )
         return near
+
+    def _given_whole(self, target: Target, asked: Target, reference: Array) -> Target:
+        """`asked` by coordinates of the platform where it keeps all of them: then the legs stand apart."""
+        wider = whole_end_effector(self.tree, self.actuated, target, reference)
+        if asked is target or not asked.frames or wider is None or wider.frames:
+            return asked
+        bodies = [self.tree.links[self.tree.link_of_rate[k]] for k in wider.fixed]
+        kept = {i: float(reference[i]) for link in bodies for i in range(link.q.start, link.q.stop)}
+        return replace(wider, values=kept | wider.values)
 
     def leaves_free(self, given: Mapping[str, float]) -> bool:
         """Whether a pose in these words leaves motions of the robot free."""
