@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -14,42 +13,17 @@ from parflex.closure import mobility
 from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
+from parflex.models.condition import SINGULAR, Condition
 from parflex.models.pose_input import read_motion
 from parflex.models.priorities import root_of, solve_in_order
 from parflex.models.robot import Robot
+from parflex.models.spins import spin_error, spinning
 from parflex.recursion import Motion, Pose, jacobians, motion, pose
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import place_jacobian
 
 Array = np.ndarray
-SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are gone
-NEAR_SINGULAR = 1e4  # above which a warning is given
 PoseLike = str | Mapping[str, float] | None
-
-
-@dataclass(frozen=True)
-class Condition:
-    """Condition numbers: of each leg, of the platform with motors locked, of the closures."""
-
-    legs: dict[str, float]
-    platform: float
-    closures: float
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; infinity becomes None."""
-        finite = {name: value if np.isfinite(value) else None for name, value in self.legs.items()}
-        numbers = (value if np.isfinite(value) else None for value in (self.platform, self.closures))
-        return dict(zip(("legs", "platform", "closures"), (finite, *numbers), strict=True))
-
-    def warnings(self) -> list[str]:
-        """A sentence for each number that is large."""
-        named = {f"leg '{name}'": value for name, value in self.legs.items()}
-        named |= {"the platform with locked motors": self.platform, "the set of closures": self.closures}
-        return [
-            f"{name} is near a singularity (condition number {value:.1e})"
-            for name, value in named.items()
-            if value > NEAR_SINGULAR
-        ]
 
 
 @dataclass(frozen=True)
@@ -255,7 +229,14 @@ class Configuration:
         legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
         J = self.scaled_closure_jacobian[:, robot.free]
         rank = robot.mobility.rank
-        return Condition(legs, self._actuation_condition(), mobility.condition(J, rank) if rank else 1.0)
+        A, sides = self._actuation_map(), not robot.assembler.free_bodies
+        return Condition(
+            legs,
+            self._actuation_condition(),
+            mobility.condition(J, rank) if rank else 1.0,
+            A.shape[0] >= A.shape[1],
+            sides,
+        )
 
     def _leg_blocks(self, q: Array) -> dict[str, Array]:
         """What each leg's own joints do at its end, without units.
@@ -319,7 +300,12 @@ class Configuration:
         freedoms = A.shape[1]
         if not freedoms or (A.shape[0] >= freedoms and mobility.condition(A, freedoms) <= SINGULAR):
             return
-        moving = self._name_motion(self.null_space @ _undriven(A, freedoms))
+        undriven = self.null_space @ _undriven(A, freedoms)
+        rods, undriven = self._without_spins(undriven)
+        freedoms -= len(rods)
+        if not undriven.shape[1]:
+            raise spin_error(rods)
+        moving = self._name_motion(undriven)
         home = Configuration(self.robot, self.robot.home)
         if A.shape[0] < freedoms or (self is not home and home.robot_is_underactuated()):
             raise ActuationError(
@@ -337,10 +323,21 @@ class Configuration:
             hint="move away from this pose",
         )
 
+    def _without_spins(self, undriven: Array) -> tuple[list[str], Array]:
+        """Rods that spin between balls, and the motions (scaled free rates) without those."""
+        robot = self.robot
+        units = robot.tree.rate_units[robot.free]
+        rates = np.zeros((robot.tree.n, undriven.shape[1]))
+        rates[robot.free] = units[:, None] * undriven
+        end = self.frame_rows(robot.tree.end_effector) * np.r_[np.ones(3) / robot.tree.length, np.ones(3)][:, None]
+        rods, rest = spinning(robot.closures, self.at, self.link_jacobians, rates, end)
+        return rods, rest[robot.free] / units[:, None]
+
     def robot_is_underactuated(self) -> bool:
         """Whether the motors cannot hold the robot even at this (regular) pose."""
         A = self._actuation_map()
-        return mobility.rank(A) < A.shape[1]
+        rods, _ = self._without_spins(self.null_space @ _undriven(A, A.shape[1]))
+        return mobility.rank(A) < A.shape[1] - len(rods)
 
     def _name_motion(self, directions: Array) -> str:
         """The rates that take part most, those of free bodies first; the same for any basis of the motions."""

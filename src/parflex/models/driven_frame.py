@@ -17,7 +17,8 @@ import numpy as np
 import scipy.linalg
 
 from parflex.errors import InputError, SingularError
-from parflex.models.configuration import NEAR_SINGULAR, SINGULAR, Configuration, PoseLike
+from parflex.models.condition import NEAR_SINGULAR, SINGULAR
+from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.equilibrium import FINE, STRIDE, Loading, closed_step, tangent_stiffness
 from parflex.models.forces import Without, Wrenches, checked_wrenches
 from parflex.models.linear import tree_stiffness
