@@ -181,3 +181,83 @@ def test_a_run_that_loses_energy_says_so():
     lost = {**run.columns, "energy.total": run["energy.total"] - 0.05 * turned * np.linspace(0, 1, len(run.t))}
     assert "the energy balance is off" in balance_warnings(lost, "gauss4")[0]
     assert not balance_warnings(lost, "generalized-alpha")  # which takes energy on purpose
+
+
+# -- robots that bend, and inputs that jump -------------------------------------------------------------------------
+
+POINTER = """
+[materials.steel]
+elastic_modulus = 2e9
+density = 7870
+[sections.square]
+shape = "rectangle"
+y = 0.01
+z = 0.01
+[[frame]]
+name = "pointer"
+parent = "coupler"
+joint = "fixed"
+place = { position = [0.1, 0, 0], rotation = [0, 0, 0.7] }
+beam = { length = 0.4, material = "steel", section = "square", elements = 1 }
+"""
+
+
+def test_a_slider_crank_whose_rod_bends_has_no_dead_centre_and_passes_those_of_rates_that_are_named():
+    settings = {"frame.rod.beam.elements": 1, "materials.steel.elastic_modulus": 2e9}
+    robot = load(HERE / "robots" / "slider-crank-beam.toml", settings=settings)
+    given = {"time": 0.25, "start": {"pose": {"crank": 1.0}, "velocity": {"crank": 12.0}}, "out_step": 1e-3}
+    own, fine = (simulate(robot, step=step, **given) for step in (1e-4, 5e-5))
+    # the tip of the rod closes the loop in both directions at any pose
+    assert own.status == "ok" and not own.summary["changes"] and {"qdd.crank", "qdd.rod"} < set(own)
+    error = np.abs(positions(own) - positions(fine)).max()
+    for names in (["rod", "rod.uy", "rod.rz", "slider"], ["rod.ux", "rod.uy", "rod.rz", "slider"]):
+        run = simulate(robot, step=1e-4, independent=names, **given)
+        assert run.status == "ok" and run.summary["changes"] and run["closure_error"].max() < 1e-13
+        assert run.summary["energy_balance_error"] < 1e-7  # of 0.6 J; order four, steps of 1e-4 s
+        assert np.abs(positions(run) - positions(fine)).max() < 1.5 * error + 1e-9  # errors of the steps, as before
+
+
+def test_a_robot_that_bends_ends_at_a_singular_pose_in_words(tmp_path):
+    path = tmp_path / "pointed.toml"
+    path.write_text((HERE / "robots" / "parallelogram.toml").read_text() + POINTER)
+    led = {"time": 0.14, "step": 2e-4, "out_step": 0.01, "start": "rest"}
+    run = simulate(load(path), lambda t: ([2.9 + 4 * t], [4.0], [0.0]), **led)
+    assert run.status == "diverged" and "where runs of robots that bend end" in run.summary["why"]
+    assert 0.03 < run.summary["stopped_at"] < 0.07 and run["closure_error"].max() < 1e-12  # the line is at 0.0604 s
+    assert run.summary["energy_balance_error"] < 1e-6
+
+
+@pytest.mark.parametrize(("when", "rate"), [(0.49, 4.4), (0.52, 4.4), (0.52, 3.0), (0.535, 4.4), (0.54, 4.4)])
+def test_a_motor_whose_velocity_jumps_within_a_passage_pushes_with_an_impulse(when, rate):
+    robot = load(HERE / "robots" / "parallelogram.toml")
+
+    def motion(t):
+        return [1 + 4 * min(t, when) + rate * max(t - when, 0.0)], [4.0 if t < when else rate], [0.0]
+
+    run = simulate(robot, motion, time=0.7, step=2e-3, out_step=0.02)  # in line at 0.5354 s
+    assert run.status == "ok" and any("singular_until" in change for change in run.summary["changes"])
+    assert "velocities jump" in run.summary["warnings"][0]
+    assert np.abs(run["q.crank"] - run["q.rocker"]).max() < 1e-11
+    # a bar on two equal cranks: inertia of all three about the axes, turned by (4^2 - rate^2) / 2
+    inertia = (0.02 + 1.0 * 0.25**2) + (0.02 + 0.7 * 0.25**2) + 1.3 * 0.5**2
+    assert abs(run["energy.kinetic"][-1] - inertia * rate**2 / 2) < 1e-8
+    assert run.summary["energy_balance_error"] < 1e-7  # with the work of the impulse
+
+
+def test_a_velocity_that_jumps_at_the_singular_pose_itself_is_refused_by_its_time():
+    robot = load(HERE / "robots" / "parallelogram.toml")
+    when = (np.pi - 1) / 4
+    run = simulate(
+        robot, lambda t: ([1 + 4 * min(t, when) + 5 * max(t - when, 0.0)], [4.0 if t < when else 5.0], [0.0]),
+        time=0.7, step=2e-3, out_step=0.02,
+    )  # fmt: skip
+    assert run.status == "diverged" and "a motor jumps too near a singular pose, at t = 0.535" in run.summary["why"]
+
+
+def test_a_pose_beside_a_start_is_where_the_run_starts():
+    robot = load("four-bar")
+    given = {"time": 0.01, "start": {"velocity": {"crank": 2.0}}}
+    run = simulate(robot, pose={"crank": 2.0}, **given)
+    assert run["q.crank"][0] == pytest.approx(2.0, abs=1e-12)
+    with pytest.raises(InputError, match="the start has a 'pose' of its own"):
+        simulate(robot, pose={"crank": 2.0}, time=0.01, start={"pose": {"crank": 1.0}})

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.open_tree import open_tree
+from parflex.simulation.corners import Corner
 from parflex.simulation.pieces import Pieces
 from parflex.simulation.problem import Problem
 from parflex.simulation.tableaux import dopri5, gauss
@@ -36,6 +37,7 @@ ON_BRANCH = 1e-7  # what the closures may correct of the points of a leap
 CLEAR = 1e-2  # of the distance to the singular pose: there the closures say where a state is to twelve digits
 SHORTEST = 1e-6  # of the time between two rows: shorter steps find nothing either
 MOST_STEPS = 500  # between two rows
+MOST_STEPS_BENT = 5_000  # the same where bodies bend
 START = 1e-4  # distance from the singular pose at which a state on a branch can still be told from one on another
 KEPT = 1e-7  # of the kinetic energy: what a passage may lose or win of all energy
 
@@ -128,6 +130,8 @@ class Passage:
         problem, robot = self.problem, self.problem.robot
         motors = len(robot.actuated)
         found = self._program(q=q, qd=qd, **self._wrenches(t))
+        if not all(np.isfinite(part).all() for part in found.values()):  # sweeps of a leap that grow
+            raise NotDeterminedError
         J, opening, speed, bias = found["rows"], found["opening"], np.zeros(len(found["bias"])), -found["bias"]
         if problem.driven:
             places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
@@ -150,6 +154,11 @@ class Passage:
         if not value > 1e-10:
             raise NotDeterminedError
         return value
+
+    @property
+    def most_steps(self) -> int:
+        """Between two rows: what bends swings many times."""
+        return MOST_STEPS_BENT if self.problem.robot.tree.elastic else MOST_STEPS
 
     def distance(self, t: float, q: Array) -> float:
         """From the singular pose, as an angle."""
@@ -234,6 +243,20 @@ class Passage:
             raise NotDeterminedError
         return replace(self.onto(t, q, qd), worked=worked)
 
+    def with_given(self, given: Pieces) -> Passage:
+        """The same with other inputs."""
+        other = replace(self, given=given)
+        other.__dict__["_program"] = self._program
+        return other
+
+    def behind(self, corner: Corner, at: Rates) -> Rates:
+        """The state behind a jump of the inputs."""
+        qd, work = at.qd, 0.0
+        if corner.cross is not None:
+            qd = np.zeros_like(at.qd)
+            qd[self.problem.robot.free], work = corner.cross(at.q, self.problem.robot.tree.position_rates(at.q, at.qd))
+        return replace(self.onto(corner.time, at.q, qd), worked=at.worked + np.array([work, 0.0]))
+
     def keeps_energy(self, t: float, one: Rates, two: Rates, share: float = KEPT) -> bool:
         """Whether the energy of two states differs by what was put in and lost between them."""
         first, last = (self._tied(t, at.q, at.qd)[0]["energy"] for at in (one, two))
@@ -247,7 +270,8 @@ class Passage:
         dq, dqd = self.derivative(at)
         bend = tree.position_rates(at.q, dqd)
         speed, push = (float(np.abs(part / tree.rate_units).max(initial=0.0)) for part in (at.qd, dqd))
-        ahead = min(AHEAD / max(speed, 1e-300), np.sqrt(2 * AHEAD / max(push, 1e-300)))
+        look = min(AHEAD, self.distance(t, at.q) / 4)  # not beyond the pose
+        ahead = min(look / max(speed, 1e-300), np.sqrt(2 * look / max(push, 1e-300)))
         times = (0.0, ahead, 2 * ahead)
         s0, s1, s2 = (self.distance(t + u, self.unit(at.q + u * dq + u * u / 2 * bend)) for u in times)
         slope, curve = (4 * s1 - 3 * s0 - s2) / (2 * ahead), (s2 - 2 * s1 + s0) / ahead**2
@@ -300,7 +324,7 @@ class Passage:
         h, now, tried = end - t, t, 0
         while now < end:
             h, tried = min(h, end - now), tried + 1
-            if h < SHORTEST * (end - t) or tried > MOST_STEPS:
+            if h < SHORTEST * (end - t) or tried > self.most_steps:
                 raise NotDeterminedError
             try:
                 after, error = self._step(method, at, now, h)

@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.errors import ParflexError
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
-from parflex.simulation.corners import course_of
+from parflex.simulation.corners import Course, course_of
 from parflex.simulation.integrate import NEAR, Grid, Method, Track, run_loop
 from parflex.simulation.partitions import with_independent
 from parflex.simulation.passage import Leap, NotDeterminedError, Passage, Rates
@@ -27,6 +27,8 @@ Control = Callable[[int, Array, Array], None]
 OFTEN = 2e-3  # s: rows that are looked at lie no farther apart, or two steps
 MOST_TRIES = 3  # at one row
 UNDECIDED = "the robot is at a singular pose, where its loops leave open how it goes on"
+BENDS = "the robot comes to a singular pose, where runs of robots that bend end"
+JUMPS = "the velocity of a motor jumps too near a singular pose,"
 LED = "the loops cannot be closed: the motors lead the robot to a singular pose"
 
 
@@ -145,8 +147,7 @@ class Runner:
     def _stretch(self, q: Array, qd: Array, row: int, event: Event | None) -> Track:
         """With one model, until it ends, fails or is left; with an event, the first row alone."""
         self.event = event
-        near, last = NEAR * self.grid.out_step, self.grid.rows * self.grid.out_step
-        course = course_of(self.problem, self.given, last, near, row * self.grid.out_step)
+        near, course = NEAR * self.grid.out_step, self._course(self.problem, row)
         systems = [course.first, *(corner.behind for corner in course.corners)]
         track = run_loop(
             course.first, self.method, self.grid if event is None else replace(self.grid, rows=row), q, qd,
@@ -156,6 +157,11 @@ class Runner:
         self.worked = track.work[-1]
         self.done.jumps += [jump for jump in course.jumps if jump["time"] < track.t[-1] - near]
         return track
+
+    def _course(self, problem: Problem, row: int) -> Course:
+        """What is given from a row on."""
+        step = self.grid.out_step
+        return course_of(problem, self.given, self.grid.rows * step, NEAR * step, row * step)
 
     def _writing(self, systems: list[System]) -> Control | None:
         """The controller, whose efforts act in all stretches of given inputs."""
@@ -197,12 +203,16 @@ class Runner:
         """Through a singular pose; the row, positions and rates behind it, or None where the run ends."""
         assert self.watch is not None
         begin = perf_counter()
-        passage = Passage(self.problem, self.given)
+        everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
+        whole = replace(self.problem, names=everything, rows=())
+        course = self._course(whole, row)
+        first = self.given if self.control is not None else Pieces(course.first.breaks, course.first.coefficients)
+        passage = Passage(self.problem, first)
         rows: list[tuple[int, Rates]] = []
         why, here = "", row
         try:
             rows.append((row, passage.enter(row * self.grid.out_step, q, qd, self.worked)))
-            for here, at, exact in self._rows(passage, rows[0][1], row):
+            for here, at, exact in self._rows(passage, rows[0][1], row, course):
                 if exact and not passage.keeps_energy(here * self.grid.out_step, rows[0][1], at):
                     raise NotDeterminedError
                 rows.append((here, at))
@@ -210,12 +220,12 @@ class Runner:
                     break
         except NotDeterminedError:
             where = passage.loosest(rows[-1][1].q if rows else q)
-            why = LED if self.problem.driven else UNDECIDED
+            why = self._why(here, course)
         track = self._passed(rows, perf_counter() - begin, passage.steps[0]) if rows else None
         self.done.changes.append({"time": row * self.grid.out_step, "singular_until": here * self.grid.out_step})
+        self.done.jumps += course.jumps
         if track is not None:
-            everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
-            self.done.parts.append(Segment(replace(self.problem, names=everything, rows=()), track))
+            self.done.parts.append(Segment(whole, track))
         if why:
             last = self.done.parts[-1].track
             last.status, last.stopped = "diverged", float(here * self.grid.out_step)
@@ -226,34 +236,63 @@ class Runner:
             track.status = "ok"
         return here, rows[-1][1].q, rows[-1][1].qd
 
-    def _rows(self, passage: Passage, at: Rates, row: int) -> Iterator[tuple[int, Rates, bool]]:
-        """Rows of output one after the other, and whether a row was computed at itself or lies in a stretch."""
-        now, over, shown = row * self.grid.out_step, None, at
+    def _why(self, row: int, course: Course) -> str:
+        """Words for where a passage ends that is not determined."""
+        if self.problem.robot.tree.elastic:
+            return BENDS
+        if not self.problem.driven:
+            return UNDECIDED
+        begin, end = (np.array([0, 2 * self.per]) + row) * self.grid.out_step
+        jumps = [corner.time for corner in course.corners if corner.cross and begin <= corner.time <= end]
+        return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else LED
+
+    def _rows(self, passage: Passage, at: Rates, row: int, course: Course) -> Iterator[tuple[int, Rates, bool]]:
+        """Rows of output one after the other, and whether a row was computed at itself or lies in a stretch.
+
+        No stretch goes over a time at which inputs jump; a row at such a time shows what is before it.
+        """
+        now, over, shown, step = row * self.grid.out_step, None, at, self.grid.out_step
+        corners = [] if self.control is not None else list(course.corners)  # its efforts are constant from row to row
         while row < self.grid.rows:
             target = min(self.grid.rows, (row // self.per + 1) * self.per)
-            t = target * self.grid.out_step
             if self.control is not None:
                 self.control(row, *self._flat(shown, row))
-            if over is None or t > over.end:
-                over = self._leap(passage, at, now) if self.control is None else None
-                while over is None or t > over.end:
-                    if over is not None:
-                        at, now, over = over.at(over.end), over.end, None
-                    try:
-                        at, now = passage.forward(at, now, t), t
-                        break
-                    except NotDeterminedError:
-                        over = passage.leap(at, now, 2 * (t - now))
+            while corners and corners[0].time < (target - NEAR) * step:
+                corner = corners.pop(0)
+                at, now, over = self._reach(passage, at, now, over, corner.time, corner.time)
+                at, now = (at, now) if over is None else (over.at(corner.time), corner.time)
+                passage, over = passage.with_given(Pieces(corner.behind.breaks, corner.behind.coefficients)), None
+                at = passage.behind(corner, at)
+            at, now, over = self._reach(passage, at, now, over, target * step, corners[0].time if corners else np.inf)
             row = target
-            shown = at if over is None else over.at(t)
+            shown = at if over is None else over.at(row * step)
             yield row, shown, over is None
 
+    def _reach(
+        self, passage: Passage, at: Rates, now: float, over: Leap | None, t: float, limit: float
+    ) -> tuple[Rates, float, Leap | None]:
+        """The state at a time, or the leap in which that lies, which ends before the limit."""
+        if over is not None and t > over.end:
+            at, now, over = over.at(over.end), over.end, None
+        if over is None and now < t and self.control is None:
+            over = self._leap(passage, at, now, limit)
+        while (over is None and now < t) or (over is not None and t > over.end):
+            if over is not None:
+                at, now, over = over.at(over.end), over.end, None
+            try:
+                at, now = passage.forward(at, now, t), t
+            except NotDeterminedError:
+                if now + 2 * (t - now) > limit:
+                    raise
+                over = passage.leap(at, now, 2 * (t - now))
+        return at, now, over
+
     @staticmethod
-    def _leap(passage: Passage, at: Rates, now: float) -> Leap | None:
+    def _leap(passage: Passage, at: Rates, now: float, limit: float) -> Leap | None:
         """A leap over the singular pose, if one lies ahead and can be taken at once."""
         span = passage.span(at, now)
         try:
-            return None if span is None else passage.leap(at, now, span)
+            return None if span is None or now + span > limit else passage.leap(at, now, span)
         except NotDeterminedError:
             return None
 

@@ -54,18 +54,29 @@ def start_state(
     motors where they hold the end effector, if there is one for each of its ways to move. From the undeformed pose it
     would start with several times the static forces.
     """
+    if motion is not None and pose is not None:
+        raise InputError("the motion says where the run starts", key="pose", hint="leave out the pose or the motion")
     if isinstance(start, Mapping):
+        start = _with_pose(start, pose)
         q, kind, warnings = _given_positions(problem, robot, start, motion, wrenches)
         return _started(problem, q, _given_rates(Configuration(robot, q), start, motion), kind, warnings)
     _check_start(start, "start")
-    if motion is not None and pose is not None:
-        raise InputError("the motion says where the run starts", key="pose", hint="leave out the pose or the motion")
     q, kind, warnings = _positions(
         problem, start, motion.start if motion is not None else configure(robot, pose).q, wrenches
     )
     led = _led(robot, motion)
     qd = Configuration(robot, q).rates(led) if any(led.values()) else np.zeros(robot.tree.n)  # rest is everywhere
     return _started(problem, q, qd, kind, warnings)
+
+
+def _with_pose(start: Mapping[str, Any], pose: Any) -> Mapping[str, Any]:
+    """A state whose pose stands beside it."""
+    twice = [word for word in ("pose", "q") if word in start and pose is not None]
+    if twice:
+        raise InputError(
+            f"the start has a '{twice[0]}' of its own", key="pose", value=twice[0], hint="give one of the two"
+        )
+    return start if pose is None else {**start, "pose": pose}
 
 
 def _check_start(start: Any, key: str) -> None:
