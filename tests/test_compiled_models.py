@@ -46,6 +46,38 @@ def test_arrays_go_in_and_come_out_by_name_alone_or_as_a_batch():
     assert np.array_equal(model(**reordered)["effort"], together)
 
 
+SMALL_ON_LARGE = """
+format = 1
+name = "micro"
+gravity = [0, 0, 0]
+[[frame]]
+name = "slide"
+joint = "prismatic"
+actuated = true
+inertia = { mass = 2e4 }
+[[frame]]
+name = "arm"
+parent = "slide"
+joint = "revolute"
+actuated = true
+inertia = { mass = 1e-3, centre = [1e-4, 0, 0], about_centre = [0, 0, 1e-10] }
+[[frame]]
+name = "needle"
+parent = "arm"
+joint = "revolute"
+actuated = true
+place = { position = [1e-3, 0, 0] }
+inertia = { mass = 1e-6, about_centre = [0, 0, 1e-10] }
+"""
+
+
+def test_a_small_wrist_on_a_heavy_machine_keeps_its_inertia_in_programs(tmp_path):
+    path = tmp_path / "micro.toml"
+    path.write_text(SMALL_ON_LARGE, encoding="utf-8")
+    effort = parflex.model(parflex.load(path), "inverse")(q=np.zeros(3), qd=np.zeros(3), qdd=[0.0, 0.0, 1.0])["effort"]
+    assert effort[2] == pytest.approx(1e-10, rel=1e-9)  # I qdd, by hand; the rest is rounding
+
+
 def test_a_batch_of_none_gives_none():
     model = made("four-bar", "inverse")
     assert model(**{name: np.zeros((0, *shape)) for name, shape in model.inputs.items()})["effort"].shape == (0, 1)

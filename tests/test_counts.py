@@ -64,7 +64,7 @@ def test_the_operators_of_robots_that_bend_are_pinned(name, figure):
 
 def test_the_operators_of_mean_axial_strain_are_pinned(figure):
     robot = parflex.load("dualemps", settings={"axial": "mean"})
-    found = {model: parflex.model(robot, model).counts["total"] for model in MEAN_STRAIN}
+    found = {model: parflex.model(robot, model, include=()).counts["total"] for model in MEAN_STRAIN}
     for model, total in found.items():
         figure(f"dualemps {model} with mean axial strain: operators", total, MEAN_STRAIN[model])
     assert found == MEAN_STRAIN

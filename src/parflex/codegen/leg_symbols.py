@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.codegen.parameters import cleaned_body, grouped_tree
+from parflex.codegen.parameters import cleaned_body, grouped_tree, moments_scale
 from parflex.codegen.tracing import Options, Tracer
 from parflex.graph.expression import known_angle
 from parflex.models import leg_form
@@ -55,7 +55,7 @@ def closed_legs(grouped: Robot, options: Options) -> leg_form.LegForm | None:
         form = replace(form, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in form.legs))
     if options.end_masses:
         form = leg_form.end_masses_on_platform(form)
-        form = replace(form, body=cleaned_body(form.body, float(form.body.m)))
+        form = replace(form, body=cleaned_body(form.body, moments_scale(form.body, grouped.tree.length)))
     return replace(form, by_columns=options.by_columns)
 
 
