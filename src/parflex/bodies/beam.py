@@ -9,6 +9,7 @@ bending to its shear stiffness, and its sections turn less than its centre line.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.polynomial import polynomial
@@ -19,6 +20,7 @@ Array = np.ndarray
 SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
 PLANAR = (0, 1, 5)
+FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and turns of the tip: each of one unit
 CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1
 
 
@@ -213,8 +215,18 @@ def rolled(body: ElasticBody, angle: float) -> ElasticBody:
     mix[0, 0], mix[1:, 1:] = 1.0, T
     S = mix @ body.S @ R.T
     G = np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R)
+    S, G = _rounded(S, (FIELDS,)), _rounded(G, (FIELDS, FIELDS))
     strains = tuple(replace(strain, row=T @ strain.row, H=T @ strain.H @ T.T) for strain in body.strains)
     return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T, strains=strains)
+
+
+def _rounded(values: Array, groups: tuple[tuple[slice, ...], ...]) -> Array:
+    """The integrals without what turning their axes leaves as rounding where they are zero."""
+    result = values.copy()
+    for block in product(*groups):
+        own = result[block]
+        own[np.abs(own) < 1e-14 * np.abs(own).max()] = 0.0
+    return result
 
 
 def _in_plane(body: ElasticBody) -> ElasticBody:

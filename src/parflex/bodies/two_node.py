@@ -20,6 +20,7 @@ from parflex.bodies.elastic import ElasticBody
 from parflex.spatial import cross, hat
 
 Array = np.ndarray
+NOTHING = 1e-6  # of the largest component of a field: integrals of squares have the square of that as rounding
 DEPENDENT = 1e-10  # of the size of a function: what is smaller is rounding of the integrals
 E3 = np.eye(3)
 
@@ -139,7 +140,8 @@ def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tu
     gram[0, 1:] = gram[1:, 0] = body.S.ravel()
     gram[1:, 1:] = body.G.transpose(0, 2, 1, 3).reshape(size - 1, size - 1)
     scale = np.sqrt(np.abs(np.diag(gram)))
-    scale[scale < DEPENDENT * scale.max()] = 1.0
+    fields = scale[1:].reshape(-1, 3)
+    fields[fields <= NOTHING * fields.max(axis=1, keepdims=True)] = 1.0
     unit = np.eye(size)
     shapes_first = [unit[k] for k in (0, *range(4, size), 1, 2, 3)]  # so that r0 is written with the shapes
     basis: Array = np.zeros((0, size))

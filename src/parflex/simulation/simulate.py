@@ -114,7 +114,7 @@ def simulate(
         *started.warnings,
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
-        *deflection_warnings(robot.tree, _positions(robot, columns)),
+        *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
     ]
     if problem.width and check_width and track.status == "ok":
         summary["friction"] = _width_effect(case, columns, looked_at[0], friction_width)
