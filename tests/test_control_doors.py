@@ -29,6 +29,16 @@ def test_control_answers_with_errors_and_no_failure(capsys, tmp_path):
     assert len(back.t) == 301 and abs(back["error"].max() - answer["errors"]["max"]) < 1e-15
 
 
+def test_a_motion_may_be_called_as_a_kind_of_reference(capsys, tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'format = 1\nname = "mine"\nextends = "3rrr"\n[motions.circle]\n'
+        "circle = { centre = [0, 0, 0], start = [0.02, 0, 0] }\nspeed = 0.3\nramp = 0.1\n"
+    )
+    code, answer, _ = call(capsys, "control", str(path), "--law", "ctc", "--reference", "circle", "--time", "0.2")
+    assert code == 0 and answer["failure"] is None
+
+
 def test_a_plant_with_other_numbers_is_followed_less_well(capsys):
     _, right, _ = call(capsys, *RUN)
     off = ["--plant-set", "constants.distal=0.404", "--plant-payload", "1,0,0,0"]

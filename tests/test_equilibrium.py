@@ -371,6 +371,20 @@ def test_locked_motors_of_a_robot_that_bends_hold_what_free_ones_need(tmp_path):
     assert np.abs(again.configuration.q - rest.configuration.q).max() < 1e-8  # rounding over the softest stiffness
 
 
+def test_the_configuration_of_an_equilibrium_gives_positions_and_locks_no_motor_elsewhere(tmp_path):
+    loop = bars.robot(tmp_path, LOOP, gravity=(1.0, -bars.G, 0))
+    rest = equilibrium(loop)
+    efforts = parflex.inverse_dynamics(loop, rest.configuration).efforts
+    held = deflection(loop, about="equilibrium").efforts
+    assert efforts.keys() == held.keys() and efforts
+    assert efforts == pytest.approx(held, rel=1e-8)  # two ways to the same statics; the Newton iteration ends there
+    fallen = parflex.forward_dynamics(loop, rest.configuration)
+    assert np.array_equal(fallen.configuration.q, rest.configuration.q) and fallen.configuration.robot is loop
+    assert np.abs(fallen.accelerations[list(loop.actuated)]).min() > 0.1  # nothing holds the motors
+    with pytest.raises(InputError, match="other coordinates"):
+        parflex.inverse_dynamics(parflex.load("four-bar"), rest.configuration)
+
+
 def test_dual_numbers_follow_the_rules_of_calculus():
     x, y = small_steps(np.eye(2)) + np.array([0.7, 1.3])
     assert isinstance(x, Dual)

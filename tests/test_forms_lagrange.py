@@ -38,6 +38,8 @@ IN_PIECES = [
     "navaro",
     "gough-stewart-beams",
     "three-beam-legs",
+    "rolled-beams",
+    beams.MEAN,
 ]
 IN_LOOPS = ["with a tool on a corner, soft", "links in a loop, hinged", "links in a loop, welded"]
 ON_LEGS = ["free modes, soft", "other modes, soft"]

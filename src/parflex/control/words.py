@@ -69,7 +69,10 @@ def reference_from(robot: Robot, given: Any, time: float | None = None) -> Refer
     if not isinstance(given, (str, Mapping)):
         hint = "write e.g. circle:radius=0.1,time=2"
         raise InputError("this is no reference", key="reference", value=str(given)[:40], hint=hint)
-    table = parse_reference(given) if isinstance(given, str) else dict(given)
+    if isinstance(given, str) and given.strip() in robot.description.motions:  # a motion may be called "circle"
+        table: dict[str, Any] = {"kind": "motion", "name": given.strip()}
+    else:
+        table = parse_reference(given) if isinstance(given, str) else dict(given)
     kind = table.pop("kind", None)
     if kind not in KINDS:
         raise InputError(

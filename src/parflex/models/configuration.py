@@ -366,9 +366,22 @@ class Configuration:
 
 
 def configure(robot: Robot, at: PoseLike | Configuration = None) -> Configuration:
-    """The robot at a pose: a name of the file, coordinates by name, or a configuration as it is."""
+    """The robot at a pose: a name of the file, coordinates by name, or the positions of a configuration.
+
+    Of a configuration of another robot, such as the one with locked motors that `equilibrium` gives, only the positions
+    are taken: what is asked is asked of `robot`.
+    """
     if isinstance(at, Configuration):
-        return at
+        if at.robot is robot:
+            return at
+        if at.robot.tree.position_names != robot.tree.position_names:
+            raise InputError(
+                f"this is a configuration of '{at.robot.name}' with other coordinates than '{robot.name}' has",
+                key="at",
+                value=at.robot.name,
+                hint="give one of the same robot with the same elements, or a pose",
+            )
+        return Configuration(robot, at.q)
     return Configuration(robot, robot.assemble(at))
 
 
