@@ -10,7 +10,10 @@ import pytest
 
 from parflex import load, simulate
 from parflex.closure.mobility import choose_partition, scaled_jacobian
+from parflex.codegen.conditioning import model_condition
+from parflex.codegen.model import model
 from parflex.errors import InputError, SingularError
+from parflex.models.configuration import configure
 from parflex.simulation.simulate import balance_warnings
 
 
@@ -261,3 +264,19 @@ def test_a_pose_beside_a_start_is_where_the_run_starts():
     assert run["q.crank"][0] == pytest.approx(2.0, abs=1e-12)
     with pytest.raises(InputError, match="the start has a 'pose' of its own"):
         simulate(robot, pose={"crank": 2.0}, time=0.01, start={"pose": {"crank": 1.0}})
+
+
+def test_the_condition_of_a_program_says_how_near_it_is_to_its_own_dead_centre():
+    robot = load("four-bar")
+    made = model(robot, "state-rates", independent=["rocker"])
+    stretched = np.arccos((0.40**2 + 0.45**2 - 0.30**2) / (2 * 0.40 * 0.45))  # crank and coupler in line
+    poses = [configure(robot, {"crank": stretched + off}).q for off in (1e-2, 1e-3, 1e-4)]
+    found = [model_condition(robot, made, q) for q in poses]
+    # the inverse of the distance, whose square is a thousandth of it beside the first pose and less beside the others
+    assert np.array(found[1:]) / found[:-1] == pytest.approx(10.0, rel=0.05) and found[0] > 100
+    for name in ("direct", "inverse"):  # whose rate is the crank's
+        assert model_condition(robot, model(robot, name), poses[-1]) < 10
+    with pytest.raises(InputError, match="does not name its independent rates"):
+        model_condition(robot, model(robot, "mass-matrix"), poses[-1])
+    with pytest.raises(InputError, match="shape"):
+        model_condition(robot, made, [0.0])

@@ -1,0 +1,38 @@
+"""How near a pose is to those at which a program fails: where its independent rates do not determine the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.mobility import condition, scaled_jacobian
+from parflex.codegen.model import Model
+from parflex.errors import InputError
+from parflex.models.general_form import best_rows, cheapest_closures
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+
+
+def model_condition(robot: Robot, made: Model, q: Any) -> float:
+    """Condition number, without units, of what a program of a robot solves for its dependent rates at a closed pose.
+
+    A program keeps the choice that was made at home. It loses about as many digits as this number has.
+    """
+    if "qd" not in made.labels or "q" not in made.inputs:
+        raise InputError(
+            "the program does not name its independent rates", key="model", value=made.name, hint="ask its direct model"
+        )
+    q = np.asarray(q, dtype=float)
+    if q.shape != (robot.tree.nq,):
+        raise InputError(
+            f"the pose has the shape {q.shape}", key="q", value=str(q.shape), hint=f"give {robot.tree.nq} positions"
+        )
+    names, own = robot.tree.rate_names, set(made.labels["qd"])
+    dependent = np.array([k for k in robot.free if names[k] not in own], dtype=int)
+    if not len(dependent):
+        return 1.0
+    closures = cheapest_closures(robot)
+    rows = best_rows(closures, robot.home, dependent)
+    return condition(scaled_jacobian(closures, q)[np.ix_(rows, dependent)])
