@@ -70,7 +70,9 @@ def _lock(value: Any, key: str) -> Any:
 
 def _file(value: Any, key: str) -> Any:
     if not isinstance(value, (str, Path)):
-        raise InputError(f"'{key}' is to be a path", key=key, value=checking.shown(value), hint="give e.g. 'a.svg'")
+        raise InputError(
+            f"'{key}' is to be a path", key=key, value=checking.shown(value), hint="give the name of a file as text"
+        )
     return value
 
 

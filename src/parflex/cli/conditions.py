@@ -116,7 +116,7 @@ def read_loads(texts: tuple[str, ...]) -> dict[str, list[float]]:
                 f"'{text}' has not three or six numbers",
                 key="load",
                 value=text,
-                hint="give fx,fy,fz or fx,fy,fz,mx,my,mz",
+                hint="give fx,fy,fz or fx,fy,fz,mx,my,mz; of a planar robot fx,fy,mz",
             )
     return table
 

@@ -166,7 +166,7 @@ def _six(values: list[float], text: str, file: str | None = None) -> list[float]
             key="wrench",
             value=text,
             file=file,
-            hint="give fx,fy,fz or fx,fy,fz,mx,my,mz",
+            hint="give fx,fy,fz or fx,fy,fz,mx,my,mz; of a planar robot fx,fy,mz",
         )
     return values
 

@@ -35,7 +35,7 @@ def info(robot: str, as_json: bool, **choice: Any) -> None:
     from parflex.models.kinematics import counts
 
     loaded = open_robot(robot, **choice)
-    answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title, **counts(loaded)}
+    answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title or loaded.name, **counts(loaded)}
     answer["warnings"] = [*loaded.warnings, *loaded.start_warnings()]
     numbers = [(key.replace("_", " "), value) for key, value in answer.items() if isinstance(value, int)]
     numbers += [(f"{key.replace('_', ' ')}, motors locked", value) for key, value in answer["locked"].items()]

@@ -114,6 +114,7 @@ def simulate(
         *started.warnings,
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
+        *_left_choice(case, segments.changes),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
     ]
     if problem.width and check_width and track.status == "ok":
@@ -177,6 +178,18 @@ def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) ->
         control = controlled(case.robot, case.controller, case.motion, q, given)
     runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
     return runner.run(q, qd), started
+
+
+def _left_choice(case: Case, changes: list[dict[str, Any]]) -> list[str]:
+    """Whether a run went on with other independent rates than those that were asked for."""
+    others = [change for change in changes if "independent" in change]
+    if not case.independent or not others:
+        return []
+    first = others[0]
+    return [
+        f"the independent rates that were given do not serve beyond t = {first['time']:.4g} s: the run goes on with "
+        + ", ".join(f"'{name}'" for name in first["independent"])
+    ]
 
 
 def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
