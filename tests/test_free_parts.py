@@ -12,9 +12,11 @@ import parflex
 from parflex.control.following import track
 from parflex.control.references import through
 from parflex.description.motions import Motion
+from parflex.errors import UnreachableError
 from parflex.recursion import pose
 from parflex.simulation.motions import from_description
 from parflex.simulation.paths import arcs_of, follow
+from parflex.simulation.roads import Road, lead
 from parflex.spatial import vector_from_rotation
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -143,3 +145,56 @@ def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
     target = words(robot, np.add(place(robot), [0.03, 0.01, 0.02]))
     elsewhere = robot.assemble(words(robot, np.add(place(robot), [-0.03, 0.03, -0.02])))
     assert np.abs(robot.assemble(target) - robot.assemble(target, elsewhere)).max() < 1e-9  # where Newton ends
+
+
+def test_a_path_on_which_the_free_part_jumps_is_refused_where_it_does(monkeypatch):
+    monkeypatch.setattr("parflex.simulation.paths.KNOTS", 9)
+    robot = parflex.load(ROBOTS / "planar-arm.toml")
+    with pytest.raises(UnreachableError) as caught:  # the hand keeps its turn while the wrist is within 0.9 m
+        from_description(robot, "out", 3.0)
+    way = np.sqrt(0.9**2 - 0.2**2) - 0.6
+    assert f"the path is left {way:.3f}"[:-1] in caught.value.message and "would jump" in caught.value.message
+    assert caught.value.key == "motions.out"
+
+
+def test_beyond_where_the_hand_keeps_its_turn_the_whole_pose_is_nearest():
+    robot = parflex.load(ROBOTS / "planar-arm.toml")
+    q = robot.assemble({"tip.x": 0.0, "tip.y": 1.0})  # it was called singular, which it is not
+    lengths = np.array([0.5, 0.4, 0.2])
+
+    def tip(angles):
+        return np.array([lengths @ np.cos(np.cumsum(angles)), lengths @ np.sin(np.cumsum(angles)) - 1.0])
+
+    best = scipy.optimize.minimize(
+        lambda x: np.sum((x - robot.home) ** 2), q + 0.02, constraints={"type": "eq", "fun": tip}, tol=1e-12
+    )
+    assert np.abs(best.x - q).max() < 1e-5  # where the minimizer ends
+
+
+def kinked(width):
+    """One motor whose rate goes from 1 to 2 at s = 0.5, within a width."""
+
+    def at(s, near):
+        x = (s - 0.5) / width
+        smooth = np.logaddexp(0.0, x) * width
+        share = 1 / (1 + np.exp(-np.clip(x, -500, 500)))
+        return near, np.array([[s + smooth], [1 + share], [share * (1 - share) / width]])
+
+    return Road(0.0, 1.0, False, at, lambda s: f"left at {s:.4g}", "made-up")
+
+
+def test_knots_are_doubled_until_quintics_fit_between_them():
+    robot = parflex.load("four-bar")
+    road = kinked(0.02)
+    pieces, _, _ = lead(robot, road, robot.home, 40)
+    s = np.linspace(0, 1, 501)
+    exact = np.array([road.at(one, robot.home)[1] for one in s])
+    assert len(pieces.breaks) > 41
+    assert np.abs(pieces.at(s, 1) - exact[:, 1]).max() < 1e-5  # FINE midway, somewhat more beside
+    assert len(lead(robot, kinked(0.3), robot.home, 40)[0].breaks) == 41
+
+
+def test_what_quintics_cannot_follow_is_refused():
+    robot = parflex.load("four-bar")
+    with pytest.raises(UnreachableError, match=r"left at 0.4.*too suddenly"):
+        lead(robot, kinked(1e-6), robot.home, 41)

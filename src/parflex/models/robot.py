@@ -20,7 +20,7 @@ from parflex.closure.targets import Target
 from parflex.description import schema
 from parflex.description.loader import load_description
 from parflex.description.references import AXES
-from parflex.errors import InputError, ParflexError, UnreachableError, did_you_mean
+from parflex.errors import InputError, ParflexError, SingularError, UnreachableError, did_you_mean
 from parflex.models.payload import with_payload
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import marked_rates, sensed_rates
@@ -201,7 +201,7 @@ class Robot:
         asked = part.widened(target)
         try:
             found = self._closed(self._given_whole(target, asked, reference), q, reference, locked, widen=False)
-        except UnreachableError as missed:  # not with what it had better keep
+        except (UnreachableError, SingularError) as missed:  # not with what it had better keep
             if asked is target:
                 raise
             asked = target

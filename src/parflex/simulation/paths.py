@@ -8,14 +8,14 @@ from itertools import pairwise
 import numpy as np
 
 from parflex.description.motions import Motion
-from parflex.errors import InputError, ParflexError
+from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.pieces import Pieces, hermite, slopes_of
+from parflex.simulation.pieces import Pieces
+from parflex.simulation.roads import Road, lead
 
 Array = np.ndarray
 KNOTS = 240  # of a circle's turn or of a straight line: quintics between them err by 1e-12 of the way
-MOST_KNOTS = 4000
 
 
 @dataclass(frozen=True)
@@ -72,22 +72,15 @@ def _circle(motion: Motion, name: str) -> Arc:
 def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Pieces, Array, Array]:
     """Motors as functions of the way along an arc, and all positions where it begins and where it ends."""
     rigid = robot.locking(robot.tree.elastic)
-    count = KNOTS
-    ways = np.linspace(0.0, arc.length, count + 1)
-    values = np.zeros((3, count + 1, len(robot.actuated)))
-    q, first = near, near
-    for k, s in enumerate(ways):
-        try:
-            q, values[:, k] = _motors(rigid, robot, frame, arc, float(s), q)
-        except ParflexError as error:
-            error.message = f"the path is left {s:.4g} m from its start: {error.message}"
-            error.key = f"motions.{name}"
-            raise
-        if k == 0:
-            first = q
-    if np.isnan(values[2]).any():
-        values[2] = slopes_of(ways, values[1], arc.closed)
-    return hermite(ways, *values), first, q
+    road = Road(
+        0.0,
+        arc.length,
+        arc.closed,
+        lambda s, q: _motors(rigid, robot, frame, arc, s, q),
+        lambda s: f"the path is left {s:.4g} m from its start",
+        name,
+    )
+    return lead(robot, road, near, KNOTS)
 
 
 def _motors(rigid: Robot, robot: Robot, frame: str, arc: Arc, s: float, near: Array) -> tuple[Array, Array]:

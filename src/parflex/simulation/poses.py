@@ -12,7 +12,8 @@ from parflex.description.motions import Motion
 from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.pieces import Pieces, hermite, joined, slopes_of
+from parflex.simulation.pieces import Pieces, joined
+from parflex.simulation.roads import Road, lead
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
@@ -127,19 +128,20 @@ def motors_through(robot: Robot, name: str) -> tuple[Pieces, Array]:
     rigid, frame, near = robot.locking(robot.tree.elastic), path.frame, path.start
     parts = []
     for move in path.moves:
-        times = np.linspace(move.begin, move.begin + move.duration, KNOTS + 1)
-        values = np.zeros((3, len(times), len(robot.actuated)))
-        for k, t in enumerate(times):
-            try:
-                near, values[:, k] = _motors(rigid, robot, frame, move.at(float(t)), near)
-            except ParflexError as error:
-                error.message = f"the motion is left at t = {t:.4g} s: {error.message}"
-                error.key = f"motions.{name}"
-                raise
-        if np.isnan(values[2]).any():
-            values[2] = slopes_of(times, values[1], False)
-        parts.append(hermite(times, *values))
+        pieces, _, near = lead(robot, _road(rigid, robot, frame, move, name), near, KNOTS)
+        parts.append(pieces)
     return joined(parts), path.start
+
+
+def _road(rigid: Robot, robot: Robot, frame: str, move: Move, name: str) -> Road:
+    return Road(
+        move.begin,
+        move.begin + move.duration,
+        False,
+        lambda t, q: _motors(rigid, robot, frame, move.at(t), q),
+        lambda t: f"the motion is left at t = {t:.4g} s",
+        name,
+    )
 
 
 def _motors(rigid: Robot, robot: Robot, frame: str, state: Any, near: Array) -> tuple[Array, Array]:
