@@ -208,7 +208,7 @@ def test_constants_keep_fifteen_digits(graph, symbols):
 
 def test_tracing_takes_microseconds_for_an_operator(figure):
     from parflex.codegen.trace import trace
-    from parflex.models.robot import load
+    from parflex.models.loading import load
 
     robot = load("delta")
     start = time.process_time()

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from parflex.models.explain import explain
     from parflex.models.kinematics import frames, geometric_solutions, jacobian
     from parflex.models.linear import linear_model, natural_frequencies
+    from parflex.models.loading import load
     from parflex.models.redundant_matrices import redundant_model
-    from parflex.models.robot import load
     from parflex.models.sensor_geometry import geometry_from_sensors
     from parflex.models.statespace import state_space
     from parflex.models.stiffness import cartesian_stiffness, deflection
@@ -66,7 +66,7 @@ _DOORS = {
     "inverse_dynamics": "parflex.models.dynamics",
     "jacobian": "parflex.models.kinematics",
     "linear_model": "parflex.models.linear",
-    "load": "parflex.models.robot",
+    "load": "parflex.models.loading",
     "load_run": "parflex.simulation.result",
     "many_frequencies": "parflex.design.frequencies",
     "mass_matrix": "parflex.models.dynamics",

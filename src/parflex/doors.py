@@ -24,7 +24,7 @@ Check = Callable[[Any, str], Any]
 def _robot(value: Any, key: str) -> Any:
     from parflex.models.robot import Robot
 
-    return checking.instance(value, Robot, key, "load it first: parflex.load('3rrr')")
+    return checking.instance(value, Robot, key, "load it first: parflex.load(NAME)")
 
 
 def _robot_or_state(value: Any, key: str) -> Any:

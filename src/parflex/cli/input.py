@@ -92,7 +92,7 @@ def open_robot(
 ) -> Robot:
     """Load the robot of a command line."""
     from parflex.description.source import parse_setting
-    from parflex.models.robot import load
+    from parflex.models.loading import load
 
     return load(
         robot,

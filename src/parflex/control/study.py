@@ -29,7 +29,8 @@ from parflex.control.variation import Parameter, parameters_of, varied
 from parflex.control.words import reference_from
 from parflex.control.workers import end_with_parent
 from parflex.errors import InputError
-from parflex.models.robot import Robot, load
+from parflex.models.loading import load
+from parflex.models.robot import Robot
 from parflex.models.terms import acting
 
 Array = np.ndarray

@@ -14,7 +14,8 @@ import numpy as np
 
 from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
-from parflex.models.robot import Robot, rebuilt
+from parflex.models.loading import rebuilt
+from parflex.models.robot import Robot
 from parflex.spatial import mdh_transform
 from parflex.tree.build import read_body
 

@@ -1,0 +1,145 @@
+"""From a description to a robot: tree, payload, closures, actuation, working mode, and what is odd about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from parflex.closure.loops import build_closures, neutral_rotation
+from parflex.description import schema
+from parflex.description.loader import load_description
+from parflex.description.references import AXES
+from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.models.payload import with_payload
+from parflex.models.pose_input import read_pose
+from parflex.models.robot import Robot
+from parflex.models.sensors import marked_rates
+from parflex.tree import Tree, build_tree
+from parflex.tree.build import read_body
+
+
+def load(
+    robot: str | Path,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    payload: Sequence[float] | None = None,
+    actuation: str | None = None,
+    working_mode: str | None = None,
+    elements: int | None = None,
+) -> Robot:
+    """A robot of the catalogue by name, or of a file by path.
+
+    `settings` sets values of the file by dotted path, `payload` is mass, x, y, z of a point mass on the end effector,
+    `elements` cuts every element of every beam into so many.
+    """
+    description, file = load_description(robot, settings)
+    if elements is not None and not 1 <= elements <= 100:
+        raise InputError("the number of elements is to be 1 to 100", key="elements", value=elements, hint="give e.g. 4")
+    try:
+        return _build(description, file, payload, actuation, working_mode, elements or 1)
+    except ParflexError as error:
+        error.file = error.file or file
+        raise
+
+
+def _build(
+    description: schema.RobotFile,
+    file: str,
+    payload: Sequence[float] | None,
+    actuation: str | None,
+    working_mode: str | None,
+    refine: int,
+) -> Robot:
+    tree = build_tree(description, refine)
+    warnings = inertia_warnings(description, tree)
+    if payload is not None:
+        tree = with_payload(tree, payload)
+    closures = build_closures(description, tree)
+    actuated, locked = _actuation(description, tree, actuation)
+    modes = description.working_modes
+    if working_mode is not None and working_mode not in modes and working_mode != "default":
+        raise InputError(
+            f"there is no working mode '{working_mode}'",
+            key="working-mode",
+            value=working_mode,
+            hint=did_you_mean(working_mode, {*modes, "default"}),
+        )
+    chosen = working_mode or "default"
+    robot = Robot(
+        description,
+        file,
+        tree,
+        closures,
+        actuated,
+        locked,
+        actuation or "default",
+        chosen,
+        tuple(warnings),
+        modes.get(chosen, schema.WorkingMode()),
+        marked_rates(description, tree, locked.union(actuated)),
+    )
+    for name, given in description.poses.items():
+        read_pose(tree, given, f"poses.{name}", file)
+    return robot
+
+
+def rebuilt(robot: Robot, description: schema.RobotFile, payload: Sequence[float] | None = None) -> Robot:
+    """A robot of the same file with other numbers in it, with the same actuation and working mode."""
+    mode = robot.working_mode if robot.working_mode in description.working_modes else None
+    actuation = robot.actuation if robot.actuation in description.actuation else None
+    return _build(description, robot.file, payload, actuation, mode, 1)
+
+
+def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
+    """A sentence for each body that cannot exist."""
+    entries: list[schema.Frame | schema.Platform] = [*description.frame]
+    if description.platform is not None:
+        entries.append(description.platform)
+    reasons: dict[str, list[str]] = {}
+    for entry in entries:
+        normal = neutral_rotation(tree, tree.places[entry.name])[2] if tree.planar else None
+        reason = read_body(entry.inertia, entry.point_masses).impossible(normal)
+        if reason:
+            reasons.setdefault(reason, []).append(f"'{entry.name}'")
+    return [
+        f"no real body has the inertia of {', '.join(names)}: {reason}; "
+        "fine for base parameters, which group several bodies"
+        for reason, names in reasons.items()
+    ]
+
+
+def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> tuple[tuple[int, ...], frozenset[int]]:
+    """Rates that are actuated and locked in the named actuation."""
+    rates: dict[str, list[int]] = {}
+    for frame in description.frame:
+        parts = (
+            [frame.name] if frame.joint not in ("universal", "cylindrical") else [f"{frame.name}.1", f"{frame.name}.2"]
+        )
+        if AXES[frame.joint]:
+            rates[frame.name] = [k for part in parts for k in _rates(tree, part)]
+    if name is None or (name == "default" and name not in description.actuation):
+        actuated, locked = [], []
+        for frame in description.frame:
+            if frame.joint == "fixed":
+                continue
+            own = rates[frame.name]
+            flags = frame.actuated if isinstance(frame.actuated, tuple) else (frame.actuated,) * len(own)
+            actuated += [k for k, flag in zip(own, flags, strict=True) if flag]
+            locked += own if frame.locked else []
+        return tuple(actuated), frozenset(locked)
+    if name not in description.actuation:
+        raise InputError(
+            f"there is no actuation '{name}'",
+            key="actuation",
+            value=name,
+            hint=did_you_mean(name, {*description.actuation, "default"}),
+        )
+    choice = description.actuation[name]
+    chosen = [k for joint in choice.actuated for k in rates[joint]]
+    return tuple(chosen), frozenset(k for joint in choice.locked for k in rates[joint])
+
+
+def _rates(tree: Tree, name: str) -> range:
+    link = tree.links[tree.number(name)]
+    return range(link.v.start, link.v.stop)
