@@ -74,4 +74,6 @@ EQUATIONS: dict[int, str] = {
     37: "u_m = u_x + 1/2 e^T H e        e^T H e = int_0^L (v'^2 + w'^2) dx",
     38: "U = 1/2 e^T K_0 e + EA/(2 L) u_m^2        N = EA/L u_m\ns = K_0 e + D_0 e_dot + (N + c u_m_dot) du_m/de",
     39: "qdd = -J^+ b_star + N z        N^T M N z = N^T (f - M (-J^+ b_star))",
+    40: "min 1/2 d^T d  subject to  c(q) = g          grad(1/2 d^T d) + J^T lambda = 0",
+    41: "v = v_g + Z y          (Z^T H Z) y = -Z^T H v_g",
 }
