@@ -58,6 +58,15 @@ def _numbers_by_name(value: Any, key: str) -> Any:
     return value
 
 
+def _row(value: Any, key: str) -> Any:
+    """A row of numbers; how many, and that they are finite, is said better where it is known what they are."""
+    try:
+        array = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        array = np.zeros(())
+    return value if array.ndim == 1 else checking.numbers(value, (None,), key)
+
+
 def _word(value: Any, key: str) -> Any:
     if not isinstance(value, str):
         raise InputError(f"'{key}' is to be a name", key=key, value=checking.shown(value), hint="put it in quotes")
@@ -184,7 +193,7 @@ CHECKS: dict[str, Check] = {
     **dict.fromkeys(("agreement", "finest", "amplitude", "highest"), lambda v, k: checking.number(v, k, above=0.0)),
     "lock": _lock,
     "over": _axes,
-    "measured": lambda value, key: checking.numbers(value, (None,), key),
+    "measured": _row,
     "near": lambda value, key: checking.numbers(value, (None,), key),
     "poses": lambda value, key: checking.numbers(value, (None, None), key),
     "include": checking.names,

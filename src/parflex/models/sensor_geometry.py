@@ -88,7 +88,10 @@ def geometry_from_sensors(
     """
     form = robot if isinstance(robot, RedundantForm) else redundant_form(robot)
     tree = form.robot.tree
-    values = numbers(measured, (None,), "measured")
+    try:
+        values = np.asarray(measured, dtype=float)
+    except (TypeError, ValueError):
+        values = np.array(np.nan)  # of no shape that is asked for
     if values.shape != form.positions.shape or not np.all(np.isfinite(values)):
         raise InputError(
             f"the sensors give {len(form.positions)} finite values",
