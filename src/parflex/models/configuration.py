@@ -115,6 +115,8 @@ class Configuration:
 
     def rates(self, given: Mapping[str, float] | None) -> Array:
         """All rates from those of some joints or of frames; what is not given rests as far as the loops allow."""
+        if not given:  # all rest, without the mass matrix that weighs what is left open
+            return np.zeros(self.robot.tree.n)
         joints, frames = read_motion(self.robot.tree, given or {}, "velocity")
         rows, values, rest = self._rows(joints, frames, {})
         return self._solve(rows, values, rest, "velocity")
