@@ -14,8 +14,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from parflex.codegen.parameters import grouped_robot
-from parflex.codegen.trace import MODELS, Options, variants
+from parflex.codegen.traces.parameters import grouped_robot
+from parflex.codegen.traces.trace import MODELS, Options, variants
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
 

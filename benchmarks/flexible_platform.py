@@ -16,15 +16,15 @@ from robots import dense_puma, serial_states
 from timing import STATES, Harness, python_loop
 
 import parflex
-from parflex.codegen import flexible
 from parflex.codegen.compile import Kernel
 from parflex.codegen.model import Model
-from parflex.codegen.optimise import make_program
+from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.codegen.trace import Options, prepared
+from parflex.codegen.traces import flexible
+from parflex.codegen.traces.trace import Options, prepared
 from parflex.models import general_form
 from parflex.models.configuration import Configuration
-from parflex.models.reduced import reduced_equations
+from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
 from parflex.recursion.newton_euler import JOINT_TERMS

@@ -17,10 +17,10 @@ from report import Report
 from timing import Harness, Loop, measure
 
 from parflex.codegen.compile import Kernel
-from parflex.codegen.emit_c import emit_c, identifier
-from parflex.codegen.optimise import make_program
+from parflex.codegen.emit.emit_c import emit_c, identifier
+from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.codegen.trace import MODELS, Options
+from parflex.codegen.traces.trace import MODELS, Options
 from parflex.graph.expression import Graph
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT

@@ -21,7 +21,7 @@ import parflex
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from parflex.simulation.result import Run
+    from parflex.simulation.runs import Run
 
 MOTIONS = {"circle": 6.5, "square": 12.5}  # seconds: two turns, one period
 CUTOFF = 40.0  # Hz, of the low-passed acceleration: between the third and the fourth natural frequency

@@ -17,7 +17,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from parflex.control.result import Controlled
+from parflex.control.control_result import Controlled
 from parflex.control.run import run_law
 from parflex.control.study import Bench, run_study
 from parflex.control.study_file import StudyFile

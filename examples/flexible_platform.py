@@ -27,9 +27,9 @@ from parflex.codegen.model import Model
 from parflex.errors import ParflexError
 from parflex.models.robot import Robot
 from parflex.simulation.controller import Sensed
-from parflex.simulation.poses import PoseMotion, pose_motion
-from parflex.simulation.result import Run
-from parflex.view.draw import write_picture
+from parflex.simulation.inputs.poses import PoseMotion, pose_motion
+from parflex.simulation.runs import Run
+from parflex.view.figures.robot_figure import write_picture
 
 ROBOT, RIGID, TOUR, TIME = "gough-stewart-flexible", "gough-stewart", "tour", 4.2  # s
 BANDWIDTH = 4.0  # rad/s, of the controller: from 6 rad/s on it is unstable on the flexible robot

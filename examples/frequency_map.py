@@ -15,7 +15,7 @@ import numpy as np
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.maps import draw_map
+from parflex.view.figures.map_figure import draw_map
 
 
 def main() -> int:

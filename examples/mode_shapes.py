@@ -18,8 +18,8 @@ from matplotlib.figure import Figure
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.draw import write_picture
-from parflex.view.skeleton import mode_shape_points
+from parflex.view.figures.robot_figure import write_picture
+from parflex.view.scene.skeleton import mode_shape_points
 
 ROBOTS = {  # how each is looked at: rows of the picture's right and up in world axes
     "navaro": np.array([[1, 0, 0], [0, 1, 0]]),
@@ -29,7 +29,7 @@ COLOURS = {"beam": "#0072b2", "platform": "#d55e00", "plate": "#d55e00"}
 AMPLITUDE = 0.12  # of the size of the robot
 
 
-def draw_mode(axes: Axes, name: str, number: int, modes: parflex.models.linear.Modes) -> None:
+def draw_mode(axes: Axes, name: str, number: int, modes: parflex.models.elastic.linear_model.Modes) -> None:
     """One mode in one panel."""
     held = modes.model.robot
     seen = mode_shape_points(held, modes.model.configuration, modes.shapes[:, number])

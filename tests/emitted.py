@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parflex.codegen.emit_c import identifier
+from parflex.codegen.emit.emit_c import identifier
 from parflex.codegen.model import Model
 
 Array = np.ndarray

@@ -35,7 +35,7 @@ import numpy as np
 import parflex
 from parflex.description.source import read_source
 from parflex.errors import ParflexError
-from parflex.models.kinematics import counts
+from parflex.models.frames_and_jacobians import counts
 
 ROBOTS = Path(__file__).parent / "robots"
 HEAVY = {"gough-stewart-elastic", "gough-stewart-beams", "navaro", "navaro-refined", "three-beam-legs"}

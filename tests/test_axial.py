@@ -11,8 +11,8 @@ from oracles import columns
 import parflex
 from parflex.bodies import ElasticBody
 from parflex.bodies.beam import Material, Section, beam, rolled
-from parflex.bodies.elastic import with_damping
-from parflex.models.linear import linear_model
+from parflex.bodies.elastic_body import with_damping
+from parflex.models.elastic.linear_model import linear_model
 from parflex.models.terms import acting
 from parflex.recursion import pose
 from parflex.recursion.energy import energies as tree_energies

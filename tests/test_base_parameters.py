@@ -15,9 +15,9 @@ from oracles.reader import read_robot
 from states import Draws, random_states
 
 import parflex
-from parflex.models.base_parameters import body_parameters, regressor
 from parflex.models.configuration import Configuration
-from parflex.models.forces import tree_forces
+from parflex.models.dynamics.base_parameters import body_parameters, regressor
+from parflex.models.dynamics.forces import tree_forces
 
 SERIAL = ("rx90", "puma560")
 

@@ -10,7 +10,7 @@ import pytest
 import parflex
 from parflex.cli.main import main
 from parflex.errors import ParflexError
-from parflex.models.linear import natural_frequencies
+from parflex.models.elastic.linear_model import natural_frequencies
 
 ROBOT = """
 format = 1

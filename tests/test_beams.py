@@ -10,9 +10,9 @@ import parflex
 from parflex.bodies.beam import Material, Section, beam, rolled
 from parflex.bodies.sections import circle, rectangle, tube
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics import energies
-from parflex.models.linear import linear_model, natural_frequencies
-from parflex.models.participation import participation
+from parflex.models.dynamics.dynamic_models import energies
+from parflex.models.elastic.linear_model import linear_model, natural_frequencies
+from parflex.models.elastic.participation import participation
 from parflex.recursion import mass_matrix, motion, newton_euler
 
 STEEL = Material(200e9, 77e9, 7800)

@@ -15,7 +15,7 @@ from states import Draws, random_states
 from variants import read_table
 
 import parflex
-from parflex.models.kinematics import counts
+from parflex.models.frames_and_jacobians import counts
 from parflex.models.robot import frames_at
 from parflex.recursion import motion
 

@@ -347,7 +347,7 @@ def test_control_characters_do_not_reach_the_terminal(capsys):
 
 def test_a_failure_of_our_own_is_said_in_one_line(capsys, monkeypatch):
     monkeypatch.delenv("PARFLEX_DEBUG", raising=False)
-    monkeypatch.setattr("parflex.models.kinematics.counts", lambda robot: 1 / 0)
+    monkeypatch.setattr("parflex.models.frames_and_jacobians.counts", lambda robot: 1 / 0)
     answer = run(capsys, "info", "3rrr", "--json")
     assert answer.code == 1
     assert answer.err.count("\n") == 1

@@ -17,11 +17,11 @@ from test_command_line import answered, refused
 from traced import difference, expected, inputs, made, samples
 
 import parflex
-from parflex.codegen import cache, store
+from parflex.codegen import disk_cache, program_store
 from parflex.codegen.compile import Kernel
-from parflex.codegen.files import MARK, write_files
-from parflex.codegen.optimise import make_program
-from parflex.codegen.trace import Options
+from parflex.codegen.emit.files import MARK, write_files
+from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.traces.trace import Options
 from parflex.errors import InputError
 from parflex.graph import Graph
 from parflex.models.terms import COUNTED_WITHOUT
@@ -126,7 +126,7 @@ def test_parameters_by_name_act_as_those_of_the_file():
     payload = {"M[5]": model.parameters["M[5]"] + 2.0}
     heavier = model.with_parameters(payload)
     assert difference(model(**given), expected("rx90", "inverse", states)) < ROUNDING  # the first one has not changed
-    from parflex.models.base_parameters import body_from_parameters, body_parameters
+    from parflex.models.dynamics.base_parameters import body_from_parameters, body_parameters
 
     links = list(robot.tree.links)
     links[4] = replace(links[4], body=body_from_parameters(body_parameters(links[4].body) + 2.0 * np.eye(10)[9]))
@@ -240,7 +240,7 @@ def test_without_a_cache_nothing_is_written(small, monkeypatch):
     program, folder = small
     monkeypatch.setenv("PARFLEX_CACHE", "off")
     Kernel(program)
-    assert not folder.exists() and cache.folder() is None
+    assert not folder.exists() and disk_cache.folder() is None
 
 
 def test_two_processes_at_once_share_a_cache(tmp_path):
@@ -275,17 +275,19 @@ def test_whatever_changes_a_program_changes_its_key(monkeypatch, tmp_path):
     robots = [plain, heavy, replace(plain, tree=replace(plain.tree, links=tuple(links)))]
     robots += [parflex.load("gough-stewart", settings={"gravity": [0, 0, -1.62]}), plain.locking([plain.actuated[0]])]
     robots += [parflex.load(name) for name in parflex.catalogue_names() if name != plain.name]
-    keys = [store.key_of(robot, "inverse", Options(), 1000) for robot in robots]
+    keys = [program_store.key_of(robot, "inverse", Options(), 1000) for robot in robots]
     choices = [("direct", Options(), 1000), ("inverse", Options("base"), 1000), ("inverse", Options(), 999)]
     choices += [("inverse", Options(without=("friction",)), 1000), ("inverse", Options(("M[platform]",)), 1000)]
-    keys += [store.key_of(plain, *choice) for choice in choices]
+    keys += [program_store.key_of(plain, *choice) for choice in choices]
     assert len(set(keys)) == len(keys)
-    assert store.key_of(parflex.load("gough-stewart"), "inverse", Options(), 1000) == keys[0]
+    assert program_store.key_of(parflex.load("gough-stewart"), "inverse", Options(), 1000) == keys[0]
     faster = {"motions.circle.speed": 0.9, "title": "faster"}
     bending = [parflex.load("dualemps", settings=settings) for settings in (faster, None)]
-    assert len({store.key_of(one, "inverse", Options(), 1000) for one in bending}) == 1  # motions are not in a program
-    monkeypatch.setattr(store, "_code", lambda: b"another version")
-    assert store.key_of(plain, "inverse", Options(), 1000) not in keys
+    assert (
+        len({program_store.key_of(one, "inverse", Options(), 1000) for one in bending}) == 1
+    )  # motions are not in a program
+    monkeypatch.setattr(program_store, "_code", lambda: b"another version")
+    assert program_store.key_of(plain, "inverse", Options(), 1000) not in keys
 
 
 @pytest.mark.parametrize("damage", [b"", b"short", None])
@@ -310,12 +312,12 @@ def test_a_refused_model_is_not_kept(monkeypatch, tmp_path):
 def test_a_process_killed_while_writing_leaves_nothing_that_is_read(tmp_path, monkeypatch):
     stuck = """
 import os, pathlib, time
-from parflex.codegen import cache, store
+from parflex.codegen import disk_cache
 def wait(self, target):
     print("writing", flush=True)
     time.sleep(60)
 pathlib.Path.replace = wait
-cache.write("key", b"data" * 1000)
+disk_cache.write("key", b"data" * 1000)
 """
     started = process(stuck, PARFLEX_CACHE=str(tmp_path))
     assert started.stdout.readline().strip() == "writing"
@@ -325,9 +327,9 @@ cache.write("key", b"data" * 1000)
     left = list(tmp_path.iterdir())
     assert all(file.name.startswith(".part-") for file in left)
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
-    assert cache.read("key") is None
-    cache.write("key", b"data")
-    assert cache.read("key") == b"data"
+    assert disk_cache.read("key") is None
+    disk_cache.write("key", b"data")
+    assert disk_cache.read("key") == b"data"
 
 
 def test_a_cache_that_cannot_be_written_is_said_in_one_sentence(small, monkeypatch, tmp_path):
@@ -462,6 +464,6 @@ def test_the_usual_cache_that_cannot_be_written_is_a_warning_in_the_answer(capsy
     assert answer["compiled"] is None and len(answer["files"]) == 1
     (warning,) = answer["warnings"]
     assert "not kept" in warning
-    monkeypatch.setattr(cache, "_told", set())
+    monkeypatch.setattr(disk_cache, "_told", set())
     (warning,) = answered(capsys, "count", "four-bar", "inverse")["warnings"]
     assert "not kept" in warning

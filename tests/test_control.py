@@ -16,7 +16,7 @@ from parflex.control.following import track
 from parflex.control.gains import gains_from
 from parflex.control.laws import make_law
 from parflex.control.plant import family, make_plant
-from parflex.control.run import Loop, run_law
+from parflex.control.run import LoopSettings, run_law
 from parflex.control.variation import KINDS, parameters_of, varied
 from parflex.control.words import reference_from
 from parflex.errors import InputError
@@ -189,7 +189,7 @@ def test_with_right_parameters_the_circle_is_followed_within_twenty_micrometres(
 
 def test_the_error_falls_with_the_sample_time():
     errors = [
-        run_law(law("ctc"), plants().plant(varied(nominal(), {})), circle(), Loop(sample_time=h)).errors["max"]
+        run_law(law("ctc"), plants().plant(varied(nominal(), {})), circle(), LoopSettings(sample_time=h)).errors["max"]
         for h in (4e-3, 2e-3, 1e-3)
     ]
     # holding is a delay of half a sample: of first order
@@ -218,11 +218,11 @@ def again(run, loop, name="ctc"):
 @pytest.mark.parametrize(
     "loop",
     [
-        Loop(),
-        Loop(delay=3),
-        Loop(resolution=1e-4, rates="differences"),
-        Loop(effort_limit=3.0, sample_time=2e-3),
-        Loop(effort_limit={"leg2.1": 1.5}, delay=1, resolution=1e-3),
+        LoopSettings(),
+        LoopSettings(delay=3),
+        LoopSettings(resolution=1e-4, rates="differences"),
+        LoopSettings(effort_limit=3.0, sample_time=2e-3),
+        LoopSettings(effort_limit={"leg2.1": 1.5}, delay=1, resolution=1e-3),
     ],
     ids=["plain", "late", "coarse", "weak", "all"],
 )
@@ -238,7 +238,11 @@ def test_efforts_are_what_the_law_says_to_what_it_measured(loop):
 def test_noise_is_the_same_for_the_same_seed_and_makes_errors_larger():
     runs = [
         run_law(
-            law("extended"), plants().plant(varied(nominal(), {})), circle(), Loop(noise=noise, seed=seed), time=0.3
+            law("extended"),
+            plants().plant(varied(nominal(), {})),
+            circle(),
+            LoopSettings(noise=noise, seed=seed),
+            time=0.3,
         )
         for noise, seed in ((1e-4, 1), (1e-4, 1), (1e-4, 2), (0.0, 1))
     ]
@@ -249,7 +253,7 @@ def test_noise_is_the_same_for_the_same_seed_and_makes_errors_larger():
 def test_a_plant_with_a_program_of_its_own_moves_as_one_of_a_family():
     # that program gives angles between -pi and pi, and the second motor stands beyond
     robot = wrong(5, 2)[0]
-    for loop in (Loop(), Loop(rates="differences")):
+    for loop in (LoopSettings(), LoopSettings(rates="differences")):
         runs = [
             run_law(law("extended"), plant, circle(), loop, time=0.3)
             for plant in (plants().plant(robot), make_plant(robot))
@@ -260,7 +264,10 @@ def test_a_plant_with_a_program_of_its_own_moves_as_one_of_a_family():
 
 def test_a_plant_may_start_with_its_platform_on_the_reference():
     plant = plants().plant(wrong(5, 2)[0])
-    first = [run_law(law("ctc"), plant, circle(), Loop(start=s), time=0.01)["error"][0] for s in ("motors", "platform")]
+    first = [
+        run_law(law("ctc"), plant, circle(), LoopSettings(start=s), time=0.01)["error"][0]
+        for s in ("motors", "platform")
+    ]
     assert first[0] > 1e-3 and first[1] < 1e-12
 
 
@@ -282,7 +289,7 @@ def test_a_plant_that_crosses_a_singularity_is_told_and_has_no_errors():
 
 
 def test_sensors_that_tell_nonsense_end_the_run():
-    run = run_law(law("ctc"), plants().plant(varied(nominal(), {})), circle(), Loop(noise=1.0))
+    run = run_law(law("ctc"), plants().plant(varied(nominal(), {})), circle(), LoopSettings(noise=1.0))
     assert run.failure == "geometry" and "sensors" in run.why
 
 

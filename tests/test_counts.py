@@ -13,7 +13,7 @@ from test_command_line import answered
 from traced import ROBOTS, VERIFY, long, made
 
 import parflex
-from parflex.codegen.optimise import make_program
+from parflex.codegen.passes.optimise import make_program
 from parflex.graph import Graph
 
 # `total` of the models with numbers for parameters; a rise is an error, a fall is written here

@@ -7,7 +7,7 @@ import pytest
 from emitted import function_of_file
 from traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
 
-from parflex.codegen.optimise import make_program
+from parflex.codegen.passes.optimise import make_program
 from parflex.graph import Graph
 from parflex.graph.derivative import jacobian
 from parflex.graph.reverse import gradient, sparsity
@@ -122,7 +122,7 @@ def test_jax_differentiates_the_emitted_function_to_the_same_jacobian(name):
 
 def test_the_graph_knows_the_derivative_of_a_closed_geometry():
     """Joints by the platform's position: arctangents and roots of a robot with legs in closed form."""
-    from parflex.codegen.trace import Options, trace
+    from parflex.codegen.traces.trace import Options, trace
     from parflex.models.loading import load
 
     traced = trace(load("3rrr"), "geometry", Options())

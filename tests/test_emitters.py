@@ -40,8 +40,8 @@ from traced import (
 import parflex
 from parflex.codegen.compile import Kernel
 from parflex.codegen.model import SCRIPT_LIMIT
-from parflex.codegen.optimise import make_program
-from parflex.codegen.trace import MODELS
+from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.traces.trace import MODELS
 from parflex.errors import InputError
 from parflex.graph import Graph
 

@@ -12,9 +12,9 @@ from conftest import CATALOGUE
 import parflex
 from parflex.cli.main import main
 from parflex.codegen.model import model
-from parflex.codegen.trace import trace
-from parflex.models.equations import EQUATIONS
-from parflex.models.kinematics import counts
+from parflex.codegen.traces.trace import trace
+from parflex.models.explaining.equations import EQUATIONS
+from parflex.models.frames_and_jacobians import counts
 from parflex.models.leg_form import find_leg_form
 
 ROOT = Path(__file__).resolve().parents[1]

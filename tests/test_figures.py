@@ -14,9 +14,9 @@ import pytest
 import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError
-from parflex.simulation.result import Run
-from parflex.view import series
-from parflex.view.units import unit_of
+from parflex.simulation.runs import Run
+from parflex.view.figures import run_figures
+from parflex.view.figures.units import unit_of
 
 T = np.arange(0, 4, 0.005)
 
@@ -34,10 +34,10 @@ def texts(path: Path) -> list[str]:
 def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even):
     t = T if even else T + 0.002 * (np.arange(len(T)) % 2)
     values = 5.0 + 0.3 * np.sin(2 * np.pi * 12.5 * t) + 0.04 * np.cos(2 * np.pi * 40.13 * t)
-    f, amplitude = series.spectrum(t, values)
+    f, amplitude = run_figures.spectrum(t, values)
     assert f[-1] == pytest.approx(100.0, rel=2e-3)  # half the rate of the rows; an odd number of them ends a line short
     assert amplitude.max() == pytest.approx(0.3, rel=1e-2 if even else 5e-2)  # uneven rows are brought to even ones
-    found = series.peaks_of(f, amplitude)
+    found = run_figures.peaks_of(f, amplitude)
     # the window is the square of a cosine: between two lines the parabola through logarithms errs by 1 % of a line
     assert found[0] == pytest.approx(12.5, abs=0.02)
     assert found[1] == pytest.approx(40.13, abs=0.05)
@@ -46,19 +46,19 @@ def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even)
 
 def test_a_short_run_has_no_spectrum():
     with pytest.raises(InputError, match="at least 16 rows"):
-        series.spectrum(T[:5], T[:5])
+        run_figures.spectrum(T[:5], T[:5])
 
 
 def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
     run = run_of(P__x=2.0 * T)
     measured = {"t": np.array([-1.0, 0.5, 1.25, 3.0, 9.0]), "P.x": np.array([7.0, 0.9, 2.6, 6.1, 7.0])}
-    found = series.difference(run, measured, "P.x")
+    found = run_figures.difference(run, measured, "P.x")
     assert found.times == pytest.approx([0.5, 1.25, 3.0])
     assert found.values == pytest.approx([0.1, -0.1, -0.1])
     assert found.rms == pytest.approx(0.1) and found.largest == pytest.approx(0.1)
     assert found.relative == pytest.approx(0.1 / np.std([0.9, 2.6, 6.1]))
     with pytest.raises(InputError, match="no time in common"):
-        series.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
+        run_figures.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def test_every_figure_of_a_run_has_units_on_its_axes_and_is_the_same_file_again(
     run = run_of(P__x=wave, P__y=0 * T, effort__11=wave, energy__kinetic=wave**2, energy__total=wave**2)
     measured = {"t": T[::7], "P.x": wave[::7] + 0.01}
     drawn = {
-        "series": lambda path: series.draw_run(run, path),
-        "energies": lambda path: series.draw_energies(run, path, "a title"),
-        "spectrum": lambda path: series.draw_spectrum(run, path, ["P.x"], natural=np.array([1.0, 3.0])),
-        "comparison": lambda path: series.draw_comparison(run, measured, path),
+        "series": lambda path: run_figures.draw_run(run, path),
+        "energies": lambda path: run_figures.draw_energies(run, path, "a title"),
+        "spectrum": lambda path: run_figures.draw_spectrum(run, path, ["P.x"], natural=np.array([1.0, 3.0])),
+        "comparison": lambda path: run_figures.draw_comparison(run, measured, path),
     }
     labels = {
         "series": {"position (m)", "effort (N or N m)", "energy (J)", "time (s)"},
@@ -102,7 +102,7 @@ def test_every_figure_of_a_run_has_units_on_its_axes_and_is_the_same_file_again(
         first = path.read_bytes()
         draw(path)
         assert path.read_bytes() == first
-    assert series.draw_run(run, tmp_path / "run.pdf") == ["P.x", "effort.11", "energy.kinetic"]  # what differs
+    assert run_figures.draw_run(run, tmp_path / "run.pdf") == ["P.x", "effort.11", "energy.kinetic"]  # what differs
     assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -171,7 +171,7 @@ def test_what_cannot_be_drawn_is_refused_in_one_sentence(words, sentence, tmp_pa
 def test_figures_need_no_window():
     """The part of matplotlib that looks for a screen is never imported."""
     code = (
-        "import sys, numpy as np; from parflex.view.series import draw_run; import tempfile; "
+        "import sys, numpy as np; from parflex.view.figures.run_figures import draw_run; import tempfile; "
         "t = np.arange(20.0); draw_run({'t': t, 'P.x': t}, tempfile.mkdtemp() + '/a.svg'); "
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )

@@ -56,7 +56,7 @@ def test_the_cable_spins_up_as_published():
 TIME, LENGTH = 0.1, 0.3
 
 
-def spun(elements: int, **settings) -> tuple[parflex.simulation.result.Run, np.ndarray]:
+def spun(elements: int, **settings) -> tuple[parflex.simulation.runs.Run, np.ndarray]:
     """A run with the rod in so many elements, and the deflection of its middle from its chord."""
     of = parflex.load(ROBOTS / "slider-crank-flexible.toml", settings={"frame.rod.beam.elements": elements, **settings})
     middle = [] if elements == 1 else [f"rod.{elements // 2}"]

@@ -17,9 +17,9 @@ from traced import VERIFY, long
 
 import parflex
 from parflex.models.configuration import Configuration
-from parflex.models.forces import tree_forces
-from parflex.models.linear import natural_frequencies, tree_stiffness
-from parflex.models.reduced import reduced_equations
+from parflex.models.dynamics.forces import tree_forces
+from parflex.models.dynamics.reduced import reduced_equations
+from parflex.models.elastic.linear_model import natural_frequencies, tree_stiffness
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix
 

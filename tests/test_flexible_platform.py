@@ -20,15 +20,15 @@ import parflex
 from parflex.codegen.model import SCRIPT_LIMIT
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
-from parflex.models.deflection import deflection_warnings
-from parflex.models.driven_frame import check_system, held_frame, system_jacobian, zero_dynamics
-from parflex.models.equilibrium import tangent_stiffness
-from parflex.models.linear import tree_stiffness
-from parflex.models.reduced import reduced_equations
+from parflex.models.dynamics.reduced import reduced_equations
+from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.driven_frame import check_system, held_frame, system_jacobian, zero_dynamics
+from parflex.models.elastic.equilibrium import tangent_stiffness
+from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS
-from parflex.simulation.poses import motors_through, pose_motion
+from parflex.simulation.inputs.poses import motors_through, pose_motion
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 
 NAME = "gough-stewart-flexible"
@@ -213,10 +213,10 @@ def test_motors_that_cannot_drive_the_platform_are_refused_and_nearly_so_is_told
     here = parflex.configure(flexible())
     assert check_system(here, "platform") == []
     condition = np.linalg.cond(system_jacobian(here, "platform"))
-    monkeypatch.setattr("parflex.models.driven_frame.NEAR_SINGULAR", condition / 2)
+    monkeypatch.setattr("parflex.models.elastic.driven_frame.NEAR_SINGULAR", condition / 2)
     (told,) = check_system(here, "platform")
     assert f"{condition:.1e}" in told
-    monkeypatch.setattr("parflex.models.driven_frame.SINGULAR", condition / 2)
+    monkeypatch.setattr("parflex.models.elastic.driven_frame.SINGULAR", condition / 2)
     with pytest.raises(SingularError, match="J_sys is singular"):
         check_system(here, "platform")
     with pytest.raises(InputError, match="and there are 2 motors"):

@@ -14,13 +14,13 @@ from traced import long, made
 
 import parflex
 from parflex.codegen.compile import Kernel
-from parflex.codegen.optimise import make_program
+from parflex.codegen.passes.optimise import make_program
 from parflex.errors import InputError, SingularError
 from parflex.graph import Graph
 from parflex.models import general_form, node_form
 from parflex.models.configuration import Configuration
+from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.pieces import LEADS, pieces
-from parflex.models.reduced import reduced_equations
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS

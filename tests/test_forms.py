@@ -12,12 +12,12 @@ from traced import LEG_FORM, Sample, difference, expected, inputs, made, robot, 
 from variants import read_table, toml_text
 
 import parflex
-from parflex.codegen.optimise import make_program
+from parflex.codegen.passes.optimise import make_program
 from parflex.errors import ActuationError, InputError, ParflexError
 from parflex.graph import Graph
 from parflex.models.configuration import Configuration, configure
+from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.leg_form import leg_form
-from parflex.models.reduced import reduced_equations
 from parflex.recursion import pose
 from parflex.recursion.articulated import articulated_accelerations
 from parflex.recursion.newton_euler import JOINT_TERMS

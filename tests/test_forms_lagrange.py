@@ -22,11 +22,11 @@ from oracles.flexible_energy import FlexibleEnergyModel
 from oracles.reader import read_robot
 
 import parflex
-from parflex.codegen.flexible import with_motors
+from parflex.codegen.traces.flexible import with_motors
 from parflex.models import general_form, leg_form, leg_models, node_form
+from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.leg_form import PlatformMotion
 from parflex.models.pieces import LEADS, pieces
-from parflex.models.reduced import reduced_equations
 from parflex.models.robot import Robot
 from parflex.recursion import motion, pose
 

@@ -13,7 +13,7 @@ from states import Draws, random_states
 
 import parflex
 from parflex.models.configuration import Configuration
-from parflex.models.forces import tree_forces
+from parflex.models.dynamics.forces import tree_forces
 from parflex.recursion import motion
 
 

@@ -11,12 +11,12 @@ import scipy.optimize
 import parflex
 from parflex.control.following import track
 from parflex.control.references import through
-from parflex.description.motions import Motion
+from parflex.description.motion_tables import MotionTable
 from parflex.errors import UnreachableError
 from parflex.recursion import pose
-from parflex.simulation.motions import from_description
-from parflex.simulation.paths import arcs_of, follow
-from parflex.simulation.roads import Road, lead
+from parflex.simulation.inputs.motor_motions import from_description
+from parflex.simulation.inputs.paths import arcs_of, follow
+from parflex.simulation.inputs.roads import Road, lead
 from parflex.spatial import vector_from_rotation
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -97,11 +97,11 @@ def test_a_hand_with_seven_joints_keeps_its_turn_and_the_spare_motion_is_nearest
 
 @pytest.mark.parametrize("case", CASES)
 def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
-    monkeypatch.setattr("parflex.simulation.paths.KNOTS", 48)
+    monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 48)
     robot = loaded(case)
     begin = place(robot)
     circle = {"centre": np.add(begin, [0.04, 0.03, 0]).tolist(), "start": begin.tolist(), "turns": 1}
-    arc = arcs_of(Motion.model_validate({"circle": circle, "speed": 0.3, "ramp": 0.1}), "circle")[0]
+    arc = arcs_of(MotionTable.model_validate({"circle": circle, "speed": 0.3, "ramp": 0.1}), "circle")[0]
     along, first, last = follow(robot, robot.tree.end_effector, arc, robot.home, "circle")
     assert np.abs(first - last).max() < 1e-9  # the same pose, whatever the way
     motors = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
@@ -113,13 +113,13 @@ def test_motors_along_a_circle_return_and_do_not_shake(case, monkeypatch):
 
 
 def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypatch):
-    monkeypatch.setattr("parflex.simulation.paths.KNOTS", 80)
+    monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 80)
     robot = loaded(CASES[0])
     motion = from_description(robot, "circle", 2.0)
     end = float(motion.pieces.breaks[-1])
     times = np.linspace(0.0, end, 120)
     knots = {"t": times} | dict(zip(robot.actuated_names, motion.pieces.at(times).T, strict=True))
-    splined = parflex.simulation.motions._from_knots(robot, knots, "knots")
+    splined = parflex.simulation.inputs.motor_motions._from_knots(robot, knots, "knots")
     worst, apart = np.zeros(5), 0.0
     for t in np.linspace(0.3, end - 0.3, 12):  # away from the ramps, where a spline of so few knots is coarse
         both = []
@@ -148,7 +148,7 @@ def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
 
 
 def test_a_path_on_which_the_free_part_jumps_is_refused_where_it_does(monkeypatch):
-    monkeypatch.setattr("parflex.simulation.paths.KNOTS", 9)
+    monkeypatch.setattr("parflex.simulation.inputs.paths.KNOTS", 9)
     robot = parflex.load(ROBOTS / "planar-arm.toml")
     with pytest.raises(UnreachableError) as caught:  # the hand keeps its turn while the wrist is within 0.9 m
         from_description(robot, "out", 3.0)

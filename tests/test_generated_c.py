@@ -16,15 +16,15 @@ from test_documentation import ROOT, blocks, commands, run_parflex, shows
 from traced import ROBOTS, difference, expected, inputs, long, made, samples
 
 import parflex
-from parflex.codegen import emit_llvm
 from parflex.codegen.compile import Kernel
-from parflex.codegen.emit_c import CHUNK, emit_c, identifier
-from parflex.codegen.files import write_files
+from parflex.codegen.emit import emit_llvm
+from parflex.codegen.emit.emit_c import CHUNK, emit_c, identifier
+from parflex.codegen.emit.files import write_files
+from parflex.codegen.emit.workspace import workspace
 from parflex.codegen.model import TARGETS, Model
-from parflex.codegen.optimise import make_program
-from parflex.codegen.pieces import workspace
+from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.codegen.trace import MODELS
+from parflex.codegen.traces.trace import MODELS
 from parflex.graph import Graph
 
 BENDING = ["dualemps", "dualemps-fitted", "gough-stewart-beams", "navaro", "three-beam-legs"]

@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from parflex.codegen.optimise import make_program
+from parflex.codegen.passes.optimise import make_program
 from parflex.graph import Expression, Graph, known_angle
 from parflex.graph.expression import ADD, CONST, MUL, OP_NAMES
 
@@ -207,7 +207,7 @@ def test_constants_keep_fifteen_digits(graph, symbols):
 
 
 def test_tracing_takes_microseconds_for_an_operator(figure):
-    from parflex.codegen.trace import trace
+    from parflex.codegen.traces.trace import trace
     from parflex.models.loading import load
 
     robot = load("delta")

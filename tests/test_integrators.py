@@ -12,12 +12,13 @@ import pytest
 from scipy.integrate import quad, solve_ivp
 
 from parflex.codegen.compile import Kernel
-from parflex.codegen.optimise import make_program
+from parflex.codegen.passes.optimise import make_program
 from parflex.errors import InputError
 from parflex.graph import Graph
-from parflex.simulation import pieces, tableaux
+from parflex.simulation.inputs import polynomials
 from parflex.simulation.integrate import METHODS, grid_of, method_named, run_loop
-from parflex.simulation.system import System
+from parflex.simulation.loops import tableaux
+from parflex.simulation.loops.system import System
 
 TIME = 4.0
 
@@ -26,7 +27,7 @@ def whole(*values: int) -> np.ndarray:
     return np.array(values, dtype=np.int64)
 
 
-def swinging(given: pieces.Pieces) -> tuple[System, Kernel]:
+def swinging(given: polynomials.Polynomials) -> tuple[System, Kernel]:
     """Two swings coupled by a spring, pushed by a given effort; the kernel must outlive the system."""
     graph = Graph()
     q, qd = (np.array([graph.symbol(f"{name}[{k}]") for k in range(2)], dtype=object) for name in ("q", "qd"))
@@ -66,7 +67,7 @@ def reference() -> np.ndarray:
 
 
 def error_of(name: str, step: float, reference: np.ndarray, tolerance: float) -> float:
-    ramp = pieces.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]]))
+    ramp = polynomials.linear(np.array([0.0, 10.0]), np.array([[0.0], [3.0]]))
     system, kernel = swinging(ramp)
     track = run_loop(system, method_named(name), grid_of(TIME, step, 1.0), [1.2, 0], [0, 0.5], ["a", "b"], tolerance)
     assert track.status == "ok" and kernel is not None
@@ -107,7 +108,7 @@ def test_generalized_alpha_damps_what_is_fast_as_asked(radius):
     graph = Graph()
     q, qd, _ = (np.array([graph.symbol(name)], dtype=object) for name in ("q[0]", "qd[0]", "effort[0]"))
     kernel = Kernel(make_program(graph, "stiff", {"q": q, "position_rates": qd, "rate_changes": -1e8 * q}))
-    still, none = pieces.constant(np.zeros(1)), whole()
+    still, none = polynomials.constant(np.zeros(1)), whole()
     fixed = (kernel.address("one"), 1, 1, whole(0), np.array([[0, 0]], dtype=np.int64), *[none] * 6)
     system = System(*fixed, np.ones(1), np.zeros(0), 3, 5, still.breaks, still.coefficients)
     method = method_named("generalized-alpha", radius)
@@ -131,7 +132,7 @@ def test_quintics_are_exact_for_pieces_of_degree_five():
     t = np.array([0.0, 0.3, 1.0, 1.4])
     shape = np.polynomial.Polynomial([1, -2, 0.5, 3, -1, 0.7])
     values = [np.array([shape.deriv(k)(t) if k else shape(t)]).T for k in range(3)]
-    found = pieces.hermite(t, *values)
+    found = polynomials.hermite(t, *values)
     times = np.linspace(0, 1.39, 50)
     for order in range(3):
         wanted = shape.deriv(order)(times) if order else shape(times)
@@ -142,7 +143,7 @@ def test_quintics_are_exact_for_pieces_of_degree_five():
 
 def test_repeated_integrals_of_steps_are_those_of_quadrature():
     t, jumps = np.array([0.0, 0.5, 1.2]), np.array([[1.0], [-2.0], [0.0]])
-    found = pieces.integral(t, jumps, np.array([3.0]), 2)
+    found = polynomials.integral(t, jumps, np.array([3.0]), 2)
 
     def rate(s: float) -> float:
         return quad(lambda u: 1.0 if u < 0.5 else -2.0 if u < 1.2 else 0.0, 0, s, points=[0.5, 1.2])[0]
@@ -153,8 +154,8 @@ def test_repeated_integrals_of_steps_are_those_of_quadrature():
 
 
 def test_channels_beside_each_other_keep_their_values():
-    first = pieces.linear(np.array([0.0, 1.0, 3.0]), np.array([[0.0], [2.0], [-1.0]]))
-    second = pieces.hermite(np.array([0.5, 2.0]), *(np.array([[a], [b]]) for a, b in ((1, 2), (0, 1), (3, 0))))
+    first = polynomials.linear(np.array([0.0, 1.0, 3.0]), np.array([[0.0], [2.0], [-1.0]]))
+    second = polynomials.hermite(np.array([0.5, 2.0]), *(np.array([[a], [b]]) for a, b in ((1, 2), (0, 1), (3, 0))))
     both = first.beside(second)
     times = np.linspace(-0.5, 4, 30)
     assert np.allclose(both.at(times)[:, 0], first.at(times)[:, 0], atol=1e-12)
@@ -166,7 +167,7 @@ def test_loops_run_where_nothing_can_be_kept(tmp_path):
     if os.name == "nt":
         pytest.skip("the folder is made unusable by a plain file, which numba treats otherwise there")
     (tmp_path / "file").write_text("in the way")
-    code = "from parflex.simulation.jit import compiled\nprint(compiled(lambda x: x + 1)(41))"
+    code = "from parflex.simulation.loops.jit import compiled\nprint(compiled(lambda x: x + 1)(41))"
     for place in (str(tmp_path / "file" / "cache"), "off"):
         environment = {**os.environ, "PARFLEX_CACHE": place}
         done = subprocess.run(

@@ -9,10 +9,10 @@ from test_command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError, SingularError
-from parflex.models.equilibrium import equilibrium
-from parflex.models.linear import natural_frequencies
-from parflex.models.participation import energy_shares, plane_normal
-from parflex.models.stiffness import cartesian_stiffness, deflection
+from parflex.models.elastic.equilibrium import equilibrium
+from parflex.models.elastic.linear_model import natural_frequencies
+from parflex.models.elastic.participation import energy_shares, plane_normal
+from parflex.models.elastic.stiffness import cartesian_stiffness, deflection
 
 TWO_MASSES = """
 [[frame]]

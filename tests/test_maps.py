@@ -15,7 +15,7 @@ from parflex.design import frequencies, grid
 from parflex.design.frequencies import FrequencySolver, many_frequencies
 from parflex.design.grid import OK, UNREACHABLE, WAITING, frequency_map
 from parflex.errors import InputError
-from parflex.models.linear import natural_frequencies
+from parflex.models.elastic.linear_model import natural_frequencies
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ import parflex
 from parflex.bodies.modal import ModalData, integrals, modal_body, momenta, normalised
 from parflex.bodies.modal_file import load_modal
 from parflex.models.configuration import Configuration
-from parflex.models.linear import natural_frequencies
+from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot
 
 TIP = ("ux", "uy", "uz", "rx", "ry", "rz")

@@ -17,7 +17,7 @@ from scipy.spatial.transform import Rotation
 from traced import long
 
 import parflex
-from parflex.models.linear import natural_frequencies
+from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot
 
 POSES = {  # x, y, z and a rotation vector

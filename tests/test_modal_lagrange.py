@@ -33,7 +33,7 @@ from traced import VERIFY, long
 
 import parflex
 from parflex.models.configuration import Configuration
-from parflex.models.forces import tree_forces
+from parflex.models.dynamics.forces import tree_forces
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix, motion
 

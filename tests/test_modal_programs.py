@@ -21,7 +21,7 @@ from traced import VERIFY, long
 import parflex
 from parflex.models import leg_models
 from parflex.models.configuration import Configuration
-from parflex.models.driven_frame import held_frame, system_jacobian, zero_dynamics
+from parflex.models.elastic.driven_frame import held_frame, system_jacobian, zero_dynamics
 from parflex.models.leg_form import PlatformMotion, leg_form
 from parflex.models.robot import Robot
 

@@ -13,7 +13,7 @@ from oracles.modal_data import Modes, read_modes
 from traced import long
 
 import parflex
-from parflex.models.driven_frame import held_frame
+from parflex.models.elastic.driven_frame import held_frame
 
 DOWN = (0.0, 0.0, -9.81)
 PLATE = read_modes(CATALOGUE / "hexagon-plate.npz")

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.codegen.angles import parallel_axes
-from parflex.codegen.lower import lower
-from parflex.codegen.nary import Nary
-from parflex.codegen.optimise import collected, make_program, optimise, tidy
-from parflex.codegen.passes import PASSES
+from parflex.codegen.passes.lower import lower
+from parflex.codegen.passes.nary import Nary
+from parflex.codegen.passes.optimise import collected, make_program, optimise, tidy
+from parflex.codegen.passes.parallel_axes import parallel_axes
+from parflex.codegen.passes.saving import PASSES
 from parflex.codegen.program import Program
 from parflex.graph import Expression, Graph
 

@@ -10,8 +10,8 @@ import pytest
 
 from parflex import load, simulate
 from parflex.closure.mobility import choose_partition, scaled_jacobian
-from parflex.codegen.conditioning import model_condition
 from parflex.codegen.model import model
+from parflex.codegen.program_condition import model_condition
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import configure
 from parflex.simulation.simulate import balance_warnings

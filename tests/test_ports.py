@@ -12,10 +12,10 @@ from emitted import STRICT, c_library, compile_c, write_c
 from test_command_line import answered
 
 import parflex
-from parflex.codegen.heading import index_names
+from parflex.codegen.emit.heading import index_names
 from parflex.codegen.model import TARGETS, Model
 from parflex.codegen.ports import signals_of
-from parflex.codegen.trace import MODELS, trace
+from parflex.codegen.traces.trace import MODELS, trace
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot

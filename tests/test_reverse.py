@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.codegen.optimise import make_program
+from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.samples import sample_inputs
-from parflex.codegen.trace import trace
+from parflex.codegen.traces.trace import trace
 from parflex.graph.derivative import jacobian
 from parflex.graph.reverse import gradient, sparsity
 

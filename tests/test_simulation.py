@@ -11,7 +11,7 @@ from conftest import CATALOGUE
 import parflex
 from parflex.errors import InputError
 from parflex.models.pieces import pieces
-from parflex.simulation.motions import motion_of
+from parflex.simulation.inputs.motor_motions import motion_of
 
 ROBOTS = Path(__file__).parent / "robots"
 FREE = ["friction", "damping"]

@@ -17,7 +17,7 @@ from conftest import CATALOGUE
 import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError, ParflexError, RobotFileError
-from parflex.simulation.motions import motion_of
+from parflex.simulation.inputs.motor_motions import motion_of
 
 DUALEMPS = (CATALOGUE / "dualemps.toml").read_text(encoding="utf-8")
 HOME = [0.0, 0.0]
@@ -173,7 +173,7 @@ def test_a_controller_may_see_all_coordinates_and_its_first_efforts_stand_in_the
 
 
 @pytest.fixture(scope="module")
-def short() -> parflex.simulation.result.Run:
+def short() -> parflex.simulation.runs.Run:
     return parflex.simulate(parflex.load("dualemps"), "square", 0.1, without=["friction"])
 
 
@@ -206,7 +206,7 @@ def test_files_that_are_no_runs_are_refused(short, tmp_path):
 
 def test_a_low_pass_keeps_what_is_slow_in_place():
     t = np.arange(0, 2, 1e-3)
-    run = parflex.simulation.result.Run({"t": t, "a": np.sin(2 * np.pi * 2 * t), "b": np.sin(2 * np.pi * 200 * t)})
+    run = parflex.simulation.runs.Run({"t": t, "a": np.sin(2 * np.pi * 2 * t), "b": np.sin(2 * np.pi * 200 * t)})
     assert np.abs(run.low_passed("a", 40.0) - run["a"])[100:-100].max() < 1e-3  # (2/40)^4, forth and back
     assert np.abs(run.low_passed("b", 40.0))[100:-100].max() < 5e-3
     with pytest.raises(InputError, match="cut-off"):

@@ -20,7 +20,7 @@ from oracles.starting import after_impulse, least_elastic_rates
 import parflex
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.impulse import impulse_of_motors
+from parflex.models.dynamics.impulse import impulse_of_motors
 from parflex.simulation.start import start_energy
 
 ROBOTS = Path(__file__).parent / "robots"

@@ -11,7 +11,7 @@ from test_command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError
-from parflex.models.statespace import state_space
+from parflex.models.elastic.statespace import state_space
 
 
 def receptance(hertz: np.ndarray) -> np.ndarray:

@@ -12,7 +12,7 @@ import pytest
 from traced import long
 
 import parflex
-from parflex.control.result import INDEXES, error_indexes
+from parflex.control.control_result import INDEXES, error_indexes
 from parflex.control.study import Bench, run_study
 from parflex.control.study_file import GainTable, LoopTable, StudyFile, read_study
 from parflex.control.summary import summary

@@ -16,8 +16,8 @@ from test_command_line import answered, refused
 from traced import Sample, long
 
 import parflex
-from parflex.codegen.parameters import grouped_robot
-from parflex.codegen.trace import MODELS, Options, prepared, trace
+from parflex.codegen.traces.parameters import grouped_robot
+from parflex.codegen.traces.trace import MODELS, Options, prepared, trace
 from parflex.errors import InputError
 from parflex.graph import Graph
 from parflex.models.configuration import Configuration

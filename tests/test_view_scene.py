@@ -10,9 +10,9 @@ from conftest import CATALOGUE
 
 import parflex
 from parflex.recursion import pose
-from parflex.view import solids
-from parflex.view.scene import Scene, arrows, reaction_arrows, scene
-from parflex.view.session import Session
+from parflex.view.page.session import Session
+from parflex.view.scene import solids
+from parflex.view.scene.robot_scene import Scene, arrows, reaction_arrows, scene
 
 X = np.array([1.0, 0.0, 0.0])
 load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out about themselves
@@ -188,7 +188,7 @@ def test_deformation_is_magnified_about_the_straight_robot():
 
 
 def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
-    from parflex.view.session import require_run
+    from parflex.view.page.session import require_run
 
     robot = load("dualemps")
     tree, t = robot.tree, np.array([0.0, 0.1, 0.2])
@@ -197,7 +197,7 @@ def test_a_run_is_shown_at_its_times_and_its_bending_magnified(tmp_path):
     q = np.array([tree.moved(robot.home, row) for row in step])
     columns = {"t": t} | {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
     path = tmp_path / "run.csv"
-    parflex.simulation.result.Run(columns).save(path)
+    parflex.simulation.runs.Run(columns).save(path)
     played, session = require_run(robot, str(path)), Session(robot)
     assert played.duration == pytest.approx(0.2) and played.bends
     for time, row in ((0.0, 0), (0.04, 0), (0.06, 1), (0.2, 2), (9.0, 2)):
@@ -267,7 +267,7 @@ def test_nodes_in_a_row_are_a_bar_and_nodes_around_a_solid_its_hull(tmp_path):
     from parflex.bodies.modal import ModalData
     from parflex.bodies.modal_file import save_modal
     from parflex.description.schema import Modal
-    from parflex.view.elastic_points import modal_points
+    from parflex.view.scene.elastic_points import modal_points
 
     one = np.ones(1)
     row = np.outer([0.0, 3.0, 1.0, 2.0], [0.6, 0.0, 0.8])

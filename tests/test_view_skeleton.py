@@ -11,7 +11,7 @@ import parflex
 from parflex.bodies import sections
 from parflex.bodies.beam import Material, centre_line
 from parflex.models.configuration import Configuration
-from parflex.view.skeleton import mode_shape_points, skeleton
+from parflex.view.scene.skeleton import mode_shape_points, skeleton
 
 load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out about themselves
 ELASTIC = [name for name in parflex.catalogue_names() if load(name).tree.elastic]

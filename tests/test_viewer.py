@@ -18,12 +18,12 @@ import pytest
 import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError
-from parflex.simulation.result import Run
-from parflex.view import server as pages
-from parflex.view.playback import Playback
+from parflex.simulation.runs import Run
+from parflex.view.page import server as pages
+from parflex.view.page.playback import Playback
 
 viser = pytest.importorskip("viser", reason="the extra 'view' is not installed")
-Viewer = pytest.importorskip("parflex.view.viewer").Viewer
+Viewer = pytest.importorskip("parflex.view.page.viewer").Viewer
 
 FILE = """
 format = 1

@@ -17,7 +17,7 @@ from browser import Watched, chromium
 import parflex
 
 pytest.importorskip("viser", reason="the extra 'view' is not installed")
-from parflex.view.viewer import Viewer
+from parflex.view.page.viewer import Viewer
 
 # a graphics card is not needed: the browser draws in software, slowly
 SOFTWARE = ("--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--ignore-gpu-blocklist")

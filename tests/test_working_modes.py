@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.codegen.flexible import with_motors
+from parflex.codegen.traces.flexible import with_motors
 from parflex.design.batches import Geometry
 from parflex.design.positions import OK, PositionSolver
 from parflex.errors import UnreachableError

@@ -14,10 +14,10 @@ from mechanisms import invented
 from states import Draws, random_states
 
 import parflex
-from parflex.codegen import sensing
 from parflex.codegen.model import Model
+from parflex.codegen.traces import sensing
 from parflex.models.configuration import Configuration
-from parflex.models.reduced import reduced_equations
+from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.redundant import RedundantForm, extended_effort, redundant_form
 from parflex.models.robot import Robot
 from parflex.models.terms import acting

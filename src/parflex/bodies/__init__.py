@@ -1,7 +1,7 @@
 """Bodies: what carries mass. The recursion asks a body for its wrench and its inertia, whatever its kind."""
 
 from parflex.bodies import sections
-from parflex.bodies.elastic import ElasticBody, Node
+from parflex.bodies.elastic_body import ElasticBody, Node
 from parflex.bodies.rigid import RigidBody
 
 __all__ = ["ElasticBody", "Node", "RigidBody", "sections"]

@@ -14,7 +14,7 @@ from itertools import product
 import numpy as np
 from numpy.polynomial import polynomial
 
-from parflex.bodies.elastic import ElasticBody, MeanStrain, Node
+from parflex.bodies.elastic_body import ElasticBody, MeanStrain, Node
 
 Array = np.ndarray
 SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles

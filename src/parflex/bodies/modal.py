@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parflex.bodies.elastic import ElasticBody, Node
-from parflex.bodies.stress import mean_slopes, stress_strains, wrong_geometric
+from parflex.bodies.elastic_body import ElasticBody, Node
+from parflex.bodies.stress_stiffness import mean_slopes, stress_strains, wrong_geometric
 from parflex.errors import InputError
 from parflex.spatial import hat
 

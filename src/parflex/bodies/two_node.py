@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies.beam import without_torsion
-from parflex.bodies.elastic import ElasticBody
+from parflex.bodies.elastic_body import ElasticBody
 from parflex.spatial import cross, hat
 
 Array = np.ndarray

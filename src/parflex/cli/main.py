@@ -8,23 +8,22 @@ import warnings
 
 import click
 
-from parflex.cli import (  # noqa: F401 - importing them adds their verbs
-    completion,
-    control,
-    dynamics,
-    explain,
-    maps,
-    output,
-    plot,
-    programs,
-    reproduce,
-    robots,
-    simulation,
-    statics,
-    vibration,
-    view,
-)
+from parflex.cli import completion, output  # noqa: F401 - importing them adds their verbs
 from parflex.cli.group import cli
+from parflex.cli.verbs import (  # noqa: F401
+    control_verbs,
+    dynamics_verbs,
+    explain_verb,
+    map_verb,
+    plot_verb,
+    program_verbs,
+    reproduce_verb,
+    robot_verbs,
+    simulate_verb,
+    statics_verbs,
+    vibration_verbs,
+    view_verb,
+)
 from parflex.errors import ParflexError
 
 BLAS_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

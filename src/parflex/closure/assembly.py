@@ -11,8 +11,8 @@ import numpy as np
 import scipy.optimize
 
 from parflex.closure.loops import Closures, Loop
-from parflex.closure.modes import Judged, Rows, block, judged_blocks, row_scale
 from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.working_modes import Judged, Rows, block, judged_blocks, row_scale
 from parflex.errors import SingularError, UnreachableError
 from parflex.recursion import jacobians, pose
 from parflex.tree import Tree
@@ -26,7 +26,7 @@ STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other asse
 
 
 @dataclass(frozen=True)
-class Part:
+class ClosurePart:
     """A piece of the problem that stands alone: some rows and the rates that close them."""
 
     name: str
@@ -62,7 +62,7 @@ class Assembler:
         result = self._newton_near(target, q, parts)
         return result if all(self._fits(result, part, reference) for part in parts) else None
 
-    def _newton_near(self, target: Target, q: Array, parts: list[Part]) -> Array:
+    def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart]) -> Array:
         """Newton on all parts at once, if need be along a path of targets; the result may not be closed."""
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
@@ -71,10 +71,10 @@ class Assembler:
             result, error = self.newton(*self._approach(target, q, columns, rows))
         return result
 
-    def _fits(self, q: Array, part: Part, reference: Array | None) -> bool:
+    def _fits(self, q: Array, part: ClosurePart, reference: Array | None) -> bool:
         return self.opening(q, part.rows) <= CLOSED and self._in_mode(q, part, reference)
 
-    def parts(self, target: Target, locked: frozenset[int]) -> list[Part]:
+    def parts(self, target: Target, locked: frozenset[int]) -> list[ClosurePart]:
         """Pieces that share no moving coordinate: with the platform given, the legs."""
         tree = self.tree
         held = target.fixed | locked
@@ -93,7 +93,7 @@ class Assembler:
         parts = [self._part([rows[i] for i in sorted(members)], columns) for members, columns in groups]
         return [replace(part, held=frozenset(placed)) for part in parts]
 
-    def sides(self, locked: frozenset[int]) -> list[Part]:
+    def sides(self, locked: frozenset[int]) -> list[ClosurePart]:
         """The two sides of each loop: its rows with the joints that carry one end."""
         tree, sides = self.tree, []
         for loop in self.closures.loops:
@@ -103,15 +103,15 @@ class Assembler:
                 columns = {k for j in links for k in self._rates(j)} - locked
                 part = self._part([loop], columns)
                 named = part.name if part.name != loop.name else f"{loop.name} ({label} side)"
-                sides.append(Part(named, part.rows, part.columns))
+                sides.append(ClosurePart(named, part.rows, part.columns))
         return sides
 
-    def _part(self, rows: Sequence[Rows], columns: set[int]) -> Part:
+    def _part(self, rows: Sequence[Rows], columns: set[int]) -> ClosurePart:
         tree = self.tree
         legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
         leg = legs.pop() if len(legs) == 1 else None
         name = leg or ", ".join(row.name for row in rows if isinstance(row, Loop)) or rows[0].name
-        return Part(name, tuple(rows), np.array(sorted(columns), dtype=int))
+        return ClosurePart(name, tuple(rows), np.array(sorted(columns), dtype=int))
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
         """Gauss-Newton with short steps and backtracking; positions and the remaining error (in typical lengths)."""
@@ -178,11 +178,11 @@ class Assembler:
                     result = self._placed(result, candidate, start, part)
         return result
 
-    def _from_motors(self, q: Array, part: Part, own: list[int]) -> Iterator[Array]:
+    def _from_motors(self, q: Array, part: ClosurePart, own: list[int]) -> Iterator[Array]:
         """Closed positions of a part, from starts where its passive joints came as near as still motors let them."""
         motors = {self.tree.links[j].v.start for j in range(len(self.tree.links)) if self.tree.links[j].q.start in own}
         passive = np.array([k for k in part.columns if k not in motors], dtype=int)
-        for start in self._starts(q, Part(part.name, part.rows, passive)):
+        for start in self._starts(q, ClosurePart(part.name, part.rows, passive)):
             nearest, _ = self.newton(start, passive, part.rows, 20)
             result, error = self.newton(nearest, part.columns, part.rows, 40)
             if error <= CLOSED:
@@ -190,7 +190,7 @@ class Assembler:
 
     # -- working modes ---------------------------------------------------------------------------------
 
-    def _in_mode(self, q: Array, part: Part, reference: Array | None) -> bool:
+    def _in_mode(self, q: Array, part: ClosurePart, reference: Array | None) -> bool:
         """Signs that were asked for; else the side of the leg's own singularity on which the reference is."""
         asked = [index for index in self._positions(part) if index in self.signs]
         if asked:
@@ -205,11 +205,11 @@ class Assembler:
         value = np.sin(q[index]) if self.kinds[index] == "revolute" else q[index]
         return "+" if value >= 0 else "-"
 
-    def _positions(self, part: Part) -> list[int]:
+    def _positions(self, part: ClosurePart) -> list[int]:
         links = [self.tree.links[j] for j in sorted({self.tree.link_of_rate[k] for k in part.columns})]
         return [index for link in links for index in range(link.q.start, link.q.stop)]
 
-    def _judges(self, part: Part, reference: Array) -> list[Judged]:
+    def _judges(self, part: ClosurePart, reference: Array) -> list[Judged]:
         """What tells on which side of its own singularities a part stands at the reference.
 
         Where a frame is placed that the coordinates do not give, the legs are judged too, as if the platform stood.
@@ -231,14 +231,14 @@ class Assembler:
         bodies = [link for link in self.tree.links if link.joint.kind in ("free", "planar")]
         return frozenset(k for link in bodies for k in range(link.v.start, link.v.stop))
 
-    def block(self, q: Array, part: Part) -> Array:
+    def block(self, q: Array, part: ClosurePart) -> Array:
         """Rows of the part, without units, for its own rates."""
         at = pose(self.tree, q)
         return block(self.tree, part.rows, part.columns, at, jacobians(self.tree, at))
 
     # -- many starts -----------------------------------------------------------------------------------
 
-    def solutions(self, q: Array, part: Part) -> list[Array]:
+    def solutions(self, q: Array, part: ClosurePart) -> list[Array]:
         """All positions that close the part, found from starts spread over its joints."""
         found: list[Array] = []
         indices = self._positions(part)
@@ -248,7 +248,7 @@ class Assembler:
                 found.append(result)
         return found
 
-    def _starts(self, q: Array, part: Part) -> Iterator[Array]:
+    def _starts(self, q: Array, part: ClosurePart) -> Iterator[Array]:
         tree = self.tree
         joints = [tree.links[j] for j in sorted({tree.link_of_rate[k] for k in part.columns})]
         single = [link for link in joints if link.joint.kind in ("revolute", "prismatic")]
@@ -275,7 +275,7 @@ class Assembler:
         wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / self.tree.length)
         return _largest(wrapped)
 
-    def _search(self, q: Array, start: Array, part: Part, reference: Array | None) -> Array:
+    def _search(self, q: Array, start: Array, part: ClosurePart, reference: Array | None) -> Array:
         """The solution of the part that is in the mode and nearest to the start; an error says how far it is off."""
         found = self.solutions(start, part)
         fitting = [result for result in found if self._in_mode(result, part, reference)]
@@ -305,7 +305,7 @@ class Assembler:
             hint="choose a pose inside the workspace or another working mode",
         )
 
-    def _placed(self, q: Array, found: Array, start: Array, part: Part) -> Array:
+    def _placed(self, q: Array, found: Array, start: Array, part: ClosurePart) -> Array:
         """Positions with those of a part as they were found, angles by the turn nearest to the start."""
         result, indices = q.copy(), self._positions(part)
         result[indices] = found[indices]
@@ -314,7 +314,7 @@ class Assembler:
                 result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
         return result
 
-    def _culprit(self, q: Array, part: Part) -> tuple[str, float]:
+    def _culprit(self, q: Array, part: ClosurePart) -> tuple[str, float]:
         """Which leg is too short, and by how much: that which carries the placed frame, or the worst of the others."""
         columns = {int(k) for k in part.columns}
         gaps: list[tuple[float, str]] = []
@@ -335,7 +335,7 @@ class Assembler:
     def _rates(self, link: int) -> range:
         return range(self.tree.links[link].v.start, self.tree.links[link].v.stop)
 
-    def _gap(self, q: Array, part: Part) -> float:
+    def _gap(self, q: Array, part: ClosurePart) -> float:
         """Smallest distance by which the part stays open."""
         small = self._branch(part.rows)
         tree, start, rows = small.tree, q[small.positions], [row.on(small) for row in part.rows]

@@ -6,7 +6,7 @@ import numpy as np
 
 from parflex.closure.loops import Closures
 from parflex.tree import Tree
-from parflex.tree.tree import GROUND, Link
+from parflex.tree.link_tree import GROUND, Link
 
 ONE_AXIS = ("revolute", "prismatic")
 SAME = 1e-9  # of axes that coincide, as a cosine and in typical lengths

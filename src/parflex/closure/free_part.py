@@ -15,9 +15,9 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.loops import Closures
-from parflex.closure.modes import Rows, block
 from parflex.closure.nearest import Nearest, Wish, nearest
 from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.working_modes import Rows, block
 from parflex.recursion import jacobians, pose
 from parflex.tree import Place, Tree
 

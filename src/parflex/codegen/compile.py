@@ -11,8 +11,8 @@ import llvmlite
 import llvmlite.binding as llvm
 import numpy as np
 
-from parflex.codegen import cache
-from parflex.codegen.emit_llvm import build_module, work_of
+from parflex.codegen import disk_cache
+from parflex.codegen.emit.emit_llvm import build_module, work_of
 from parflex.codegen.program import Program
 
 EMITTER = 5  # goes into the key of the cache: raise it when the emitted code changes
@@ -43,7 +43,7 @@ class Kernel:
         *target, self.lanes = _host()
         key = hashlib.sha256(f"{program.digest()} {target} {llvmlite.__version__} {EMITTER}".encode()).hexdigest()
         self._engine = _engine(key, program, self.lanes)
-        folder = cache.folder()
+        folder = disk_cache.folder()
         self.kept = folder / key if folder is not None and (folder / key).is_file() else None
         pointer = ctypes.c_void_p
         working = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64, pointer)
@@ -95,13 +95,13 @@ class Kernel:
 
 def _engine(key: str, program: Program, lanes: int) -> Any:
     """An execution engine with the object code of the program, from the cache if it is there."""
-    data = cache.read(key)
+    data = disk_cache.read(key)
     if data is None:
         machine = _new_machine()
         module = llvm.parse_assembly(str(build_module(program, lanes)))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         data = machine.emit_object(module)
-        cache.write(key, data)
+        disk_cache.write(key, data)
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()

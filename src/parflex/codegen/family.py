@@ -14,11 +14,12 @@ import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.closure.loops import Closures
-from parflex.codegen import moving, store
+from parflex.codegen import program_store
 from parflex.codegen.model import Model
-from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
-from parflex.codegen.trace import prepared
-from parflex.codegen.tracing import Options, Tracer
+from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.traces import moving
+from parflex.codegen.traces.trace import prepared
+from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.errors import InputError
 from parflex.models import general_form
 from parflex.models.robot import Robot
@@ -41,8 +42,8 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
     options = Options(friction_width=friction_width)
     nominal = {} if robot.tree.elastic else numbers_of(robot)
     varied = [] if robot is other else differing(nominal, numbers_of(other))
-    key = store.key_of(robot, "family", name, varied, options)
-    kept = store.read(key) if key is not None else None
+    key = program_store.key_of(robot, "family", name, varied, options)
+    kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
     tracer = Tracer()
@@ -57,7 +58,7 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
         labels,
     )
     if key is not None:
-        store.write(key, made)
+        program_store.write(key, made)
     return made
 
 

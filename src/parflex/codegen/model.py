@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from parflex.checking import names, number
-from parflex.codegen import store
-from parflex.codegen.emit_c import emit_c
-from parflex.codegen.emit_c_example import emit_c_example
-from parflex.codegen.emit_python import DIALECTS, emit_python, functions_of, library_of, run
-from parflex.codegen.heading import entries, heading, identifier, origin
-from parflex.codegen.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen import program_store
+from parflex.codegen.emit.emit_c import emit_c
+from parflex.codegen.emit.emit_c_example import emit_c_example
+from parflex.codegen.emit.emit_python import DIALECTS, emit_python, functions_of, library_of, run
+from parflex.codegen.emit.heading import entries, heading, identifier, origin
+from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.ports import Signal, signals_of
 from parflex.codegen.program import Program
 from parflex.codegen.samples import sample_inputs
-from parflex.codegen.trace import Options, trace, variants
+from parflex.codegen.traces.trace import Options, trace, variants
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.models.terms import left_out
@@ -187,7 +187,7 @@ class Model:
         if float32:
             raise InputError("--float32 is for C", key="float32", hint="use --target c")
         if target == "llvm":
-            from parflex.codegen.emit_llvm import build_module
+            from parflex.codegen.emit.emit_llvm import build_module
 
             program = self.program.split()[1] if self.program.parameters else self.program
             lines = heading(self.program, self.about)
@@ -235,13 +235,13 @@ def model(
         _options(parameters, left_out(without, include), wrenches, friction_width),
         independent=names(independent, "independent"), rows=tuple(int(row) for row in rows),
     )  # fmt: skip
-    key = store.key_of(robot, name, options, limit)
-    kept = store.read(key) if key is not None else None
+    key = program_store.key_of(robot, name, options, limit)
+    kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
     made = min((_made(robot, name, choice, limit) for choice in variants(robot, name, options)), key=_total)
     if key is not None:
-        store.write(key, made)
+        program_store.write(key, made)
     return made
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.feedback import led_components
+from parflex.codegen.traces.feedback import led_components
 from parflex.control.references import Path, Reference
 from parflex.errors import ParflexError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.pieces import Pieces, hermite, slopes_of
+from parflex.simulation.inputs.polynomials import Polynomials, hermite, slopes_of
 
 Array = np.ndarray
 KNOT_STEP = 1e-2  # s between knots; quintics between them err by 1e-9 rad on a circle of 0.1 m in two seconds
@@ -25,7 +25,7 @@ class Track:
 
     reference: Reference
     names: list[str]
-    pieces: Pieces
+    pieces: Polynomials
     start: Array  # all positions where it begins
     start_rates: Array  # all rates there
     led: tuple[int, ...]  # components of the end effector's twist that the robot can lead

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.feedback import motor_inertias
 from parflex.codegen.model import Model, model
+from parflex.codegen.traces.feedback import motor_inertias
 from parflex.control.following import Track
 from parflex.control.gains import Gains
 from parflex.errors import InputError, did_you_mean

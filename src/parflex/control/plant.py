@@ -12,11 +12,11 @@ from parflex.codegen.model import Model
 from parflex.control.following import Track, pose_words, velocity_words
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.equilibrium import equilibrium
+from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.robot import Robot
-from parflex.simulation.pieces import constant
+from parflex.simulation.inputs.polynomials import constant
+from parflex.simulation.loops.system import System
 from parflex.simulation.problem import Problem, has_coulomb, prepare
-from parflex.simulation.system import System
 
 Array = np.ndarray
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction of the plant changes its sign

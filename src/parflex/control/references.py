@@ -12,7 +12,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.recursion import pose
-from parflex.simulation.pieces import Pieces, hermite
+from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.spatial import left_jacobian, left_jacobian_rate, rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
@@ -40,7 +40,7 @@ class Reference:
 
     name: str
     time: float
-    pieces: Pieces  # six channels: position, rotation vector in world axes
+    pieces: Polynomials  # six channels: position, rotation vector in world axes
     base: Array  # rotation matrix that the rotation vector starts from
 
     def at(self, t: Any) -> Path:
@@ -125,7 +125,7 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
     return Reference(label, float(times[-1]), _spline(times, values), base)
 
 
-def _spline(times: Array, values: Array) -> Pieces:
+def _spline(times: Array, values: Array) -> Polynomials:
     """A quintic spline through rows, at rest at both ends."""
     from scipy.interpolate import make_interp_spline
 
@@ -160,7 +160,7 @@ def from_function(robot: Robot, function: Callable[[float], Any], time: float) -
 
 def from_motion(robot: Robot, name: str, time: float) -> Reference:
     """Where a motion of the robot file leads the end effector of the rigid robot."""
-    from parflex.simulation.motions import from_description
+    from parflex.simulation.inputs.motor_motions import from_description
 
     if name not in robot.description.motions:
         from parflex.errors import did_you_mean
@@ -218,7 +218,7 @@ def _knots(time: float) -> Array:
     return np.linspace(0.0, time, max(8, count) + 1)
 
 
-def _pieces(t: Array, position: Array, velocity: Array, acceleration: Array) -> Pieces:
+def _pieces(t: Array, position: Array, velocity: Array, acceleration: Array) -> Polynomials:
     """Knots of a path that does not turn."""
     still = np.zeros((len(t), 3))
     return hermite(t, *(np.concatenate([part, still], axis=1) for part in (position, velocity, acceleration)))

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from parflex.control.control_result import INDEXES, Controlled, error_indexes
 from parflex.control.following import Track
 from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
-from parflex.control.result import INDEXES, Controlled, error_indexes
 from parflex.errors import InputError, ParflexError, did_you_mean
-from parflex.simulation import tableaux
 from parflex.simulation.integrate import grid_of
-from parflex.simulation.loop import record
-from parflex.simulation.loop_sampled import (
+from parflex.simulation.loops import tableaux
+from parflex.simulation.loops.loop import record
+from parflex.simulation.loops.loop_sampled import (
     GEOMETRY,
     OK,
     Given,
@@ -26,7 +26,7 @@ from parflex.simulation.loop_sampled import (
     sampled_explicit_steps,
     sampled_gauss_steps,
 )
-from parflex.simulation.system import NOT_CONVERGED, new_work
+from parflex.simulation.loops.system import NOT_CONVERGED, new_work
 
 Array = np.ndarray
 OPEN = 1e-4  # m or rad: by so much the pose found from the sensors may still move when it is found again
@@ -44,7 +44,7 @@ def _number(value: Any) -> bool:
 
 
 @dataclass(frozen=True)
-class Loop:
+class LoopSettings:
     """How the law and the plant meet."""
 
     sample_time: float = 1e-3  # s, with the efforts held in between
@@ -105,7 +105,7 @@ def run_law(
     law: Law,
     plant: Plant,
     track: Track,
-    loop: Loop = Loop(),
+    loop: LoopSettings = LoopSettings(),
     time: float | None = None,
     shown: Callable[[float], None] | None = None,
 ) -> Controlled:
@@ -138,7 +138,7 @@ def run_law(
 class _Run:
     """Memory of a run."""
 
-    def __init__(self, law: Law, plant: Plant, track: Track, loop: Loop, grid: Any, t: Array) -> None:
+    def __init__(self, law: Law, plant: Plant, track: Track, loop: LoopSettings, grid: Any, t: Array) -> None:
         self.plant, self.track, self.grid, self.t = plant, track, grid, t
         self.turning = {link.name for link in plant.robot.tree.links if link.joint.kind == "revolute"}
         self.system = plant.system()
@@ -260,7 +260,7 @@ def _near(values: Array, wanted: Array, turning: bool) -> Array:
     return values + 2 * np.pi * np.round((wanted - values) / (2 * np.pi)) if turning else values
 
 
-def _settings(law: Law, plant: Plant, track: Track, loop: Loop, duration: float) -> dict[str, Any]:
+def _settings(law: Law, plant: Plant, track: Track, loop: LoopSettings, duration: float) -> dict[str, Any]:
     return {
         "law": law.name,
         "robot": law.robot.name,

@@ -22,7 +22,7 @@ from parflex.control.following import Track, track
 from parflex.control.gains import Gains, checked_gains, gains_from
 from parflex.control.laws import Law, make_law
 from parflex.control.plant import Family, family
-from parflex.control.run import Loop, run_law
+from parflex.control.run import LoopSettings, run_law
 from parflex.control.study_file import StudyFile
 from parflex.control.summary import summary
 from parflex.control.variation import Parameter, parameters_of, varied
@@ -69,7 +69,7 @@ class Bench:
         loaded = load(file.robot, settings=file.settings, actuation=file.actuation, working_mode=file.working_mode)
         self.robot: Robot = acting(loaded, file.without)
         gains = gains_of(file)
-        self.loop = Loop(**file.loop.model_dump())
+        self.loop = LoopSettings(**file.loop.model_dump())
         self.loop.limits(self.robot.actuated_names)
         reference = reference_from(self.robot, file.reference)  # words are read before anything is compiled
         self.laws: list[Law] = [make_law(self.robot, name, gains) for name in file.laws]
@@ -260,7 +260,7 @@ def _take_up(study: Study, path: Path, key: str) -> None:
 
 
 def _save(path: Path, key: str, study: Study) -> None:
-    from parflex.simulation.tables import write_whole
+    from parflex.simulation.table_files import write_whole
 
     values = study.file.percentages
     cases = [{"percentage": values[a], "template": b, "laws": laws} for (a, b), laws in sorted(study.cases.items())]

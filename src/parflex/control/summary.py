@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.control.result import INDEXES
+from parflex.control.control_result import INDEXES
 from parflex.control.study_file import StudyFile
 
 

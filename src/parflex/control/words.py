@@ -114,7 +114,7 @@ def _made(robot: Robot, kind: str, table: Mapping[str, Any], words: dict[str, An
 
 def _from_file(robot: Robot, kind: str, table: Mapping[str, Any]) -> Reference:
     """Poses in a table of columns, one row each, with or without a column of times."""
-    from parflex.simulation.tables import read_table
+    from parflex.simulation.table_files import read_table
 
     if "file" not in table:
         raise InputError("the file of poses is missing", key="reference", value=kind, hint="write spline:FILE.csv")

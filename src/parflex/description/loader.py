@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from parflex.description import schema
 from parflex.description.expressions import FUNCTIONS, NAMES
 from parflex.description.inheritance import read_family
-from parflex.description.references import check_references
+from parflex.description.name_checks import check_references
 from parflex.description.source import apply_settings, refuse_deep
 from parflex.description.values import Name, Number, as_value, shown
 from parflex.errors import RobotFileError, did_you_mean, nearest

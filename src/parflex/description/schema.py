@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
-from parflex.description.elastic import Axial, Beam, Material, Modal, Section
-from parflex.description.motions import Motion
+from parflex.description.elastic_tables import Axial, Beam, MaterialTable, Modal, SectionTable
+from parflex.description.motion_tables import MotionTable
 from parflex.description.table import Table
 from parflex.description.values import (
     Axis,
@@ -232,7 +232,7 @@ class Frame(Table):
         return self
 
 
-class Platform(Table):
+class PlatformTable(Table):
     """The platform: one more body, free on the base."""
 
     name: Name = "platform"
@@ -243,7 +243,7 @@ class Platform(Table):
     modal: Modal | None = None
 
     @model_validator(mode="after")
-    def _consistent(self) -> Platform:
+    def _consistent(self) -> PlatformTable:
         _one_mass(self.modal, self.inertia, self.point_masses)
         return self
 
@@ -276,7 +276,7 @@ class Closure(Table):
         return self
 
 
-class Reference(Table):
+class SourceTable(Table):
     """Where the data come from."""
 
     source: Text = ""
@@ -322,19 +322,19 @@ class RobotFile(Table):
     rotations: Literal["consistent", "papers"] = "consistent"
     axial: Axial = "mean"
     end_effector: Name | None = None
-    reference: Reference = Reference()
+    reference: SourceTable = SourceTable()
     constants: dict[str, Number] = {}
-    materials: dict[str, Material] = {}
-    sections: dict[str, Section] = {}
+    materials: dict[str, MaterialTable] = {}
+    sections: dict[str, SectionTable] = {}
     frame: tuple[Frame, ...] = ()
-    platform: Platform | None = None
+    platform: PlatformTable | None = None
     point: tuple[Point, ...] = ()
     closure: tuple[Closure, ...] = ()
     legs: Legs | list[Legs] | None = None
     poses: dict[Name, Coordinates] = {}
     working_modes: dict[Name, WorkingMode] = {}
     actuation: dict[Name, Actuation] = {}
-    motions: dict[Name, Motion] = {}
+    motions: dict[Name, MotionTable] = {}
     # which leg each expanded frame belongs to; filled by the loader, not a key of the file
     leg_of: dict[str, str] = Field(default={}, exclude=True, repr=False)
 

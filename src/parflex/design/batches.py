@@ -12,15 +12,15 @@ from parflex.bodies import RigidBody
 from parflex.closure import mobility
 from parflex.closure.loops import Loop
 from parflex.codegen.compile import Kernel
-from parflex.codegen.emit_python import functions_of, run
-from parflex.codegen.optimise import make_program
+from parflex.codegen.emit.emit_python import functions_of, run
+from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.graph.expression import Graph
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.spatial.linear import solve
 from parflex.tree import Tree
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
@@ -88,7 +88,7 @@ class Geometry:
 
     def places(self, links: Sequence[int]) -> Places:
         """Where some links are, for many poses."""
-        branch = Branch(self.tree, links)
+        branch = CarriedLinks(self.tree, links)
         graph, q = branch.symbols()
         at = pose(branch.tree, q)
         own = [branch.number[j] for j in links]
@@ -110,7 +110,7 @@ class Places:
         return parts[:, :, :9].reshape(len(q), self.count, 3, 3), parts[:, :, 9:]
 
 
-class Branch:
+class CarriedLinks:
     """Some links of a tree with all that carry them, numbered anew."""
 
     def __init__(self, tree: Tree, links: Iterable[int]) -> None:
@@ -190,7 +190,7 @@ def _stepper(
     geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int], rows_used: tuple[int, ...] | None
 ) -> Stepper:
     whole, L = geometry.tree, geometry.tree.length
-    branch = Branch(whole, [place.link for loop in loops for place in (loop.first, loop.second)])
+    branch = CarriedLinks(whole, [place.link for loop in loops for place in (loop.first, loop.second)])
     tree, loops = branch.tree, [branch.moved(loop) for loop in loops]
     own = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
     units = whole.rate_units[branch.rates][own]

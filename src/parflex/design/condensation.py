@@ -41,7 +41,7 @@ class Band:
 
 
 @dataclass(frozen=True)
-class Group:
+class LegGroup:
     """Coordinates that hang together: of the leg, and components of its end; with the number of modes kept."""
 
     inner: Array
@@ -65,7 +65,9 @@ def separate(pattern: Array, inner: int) -> list[tuple[Array, Array]]:
     return [(group[group < inner], group[group >= inner] - inner) for group in groups]
 
 
-def condense(K: Array, M: Array, inner: int, group: Group, band: Band, reference: tuple[Array, Array] | None) -> dict:
+def condense(
+    K: Array, M: Array, inner: int, group: LegGroup, band: Band, reference: tuple[Array, Array] | None
+) -> dict:
     """The condensed matrices of a group at many shapes; `reference` holds modes and mass, one for each shape.
 
     Kept modes are known up to a rotation among them; the one nearest to the reference makes them smooth in the shape.

@@ -15,15 +15,15 @@ import scipy.linalg
 
 from parflex.design.batches import Geometry
 from parflex.design.condensation import Band
-from parflex.design.legs import Leg, NotTabulatedError, Structure, alike, structure
+from parflex.design.legs import LegStructure, LegSubstructure, NotTabulatedError, alike, structure
 from parflex.design.nodes import Assembly, NotCoveredError, node_model
 from parflex.design.platform import Platform
 from parflex.design.positions import OK, PositionSolver
-from parflex.design.reduced import ReducedProblem
+from parflex.design.small_problem import ReducedProblem
 from parflex.design.tables import LegTable, build_table
 from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
-from parflex.models.linear import ZERO, check_modes, locked_robot, natural_frequencies
+from parflex.models.elastic.linear_model import ZERO, check_modes, locked_robot, natural_frequencies
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -174,12 +174,12 @@ class FrequencySolver:
             self.why_not = str(error)
 
 
-def _tables(found: Structure, q: Array, band: Band) -> list[LegTable]:
+def _tables(found: LegStructure, q: Array, band: Band) -> list[LegTable]:
     """One table for each set of legs that are alike, over all shapes that they take."""
     some = q[np.linspace(0, len(q) - 1, min(len(q), 400)).astype(int)]
     for leg in found.legs:
         leg.known = [some]
-    sets: list[list[Leg]] = []
+    sets: list[list[LegSubstructure]] = []
     for leg in found.legs:
         shapes = leg.shape.of(some[:3])
         for members in sets:

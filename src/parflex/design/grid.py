@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from parflex.codegen.store import digest_of
+from parflex.codegen.program_store import digest_of
 from parflex.design.batches import Geometry
 from parflex.design.frequencies import WORTH, FrequencySolver
 from parflex.design.positions import OK, SINGULAR, UNREACHABLE, WAITING, PositionSolver
 from parflex.errors import InputError
-from parflex.models.linear import check_modes
+from parflex.models.elastic.linear_model import check_modes
 from parflex.models.robot import Robot
 
 Array = np.ndarray

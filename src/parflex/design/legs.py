@@ -17,12 +17,12 @@ from scipy.sparse.csgraph import connected_components
 from scipy.spatial import cKDTree
 
 from parflex.closure.loops import Loop
-from parflex.closure.modes import following_rates
+from parflex.closure.working_modes import following_rates
 from parflex.design.batches import Geometry, Places, Stepper, stepper
 from parflex.design.nodes import Assembly, NodeModel, NotCoveredError, Tie, node_model
 from parflex.models.robot import Robot
 from parflex.recursion import pose
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 CLOSED = 1e-9  # opening, in typical lengths, from which a loop counts as open: Newton ends far below
@@ -88,7 +88,7 @@ class Port:
 
 
 @dataclass
-class Leg:
+class LegSubstructure:
     """A substructure: its own unknowns, those of the core at its port, and its matrices at shapes."""
 
     name: str
@@ -130,17 +130,17 @@ def _guess(at: Array, values: Array, wanted: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Structure:
+class LegStructure:
     """The core with its constant matrices over `columns`, and its legs."""
 
     model: NodeModel
     columns: Array
     K: Array
     M: Array
-    legs: list[Leg]
+    legs: list[LegSubstructure]
 
 
-def structure(robot: Robot, locked: Robot, geometry: Geometry) -> Structure:
+def structure(robot: Robot, locked: Robot, geometry: Geometry) -> LegStructure:
     """Core and legs of a robot whose locked joints stand still; an error says that there are none."""
     tree = robot.tree
     hub = tree.places[tree.end_effector].link
@@ -159,7 +159,7 @@ def structure(robot: Robot, locked: Robot, geometry: Geometry) -> Structure:
     within = [j for j in core if felt[j] <= set(columns.tolist())]
     legs = [_leg(robot, model, geometry, core, group, felt) for group in _groups(model.columns, columns, felt.values())]
     K, M = _at_home(model, within, columns)
-    return Structure(model, columns, K, M, legs)
+    return LegStructure(model, columns, K, M, legs)
 
 
 def _core(model: NodeModel, hub: int) -> list[int]:
@@ -216,7 +216,7 @@ def _groups(count: int, core: Array, felt: Iterable[set[int]]) -> list[Array]:
 
 def _leg(
     robot: Robot, model: NodeModel, geometry: Geometry, core: list[int], columns: Array, felt: dict[int, set[int]]
-) -> Leg:
+) -> LegSubstructure:
     tree, own = robot.tree, set(columns.tolist())
     bodies = [j for j, unknowns in felt.items() if unknowns & own]
     links = sorted({k for j in bodies for k in (j, *model.tips(j))})
@@ -236,7 +236,9 @@ def _leg(
     assembly = Assembly(model, bodies, np.concatenate([columns, np.arange(first, first + width)]))
     closing = stepper(geometry, inner, following) if following else None
     places = geometry.places(assembly.links)
-    return Leg(name, geometry, columns, np.arange(first, first + width), assembly, places, shape, closing, port)
+    return LegSubstructure(
+        name, geometry, columns, np.arange(first, first + width), assembly, places, shape, closing, port
+    )
 
 
 def _port(robot: Robot, geometry: Geometry, model: NodeModel, root: int, links: list[int]) -> Port:
@@ -289,7 +291,7 @@ def _one_axis(robot: Robot, ground: list[int]) -> bool:
     )
 
 
-def alike(first: Leg, second: Leg, shapes: Array) -> bool:
+def alike(first: LegSubstructure, second: LegSubstructure, shapes: Array) -> bool:
     """Whether two legs have the same matrices at some shapes."""
     if len(first.columns) != len(second.columns) or len(first.shape.joints) != len(second.shape.joints):
         return False

@@ -18,7 +18,7 @@ from parflex.bodies import ElasticBody, RigidBody
 from parflex.closure.loops import Loop, neutral_rotation
 from parflex.models.robot import Robot
 from parflex.tree import Place
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 PLANE = (0, 1, 5)  # components of a twist that a planar robot has

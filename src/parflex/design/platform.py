@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from parflex.design.batches import Geometry
-from parflex.design.legs import Structure
+from parflex.design.legs import LegStructure
 from parflex.design.nodes import PLANE, Assembly, NodeModel
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import place_jacobian
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 
@@ -44,7 +44,7 @@ class Platform:
         J[:, :, columns] = self._at_place(q, self.assembly.local(self.place.link, *at) @ W)
         return J
 
-    def of_core(self, structure: Structure, q: Array, shapes: Array) -> Array:
+    def of_core(self, structure: LegStructure, q: Array, shapes: Array) -> Array:
         """From shapes over the unknowns of the core (poses x modes x unknowns), which the end effector is a root of."""
         link = self.place.link
         first, width = structure.model.roots[link]

@@ -9,15 +9,15 @@ import numpy as np
 from scipy.spatial import cKDTree
 
 from parflex.closure.loops import Loop
-from parflex.closure.modes import following_rates, judged_blocks
 from parflex.closure.targets import Target
+from parflex.closure.working_modes import following_rates, judged_blocks
 from parflex.design.batches import Geometry, Stepper, stepper
 from parflex.design.legs import CLOSED
 from parflex.errors import ParflexError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
 from parflex.spatial import vector_quaternion
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 OK, UNREACHABLE, SINGULAR, WAITING = 0, 1, 2, -1

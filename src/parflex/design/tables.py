@@ -13,7 +13,7 @@ from parflex.design.condensation import (
     FAR,
     POINTS,
     Band,
-    Group,
+    LegGroup,
     chebyshev_coefficients,
     chebyshev_points,
     condense,
@@ -21,7 +21,7 @@ from parflex.design.condensation import (
     kept_modes,
     separate,
 )
-from parflex.design.legs import Leg, NotTabulatedError
+from parflex.design.legs import LegSubstructure, NotTabulatedError
 
 Array = np.ndarray
 TOLERANCE = 1e-10  # error of an entry beside the diagonal entries of its row and column
@@ -40,7 +40,7 @@ UNFELT = 1e-9  # a component that meets so little of its stiffness and mass thro
 class Layout:
     """One group of a leg's coordinates: which ends it has, how many modes are kept, where its entries stand."""
 
-    group: Group
+    group: LegGroup
     ends: Array  # components of the port that feel the leg
     start: int  # first entry in the row of a table
 
@@ -67,7 +67,7 @@ class _Box:
 class LegTable:
     """Entries of condensed legs as functions of shape; legs that are alike share one."""
 
-    leg: Leg
+    leg: LegSubstructure
     band: Band
     layouts: list[Layout]
     low: Array
@@ -108,7 +108,7 @@ class LegTable:
         return result
 
 
-def build_table(leg: Leg, low: Array, high: Array, band: Band, samples: Array) -> LegTable:
+def build_table(leg: LegSubstructure, low: Array, high: Array, band: Band, samples: Array) -> LegTable:
     """The table of a leg over a box of shapes; `samples` are shapes within it that help to decide what is kept."""
     # the edges of the box matter most: there legs are stretched or folded
     axes = [chebyshev_points(FINE[len(low)], a, b) for a, b in zip(low, high, strict=True)]
@@ -144,7 +144,7 @@ def build_table(leg: Leg, low: Array, high: Array, band: Band, samples: Array) -
     return table
 
 
-def _some_matrices(leg: Leg, shapes: Array) -> Iterator[tuple[slice, Array, Array]]:
+def _some_matrices(leg: LegSubstructure, shapes: Array) -> Iterator[tuple[slice, Array, Array]]:
     """Matrices at shapes, so many at a time that they stay small."""
     size = len(leg.columns) + len(leg.port_columns)
     count = max(1, LARGEST // size**2)
@@ -153,7 +153,7 @@ def _some_matrices(leg: Leg, shapes: Array) -> Iterator[tuple[slice, Array, Arra
         yield rows, *leg.matrices(shapes[rows])
 
 
-def _layouts(leg: Leg, band: Band, samples: Array) -> list[Layout]:
+def _layouts(leg: LegSubstructure, band: Band, samples: Array) -> list[Layout]:
     """Groups of coordinates that stay apart at all samples, with the modes to keep."""
     inner = len(leg.columns)
     pattern = np.max([coupling(K, M) for _, K, M in _some_matrices(leg, samples)], axis=0)
@@ -164,7 +164,7 @@ def _layouts(leg: Leg, band: Band, samples: Array) -> list[Layout]:
         for k, (own, ends) in enumerate(groups):
             columns = inner + ends
             if len(own):
-                found = condense(K, M, inner, Group(own, ends, 0), band, None)
+                found = condense(K, M, inner, LegGroup(own, ends, 0), band, None)
                 spectra[k].append(found["spectrum"])
             else:
                 found = {"k": K[:, columns[:, None], columns], "m": M[:, columns[:, None], columns]}
@@ -172,7 +172,7 @@ def _layouts(leg: Leg, band: Band, samples: Array) -> list[Layout]:
     layouts, start = [], 0
     for (own, ends), spectrum, used in zip(groups, spectra, felt, strict=True):
         kept = kept_modes(np.concatenate(spectrum), band.top) if spectrum else 0
-        layouts.append(Layout(Group(own, ends, kept), ends[used], start))
+        layouts.append(Layout(LegGroup(own, ends, kept), ends[used], start))
         start += layouts[-1].width
     return layouts
 

@@ -16,7 +16,7 @@ import scipy.linalg
 from parflex.closure.loops import Closures, Loop
 from parflex.closure.mobility import Partition, scaled_jacobian
 from parflex.closure.reduction import Reduction, reduction
-from parflex.models.forces import no_inertia
+from parflex.models.dynamics.forces import no_inertia
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, joint_forces, mass_matrix, motion, newton_euler, pose
 from parflex.spatial.linear import scalar_type, solve, solve_positive

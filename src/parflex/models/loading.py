@@ -9,7 +9,7 @@ from typing import Any
 from parflex.closure.loops import build_closures, neutral_rotation
 from parflex.description import schema
 from parflex.description.loader import load_description
-from parflex.description.references import AXES
+from parflex.description.name_checks import AXES
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.models.payload import with_payload
 from parflex.models.pose_input import read_pose
@@ -93,7 +93,7 @@ def rebuilt(robot: Robot, description: schema.RobotFile, payload: Sequence[float
 
 def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
     """A sentence for each body that cannot exist."""
-    entries: list[schema.Frame | schema.Platform] = [*description.frame]
+    entries: list[schema.Frame | schema.PlatformTable] = [*description.frame]
     if description.platform is not None:
         entries.append(description.platform)
     reasons: dict[str, list[str]] = {}

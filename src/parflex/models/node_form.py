@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies import RigidBody
-from parflex.models.forces import no_inertia, on_links
+from parflex.models.dynamics.forces import no_inertia, on_links
 from parflex.models.piece_motion import Carried, PieceMotion, accelerations
 from parflex.models.piece_rates import Rates, piece_rates
 from parflex.models.pieces import Beam, Modal, Pieces

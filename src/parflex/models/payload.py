@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.bodies import ElasticBody, RigidBody
-from parflex.bodies.elastic import with_rigid
+from parflex.bodies.elastic_body import with_rigid
 from parflex.errors import InputError
 from parflex.tree import Place, Tree
 from parflex.tree.build import SAME_PLACE

@@ -14,7 +14,7 @@ from parflex.models.piece_rates import Rates, hinge_pose
 from parflex.models.pieces import Piece, Pieces, Step
 from parflex.recursion import Pose
 from parflex.spatial import cross, hat
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 

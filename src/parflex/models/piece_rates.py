@@ -17,7 +17,7 @@ from parflex.recursion import Pose
 from parflex.spatial import cross
 from parflex.spatial.linear import solve
 from parflex.tree import Place
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 Twist = tuple[Array, Array]

@@ -18,7 +18,7 @@ from parflex.closure.mobility import Partition
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.tree import Tree
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 PLANE = (0, 1, 5)

@@ -25,7 +25,7 @@ from parflex.closure.reduction import Reduction, reduction
 from parflex.errors import InputError
 from parflex.models import general_form
 from parflex.models.configuration import Configuration
-from parflex.models.forces import on_links
+from parflex.models.dynamics.forces import on_links
 from parflex.models.general_form import GeneralForm
 from parflex.models.robot import Robot
 from parflex.recursion import Motion, Pose, jacobians, joint_forces, motion, newton_euler, pose

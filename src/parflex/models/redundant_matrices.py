@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.forces import Without, Wrenches, checked_wrenches, on_links
+from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches, on_links
 from parflex.models.redundant import Hold, RedundantForm, all_rates, redundant_form
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.bodies import ElasticBody
-from parflex.bodies.elastic import with_linear_strain, without_damping
+from parflex.bodies.elastic_body import with_linear_strain, without_damping
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.robot import Robot

@@ -16,7 +16,7 @@ from parflex.recursion.newton_euler import joint_forces
 from parflex.spatial import cross, hat
 from parflex.spatial.linear import solve_positive
 from parflex.tree import Tree
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 

@@ -9,7 +9,7 @@ from parflex.recursion.kinematics import Pose, jacobians
 from parflex.spatial import cross
 from parflex.spatial.linear import scalar_type
 from parflex.tree import Tree
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from parflex.spatial import cross, exponential, hat
 from parflex.tree import Place, Tree
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 

@@ -12,7 +12,7 @@ from parflex.bodies import ElasticBody
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial import cross
 from parflex.tree import Tree
-from parflex.tree.tree import GROUND
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 JOINT_TERMS = ("motor-inertia", "friction", "springs")

@@ -12,7 +12,7 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from parflex.reproduction.tables import Group
+from parflex.reproduction.published_tables import Group
 
 KIND = "computing-time"
 COMPILE = """

@@ -9,8 +9,8 @@ from typing import Any
 
 from parflex.errors import ParflexError
 from parflex.reproduction.ahead import Ahead
+from parflex.reproduction.published_tables import Group, Paper, Row, paper_names, read_paper
 from parflex.reproduction.quantities import Workshop, compute
-from parflex.reproduction.tables import Group, Paper, Row, paper_names, read_paper
 
 Number = float | int
 Shown = Callable[[int, int, str], None]

@@ -19,11 +19,11 @@ import parflex
 from parflex.bodies.modal_file import load_modal
 from parflex.control.study_file import StudyFile
 from parflex.errors import InputError, did_you_mean
-from parflex.models.driven_frame import held_frame
-from parflex.models.kinematics import counts
-from parflex.models.linear import Modes
-from parflex.models.participation import energy_shares
-from parflex.models.reduced import Result
+from parflex.models.dynamics.reduced import Result
+from parflex.models.elastic.driven_frame import held_frame
+from parflex.models.elastic.linear_model import Modes
+from parflex.models.elastic.participation import energy_shares
+from parflex.models.frames_and_jacobians import counts
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
 from parflex.spatial import vector_from_rotation

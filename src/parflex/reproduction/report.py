@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from parflex import __version__
-from parflex.codegen.files import MARK, write_files
+from parflex.codegen.emit.files import MARK, write_files
 from parflex.errors import InputError
-from parflex.reproduction import figures
+from parflex.reproduction import report_figures
 from parflex.reproduction.checks import DIFFERS, FITTED, NOT_REPRODUCIBLE, OK, Check, Shown, totals
+from parflex.reproduction.published_tables import Paper, read_paper
 from parflex.reproduction.quantities import Workshop
-from parflex.reproduction.tables import Paper, read_paper
 
 NAME = "index.html"
 FEW = 12  # rows of a table that is shown open
@@ -66,15 +66,17 @@ def page(checks: list[Check], quick: bool = False, shown: Shown | None = None) -
             shown(done, steps, f"report: {what}")
 
     say(0, "modes")
-    modes, players = figures.moving_modes([show for paper in reversed(papers) for show in paper.shapes], workshop)
+    modes, players = report_figures.moving_modes(
+        [show for paper in reversed(papers) for show in paper.shapes], workshop
+    )
     sections = [modes]
     for k, paper in enumerate(papers):
         say(k + 1, paper.paper)
         sections.append(_paper(paper, [check for check in checks if check.paper == paper.paper]))
-        sections += [figures.motion(show, workshop) for show in paper.motions if not quick]
+        sections += [report_figures.motion(show, workshop) for show in paper.motions if not quick]
         sections.append(_errata(paper))
     say(steps - 1, "operators and speed")
-    sections += [_fitted(checks), figures.beside_others(quick)]
+    sections += [_fitted(checks), report_figures.beside_others(quick)]
     return _whole(_head(checks, papers), "".join(sections), players)
 
 
@@ -117,7 +119,7 @@ def _head(checks: list[Check], papers: list[Paper]) -> str:
         '<header class="top"><h1>Published and computed, side by side</h1>'
         '<p class="lead">Every number that the papers print, computed anew by parflex from its robot files, with the '
         "difference, the tolerance and its reason. What cannot be reproduced is listed as well.</p>"
-        f'<ul class="tiles">{tiles}</ul>{figures.all_checks(checks)}'
+        f'<ul class="tiles">{tiles}</ul>{report_figures.all_checks(checks)}'
         f'<nav aria-label="Parts"><ul>{links}</ul></nav></header>'
     )
 
@@ -167,7 +169,7 @@ def _group(checks: list[Check], before: str = "") -> str:
     heading = f'<h3>{escape(before + group.title)}</h3><p class="why">{why}</p>'
     if checks[0].published is None:
         return f'{heading}<p class="verdict {checks[0].status}">{VERDICTS[checks[0].status]}</p>'
-    drawn = figures.group_figure(checks) if group.figure else ""
+    drawn = report_figures.group_figure(checks) if group.figure else ""
     table = _table(checks)
     if len(checks) > FEW:
         table = f"<details><summary>{_said(checks)}</summary>{table}</details>"

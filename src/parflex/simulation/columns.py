@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.codegen.signals import signals
+from parflex.codegen.traces.signals import signals
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
 

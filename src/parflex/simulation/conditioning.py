@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from parflex.closure import mobility
-from parflex.codegen.open_tree import closure_rows
+from parflex.codegen.traces.open_tree import closure_rows
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray

@@ -10,8 +10,8 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
-from parflex.simulation.motions import MotorMotion
-from parflex.simulation.pieces import Pieces
+from parflex.simulation.inputs.motor_motions import MotorMotion
+from parflex.simulation.inputs.polynomials import Polynomials
 
 Array = np.ndarray
 
@@ -62,7 +62,7 @@ class PD:
 
 
 def controlled(
-    robot: Robot, controller: Controller, motion: MotorMotion | None, start: Array, given: Pieces
+    robot: Robot, controller: Controller, motion: MotorMotion | None, start: Array, given: Polynomials
 ) -> Callable[[int, Array, Array], None]:
     """What the loop calls before each sample: it writes efforts into the given inputs."""
     tree, motors = robot.tree, list(robot.actuated)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.simulation import tableaux
-from parflex.simulation.system import COUNTS, NOT_CONVERGED, NUMBERS, OK, STEP_TOO_SMALL, System, new_work
+from parflex.simulation.loops import tableaux
+from parflex.simulation.loops.system import COUNTS, NOT_CONVERGED, NUMBERS, OK, STEP_TOO_SMALL, System, new_work
 
 Array = np.ndarray
 METHODS = ("gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha")
@@ -47,15 +47,15 @@ def method_named(name: str, radius: float = 0.8) -> Method:
     if not 0 <= radius <= 1:
         raise InputError("the spectral radius is from 0 to 1", key="radius", value=radius, hint="give e.g. 0.8")
     if name.startswith("gauss"):
-        from parflex.simulation.loop_gauss import gauss_steps
+        from parflex.simulation.loops.loop_gauss import gauss_steps
 
         stages = int(name[-1]) // 2
         return Method(name, gauss_steps, tableaux.gauss(stages), stages, stages)
     if name == "generalized-alpha":
-        from parflex.simulation.loop_alpha import alpha_steps
+        from parflex.simulation.loops.loop_alpha import alpha_steps
 
         return Method(name, alpha_steps, tableaux.generalized_alpha(radius), 1)
-    from parflex.simulation.loop_explicit import adaptive_steps, explicit_steps
+    from parflex.simulation.loops.loop_explicit import adaptive_steps, explicit_steps
 
     if name == "rk4":
         return Method(name, explicit_steps, tableaux.rk4(), 4)
@@ -63,7 +63,7 @@ def method_named(name: str, radius: float = 0.8) -> Method:
 
 
 @dataclass
-class Track:
+class IntegratedRows:
     """Rows of inputs and outputs of the model in time, and how the run went."""
 
     t: Array
@@ -113,14 +113,14 @@ def run_loop(
     first: int = 0,
     worked: Array | None = None,
     watch: Callable[[Array], int | None] | None = None,
-) -> Track:
+) -> IntegratedRows:
     """Integrate from a state, that of the row `first`, until which `worked` was put in and lost.
 
     `control` is called before each interval of output and may change the given inputs. Steps end at the `corners`,
     behind which the run goes on with other inputs, and with other rates where these jump. `watch` sees new rows, with
     the last known one before them, and may say at which of them the run is left: its status is then "left".
     """
-    from parflex.simulation.loop import record
+    from parflex.simulation.loops.loop import record
 
     q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)
@@ -152,7 +152,7 @@ def run_loop(
     rows = slice(0, loop.done + 1)
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     counts = dict(zip(COUNTS[:5], (int(count) for count in loop.work.counts[:5]), strict=True))
-    track = Track(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
+    track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
     if interrupted:
         track.status = "interrupted"
     elif stop is not None or loop.status != OK:

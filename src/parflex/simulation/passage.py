@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.open_tree import open_tree
-from parflex.simulation.corners import Corner
-from parflex.simulation.pieces import Pieces
+from parflex.codegen.traces.open_tree import open_tree
+from parflex.simulation.inputs.corners import Corner
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.loops.tableaux import dopri5, gauss
 from parflex.simulation.problem import Problem
-from parflex.simulation.tableaux import dopri5, gauss
 
 Array = np.ndarray
 TOLERANCE = 1e-11  # of a step, in units of length and angle: less than any method of a run
@@ -47,7 +47,7 @@ class NotDeterminedError(Exception):
 
 
 @dataclass(frozen=True)
-class Rates:
+class PassageState:
     """A state on the closures with all accelerations, the efforts of motors, and the work put in and lost so far."""
 
     q: Array
@@ -62,17 +62,17 @@ class Leap:
     """One long step over a singular pose: states at the Gauss points, none of them near it, and the state behind it."""
 
     passage: Passage
-    before: Rates
+    before: PassageState
     t: float
     h: float
-    nodes: tuple[Rates, ...]
+    nodes: tuple[PassageState, ...]
 
     @property
     def end(self) -> float:
         """When it ends."""
         return self.t + self.h
 
-    def at(self, t: float) -> Rates:
+    def at(self, t: float) -> PassageState:
         """The state at a time in between, on the polynomial; brought onto the closures where these are clear."""
         u = (t - self.t) / self.h
         exponents = np.arange(1, STAGES + 1)
@@ -87,7 +87,7 @@ class Leap:
             sum(w * getattr(node, name) for w, node in zip(value, self.nodes, strict=True))
             for name in ("qdd", "effort")
         )
-        return Rates(q, qd, qdd, effort, worked)
+        return PassageState(q, qd, qdd, effort, worked)
 
     @cached_property
     def _changes(self) -> tuple[Array, Array, Array]:
@@ -103,7 +103,7 @@ class Passage:
     """A robot near a singular pose, with what is given in time."""
 
     problem: Problem
-    given: Pieces
+    given: Polynomials
     steps: list[int] = field(default_factory=lambda: [0])  # that were made
 
     @cached_property
@@ -164,7 +164,7 @@ class Passage:
         """From the singular pose, as an angle."""
         return self._distance(self._tied(t, q, np.zeros(self.problem.robot.tree.n))[1])
 
-    def onto(self, t: float, q: Array, qd: Array, strict: bool = True) -> Rates:
+    def onto(self, t: float, q: Array, qd: Array, strict: bool = True) -> PassageState:
         """The state on the closures nearest to one beside them, and its accelerations.
 
         A state is refused (`strict`) whose corrections are not small: it may come onto another branch.
@@ -199,7 +199,7 @@ class Passage:
         U, s, Vt = parts
         return U[:, : len(s)] @ (s * (Vt[: len(s)] @ values))
 
-    def _accelerations(self, t: float, q: Array, qd: Array, found: Any, parts: Any, bias: Array) -> Rates:
+    def _accelerations(self, t: float, q: Array, qd: Array, found: Any, parts: Any, bias: Array) -> PassageState:
         """Along the conditions as they say, in all other directions as the forces say."""
         problem, robot = self.problem, self.problem.robot
         tree, free, units = robot.tree, robot.free, self._scales[1]
@@ -218,9 +218,9 @@ class Passage:
             U, s, Vt = parts
             multipliers = U[:, : self._rank] @ ((Vt[: self._rank] @ (M @ a - f)) / s[: self._rank])
             effort = (self._scales[0] * multipliers)[-len(motors) :]
-        return Rates(q, qd, qdd, effort)
+        return PassageState(q, qd, qdd, effort)
 
-    def power(self, t: float, at: Rates) -> Array:
+    def power(self, t: float, at: PassageState) -> Array:
         """Of inputs and of losses."""
         problem, tree = self.problem, self.problem.robot.tree
         if problem.power is None:
@@ -232,24 +232,24 @@ class Passage:
         loads = self.given.at(t)[len(self.problem.robot.actuated) :].reshape(-1, 6)
         return {f"wrench_{name}": load for name, load in zip(self.problem.wrenches, loads, strict=True)}
 
-    def derivative(self, at: Rates) -> tuple[Array, Array]:
+    def derivative(self, at: PassageState) -> tuple[Array, Array]:
         """Of positions and rates in time."""
         tree = self.problem.robot.tree
         return tree.position_rates(at.q, at.qd), tree.rate_changes(at.qd, at.qdd)
 
-    def enter(self, t: float, q: Array, qd: Array, worked: Array) -> Rates:
+    def enter(self, t: float, q: Array, qd: Array, worked: Array) -> PassageState:
         """The state with which a passage begins; refused where it lies so near that its branch cannot be told."""
         if self.distance(t, q) < START:
             raise NotDeterminedError
         return replace(self.onto(t, q, qd), worked=worked)
 
-    def with_given(self, given: Pieces) -> Passage:
+    def with_given(self, given: Polynomials) -> Passage:
         """The same with other inputs."""
         other = replace(self, given=given)
         other.__dict__["_program"] = self._program
         return other
 
-    def behind(self, corner: Corner, at: Rates) -> Rates:
+    def behind(self, corner: Corner, at: PassageState) -> PassageState:
         """The state behind a jump of the inputs."""
         qd, work = at.qd, 0.0
         if corner.cross is not None:
@@ -257,14 +257,14 @@ class Passage:
             qd[self.problem.robot.free], work = corner.cross(at.q, self.problem.robot.tree.position_rates(at.q, at.qd))
         return replace(self.onto(corner.time, at.q, qd), worked=at.worked + np.array([work, 0.0]))
 
-    def keeps_energy(self, t: float, one: Rates, two: Rates, share: float = KEPT) -> bool:
+    def keeps_energy(self, t: float, one: PassageState, two: PassageState, share: float = KEPT) -> bool:
         """Whether the energy of two states differs by what was put in and lost between them."""
         first, last = (self._tied(t, at.q, at.qd)[0]["energy"] for at in (one, two))
         gained = (two.worked - one.worked) @ np.array([1.0, -1.0])
         size = max(first[0], last[0], abs(last[1] - first[1]))
         return bool(abs(last.sum() - first.sum() - gained) <= share * size)
 
-    def span(self, at: Rates, t: float) -> float | None:
+    def span(self, at: PassageState, t: float) -> float | None:
         """How long a leap over the singular pose ahead would be, with that in its middle; None where none is near."""
         tree = self.problem.robot.tree
         dq, dqd = self.derivative(at)
@@ -282,7 +282,7 @@ class Passage:
         h = 2 * (2 * s0 / root)
         return h if h * (speed + push * h / 2) < FARTHEST else None
 
-    def leap(self, at: Rates, t: float, h: float) -> Leap:
+    def leap(self, at: PassageState, t: float, h: float) -> Leap:
         """One step of Gauss collocation of high order, the states at its points on the closures.
 
         That it stays on its branch shows in the end: what the closures correct of the polynomial is then next to
@@ -318,7 +318,7 @@ class Passage:
         self.steps[0] += 1
         return leap
 
-    def forward(self, at: Rates, t: float, end: float) -> Rates:
+    def forward(self, at: PassageState, t: float, end: float) -> PassageState:
         """The state at the end."""
         method = dopri5()
         h, now, tried = end - t, t, 0
@@ -340,7 +340,7 @@ class Passage:
             h *= min(5.0, 0.9 * (TOLERANCE / max(error, 1e-300)) ** (1 / method.order))
         return at
 
-    def _step(self, method: Any, at: Rates, t: float, h: float) -> tuple[Rates, float]:
+    def _step(self, method: Any, at: PassageState, t: float, h: float) -> tuple[PassageState, float]:
         changes, powers = [self.derivative(at)], [self.power(t, at)]
         stage = at
         for i in range(1, len(method.c)):

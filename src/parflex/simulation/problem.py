@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.codegen.model import Model, model
-from parflex.codegen.power import powers
+from parflex.codegen.traces.power import powers
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
-from parflex.simulation.pieces import Pieces
-from parflex.simulation.system import System
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.loops.system import System
 
 Array = np.ndarray
 
@@ -50,7 +50,7 @@ class Problem:
         """The independent rates among all rates."""
         return [self.robot.tree.rate_names.index(name) for name in self.independent]
 
-    def system(self, given: Pieces) -> System:
+    def system(self, given: Polynomials) -> System:
         """The model for the loop, with given inputs."""
         tree, robot, rates = self.robot.tree, self.robot, self.places
         motors = [rates.index(k) for k in robot.actuated] if self.driven else []

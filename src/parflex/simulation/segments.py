@@ -14,13 +14,13 @@ import numpy as np
 
 from parflex.errors import ParflexError
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
-from parflex.simulation.corners import Course, course_of
-from parflex.simulation.integrate import NEAR, Grid, Method, Track, run_loop
+from parflex.simulation.inputs.corners import Course, course_of
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.integrate import NEAR, Grid, IntegratedRows, Method, run_loop
+from parflex.simulation.loops.system import System
 from parflex.simulation.partitions import with_independent
-from parflex.simulation.passage import Leap, NotDeterminedError, Passage, Rates
-from parflex.simulation.pieces import Pieces
+from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState
 from parflex.simulation.problem import Problem
-from parflex.simulation.system import System
 
 Array = np.ndarray
 Control = Callable[[int, Array, Array], None]
@@ -37,7 +37,7 @@ class Segment:
     """Rows of one model."""
 
     problem: Problem
-    track: Track
+    track: IntegratedRows
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Segments:
         return np.rint(np.concatenate(times) / self.out_step) * self.out_step
 
     @property
-    def track(self) -> Track:
+    def track(self) -> IntegratedRows:
         """How the run went; its rows are those of the parts."""
         last = self.parts[-1].track
         counts = {
@@ -100,7 +100,7 @@ class Runner:
     """Carries a run from segment to segment."""
 
     def __init__(
-        self, problem: Problem, given: Pieces, method: Method, grid: Grid, tolerance: float,
+        self, problem: Problem, given: Polynomials, method: Method, grid: Grid, tolerance: float,
         control: Control | None, shown: Callable[[float], None] | None,
     ) -> None:  # fmt: skip
         self.problem, self.given, self.method = problem, given, method
@@ -144,7 +144,7 @@ class Runner:
                 return self._failed(track)
             qd = self._independent(all_rates)
 
-    def _stretch(self, q: Array, qd: Array, row: int, event: Event | None) -> Track:
+    def _stretch(self, q: Array, qd: Array, row: int, event: Event | None) -> IntegratedRows:
         """With one model, until it ends, fails or is left; with an event, the first row alone."""
         self.event = event
         near, course = NEAR * self.grid.out_step, self._course(self.problem, row)
@@ -206,9 +206,9 @@ class Runner:
         everything = tuple(self.problem.robot.tree.rate_names[k] for k in self.problem.robot.free)
         whole = replace(self.problem, names=everything, rows=())
         course = self._course(whole, row)
-        first = self.given if self.control is not None else Pieces(course.first.breaks, course.first.coefficients)
+        first = self.given if self.control is not None else Polynomials(course.first.breaks, course.first.coefficients)
         passage = Passage(self.problem, first)
-        rows: list[tuple[int, Rates]] = []
+        rows: list[tuple[int, PassageState]] = []
         why, here = "", row
         try:
             rows.append((row, passage.enter(row * self.grid.out_step, q, qd, self.worked)))
@@ -246,7 +246,9 @@ class Runner:
         jumps = [corner.time for corner in course.corners if corner.cross and begin <= corner.time <= end]
         return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else LED
 
-    def _rows(self, passage: Passage, at: Rates, row: int, course: Course) -> Iterator[tuple[int, Rates, bool]]:
+    def _rows(
+        self, passage: Passage, at: PassageState, row: int, course: Course
+    ) -> Iterator[tuple[int, PassageState, bool]]:
         """Rows of output one after the other, and whether a row was computed at itself or lies in a stretch.
 
         No stretch goes over a time at which inputs jump; a row at such a time shows what is before it.
@@ -261,7 +263,7 @@ class Runner:
                 corner = corners.pop(0)
                 at, now, over = self._reach(passage, at, now, over, corner.time, corner.time)
                 at, now = (at, now) if over is None else (over.at(corner.time), corner.time)
-                passage, over = passage.with_given(Pieces(corner.behind.breaks, corner.behind.coefficients)), None
+                passage, over = passage.with_given(Polynomials(corner.behind.breaks, corner.behind.coefficients)), None
                 at = passage.behind(corner, at)
             at, now, over = self._reach(passage, at, now, over, target * step, corners[0].time if corners else np.inf)
             row = target
@@ -269,8 +271,8 @@ class Runner:
             yield row, shown, over is None
 
     def _reach(
-        self, passage: Passage, at: Rates, now: float, over: Leap | None, t: float, limit: float
-    ) -> tuple[Rates, float, Leap | None]:
+        self, passage: Passage, at: PassageState, now: float, over: Leap | None, t: float, limit: float
+    ) -> tuple[PassageState, float, Leap | None]:
         """The state at a time, or the leap in which that lies, which ends before the limit."""
         if over is not None and t > over.end:
             at, now, over = over.at(over.end), over.end, None
@@ -288,7 +290,7 @@ class Runner:
         return at, now, over
 
     @staticmethod
-    def _leap(passage: Passage, at: Rates, now: float, limit: float) -> Leap | None:
+    def _leap(passage: Passage, at: PassageState, now: float, limit: float) -> Leap | None:
         """A leap over the singular pose, if one lies ahead and can be taken at once."""
         span = passage.span(at, now)
         try:
@@ -296,7 +298,7 @@ class Runner:
         except NotDeterminedError:
             return None
 
-    def _flat(self, at: Rates, row: int) -> tuple[Array, Array]:
+    def _flat(self, at: PassageState, row: int) -> tuple[Array, Array]:
         """Inputs and outputs of a row, laid out as those of a model whose rates are all free ones."""
         robot, tree = self.problem.robot, self.problem.robot.tree
         free = robot.free
@@ -309,22 +311,22 @@ class Runner:
         y = np.concatenate([at.q, tree.position_rates(at.q, at.qd), changes[free], at.qdd[free]])
         return x, np.concatenate([y, at.effort]) if self.problem.driven else y
 
-    def _passed(self, rows: list[tuple[int, Rates]], seconds: float, steps: int) -> Track:
+    def _passed(self, rows: list[tuple[int, PassageState]], seconds: float, steps: int) -> IntegratedRows:
         flat = [self._flat(at, row) for row, at in rows]
         t = np.array([row for row, _ in rows]) * self.grid.out_step
         counts = {"evaluations": 7 * steps, "steps": steps}
         work = np.array([at.worked for _, at in rows])
         self.worked = work[-1]
         x, y = (np.array([part[k] for part in flat]) for k in (0, 1))
-        return Track(t, x, y, work, seconds, counts, "left")
+        return IntegratedRows(t, x, y, work, seconds, counts, "left")
 
-    def _finished(self, track: Track) -> Segments:
+    def _finished(self, track: IntegratedRows) -> Segments:
         if track.status == "left":
             track.status = "ok"
         self.done.parts.append(Segment(self.problem, track))
         return self.done
 
-    def _failed(self, track: Track) -> Segments:
+    def _failed(self, track: IntegratedRows) -> Segments:
         """The run ends here: nothing that is known leads on."""
         track.status = "diverged"
         track.why = track.why or "the loops close in another way than before, so that the robot jumps"

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.deflection import deflection_warnings
+from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_of
 from parflex.simulation.controller import Controller, controlled
-from parflex.simulation.corners import jump_warnings
-from parflex.simulation.given import given_efforts, given_wrenches
-from parflex.simulation.integrate import CITATIONS, Grid, Track, grid_of, method_named
-from parflex.simulation.motions import MotorMotion, motion_of
+from parflex.simulation.inputs.corners import jump_warnings
+from parflex.simulation.inputs.given import given_efforts, given_wrenches
+from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.inputs.poses import PoseMotion
+from parflex.simulation.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
 from parflex.simulation.partitions import read_independent, refuse_singular
-from parflex.simulation.pieces import Pieces
-from parflex.simulation.poses import PoseMotion
 from parflex.simulation.problem import Problem, prepare
-from parflex.simulation.result import Run
+from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import Started, start_state
 
@@ -47,9 +47,9 @@ class Case:
     robot: Robot
     lead: str  # motors, platform or efforts: what is given in time
     motion: MotorMotion | PoseMotion | None
-    given: Pieces
+    given: Polynomials
     controller: Controller | None
-    wrenches: Mapping[str, Pieces]
+    wrenches: Mapping[str, Polynomials]
     without: tuple[str, ...]
     start: Any
     pose: Any
@@ -155,7 +155,7 @@ def _case(
             value=drive,
             hint="give a motion through poses, or lead the motors",
         )
-    given: Pieces = moved.given if lead != "efforts" else given_efforts(robot, effort, time)
+    given: Polynomials = moved.given if lead != "efforts" else given_efforts(robot, effort, time)
     for pieces in wrenches.values():
         given = given.beside(pieces)
     limit = tolerance if tolerance is not None else TOLERANCE.get(method, ITERATION_TOLERANCE)
@@ -173,7 +173,7 @@ def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) ->
         refuse_singular(problem, q, "independent")
     control, given = None, case.given
     if case.controller is not None:
-        given = Pieces(given.breaks, given.coefficients.copy())  # efforts are written into it
+        given = Polynomials(given.breaks, given.coefficients.copy())  # efforts are written into it
         assert not isinstance(case.motion, PoseMotion)
         control = controlled(case.robot, case.controller, case.motion, q, given)
     runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
@@ -217,7 +217,7 @@ def _same(places: Mapping[str, Any], name: str, other: str) -> bool:
     return np.array_equal(one.position, two.position) and np.array_equal(one.rotation, two.rotation)
 
 
-def _summary(track: Track, columns: dict[str, Array], making: float) -> dict[str, Any]:
+def _summary(track: IntegratedRows, columns: dict[str, Array], making: float) -> dict[str, Any]:
     total = columns["energy.total"]
     summary: dict[str, Any] = {
         "status": track.status,

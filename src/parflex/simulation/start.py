@@ -15,14 +15,14 @@ import numpy as np
 
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
-from parflex.models.driven_frame import check_system, held_frame, zero_dynamics
-from parflex.models.equilibrium import equilibrium
+from parflex.models.elastic.driven_frame import check_system, held_frame, zero_dynamics
+from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
 from parflex.recursion.energy import energies
-from parflex.simulation.motions import MotorMotion
-from parflex.simulation.pieces import Pieces
-from parflex.simulation.poses import PoseMotion
+from parflex.simulation.inputs.motor_motions import MotorMotion
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
@@ -46,7 +46,7 @@ class Started:
 
 
 def start_state(
-    problem: Problem, robot: Robot, start: Any, pose: Any, motion: Leading, wrenches: Mapping[str, Pieces]
+    problem: Problem, robot: Robot, start: Any, pose: Any, motion: Leading, wrenches: Mapping[str, Polynomials]
 ) -> Started:
     """Where a run starts; `pose` is where one without a motion does.
 
@@ -86,7 +86,7 @@ def _check_start(start: Any, key: str) -> None:
 
 
 def _positions(
-    problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Pieces]
+    problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Polynomials]
 ) -> tuple[Array, str, list[str]]:
     """All positions, the kind of start, and warnings."""
     if start == "rest" or (start is None and not problem.robot.tree.elastic):
@@ -142,7 +142,7 @@ def _usual(problem: Problem) -> str:
 
 
 def _given_positions(
-    problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Leading, wrenches: Mapping[str, Pieces]
+    problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Leading, wrenches: Mapping[str, Polynomials]
 ) -> tuple[Array, str, list[str]]:
     """All positions `q` of the tree, or a pose, undeformed unless `positions` says how it bends."""
     for word in start:

@@ -2,6 +2,6 @@
 
 from parflex.tree.build import build_tree
 from parflex.tree.joints import Joint
-from parflex.tree.tree import JointTerms, Link, Place, Tree
+from parflex.tree.link_tree import JointTerms, Link, Place, Tree
 
 __all__ = ["Joint", "JointTerms", "Link", "Place", "Tree", "build_tree"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.tree.tree import GROUND, Place, Tree
+from parflex.tree.link_tree import GROUND, Place, Tree
 
 Array = np.ndarray
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.bodies import ElasticBody, Node, RigidBody
-from parflex.bodies.elastic import with_rigid
+from parflex.bodies.elastic_body import with_rigid
 from parflex.description import schema
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
 from parflex.spatial import mdh_transform, placed, rotation_from_vector, vector_quaternion
 from parflex.tree import joints
 from parflex.tree.elements import read_element, read_modal
-from parflex.tree.tree import GROUND, JointTerms, Link, Place, Tree
+from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
 
 Array = np.ndarray
 SAME_PLACE = 1e-6  # of the extent of a body: points that were rounded otherwise are still the same

@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.bodies import ElasticBody, sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
-from parflex.bodies.elastic import with_damping, with_linear_strain, with_small_turns
+from parflex.bodies.elastic_body import with_damping, with_linear_strain, with_small_turns
 from parflex.bodies.modal import modal_body, with_values
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
@@ -17,7 +17,7 @@ from parflex.errors import InputError, ParflexError, RobotFileError
 POISSON = 0.3  # of a material that gives neither its shear modulus nor its own ratio
 
 
-def read_material(table: schema.Material) -> Material:
+def read_material(table: schema.MaterialTable) -> Material:
     """Moduli and density; the shear modulus from Poisson's ratio if it is not given."""
     shear = table.shear_modulus
     if shear is None:
@@ -25,7 +25,7 @@ def read_material(table: schema.Material) -> Material:
     return Material(table.elastic_modulus, shear, table.density)
 
 
-def read_section(table: schema.Section, shear_coefficient: float | None = None) -> Section:
+def read_section(table: schema.SectionTable, shear_coefficient: float | None = None) -> Section:
     """Area and moments of a section; `shear_coefficient` takes the place of its own ones."""
     s = table
     match s.shape:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from parflex.bodies.finite_elements.modes import discretise, free_modes, plate_modes
+from parflex.bodies.finite_elements.interface_modes import Reduced, craig_bampton, free_reduction
 from parflex.bodies.finite_elements.plate import Plate
-from parflex.bodies.finite_elements.reduction import Reduced, craig_bampton, free_reduction
-from parflex.bodies.finite_elements.statics import Deflection, static_deflection
+from parflex.bodies.finite_elements.plate_modal_data import discretise, free_modes, plate_modes
+from parflex.bodies.finite_elements.plate_statics import PlateDeflection, static_deflection
 
 __all__ = [
-    "Deflection",
     "Plate",
+    "PlateDeflection",
     "Reduced",
     "craig_bampton",
     "discretise",

@@ -1,0 +1,171 @@
+"""The verbs that control robots: one run under a law, and studies of many."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.group import cli
+from parflex.cli.input import assignments, numbers, open_robot, robot_options, without_option, words_of
+from parflex.cli.progress import clock, counter
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex control 3rrr --working-mode +-+ --law ctc --reference circle:radius=0.1,time=2\n"
+    "  parflex control 3rrr --law extended --reference circle:radius=0.05 --plant-set constants.distal=0.404 --json"
+)
+@robot_options
+@click.option("--law", required=True, metavar="NAME", help="pd, ctc, ctc-task or extended.")
+@click.option(
+    "--reference",
+    required=True,
+    metavar="WORDS",
+    help="circle:radius=0.1,time=2,x=0,y=0; line:x=0.1,time=1; quintic:FILE or spline:FILE of poses; a motion's name.",
+)
+@click.option("--plant", metavar="ROBOT", help="What really moves; default the robot itself.")
+@click.option("--plant-set", metavar="KEY=VALUE", multiple=True, help="Set a value of the plant's file.")
+@click.option("--plant-payload", metavar="MASS,X,Y,Z", help="Point mass on the plant's end effector.")
+@click.option("--time", type=float, metavar="T", help="Duration, s; default that of the reference.")
+@click.option("--overshoot", type=float, default=0.1, show_default=True, help="Of a step of the error.")
+@click.option("--peak-time", type=float, default=0.1, show_default=True, help="Of such a step, s.")
+@click.option("--kp", type=float, metavar="GAIN", help="Gain on errors, 1/s2, instead.")
+@click.option("--kv", type=float, metavar="GAIN", help="Gain on their rates, 1/s.")
+@click.option("--sample-time", type=float, default=1e-3, show_default=True, metavar="T", help="Of the law, s.")
+@click.option("--delay", type=int, default=0, show_default=True, metavar="N", help="Samples from sensing to effort.")
+@click.option(
+    "--noise", type=float, default=0.0, show_default=True, metavar="S", help="Deviation of measured positions."
+)
+@click.option("--rate-noise", type=float, default=0.0, show_default=True, metavar="S", help="Deviation of rates.")
+@click.option("--resolution", type=float, default=0.0, show_default=True, metavar="R", help="Of position sensors.")
+@click.option(
+    "--rates", default="measured", show_default=True, metavar="measured|differences", help="Where rates come from."
+)
+@click.option("--effort-limit", metavar="E|JOINT=E,...", help="Largest effort of all motors, or of each.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the noise.")
+@click.option(
+    "--start",
+    default="motors",
+    show_default=True,
+    metavar="motors|platform",
+    help="What stands at the reference at first.",
+)
+@click.option("--step", type=float, metavar="H", help="Of the plant's integration, s; default 0.001.")
+@click.option("--compensate", metavar="LIST", default="motor-inertia,springs", show_default=True,
+              help="Joint terms that the law knows: motor-inertia, springs, friction.")  # fmt: skip
+@without_option
+@click.option("-o", "--out", "path", metavar="FILE", help="Also write time series: .csv or .npz.")
+def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
+    """Lead a robot along a reference under a control law; the plant may differ from what the law knows."""
+    from parflex.control.control_run import run_control
+
+    if path:
+        from parflex.simulation.table_files import check_target
+
+        check_target(path)
+    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode")}
+    loaded = open_robot(robot, **words)
+    real = _plant(robot, words, options.pop("plant"), options.pop("plant_set"), options.pop("plant_payload"))
+    arguments = _arguments(options)
+    with clock("controlling", arguments.get("time")) as shown:
+        run = run_control(loaded, plant=real, shown=shown, **arguments)
+    answer: dict[str, Any] = {
+        "errors": run.errors,
+        "failure": None if run.ok else {"kind": run.failure, "why": run.why, "stopped_at": run.stopped_at},
+        "summary": run.summary,
+        "settings": run.settings,
+        "files": run.save(path) if path else [],
+        "warnings": list(loaded.warnings),
+    }
+    if not run.ok:
+        answer["warnings"].append(f"the run failed at t = {run.stopped_at:g} s: {run.why}")
+    rows = [(name, "-" if value is None else value) for name, value in run.errors.items()]
+    title = f"{loaded.name} under {run.settings['law']}"
+    output.show(answer, as_json, (title, ["error of the end effector (m, s)", "value"], rows))
+    return 0 if run.ok else 1
+
+
+def _plant(robot: str, words: dict[str, Any], name: str | None, settings: tuple[str, ...], payload: str | None) -> Any:
+    """The plant, if it is not the robot itself."""
+    if name is None and not settings and payload is None:
+        return None
+    own = words["settings"] if name is None else ()
+    loaded = {**words, "settings": (*own, *settings), "payload": payload if payload is not None else words["payload"]}
+    return open_robot(name or robot, **loaded)
+
+
+def _arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the Python call with the same words."""
+    given = {key: value for key, value in options.items() if value is not None}
+    for short, word in (("kp", "Kp"), ("kv", "Kv")):
+        if short in given:
+            given[word] = given.pop(short)
+    given["compensate"] = words_of(given["compensate"])
+    given["without"] = words_of(given["without"])
+    if "effort_limit" in given:
+        text = given["effort_limit"]
+        given["effort_limit"] = assignments(text, "effort-limit") if "=" in text else numbers(text, "effort-limit")[0]
+    return given
+
+
+@cli.command(epilog="\b\nExample:\n  parflex study study.toml --out study.json --jobs 2")
+@click.argument("file", metavar="FILE.toml")
+@click.option("-o", "--out", metavar="FILE.json", help="Keep every case here; run it again to go on where it stopped.")
+@click.option("--jobs", type=int, metavar="N", help="Processes side by side; default one for each core.")
+@click.option("--figure", metavar="FILE.svg", help="Also a picture of the mean errors.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def study(file: str, out: str | None, jobs: int | None, figure: str | None, as_json: bool) -> None:
+    """Compare laws on plants whose parameters are wrong: templates of signs times percentages."""
+    from parflex.control.study import run_study
+    from parflex.control.study_file import read_study
+
+    if figure:
+        from parflex.view.figures.robot_figure import picture_path
+
+        picture_path(figure)
+    table = read_study(file)
+    with counter("study") as shown:
+        found = run_study(table, out, jobs=jobs, shown=shown)
+    rows = found.summary()
+    answer: dict[str, Any] = {
+        "percentages": rows,
+        "laws": list(table.laws),
+        "cases": found.total,
+        "done": len(found.cases),
+        "computed": found.computed,
+        "interrupted": found.interrupted,
+        "seconds": found.seconds,
+        "parameters": found.parameters,
+        "out": out,
+    }
+    if figure and found.cases:
+        from parflex.view.figures.study_figure import draw_study
+
+        draw_study(rows, figure)
+        answer["figure"] = figure
+    output.show(answer, as_json, *_tables(rows, table.laws))
+    if found.interrupted:
+        click.echo("interrupted: run it again to go on" if out else "interrupted", err=True)
+        sys.exit(1)
+
+
+def _tables(rows: list[dict[str, Any]], laws: Any) -> list[Any]:
+    """A row for each percentage and law."""
+    shown, failed = [], []
+    for row in rows:
+        for law in laws:
+            means = ["-" if value is None else value for value in row["errors"][law].values()]
+            shown.append((f"{row['percentage']:g} %", law, row["compared"], *means))
+            failed += [(f"{row['percentage']:g} %", law, kind, n) for kind, n in row["failures"][law].items()]
+    tables: list[Any] = [
+        (
+            "means over templates that all laws finish",
+            ["off by", "law", "templates", "ISE", "IAE", "ITAE", "max"],
+            shown,
+        )
+    ]
+    if failed:
+        tables.append(("failed, in no mean", ["off by", "law", "failure", "templates"], failed))
+    return tables

@@ -1,0 +1,129 @@
+"""Verbs about forces and accelerations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.group import cli
+from parflex.cli.input import blaming, open_robot, read_state, robot_options, state_options
+
+
+def _solved(
+    model: Callable[..., Any],
+    third: str,
+    robot: str,
+    state_file: str | None,
+    wrench: tuple[str, ...],
+    without: str,
+    reactions: bool,
+    rest: dict[str, Any],
+) -> Any:
+    """The result of a dynamic model; `third` is what it takes beside pose and velocity."""
+    texts = {word: rest.pop(word) for word in ("pose", "velocity", third)}
+    state = read_state(state_file, wrench, without, **texts)
+    loaded = open_robot(robot, **rest)
+    with blaming(state_file, wrench=wrench, **texts):
+        return model(
+            loaded,
+            state.get("pose"),
+            state.get("velocity"),
+            state.get(third),
+            wrenches=state["wrench"],
+            without=state["without"],
+            reactions=reactions,
+        )
+
+
+def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> None:
+    tables = [table]
+    answer["warnings"] = result.warnings
+    if result.reactions is not None:
+        answer["reactions"] = result.reactions
+        tables += _reaction_tables(result.reactions)
+    output.show(answer, as_json, *tables)
+
+
+@cli.command(
+    epilog="\b\nExample:\n  parflex inverse delta --pose z=-0.45 --velocity x=1 --acceleration z=5 --payload 0.2,0,0,0"
+)
+@robot_options
+@state_options
+@click.option("--acceleration", metavar="KEY=VALUE,...", help="Accelerations in the same words; frames in world axes.")
+def inverse(
+    robot: str,
+    as_json: bool,
+    state_file: str | None,
+    wrench: tuple[str, ...],
+    without: str,
+    reactions: bool,
+    **rest: Any,
+) -> None:
+    """Efforts of the motors in a motion of the end effector or of joints."""
+    from parflex.models.dynamics.dynamic_models import inverse_dynamics
+
+    result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest)
+    answer = {
+        "efforts": result.efforts,
+        "elastic_accelerations": result.elastic_accelerations,
+        "redundant_actuation": result.redundant_actuation,
+    }
+    _show(answer, ("efforts", ["joint", "N or N m"], result.efforts.items()), result, as_json)
+
+
+@cli.command(
+    epilog="\b\nExample:\n  parflex direct gough-stewart --effort leg1.3=800,leg2.3=700 --wrench platform=0,0,-100"
+)
+@robot_options
+@state_options
+@click.option("--effort", metavar="KEY=VALUE,...", help="Efforts of the motors; those not named are zero.")
+def direct(
+    robot: str,
+    as_json: bool,
+    state_file: str | None,
+    wrench: tuple[str, ...],
+    without: str,
+    reactions: bool,
+    **rest: Any,
+) -> None:
+    """Accelerations under efforts of the motors."""
+    from parflex.models.dynamics.dynamic_models import forward_dynamics
+
+    result = _solved(forward_dynamics, "effort", robot, state_file, wrench, without, reactions, rest)
+    found = _accelerations(result)
+    answer = {"accelerations": found} | (
+        {"elastic_accelerations": result.elastic_accelerations} if result.elastic_accelerations else {}
+    )
+    _show(answer, ("accelerations", ["", "m/s2 or rad/s2"], found.items()), result, as_json)
+
+
+def _accelerations(result: Any) -> dict[str, Any]:
+    """World accelerations of the end effector and of free bodies, and those of all joints."""
+    tree = result.robot.tree
+    pick = [0, 1, 5] if tree.planar else list(range(6))
+    answer: dict[str, Any] = {}
+    for link in tree.links:
+        if link.joint.kind in ("free", "planar"):
+            answer[link.name] = result.acceleration_of(link.name)[pick].tolist()
+        elif link.joint.rate_labels:
+            own = result.accelerations[link.v].tolist()
+            answer[link.name] = own[0] if len(own) == 1 else own
+    if tree.end_effector not in answer:
+        answer[tree.end_effector] = result.acceleration_of()[pick].tolist()
+    return answer
+
+
+def _reaction_tables(reactions: Any) -> list[Any]:
+    columns = ["", "fx", "fy", "fz", "mx", "my", "mz", "undetermined"]
+    tables = []
+    for kind in ("joints", "closures"):
+        rows = [
+            (name, *one["force"], *one["moment"], "yes" if one["undetermined"] else "")
+            for name, one in reactions[kind].items()
+        ]
+        if rows:
+            tables.append((f"reactions in {kind}", columns, rows))
+    return tables

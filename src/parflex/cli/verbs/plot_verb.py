@@ -1,0 +1,137 @@
+"""The verb that draws figures: of runs over time and over frequency, beside measurements, and of mode shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.group import cli
+from parflex.cli.input import open_robot, read_pose_option
+from parflex.errors import InputError, ParflexError
+
+RUNS = (".csv", ".npz")
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex plot run.csv -o run.svg\n"
+    "  parflex plot run.csv --columns 'effort.*' --spectrum -o spectrum.pdf\n"
+    "  parflex plot run.csv --measured bench.csv -o comparison.svg\n  parflex plot navaro --modes 6 -o modes.svg"
+)
+@click.argument("what", metavar="RUN|ROBOT")
+@click.option(
+    "--columns", metavar="LIST", help="Columns of a run, e.g. 'P.x,effort.*'; default pose, efforts, energies."
+)
+@click.option("--measured", metavar="FILE", help="Measured columns to compare with: .csv or .npz with 't'.")
+@click.option("--spectrum", is_flag=True, help="Amplitudes over frequency instead of values over time.")
+@click.option("--highest", type=float, metavar="HZ", help="Highest frequency of a spectrum.")
+@click.option("--energies", is_flag=True, help="The energies of a run, and how their sum changes.")
+@click.option("--modes", type=int, metavar="N", help="Of a robot: how many mode shapes; default six, or all.")
+@click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Of a robot: where its modes are drawn; default home.")
+@click.option("--servo", type=float, metavar="VALUE", help="Of a robot: motors held by springs, N/m or N m.")
+@click.option("--amplitude", type=float, default=8.0, show_default=True, help="Of a mode shape, % of the robot's size.")
+@click.option(
+    "--robot", metavar="ROBOT", help="Robot of a run: tells units, and its natural frequencies in a spectrum."
+)
+@click.option("--title", metavar="TEXT", default="", help="Title of the figure.")
+@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Figure to write: .svg, .pdf or .png.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def plot(what: str, as_json: bool, path: str, **options: Any) -> None:
+    """Figures of a run (.csv or .npz), or of the mode shapes of a robot."""
+    from parflex.view.figures.style import picture_path
+
+    picture_path(path)
+    drawn = _plot_run(what, path, options) if what.endswith(RUNS) else _plot_modes(what, path, options)
+    rows = [(key, value) for key, value in drawn.items() if value]
+    output.show({"file": path, **drawn, "warnings": []}, as_json, ("", ["", ""], [("written", path), *_lines(rows)]))
+
+
+def _lines(rows: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """Tables of tables, one line each."""
+    lines: list[tuple[str, Any]] = []
+    for key, value in rows:
+        if not isinstance(value, dict):
+            lines.append((key, value))
+            continue
+        for name, entry in value.items():
+            told = entry if not isinstance(entry, dict) else [f"{word} {number:.4g}" for word, number in entry.items()]
+            lines.append((f"{key.replace('_', ' ')} of {name}", told))
+    return lines
+
+
+def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
+    from parflex.models.elastic.linear_model import natural_frequencies
+    from parflex.view.figures.mode_figures import draw_modes
+
+    _refuse(
+        options, ("columns", "measured", "spectrum", "energies", "highest", "robot"), "a robot has no columns", what
+    )
+    if not 0 < options["amplitude"] <= 50:
+        raise InputError(
+            "the amplitude is a share of the robot's size",
+            key="amplitude",
+            value=options["amplitude"],
+            hint="give up to 50 percent",
+        )
+    robot = open_robot(what, (), None, None, None)
+    modes = natural_frequencies(robot, read_pose_option(options["pose"]), options["modes"], servo=options["servo"])
+    draw_modes(modes, path, options["amplitude"] / 100, options["title"])
+    return {"frequencies_hz": modes.frequencies.tolist()}
+
+
+def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
+    from parflex.simulation.runs import load_run
+    from parflex.simulation.table_files import read_table
+    from parflex.view.figures import run_figures
+
+    _refuse(options, ("modes", "pose", "servo"), "a run has no mode shapes", what)
+    kinds = [word for word in ("measured", "spectrum", "energies") if options[word]]
+    if len(kinds) > 1:
+        raise InputError(
+            f"'--{kinds[0]}' and '--{kinds[1]}' are different figures", key=kinds[1], hint="draw one after the other"
+        )
+    run, title = load_run(what), options["title"]
+    robot = _robot_of(run, options["robot"])
+    listed = options["columns"]
+    columns = None if listed is None else [word.strip() for word in listed.split(",") if word.strip()]
+    if options["energies"]:
+        return {"columns": run_figures.draw_energies(run, path, title)}
+    if options["measured"]:
+        found = run_figures.draw_comparison(
+            run, read_table(options["measured"], "measured"), path, columns, robot, title
+        )
+        return {"columns": list(found), "differences": {name: one.as_dict() for name, one in found.items()}}
+    if options["spectrum"]:
+        natural = _natural(robot) if options["robot"] else None
+        peaks = run_figures.draw_spectrum(run, path, columns, robot, natural, options["highest"], title)
+        return {"columns": list(peaks), "peaks_hz": peaks}
+    return {"columns": run_figures.draw_run(run, path, columns, robot, title)}
+
+
+def _refuse(options: dict[str, Any], words: tuple[str, ...], why: str, what: str) -> None:
+    for word in words:
+        if options[word]:
+            raise InputError(f"{why}: '--{word}' says nothing of '{what}'", key=word, value=what, hint="leave it out")
+
+
+def _robot_of(run: Any, name: str | None) -> Any:
+    """The robot that is named, or that of the run if it is at hand: it tells the units of joints."""
+    if name is not None:
+        return open_robot(name, (), None, None, None)
+    known = run.settings.get("robot")
+    if not isinstance(known, str):
+        return None
+    try:
+        return open_robot(known, (), None, None, None)
+    except ParflexError:
+        return None
+
+
+def _natural(robot: Any) -> Any:
+    from parflex.models.elastic.linear_model import natural_frequencies
+
+    try:
+        return natural_frequencies(robot).frequencies
+    except ParflexError:
+        return None

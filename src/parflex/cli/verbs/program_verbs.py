@@ -1,0 +1,126 @@
+"""Verbs about models as programs: what they cost, and their source code."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.group import cli
+from parflex.cli.input import open_robot, robot_options, without_option, words_of
+
+
+def _model_options(command: Any) -> Any:
+    for option in (
+        click.option(
+            "--parameters",
+            metavar="base|numbers|NAMES",
+            help="Inertial parameters kept as symbols; default: see below.",
+        ),
+        click.option(
+            "--friction-width",
+            type=float,
+            metavar="W",
+            help="Rate (rad/s, m/s) over which Coulomb friction changes its sign; default at once.",
+        ),
+        without_option,
+        click.option("--operator-limit", type=int, default=200_000, show_default=True, help="Refuse longer programs."),
+        click.argument("model", metavar="MODEL"),
+    ):
+        command = option(command)
+    return command
+
+
+def _make_model(
+    loaded: Any, name: str, parameters: str, without: str, included: str | None, width: float | None, limit: int
+) -> tuple[Any, list[str], list[str]]:
+    """The model, what is left out of it, and what is to be said about it."""
+    from parflex.codegen.model import model as make
+    from parflex.models.terms import left_out
+
+    chosen: Any = parameters if parameters in ("base", "numbers") else words_of(parameters)
+    terms = left_out(words_of(without), None if included is None else words_of(included))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        made = make(loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, limit=limit)
+    return made, list(terms), list(dict.fromkeys(str(warning.message) for warning in told))
+
+
+@cli.command(
+    epilog="\b\nExample:\n  parflex count rx90 inverse\n\n"
+    "Open robots are counted with base parameters as symbols, closed ones with numbers. As is the custom, friction, "
+    "motor inertia and springs are not counted unless --with names them; all programs have them."
+)
+@robot_options
+@_model_options
+@click.option("--with", "included", metavar="LIST", default="", help="Count also: friction, motor-inertia, springs.")
+def count(
+    robot: str,
+    model: str,
+    as_json: bool,
+    parameters: str | None,
+    without: str,
+    included: str,
+    friction_width: float | None,
+    operator_limit: int,
+    **choice: Any,
+) -> None:
+    """Operators of a model: inverse direct mass-matrix kinematics jacobian-of-inverse geometry geometry-direct step."""
+    loaded = open_robot(robot, **choice)
+    default = "numbers" if loaded.closures.loops else "base"
+    made, terms, told = _make_model(
+        loaded, model, parameters or default, without, included, friction_width, operator_limit
+    )
+    rows = [*made.counts.items(), ("not counted", ", ".join(terms) or "-")]
+    answer = {**made.counts, "without": terms, "warnings": told}
+    output.show(answer, as_json, (f"{loaded.name} {model}", ["", "operators"], rows))
+
+
+@cli.command(
+    epilog="\b\nExample:\n  parflex codegen gough-stewart inverse --target c -o generated\n\n"
+    "Parameters are numbers unless --parameters says otherwise. What is in the robot file acts in the program, unless "
+    "--without takes it out."
+)
+@robot_options
+@_model_options
+@click.option("--with", "included", metavar="LIST", hidden=True, help="The only joint terms that act.")
+@click.option("--target", required=True, metavar="c|llvm|numpy|jax|casadi|sympy", help="Language of the files.")
+@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Folder to write to.")
+@click.option("--float32", is_flag=True, help="Single precision (C).")
+@click.option("--force", is_flag=True, help="Replace files that parflex has not written.")
+def codegen(
+    robot: str,
+    model: str,
+    as_json: bool,
+    parameters: str | None,
+    without: str,
+    included: str | None,
+    friction_width: float | None,
+    operator_limit: int,
+    target: str,
+    folder: str,
+    float32: bool,
+    force: bool,
+    **choice: Any,
+) -> None:
+    """Write a model as source code; for llvm also compile it for this machine."""
+    from parflex.codegen.emit.files import write_files
+
+    loaded = open_robot(robot, **choice)
+    made, terms, told = _make_model(
+        loaded, model, parameters or "numbers", without, included, friction_width, operator_limit
+    )
+    files = made.files(target, float32)
+    compiled = made.compiled() if target == "llvm" else None  # where a cache fails, that was said already
+    written = write_files(folder, files, force)
+    answer = {"files": [str(path) for path in written], "counts": made.counts, "inputs": list(made.program.inputs)}
+    answer["outputs"] = [label for label, _ in made.program.outputs]
+    answer |= {"signals": made.signals, "about": made.about}
+    tables: list[Any] = [("", ["written"], [(str(path),) for path in written])]
+    if target == "llvm":
+        answer["compiled"] = str(compiled) if compiled else None
+        tables.append(("", ["compiled for this machine, kept in"], [(answer["compiled"] or "nothing: no cache",)]))
+    answer |= {"without": terms, "warnings": told}
+    output.show(answer, as_json, *tables, ("", ["", "operators"], made.counts.items()))

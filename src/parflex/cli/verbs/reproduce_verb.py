@@ -1,0 +1,121 @@
+"""The verb that puts the papers' numbers beside computed ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.group import cli
+
+if TYPE_CHECKING:
+    from parflex.reproduction.checks import Check
+
+STYLES = {"ok": "green", "differs": "bold red", "fitted": "yellow", "not-reproducible": "dim"}
+WIDTHS = {"published": 9, "computed": 11, "difference": 10, "tolerance": 9, "verdict": 16}
+
+
+def _papers(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Papers whose keys begin so, for the shell."""
+    from parflex.reproduction.published_tables import paper_names
+
+    return [name for name in paper_names() if name.lower().startswith(begun.lower())]
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex reproduce\n  parflex reproduce Briot2014 --json\n"
+    "  parflex reproduce --report out\n\n"
+    "Exit code 1 if a number differs by more than its tolerance."
+)
+@click.argument("paper", required=False, metavar="[PAPER]", shell_complete=_papers)
+@click.option("--report", metavar="DIR", help="Also write a page of HTML that needs nothing else.")
+@click.option("--quick", is_flag=True, help="Leave out what takes long: simulations, studies, times.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def reproduce(paper: str | None, report: str | None, quick: bool, as_json: bool) -> int:
+    """Published numbers of the papers beside computed ones, with a verdict each."""
+    from parflex.reproduction.checks import DIFFERS, reproduce, totals
+    from parflex.reproduction.report import check_folder, write_report
+
+    if report:
+        check_folder(report)
+    with _progress() as shown:
+        checks = reproduce(paper, quick, shown)
+        written = write_report(report, checks, quick, shown) if report else None
+    answer: dict[str, Any] = {"checks": [check.as_dict() for check in checks], "totals": totals(checks)}
+    if written:
+        answer["report"] = str(written)
+    if not as_json:
+        _print_tables(checks)
+    tables = [("all", ["verdict", "numbers"], [(k.replace("-", " "), str(n)) for k, n in answer["totals"].items()])]
+    output.show(answer, as_json, *tables, *([("", ["page, for a browser"], [(str(written),)])] if written else []))
+    return 1 if any(check.status == DIFFERS for check in checks) else 0
+
+
+def _print_tables(checks: list[Check]) -> None:
+    """A table for each paper, its groups with their reasons, and one for what was fitted."""
+    from parflex.reproduction.checks import FITTED
+
+    for paper in dict.fromkeys(check.paper for check in checks):
+        _print_table(paper, [check for check in checks if check.paper == paper and check.group.verdict != FITTED])
+    fitted = [check for check in checks if check.group.verdict == FITTED]
+    if fitted:
+        _print_table("fitted robots: their parameters were chosen to give these numbers", fitted)
+
+
+def _print_table(title: str, checks: list[Check]) -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    console.print(Text(title, style="bold"))
+    groups = [check.group for check in checks]
+    for k, group in enumerate(groups):
+        if group in groups[:k]:
+            continue
+        heading = f"{group.title} ({group.unit})" if group.unit else group.title
+        console.print()
+        console.print(Text(heading, style="underline"))
+        console.print(Padding(Text(f"{group.source}: {group.reason}", style="dim"), (0, 0, 0, 2)))
+        console.print(_rows([check for check in checks if check.group == group]))
+    console.print()
+
+
+def _rows(checks: list[Check]) -> Any:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=True)
+    table.add_column("", ratio=1, overflow="fold")
+    for word, width in WIDTHS.items():
+        table.add_column(word, width=width, justify="left" if word == "verdict" else "right", no_wrap=True)
+    for check in checks:
+        name = ", ".join(word for word in (check.row, check.name) if word)
+        numbers = [_number(value) for value in (check.published, check.computed)]
+        numbers += [_number(value, 2) for value in (check.difference, check.tolerance)]
+        verdict = Text(check.status.replace("-", " "), style=STYLES[check.status])
+        table.add_row(f"  {name or 'value'}", *numbers, verdict)
+    return table
+
+
+def _number(value: float | None, digits: int = 6) -> str:
+    return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.{digits}g}"
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
+    """A bar on stderr, where somebody looks at it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda done, of, what: bar.update(task, completed=done, total=of, description=what)

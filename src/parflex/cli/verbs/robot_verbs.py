@@ -1,0 +1,169 @@
+"""Verbs about a robot itself: what there is, what it is made of, where it can be, how it looks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.group import cli
+from parflex.cli.input import open_robot, read_pose_option, robot_options
+from parflex.errors import InputError, RobotFileError
+
+
+@cli.command("list", epilog="\b\nExamples:\n  parflex list\n  parflex list --json")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def list_robots(as_json: bool) -> None:
+    """Robots of the catalogue."""
+    from parflex.description.loader import load_description
+    from parflex.description.names import catalogue_names
+
+    robots = []
+    for name in catalogue_names():
+        robot, _ = load_description(name)
+        robots.append({"name": name, "title": robot.title or name, "source": robot.reference.source})
+    rows = [(robot["name"], robot["title"]) for robot in robots]
+    output.show({"robots": robots}, as_json, ("", ["name", "title"], rows))
+
+
+@cli.command(epilog="\b\nExample:\n  parflex info 3-prrr --json")
+@robot_options
+def info(robot: str, as_json: bool, **choice: Any) -> None:
+    """Counts and names: bodies, joints, coordinates, closures, freedoms."""
+    from parflex.models.frames_and_jacobians import counts
+
+    loaded = open_robot(robot, **choice)
+    answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title or loaded.name, **counts(loaded)}
+    answer["warnings"] = [*loaded.warnings, *loaded.start_warnings()]
+    numbers = [(key.replace("_", " "), value) for key, value in answer.items() if isinstance(value, int)]
+    numbers += [(f"{key.replace('_', ' ')}, motors locked", value) for key, value in answer["locked"].items()]
+    names = [(key.replace("_", " "), value) for key, value in answer["names"].items() if value]
+    output.show(answer, as_json, (loaded.name, ["", "count"], numbers), ("names", ["", ""], names))
+
+
+@cli.command(epilog="\b\nExample:\n  parflex check my-robot.toml --strict")
+@robot_options
+@click.option("--strict", is_flag=True, help="Refuse inertias that no real body can have.")
+def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
+    """Read a robot file, assemble its poses and say what is odd."""
+    from parflex.models.configuration import configure
+    from parflex.models.frames_and_jacobians import counts
+
+    loaded = open_robot(robot, **choice)
+    if strict and loaded.warnings:
+        raise RobotFileError(
+            loaded.warnings[0], file=loaded.file, key="inertia", hint="mend the inertia, or check without --strict"
+        )
+    notes = [*loaded.warnings, *loaded.start_warnings()]
+    for name in ["home", *loaded.description.poses]:
+        configuration = configure(loaded, name)
+        notes += [
+            f"pose {name}: {text}"
+            for text in (*loaded.limit_warnings(configuration.q), *configuration.condition.warnings())
+        ]
+    if loaded.mobility.home_rank < loaded.mobility.rank:
+        notes.append("home is a singular pose of the closures: the robot has more freedoms there than elsewhere")
+    numbers = counts(loaded)
+    if numbers["redundant_closures"]:
+        names = ", ".join(numbers["names"]["redundant_closures"])
+        notes.append(f"over-constrained: {numbers['redundant_closures']} closure rows repeat others ({names})")
+    answer = {"ok": True, "file": loaded.file, "warnings": list(dict.fromkeys(notes))}
+    freedoms = numbers["degrees_of_freedom"]
+    rows = [("file", loaded.file), ("degrees of freedom", freedoms), ("motors", len(loaded.actuated)), ("ok", "yes")]
+    output.show(answer, as_json, ("", ["", ""], rows))
+
+
+@cli.command(epilog="\b\nExample:\n  parflex draw 3rrr --pose x=0.05,y=0.1,theta_deg=10 -o robot.svg")
+@robot_options
+@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose to draw; default home.")
+@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Picture to write: .svg, .pdf or .png.")
+def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) -> None:
+    """A still picture of the robot at a pose."""
+    from parflex.view.figures.robot_figure import draw as draw_robot
+
+    loaded = open_robot(robot, **choice)
+    notes = draw_robot(loaded, read_pose_option(pose), path)
+    output.show({"file": path, "warnings": notes}, as_json, ("", ["written", ""], [(path, "")]))
+
+
+@cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
+@click.argument("name")
+@click.option("-o", "--output", "path", metavar="FILE", help="File to write; default: print it.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+def new(name: str, path: str | None, as_json: bool) -> None:
+    """A commented template of a robot file: a five-bar robot that works as it stands."""
+    from parflex.description.template import template
+
+    text = template(name)
+    if path is not None:
+        try:
+            with Path(path).open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            raise InputError(
+                "the file is there already", file=path, key="output", value=path, hint="choose another name"
+            ) from None
+        except OSError as error:
+            raise InputError(
+                f"cannot be written ({error.strerror})", file=path, key="output", value=path, hint="check the path"
+            ) from None
+        click.echo(f"written: {path}", err=True)
+    if as_json:
+        output.show({"name": name, "file": path, "text": text}, as_json)
+    elif path is None:
+        click.echo(text, nl=False)
+
+
+@cli.command(epilog="\b\nExample:\n  parflex schema > robot-file.schema.json")
+@click.option("--json", "as_json", is_flag=True, help="The same: a schema is JSON.")
+def schema(as_json: bool) -> None:
+    """JSON schema of the robot file, for editors."""
+    import json
+
+    from parflex.description.schema import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=None if as_json else 2))
+
+
+@cli.command(epilog="\b\nExample:\n  parflex pose gough-stewart --pose x=0.3,y=0.4,z=1.1,rx=0.1 --json")
+@robot_options
+@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates.")
+def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
+    """All joint values and frames at a pose, and how near it is to a singularity."""
+    from parflex.models.configuration import configure
+    from parflex.models.frames_and_jacobians import frames, geometric_solutions
+
+    loaded = open_robot(robot, **choice)
+    configuration = configure(loaded, read_pose_option(pose))
+    values = dict(zip(loaded.tree.position_names, configuration.q.tolist(), strict=True))
+    places = {
+        name: {"position": p.tolist(), "rotation": R.tolist()} for name, (p, R) in frames(loaded, configuration).items()
+    }
+    answer = {
+        "q": values,
+        "frames": places,
+        "closure_error": configuration.closure_error,
+        "condition": configuration.condition.as_dict(),
+        "solutions": geometric_solutions(loaded, configuration),
+        "warnings": [
+            *loaded.warnings,
+            *loaded.start_warnings(),
+            *loaded.limit_warnings(configuration.q),
+            *configuration.condition.warnings(),
+        ],
+    }
+    condition = configuration.condition
+    conditions = [
+        *condition.legs.items(),
+        ("platform, motors locked", condition.platform),
+        ("closures", condition.closures),
+    ]
+    output.show(
+        answer,
+        as_json,
+        ("joints", ["coordinate", "value"], values.items()),
+        ("frames", ["frame", "x", "y", "z"], [(name, *place["position"]) for name, place in places.items()]),
+        ("condition numbers", ["", "value"], conditions),
+    )

@@ -1,0 +1,124 @@
+"""The verb that moves a robot in time."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.group import cli
+from parflex.cli.input import (
+    assignments,
+    open_robot,
+    read_pose_option,
+    read_wrenches,
+    robot_options,
+    without_option,
+    words_of,
+)
+from parflex.cli.progress import clock
+from parflex.errors import InputError
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex simulate dualemps --motion square --time 12.5 --without friction --out run.csv\n"
+    "  parflex simulate rx90 --time 2 --effort 1=1,2=-40 --method dopri5 --out run.npz"
+)
+@robot_options
+@click.option(
+    "--motion", metavar="NAME|FILE", help="Motion of the motors: of the robot file, or knots in .csv or .npz."
+)
+@click.option("--time", type=float, required=True, metavar="T", help="Duration, s.")
+@click.option("--step", type=float, metavar="H", help="Step, s; default 0.0005.")
+@click.option("--out-step", type=float, metavar="DT", help="Time between rows, s; default 0.001.")
+@click.option("--method", metavar="NAME", default="gauss4", show_default=True,
+              help="gauss4, gauss6, rk4, dopri5 or generalized-alpha.")  # fmt: skip
+@click.option("--tolerance", type=float, metavar="E", help="Of a step of dopri5, or of the iteration of other methods.")
+@click.option(
+    "--radius", type=float, default=0.8, show_default=True, help="Damping of generalized-alpha: 1 none, 0 most."
+)
+@without_option
+@click.option("--drive", metavar="motors|platform", default="motors", show_default=True,
+              help="What follows the motion: the motors, or the platform by the inverse model.")  # fmt: skip
+@click.option(
+    "--start", metavar="rest|equilibrium|held",
+    help="Undeformed, as loads bend it with locked motors, or with the platform held; default by what bends.",
+)  # fmt: skip
+@click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Where a run without a motion starts.")
+@click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities of what no motion leads at the start.")
+@click.option("--effort", metavar="JOINT=VALUE,...", help="Constant efforts of motors, if no motion is given.")
+@click.option(
+    "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="Constant wrench on a frame, world axes."
+)
+@click.option(
+    "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction turns; default 0.001."
+)
+@click.option("--frames", metavar="LIST", help="Frames to look at; default the end effector.")
+@click.option("--low-pass", type=float, metavar="HZ", help="Also accelerations without what is faster, '... .low'.")
+@click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
+@click.option("-o", "--out", "path", required=True, metavar="FILE", help="File to write: .csv or .npz.")
+def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
+    """Move a robot in time and write named time series."""
+    from parflex.simulation.simulate import simulate as run_simulation
+    from parflex.simulation.table_files import check_target
+
+    check_target(path)
+    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements")}
+    loaded = open_robot(robot, **words)
+    cutoff = options.pop("low_pass")
+    if cutoff is not None and not 0 < cutoff < math.inf:  # the rest is seen when the rows are there
+        raise InputError("a cut-off is a positive frequency", key="low-pass", value=cutoff, hint="give e.g. 100")
+    with clock("simulating", options["time"]) as shown:
+        run = run_simulation(loaded, shown=shown, **_arguments(options))
+    if cutoff is not None and run.status == "ok":
+        run = _with_low_passed(run, cutoff)
+    written = [str(file) for file in run.save(path)]
+    answer = {"files": written, "columns": list(run), **run.summary, "settings": run.settings}
+    answer["warnings"] = [*loaded.warnings, *answer["warnings"], *_complaints(run)]
+    rows = [(key, value) for key, value in run.summary.items() if isinstance(value, (int, float, str))]
+    if "friction" in run.summary:
+        found = run.summary["friction"]
+        frame, way = found["half_width_moves"].values()
+        rows.append((f"with half the friction width of {found['width']:g}, '{frame}' goes elsewhere by (m)", way))
+    output.show(answer, as_json, ("run", ["", "value"], rows), ("", ["written"], [(file,) for file in written]))
+    return 0 if run.status == "ok" else 1
+
+
+def _arguments(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of the Python call with the same words."""
+    given = {key: value for key, value in options.items() if value is not None}
+    given["without"] = words_of(given["without"])
+    given["wrench"] = read_wrenches(given["wrench"])
+    if "effort" in given:
+        given["effort"] = assignments(given["effort"], "effort")
+    if "frames" in given:
+        given["frames"] = words_of(given["frames"])
+    if "pose" in given:
+        given["pose"] = read_pose_option(given["pose"])
+    if "velocity" in given:
+        words = {"pose": given.pop("pose", None), "positions": given.pop("start", None)}
+        given["start"] = words | {"velocity": assignments(given.pop("velocity"), "velocity")}
+    return given
+
+
+def _with_low_passed(run: Any, cutoff: float) -> Any:
+    from dataclasses import replace
+
+    kinds = ("ax", "ay", "az", "alx", "aly", "alz")
+    names = [name for name in run if name.rpartition(".")[2].removeprefix("local_") in kinds and "." in name]
+    return replace(run, columns={**run.columns, **{f"{name}.low": run.low_passed(name, cutoff) for name in names}})
+
+
+def _complaints(run: Any) -> list[str]:
+    if run.status == "interrupted":
+        return [f"interrupted at t = {run.t[-1]:g} s; what was computed is kept"]
+    if run.status == "diverged":
+        found = run.summary
+        where = f"; '{found['coordinate']}' moves most" if found["coordinate"] else ""
+        return [
+            f"the run stopped after t = {found['stopped_at']:g} s, since {found['why']}{where}; what was computed is "
+            "kept: try a smaller --step, --method gauss4 or generalized-alpha, or a motion farther from singular poses"
+        ]
+    return []

@@ -1,0 +1,160 @@
+"""Verbs about stiffness and about the linear model as a system with inputs and outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.conditions import condition_options, linear_model_of, read_conditions, read_range
+from parflex.cli.group import cli
+from parflex.cli.input import robot_options
+from parflex.errors import InputError
+
+
+@cli.command(epilog="\b\nExample:\n  parflex stiffness navaro --pose pose-3 --load platform:0,0,-50")
+@robot_options
+@condition_options
+@click.option("--frame", metavar="NAME", help="Frame whose stiffness is wanted; default the end effector.")
+def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> None:
+    """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
+    from parflex.models.elastic.equilibrium import equilibrium
+    from parflex.models.elastic.linear_model import about_equilibrium, linear_model
+    from parflex.models.elastic.stiffness import deflection, deflection_at, picked, stiffness_of
+
+    loaded, given = read_conditions(robot, options)
+    frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["loads"]]))
+    if given["about"] == "equilibrium":
+        rest = equilibrium(loaded, **{key: value for key, value in given.items() if key != "about"})
+        bent, found = deflection_at(rest, frames), stiffness_of(about_equilibrium(rest), frame)
+    else:
+        found = stiffness_of(linear_model(loaded, **given), frame)
+        bent = deflection(loaded, frames=frames, **given)
+    pick = picked(loaded)
+    moved = {name: values[pick].tolist() for name, values in bent.frames.items()}
+    answer = {
+        "frame": found.frame,
+        "directions": list(found.directions),
+        "stiffness": found.stiffness,
+        "compliance": found.compliance,
+        "rigid": found.rigid,
+        "deflection": moved,
+        "efforts": bent.efforts,
+        "section_forces": bent.sections,
+        "about": given["about"],
+        "warnings": bent.warnings,
+    }
+    tables: list[Any] = [_matrix("compliance", found.directions, found.compliance)]
+    if found.stiffness is not None:
+        tables.insert(0, _matrix("stiffness", found.directions, found.stiffness))
+    tables.append(("deflection", ["", *found.directions], [(name, *values) for name, values in moved.items()]))
+    if bent.efforts:
+        tables.append(("efforts", ["joint", "N or N m"], bent.efforts.items()))
+    if bent.sections:
+        rows = [
+            (one["element"], end, *one[end].values()) for one in bent.sections for end in ("root", "tip") if end in one
+        ]
+        tables.append(("section forces", ["element", "end", *bent.sections[0]["root"]], rows))
+    output.show(answer, as_json, *tables)
+
+
+def _matrix(title: str, names: tuple[str, ...], values: Any) -> tuple[str, list[str], list[tuple[Any, ...]]]:
+    return title, ["", *names], [(name, *map(float, row)) for name, row in zip(names, values, strict=True)]
+
+
+@cli.command(
+    epilog="\b\nExample:\n  parflex statespace dualemps --servo 1e6 --input 11 --output 17.y --frequencies 1:100:200 "
+    "--out plant.npz"
+)
+@robot_options
+@condition_options
+@click.option("--input", "inputs", multiple=True, metavar="JOINT|FRAME.fx", help="Effort of a joint, or a force.")
+@click.option(
+    "--output", "outputs", multiple=True, metavar="[velocity:]NAME", help="Coordinate, or FRAME.x ... FRAME.rz."
+)
+@click.option("--frequencies", "span", metavar="A:B:N[:log]", help="Also the frequency response, in Hz.")
+@click.option("-o", "--out", "path", metavar="FILE", help="File to write: .npz or .mat.")
+def statespace(
+    robot: str,
+    as_json: bool,
+    inputs: tuple[str, ...],
+    outputs: tuple[str, ...],
+    span: str | None,
+    path: str | None,
+    **options: Any,
+) -> None:
+    """State space A B C D and frequency response between any input and any output."""
+    import numpy as np
+
+    from parflex.models.elastic.statespace import state_space_of
+
+    if path is not None:
+        check_suffix(path)
+    model, about = linear_model_of(robot, options)
+    system = state_space_of(model, _split(inputs), _split(outputs))
+    hertz = read_range(span) if span else []
+    response = system.response(hertz)
+    parts = {key: getattr(system, key) for key in ("A", "B", "C", "D")}
+    names = {key: getattr(system, key) for key in ("states", "inputs", "outputs")}
+    if path is not None:
+        write_arrays(path, {**parts, **names, "frequencies_hz": np.array(hertz), "response": response})
+    answer: dict[str, Any] = {
+        **parts,
+        **names,
+        "about": about,
+        "file": path,
+        "warnings": list(system.model.robot.warnings),
+    }
+    if span:
+        answer["frequencies_hz"] = hertz
+        answer["response"] = {"real": response.real, "imaginary": response.imag}
+    sizes = [("states", len(system.states)), ("inputs", len(system.inputs)), ("outputs", len(system.outputs))]
+    tables: list[Any] = [("state space", ["", "count"], sizes)]
+    if span:
+        columns = [f"{name} / {source}" for name in system.outputs for source in system.inputs]
+        gains = [(f, *map(float, np.abs(H).ravel())) for f, H in zip(hertz, response, strict=True)]
+        tables.append(("gain", ["Hz", *columns], gains))
+    if path is not None:
+        tables.append(("", ["written"], [(path,)]))
+    output.show(answer, as_json, *tables)
+
+
+def _split(texts: tuple[str, ...]) -> list[str]:
+    return [word.strip() for text in texts for word in text.split(",") if word.strip()]
+
+
+def check_suffix(path: str) -> None:
+    """Refuse files that are neither .npz nor .mat before anything is computed."""
+    if Path(path).suffix not in (".npz", ".mat"):
+        raise InputError(
+            f"'{path}' has not a known kind", key="out", value=path, hint="let the name end in .npz or .mat"
+        )
+
+
+def write_arrays(path: str, arrays: dict[str, Any]) -> None:
+    """Arrays and lists of names in a .npz or .mat file, whole or not at all."""
+    import numpy as np
+    import scipy.io
+
+    target = Path(path)
+    partial = target.with_name(f".{target.name}.part")
+    try:
+        with partial.open("wb") as file:
+            if target.suffix == ".npz":
+                plain: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
+                np.savez(file, **plain)
+            else:
+                cells = {
+                    key: np.array(value, dtype=object) if isinstance(value, list) else value
+                    for key, value in arrays.items()
+                }
+                scipy.io.savemat(file, cells)
+        partial.replace(target)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})", file=path, key="out", value=path, hint="check the path"
+        ) from None
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,133 @@
+"""The verb that shows a robot in a browser page of this machine."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.group import cli
+from parflex.cli.input import open_robot, read_pose_option, robot_options
+from parflex.errors import InputError
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex view gough-stewart\n  parflex view my-robot.toml --port 9000\n"
+    "  parflex view dualemps --run run.csv\n  parflex view navaro --mode 2 --record mode-2.html"
+)
+@robot_options
+@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose to begin with; default home.")
+@click.option("--run", "run", metavar="FILE", help="Run to play: .csv or .npz, written by 'parflex simulate'.")
+@click.option("--mode", type=int, metavar="N", help="Play this mode from the start.")
+@click.option("--amplitude", type=float, default=6.0, show_default=True, help="Of a mode, % of the robot's size.")
+@click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
+@click.option("--port", type=int, metavar="P", help="Port on this machine; default 8080 or the next free one.")
+@click.option("--no-browser", is_flag=True, help="Do not open a browser.")
+@click.option("--seconds", type=float, metavar="T", help="End after so many seconds; default: when interrupted.")
+@click.option("--record", metavar="FILE.html", help="Write what would play as a page that opens offline, and end.")
+def view(
+    robot: str,
+    as_json: bool,
+    pose: str | None,
+    run: str | None,
+    mode: int | None,
+    amplitude: float,
+    port: int | None,
+    no_browser: bool,
+    seconds: float | None,
+    record: str | None,
+    **choice: Any,
+) -> None:
+    """Show a robot in the browser: move it, see its modes, play a run.
+
+    The page is for this machine only (127.0.0.1). A robot file that changes is loaded again.
+    """
+    from parflex.view.page.server import require_viser
+
+    _check(mode, amplitude, seconds, record)
+    require_viser()
+    from parflex.view.page.session import require_run
+    from parflex.view.page.viewer import Viewer
+
+    loaded = open_robot(robot, **choice)
+    played = None if run is None else require_run(loaded, run)
+    watched = Path(robot) if robot.endswith(".toml") and Path(robot).is_file() else None
+    viewer = Viewer(
+        loaded,
+        read_pose_option(pose),
+        played,
+        0 if record is not None else port,
+        lambda: open_robot(robot, **choice),
+        watched,
+    )
+    try:
+        viewer.begin(mode, amplitude)
+        if record is not None:
+            _write_page(Path(record), viewer.page())
+            output.show({"file": record, "warnings": list(loaded.warnings)}, as_json, ("", ["written"], [(record,)]))
+            return
+        _tell(viewer, port, watched, as_json, list(loaded.warnings))
+        if not no_browser:
+            _open_browser(viewer.address)
+        viewer.watch(seconds)
+    except KeyboardInterrupt:
+        click.echo("closed", err=True)
+    finally:
+        viewer.close()
+
+
+def _check(mode: int | None, amplitude: float, seconds: float | None, record: str | None) -> None:
+    """Refuse what cannot be before anything is loaded."""
+    if mode is not None and mode < 1:
+        raise InputError("modes are counted from 1", key="mode", value=mode, hint="give --mode 1")
+    if not 0 <= amplitude <= 20:
+        raise InputError(
+            "the amplitude is a share of the robot's size",
+            key="amplitude",
+            value=amplitude,
+            hint="give 0 to 20 percent",
+        )
+    if seconds is not None and not seconds >= 0:
+        raise InputError("a time is not negative", key="seconds", value=seconds, hint="give e.g. 10")
+    if record is not None and Path(record).suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"'{record}' is not a page", key="record", value=record, hint="let the name end in .html")
+
+
+def _tell(viewer: Any, asked: int | None, watched: Path | None, as_json: bool, warnings: list[str]) -> None:
+    """Where the page is; stdout is flushed, since a program may wait for it."""
+    real = viewer.server.get_port()
+    if asked and real != asked:
+        warnings.append(f"port {asked} is in use: the page is on port {real}")
+    answer = {"address": viewer.address, "port": real, "watching": watched and str(watched), "warnings": warnings}
+    rows = [("page", viewer.address), ("end it with", "Ctrl-C")]
+    if watched is not None:
+        rows.insert(1, ("loaded again when it changes", str(watched)))
+    output.show(answer, as_json, ("", ["", ""], rows))
+    sys.stdout.flush()
+
+
+def _open_browser(address: str) -> None:
+    """Open the page where there is a screen; a browser in the terminal would be in the way."""
+    import webbrowser
+
+    screen = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+    if not screen or not webbrowser.open(address):
+        click.echo("no browser was opened: open the page yourself", err=True)
+
+
+def _write_page(path: Path, page: str) -> None:
+    """Whole or not at all."""
+    partial = path.with_name(path.name + ".part")
+    try:
+        partial.write_text(page, encoding="utf-8")
+        partial.replace(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written ({error.strerror})", file=str(path), key="record", hint="check the path"
+        ) from None
+    finally:
+        partial.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""One emitter per target, and what all generated files have in common."""

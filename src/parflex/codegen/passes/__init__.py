@@ -1,0 +1,1 @@
+"""From traced expressions to straight-line instructions: passes that save operators, then lowering."""

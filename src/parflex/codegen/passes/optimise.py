@@ -1,0 +1,110 @@
+"""From outputs of a trace to a program: passes in order, then instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.passes import saving
+from parflex.codegen.passes.collect import collect
+from parflex.codegen.passes.lower import lower
+from parflex.codegen.passes.nary import Nary
+from parflex.codegen.passes.parallel_axes import parallel_axes
+from parflex.codegen.program import Program
+from parflex.errors import InputError, SingularError
+from parflex.graph.expression import Expression, Graph
+
+ROUNDS = 3
+OPERATOR_LIMIT = 200_000  # nodes of a trace beyond which a program is refused
+COLLECT_LIMIT = 8_000  # nodes beyond which collecting numbers would double the time for less than a percent
+PASS_LIMIT = 60_000  # nodes beyond which only the cheap passes run
+
+
+def make_program(
+    graph: Graph,
+    name: str,
+    outputs: Mapping[str, Any],
+    parameters: Sequence[str] = (),
+    limit: int = OPERATOR_LIMIT,
+    quick: bool = False,
+) -> Program:
+    """The optimised program of named outputs; a value may be an array, whose entries get numbers behind the name.
+
+    `quick` leaves the passes out: for programs that are made at once and run a few times.
+    """
+    if len(graph) > limit:
+        raise InputError(
+            f"the program has {len(graph)} operators, more than the limit of {limit}",
+            key="operator-limit",
+            value=len(graph),
+            hint="raise the limit or ask for a smaller model",
+        )
+    flat = flatten_names(outputs)
+    edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
+    try:
+        program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
+    except ZeroDivisionError:
+        raise SingularError(
+            "the model is not defined: it divides by zero in every state, as a joint moves nothing that has inertia",
+            key="MODEL",
+            value=name,
+            hint="let the inertia of the motors act (--with motor-inertia), or give a body to what the joint moves",
+        ) from None
+    variables = [word for word in graph.names if word not in set(parameters)]
+    return lower(program, name, variables, [word for word in parameters if word in set(graph.names)], list(flat))
+
+
+def optimise(program: Nary, thorough: bool = True) -> Nary:
+    """The program after all passes."""
+    tidy(program, thorough)
+    if thorough:
+        program = parallel_axes(program, tidy)
+        program = collected(program)
+    saving.share(program)
+    return program
+
+
+def collected(program: Nary) -> Nary:
+    """The program with numbers in sums collected, if that saves anything; long programs take too long to try."""
+    while len(program.order()) <= COLLECT_LIMIT:
+        trial = program.copy()
+        collect(trial)
+        tidy(trial)
+        if _shared_cost(trial) >= _shared_cost(program):
+            break
+        program = trial
+    return program
+
+
+def _shared_cost(program: Nary) -> int:
+    shared = program.copy()
+    saving.share(shared)
+    return shared.cost()
+
+
+def tidy(program: Nary, thorough: bool = True) -> None:
+    """Flatten, cancel and factor until that saves nothing more."""
+    best = program.cost()
+    for _ in range(ROUNDS if thorough else 1):
+        saving.flatten(program)
+        saving.cancel(program)
+        saving.cancel_products(program)
+        saving.factor(program)
+        cost = program.cost()
+        if cost >= best:
+            break
+        best = cost
+
+
+def flatten_names(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """`name`, `name[i]`, `name[i,j]` for scalars, vectors and matrices."""
+    flat: dict[str, Any] = {}
+    for name, value in outputs.items():
+        if isinstance(value, np.ndarray):
+            for index in np.ndindex(value.shape):
+                flat[f"{name}[{','.join(map(str, index))}]"] = value[index]
+        else:
+            flat[name] = value
+    return flat

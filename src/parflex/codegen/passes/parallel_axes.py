@@ -1,0 +1,157 @@
+"""Parallel axes: cos x cos y - sin x sin y is cos(x + y), which saves operators where one rotation follows another.
+
+A pair of angles is tried on the whole program: every place that can use it does, the other passes run again, and the
+result is kept only if it has fewer operators. Pairs of identical legs are tried together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+
+from parflex.codegen.passes.nary import RECIPROCAL, Nary, Signed
+from parflex.graph.expression import COS, SIN
+
+Trig = dict[int, tuple[int, int]]  # node -> (COS or SIN, edge of the angle)
+Pair = tuple[int, int]
+MAX_NODES = 4_000  # copies of longer programs take too long
+
+
+def parallel_axes(program: Nary, tidy: Callable[[Nary], None]) -> Nary:
+    """The program with sums of angles where they save operators; `tidy` runs the other passes."""
+    if len(program.order()) > MAX_NODES:
+        return program
+    tried: set[Pair] = set()
+    while True:
+        candidates = {pair: places for pair, places in _pairs(program).items() if pair not in tried}
+        if not candidates:
+            return program
+        chosen = _one_for_each_leg(candidates)
+        tried.update(chosen)
+        trial = program.copy()
+        _use(trial, set(chosen))
+        tidy(trial)
+        if trial.cost() < program.cost():
+            program = trial
+
+
+def _one_for_each_leg(candidates: dict[Pair, int]) -> list[Pair]:
+    """Of all pairs whose angles hang together, which are those of one leg, the one with most places."""
+    leg: dict[int, int] = {}  # angle -> one that stands for all angles it is paired with
+    for x, y in candidates:
+        old, new = leg.setdefault(x, x), leg.setdefault(y, y)
+        leg.update({angle: new for angle, name in leg.items() if name == old})
+    chosen: dict[int, Pair] = {}
+    for pair in sorted(candidates, key=lambda pair: -candidates[pair]):
+        chosen.setdefault(leg[pair[0]], pair)
+    return list(chosen.values())
+
+
+def _trigonometry(program: Nary) -> Trig:
+    found: Trig = {}
+    source = program.source
+    for node in program.order():
+        if program.kind[node] == "function" and program.content[node] != RECIPROCAL:
+            op = source.op[program.content[node]]
+            if op in (COS, SIN):
+                found[node] = (op, source.a[program.content[node]])
+    return found
+
+
+def _expanded(program: Nary, node: int) -> Counter:
+    """All factors of a term, those of shared products too."""
+    if program.kind[node] != "product":
+        return Counter([node])
+    factors: Counter = Counter()
+    for child in program.content[node]:
+        factors += _expanded(program, child)
+    return factors
+
+
+def _matches(program: Nary, node: int, trig: Trig) -> list[tuple[Pair, tuple[int, int, Counter, str]]]:
+    """Pairs of terms of a sum that are one term with the sine or cosine of two angles added or subtracted."""
+    terms = [
+        (child, count, _expanded(program, child)) for child, count in program.content[node].items() if abs(count) == 1
+    ]
+    found = []
+    for i, (first, sign_1, factors_1) in enumerate(terms):
+        own = [f for f in factors_1 if f in trig]
+        for second, sign_2, factors_2 in terms[i + 1 :]:
+            others = [f for f in factors_2 if f in trig]
+            match = _match(own, others, factors_1, factors_2, trig, sign_1 * sign_2)
+            if match is not None:
+                angles, rest, kind = match
+                found.append((angles, (first, second, rest, kind)))
+    return found
+
+
+def _match(
+    own: list[int], others: list[int], factors_1: Counter, factors_2: Counter, trig: Trig, relative: int
+) -> tuple[Pair, Counter, str] | None:
+    for a in own:
+        for b in own:
+            x, y = trig[a][1], trig[b][1]
+            if a == b or x == y or (x, a) > (y, b):
+                continue
+            swapped = [
+                [f for f in others if trig[f] == (SIN if trig[k][0] == COS else COS, trig[k][1])] for k in (a, b)
+            ]
+            if not all(swapped):
+                continue
+            rest = factors_1 - Counter([a, b])
+            if rest == factors_2 - Counter([swapped[0][0], swapped[1][0]]):
+                return (x, y), rest, _kind(trig[a][0], trig[b][0], relative)
+    return None
+
+
+def _kind(op_x: int, op_y: int, relative: int) -> str:
+    """Which function of which angle the two terms are; the first term has positive sign."""
+    if op_x == op_y == COS:  # cos x cos y -+ sin x sin y
+        return "cos+" if relative < 0 else "cos-"
+    if op_x == op_y:  # sin x sin y -+ cos x cos y
+        return "-cos+" if relative < 0 else "cos-"
+    if op_x == SIN:  # sin x cos y +- cos x sin y
+        return "sin+" if relative > 0 else "sin-"
+    return "sin+" if relative > 0 else "-sin-"  # cos x sin y +- sin x cos y
+
+
+def _pairs(program: Nary) -> dict[Pair, int]:
+    """Pairs of angles and the number of their places."""
+    trig = _trigonometry(program)
+    count: Counter = Counter()
+    for node in program.order():
+        if program.kind[node] == "sum":
+            count.update(pair for pair, _ in _matches(program, node, trig))
+    return dict(count)
+
+
+def _use(program: Nary, pairs: set[Pair]) -> None:
+    """Write every match of the pairs with the sum or difference of their angles."""
+    while True:
+        trig = _trigonometry(program)
+        change: dict[int, Signed] = {}
+        for node in program.order():
+            if program.kind[node] != "sum":
+                continue
+            found = next(((pair, match) for pair, match in _matches(program, node, trig) if pair in pairs), None)
+            if found is not None:
+                pair, (first, second, rest, kind) = found
+                terms = dict(program.content[node])
+                sign = terms.pop(first)
+                terms.pop(second)
+                new, new_sign = _function(program, pair, kind)
+                term = program.product([new, *rest.elements()])
+                terms[term] = terms.get(term, 0) + sign * new_sign
+                change[node] = program.sum(terms)
+        if not change:
+            return
+        program.rebuild(change)
+
+
+def _function(program: Nary, pair: Pair, kind: str) -> Signed:
+    graph = program.source
+    x, y = (graph.wrap(edge) for edge in pair)
+    angle = x + y if kind.endswith("+") else x - y
+    value = angle.cos() if "cos" in kind else angle.sin()
+    node, sign = program.imported(value.edge)
+    return node, -sign if kind.startswith("-") else sign

@@ -1,0 +1,122 @@
+"""Traces of control laws that need motor sensors alone: what is sensed and wanted in, efforts out.
+
+Positions are those of all coordinates, closed by a program for geometry before; gains are parameters.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.traces import flexible
+from parflex.codegen.traces.sensing import GAINS
+from parflex.errors import InputError
+from parflex.models import general_form
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, mass_matrix, motion
+from parflex.recursion.kinematics import place_jacobian
+from parflex.spatial.linear import solve
+
+Array = np.ndarray
+TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+
+
+def pd_law(tracer: Any, form: general_form.GeneralForm, options: Any) -> Any:
+    """Stiffness and damping on the errors of the motors, and what holds the robot still where it is."""
+    robot = _possible(form.robot)
+    count = len(robot.actuated)
+    q, qd = tracer.group("q", robot.tree.nq), tracer.group("qd", count)
+    wanted, wanted_rate = tracer.group("reference", count), tracer.group("reference_rate", count)
+    tracer.group("reference_acceleration", count)  # not used: all laws of joints have the same inputs
+    inertia = motor_inertias(Configuration(robot, robot.home))
+    stiffness, damping = (
+        np.array(
+            [
+                tracer.parameter(f"{word}[{name}]", gain * own)
+                for name, own in zip(robot.actuated_names, inertia, strict=True)
+            ]
+        )
+        for word, gain in (("stiffness", GAINS["Kp"]), ("damping", GAINS["Kv"]))
+    )
+    still = np.zeros(len(form.partition.independent))
+    hold = general_form.inverse(form, q, still, still, options.without)
+    effort = stiffness * wrapped(robot, wanted - q[_places(robot)]) + damping * (wanted_rate - qd) + hold
+    return {"effort": effort}, dict.fromkeys(("qd", "reference", "effort"), robot.actuated_names)
+
+
+def task_law(tracer: Any, form: general_form.GeneralForm, options: Any) -> Any:
+    """Computed torque with errors of the end effector, in the components of its twist that the motors lead."""
+    robot = _possible(form.robot)
+    tree, led = robot.tree, led_components(robot)
+    q, rates = tracer.group("q", tree.nq), tracer.group("qd", len(robot.actuated))
+    p_wanted, R_wanted = tracer.group("position", 3), tracer.group("rotation", 3, 3)
+    twist = np.concatenate([tracer.group("velocity", 3), tracer.group("angular_velocity", 3)])
+    push = np.concatenate([tracer.group("acceleration", 3), tracer.group("angular_acceleration", 3)])
+    Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
+    still = np.zeros(len(form.partition.independent))
+    J_a = general_form.general_state(form, q, still).reduction.matrix[list(robot.actuated)]
+    state = general_form.general_state(form, q, solve(J_a, rates))
+    place = tree.places[tree.end_effector]
+    R, p = state.at.of(place)
+    J_v, J_w = place_jacobian(tree, jacobians(tree, state.at), place)
+    rows = np.concatenate([R @ J_v, R @ J_w])
+    drift = motion(tree, state.at, state.qd, state.reduction.accelerations(still, state.b_star))
+    _, _, a, al = drift.of(place)
+    bias = np.concatenate([R @ a, R @ al])
+    error = np.concatenate([p_wanted - p, _turn(R_wanted @ R.T, tree.planar)])
+    wanted = push + Kv * (twist - rows @ state.qd) + Kp * error - bias
+    accelerations = solve((rows @ state.reduction.matrix)[list(led)], wanted[list(led)])
+    f = general_form.forces(state, accelerations, options.without)
+    effort = general_form.motor_efforts(state.reduction, f, robot.actuated)
+    return {"effort": effort}, dict.fromkeys(("qd", "effort"), robot.actuated_names)
+
+
+def _possible(robot: Robot) -> Robot:
+    """Refuse a robot that no law of motors can hold."""
+    if robot.tree.elastic:
+        flexible.refuse_step(robot)
+    Configuration(robot, robot.home).refuse_undefined_actuation()
+    return robot
+
+
+def led_components(robot: Robot) -> tuple[int, ...]:
+    """Components of the end effector's twist (x y z, then turns) that the motors lead, as many as freedoms."""
+    here = Configuration(robot, robot.home)
+    here.refuse_undefined_actuation()
+    _, names = here.platform_freedom()
+    if len(names) < here.J.shape[1]:
+        raise InputError(
+            "the end effector does not move with all freedoms of the robot, so that a reference of it leads them",
+            key="end_effector",
+            value=robot.tree.end_effector,
+            hint="name another end_effector in the robot file, or choose another --actuation",
+        )
+    return tuple(TWIST.index(name) for name in names)
+
+
+def wrapped(robot: Robot, error: Array) -> Array:
+    """Errors of motors, of turning ones the short way round."""
+    kinds = [robot.tree.links[robot.tree.link_of_rate[k]].joint.kind for k in robot.actuated]
+    entries = [
+        np.arctan2(np.sin(e), np.cos(e)) if kind == "revolute" else e for e, kind in zip(error, kinds, strict=True)
+    ]
+    return np.array(entries, dtype=object)
+
+
+def motor_inertias(here: Configuration) -> Array:
+    """What each motor has to accelerate at a pose while the others stand still: the diagonal of M in motor rates."""
+    J = here.J @ np.linalg.pinv(here.J_a)
+    return np.diag(J.T @ mass_matrix(here.robot.tree, here.at) @ J).astype(float)
+
+
+def _places(robot: Robot) -> list[int]:
+    return [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
+
+
+def _turn(E: Array, planar: bool) -> Array:
+    """What is left to turn, in world axes: the angle in the plane, axis times sine in space."""
+    if planar:
+        return np.array([0.0, 0.0, np.arctan2(E[1, 0], E[0, 0])], dtype=object)
+    return np.array([E[2, 1] - E[1, 2], E[0, 2] - E[2, 0], E[1, 0] - E[0, 1]]) / 2

@@ -1,0 +1,71 @@
+"""Programs of the open tree with its loops beside it: rows of the closures, and all that moves without a reduction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.mobility import scale
+from parflex.codegen import program_store
+from parflex.codegen.model import Model
+from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.traces.trace import Options, Tracer, prepared
+from parflex.models.dynamics.forces import on_links
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, joint_forces, mass_matrix, motion, newton_euler, pose
+from parflex.recursion.energy import energies
+
+Array = np.ndarray
+
+
+def closure_rows(robot: Robot) -> Model:
+    """Closed positions in; the rows of the closures over the free rates, without units, out."""
+
+    def outputs(tracer: Tracer) -> dict[str, Array]:
+        at = pose(robot.tree, tracer.group("q", robot.tree.nq))
+        J = robot.closures.jacobian(at, jacobians(robot.tree, at))
+        return {"rows": np.array(scale(robot.closures, J)[:, robot.free])}
+
+    return _kept(robot, "closure-rows", Options(), outputs)
+
+
+def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> Model:
+    """All positions and rates in; mass matrix, forces and energies of the tree, rows, bias and opening of its loops."""
+    options = Options(friction_width=friction_width)
+    changed = prepared(robot, "open-tree", options)
+
+    def outputs(tracer: Tracer) -> dict[str, Array]:
+        tree, closures = changed.tree, changed.closures
+        q, qd = tracer.group("q", tree.nq), tracer.group("qd", tree.n)
+        external = {frame: tracer.group(f"wrench_{frame}", 6) for frame in wrenches}
+        at, still = pose(tree, q), np.zeros(tree.n)
+        moving, found = motion(tree, at, qd, still, -tree.gravity), energies(tree, at, qd)
+        forces = newton_euler(tree, at, moving, on_links(tree, at, external)).forces
+        return {
+            "mass_matrix": mass_matrix(tree, at, options.without),
+            "forces": forces + joint_forces(tree, q, qd, still, options.without),
+            "rows": closures.jacobian(at, jacobians(tree, at)),
+            "bias": closures.bias(at, motion(tree, at, qd, still)),
+            "opening": closures.linear_residual(at),
+            "energy": np.array([found.kinetic, found.elastic + found.gravity], dtype=object),
+        }
+
+    return _kept(robot, "open-tree", options, outputs, tuple(wrenches))
+
+
+def _kept(robot: Robot, name: str, options: Options, outputs: Callable[[Tracer], Any], *more: Any) -> Model:
+    """The program of these outputs, from the disk where it is there."""
+    key = program_store.key_of(robot, name, options, *more)
+    kept = program_store.read(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    tracer = Tracer()
+    found = {group: np.array(values, dtype=object) for group, values in outputs(tracer).items()}
+    program = make_program(tracer.graph, f"{robot.name}_{name}", found, [], OPERATOR_LIMIT)
+    inputs = {group: symbols.shape for group, symbols in tracer.inputs.items()}
+    made = Model(program.name, program, inputs, {group: values.shape for group, values in found.items()})
+    if key is not None:
+        program_store.write(key, made)
+    return made

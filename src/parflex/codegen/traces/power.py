@@ -1,0 +1,66 @@
+"""Powers of a robot in motion as a small program: of motors and wrenches, and what friction and dampers take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.codegen import program_store
+from parflex.codegen.model import Model
+from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.traces.trace import Options, Tracer, prepared
+from parflex.models.robot import Robot
+from parflex.recursion import joint_forces, motion, pose
+from parflex.tree import Tree
+
+Array = np.ndarray
+
+
+def powers(robot: Robot, wrenches: Sequence[str] = (), friction_width: float = 0.0) -> Model:
+    """Closed positions, their rates of change, efforts and wrenches on frames (world axes) in; the two powers out.
+
+    The time loop integrates them along with the motion. What was made once is kept on disk.
+    """
+    options = Options(friction_width=friction_width)
+    key = program_store.key_of(robot, "powers", tuple(wrenches), options)
+    kept = program_store.read(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    tracer = Tracer()
+    outputs = _outputs(tracer, prepared(robot, "powers", options), wrenches)
+    program = make_program(tracer.graph, f"{robot.name}_powers", outputs, [], OPERATOR_LIMIT)
+    inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
+    made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
+    if key is not None:
+        program_store.write(key, made)
+    return made
+
+
+def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str]) -> dict[str, Array]:
+    tree = robot.tree
+    q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
+    effort = tracer.group("effort", len(robot.actuated))
+    qd = tree.rates(q, change)
+    put_in: Any = effort @ qd[list(robot.actuated)] if robot.actuated else 0.0
+    if wrenches:
+        at = pose(tree, q)
+        moving = motion(tree, at, qd, np.zeros(tree.n))
+        for name in wrenches:
+            R, _ = at.of(tree.places[name])
+            v, w, _, _ = moving.of(tree.places[name])
+            put_in = put_in + tracer.group(f"wrench_{name}", 6) @ np.concatenate([R @ v, R @ w])
+    return {"power": np.array([put_in, loss(tree, q, qd)], dtype=object)}
+
+
+def loss(tree: Tree, q: Array, qd: Array) -> Any:
+    """Power that friction, dampers and the damping of bodies take."""
+    plain = [replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0)) for link in tree.links]
+    total = joint_forces(replace(tree, links=tuple(plain)), q, qd, np.zeros(tree.n)) @ qd
+    for link in tree.links:
+        if isinstance(link.body, ElasticBody) and np.any(link.body.D):
+            total = total + link.body.damping_power(q[link.e], qd[link.e_v])
+    return total

@@ -1,0 +1,89 @@
+"""What is looked at after a simulation, as one program: frames in motion, energies, losses, opening of the loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen import program_store
+from parflex.codegen.model import Model
+from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.traces.power import loss
+from parflex.codegen.traces.trace import Options, Tracer, prepared
+from parflex.models.general_form import best_rows
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, motion, pose
+from parflex.recursion.energy import energies
+from parflex.spatial.linear import solve
+
+Array = np.ndarray
+
+
+def signals(
+    robot: Robot,
+    frames: Sequence[str],
+    independent: Sequence[str],
+    friction_width: float = 0.0,
+    rows: Sequence[int] = (),
+    limit: int = OPERATOR_LIMIT,
+) -> Model:
+    """What a run is looked at with: closed positions, their rates of change and independent accelerations in.
+
+    Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, and how far the loops
+    are open. `rows` of the closures give the dependent accelerations (none: those that do it best at home). What was
+    made once is kept on disk.
+    """
+    options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
+    key = program_store.key_of(robot, "signals", tuple(frames), tuple(independent), options, limit)
+    kept = program_store.read(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    tracer = Tracer()
+    outputs = _outputs(tracer, prepared(robot, "signals", options), frames, independent, options)
+    program = make_program(tracer.graph, f"{robot.name}_signals", outputs, [], limit)
+    inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
+    made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
+    if key is not None:
+        program_store.write(key, made)
+    return made
+
+
+def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequence[str], options: Options) -> Any:
+    tree = robot.tree
+    q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
+    given = tracer.group("acceleration", len(independent))
+    qd, at = tree.rates(q, change), pose(tree, q)
+    places = [tree.rate_names.index(name) for name in independent]
+    qdd = _all_accelerations(robot, at, qd, given, places, options.rows)
+    moving = motion(tree, at, qd, qdd)
+    outputs: dict[str, Array] = {"accelerations": qdd}
+    for name in frames:
+        place = tree.places[name]
+        R, p = at.of(place)
+        v, w, a, al = moving.of(place)
+        twist = np.concatenate([R @ v, R @ w, R @ a, R @ al])
+        outputs |= {f"{name}.position": p, f"{name}.rotation": R, f"{name}.motion": twist}
+    found = energies(tree, at, qd)
+    outputs["energy"] = np.array([found.kinetic, found.elastic, found.gravity], dtype=object)
+    outputs["loss"] = np.array([loss(tree, q, qd)], dtype=object)
+    if robot.closures.loops:
+        outputs["opening"] = robot.closures.linear_residual(at)
+    return outputs
+
+
+def _all_accelerations(
+    robot: Robot, at: Any, qd: Array, given: Array, independent: list[int], rows: tuple[int, ...] = ()
+) -> Array:
+    """The dependent accelerations close the loops."""
+    tree = robot.tree
+    qdd: Array = np.zeros(tree.n, dtype=object)
+    qdd[independent] = given
+    dependent = [k for k in robot.free if k not in set(independent)]
+    if dependent:
+        chosen = list(rows) or best_rows(robot.closures, robot.home, np.array(dependent, dtype=int))
+        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(chosen, dependent)]
+        opening = robot.closures.bias(at, motion(tree, at, qd, qdd))
+        qdd[dependent] = solve(block, -opening[chosen])
+    return qdd

@@ -1,0 +1,62 @@
+"""What a trace is made of: symbols in named groups, and the options of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from parflex.graph.expression import Expression, Graph
+
+Array = np.ndarray
+Outputs = tuple[dict[str, Array], dict[str, list[str]]]
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Expressions of a model: groups of inputs and outputs by name, values of symbolic parameters."""
+
+    model: str
+    graph: Graph
+    inputs: dict[str, Array]
+    outputs: dict[str, Array]
+    parameters: dict[str, float] = field(default_factory=dict)
+    labels: dict[str, list[str]] = field(default_factory=dict)  # what the entries of a group are
+
+
+class Tracer:
+    """Makes symbols and remembers the groups of inputs."""
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.inputs: dict[str, Array] = {}
+        self.parameters: dict[str, float] = {}
+
+    def group(self, name: str, *shape: int) -> Array:
+        """New symbols `name[i,j]` as one group of inputs."""
+        entries = np.empty(shape, dtype=object)
+        for index in np.ndindex(*shape):
+            entries[index] = self.graph.symbol(f"{name}[{','.join(map(str, index))}]")
+        self.inputs[name] = entries
+        return entries
+
+    def parameter(self, name: str, value: float) -> Expression:
+        """A number that can be changed without making the program again."""
+        self.parameters[name] = value
+        return self.graph.symbol(name)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a model keeps: symbolic parameters, what is left out, and how the leg form is written."""
+
+    parameters: str | Sequence[str] = "numbers"
+    without: tuple[str, ...] = ()  # what of the robot does not act, of `models.terms`
+    by_columns: bool = False
+    end_masses: bool = False
+    lead: str = "root"  # what the pieces of a robot that bends move with
+    wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
+    friction_width: float = 0.0  # rate over which Coulomb friction changes its sign
+    independent: tuple[str, ...] = ()  # rates that are to be so, of models of a state; none: the model chooses
+    rows: tuple[int, ...] = ()  # of the closures, that give the others; none: chosen at home

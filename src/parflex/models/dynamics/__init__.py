@@ -1,0 +1,1 @@
+"""Dynamic models: forces of a motion, motions under forces, reactions, base parameters."""

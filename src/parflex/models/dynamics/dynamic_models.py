@@ -1,0 +1,171 @@
+"""Inverse and direct dynamic models of closed robots, and the reactions in their joints.
+
+The principle of virtual powers: with qd_tot = J qd and qd_a = J_a qd, the forces f = M_tot qdd_tot + c_tot of the
+open tree give J^T f = J_a^T tau. [Khalil2007, eq. (20)] is this; its eq. (22) takes the rows of the motors as they
+are and projects only the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+
+from parflex.checking import numbers, one_of
+from parflex.errors import InputError, SingularError
+from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.dynamics.forces import Without, Wrenches, tree_forces
+from parflex.models.dynamics.reactions import reactions_of
+from parflex.models.dynamics.reduced import Result, is_joint_motion, read_efforts, reduced_equations
+from parflex.models.elastic.bending import bending_inverse
+from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.general_form import motor_efforts
+from parflex.models.robot import Robot
+from parflex.models.terms import acting_at
+from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.recursion.energy import energies as tree_energies
+
+Array = np.ndarray
+
+
+def inverse_dynamics(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    velocity: Mapping[str, float] | None = None,
+    acceleration: Mapping[str, float] | None = None,
+    *,
+    wrenches: Wrenches | None = None,
+    without: Without = (),
+    form: Literal["projected", "split"] = "split",
+    reactions: bool = False,
+) -> Result:
+    """Efforts of the motors in a motion, given by the end effector (world axes) or by joints.
+
+    `form` "projected" is [Khalil2007, eq. (20)], theory (15), "split" the cheaper (22), theory (16). With more motors
+    than freedoms the efforts are those of least norm. What is in the file acts, but for what `without` names.
+    """
+    one_of(form, ("split", "projected"), "form")
+    configuration = acting_at(robot, at, without)
+    robot = configuration.robot
+    if robot.tree.elastic:
+        return bending_inverse(configuration, velocity, acceleration, wrenches, reactions)
+    if not is_joint_motion(robot, velocity, acceleration):
+        configuration.refuse_singular_legs()
+    configuration.refuse_undefined_actuation()
+    qd = configuration.rates(velocity)
+    qdd = configuration.accelerations(acceleration, qd, velocity)
+    f = tree_forces(configuration, qd, qdd, wrenches)
+    tau, redundant = _efforts(configuration, f, form)
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    if redundant:
+        warnings.append("there are more motors than freedoms: the efforts are those of least norm")
+    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings) if reactions else None
+    return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
+
+
+def _efforts(configuration: Configuration, f: Array, form: str) -> tuple[Array, bool]:
+    J_a = configuration.J_a
+    if J_a.shape[0] > J_a.shape[1]:
+        return np.linalg.lstsq(J_a.T, configuration.reduction.forces(f), rcond=None)[0], True
+    if not len(J_a):
+        return np.zeros(0), False
+    return motor_efforts(configuration.reduction, f, configuration.robot.actuated, form), False
+
+
+def forward_dynamics(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    velocity: Mapping[str, float] | None = None,
+    effort: Mapping[str, float] | None = None,
+    *,
+    wrenches: Wrenches | None = None,
+    without: Without = (),
+    reactions: bool = False,
+) -> Result:
+    """Accelerations under efforts of the motors; a motor that is not named has none.
+
+    What is in the file acts, but for what `without` names.
+    """
+    configuration = acting_at(robot, at, without)
+    robot = configuration.robot
+    tau = read_efforts(robot, effort)
+    qd = configuration.rates(velocity)
+    M, c, b = reduced_equations(configuration, qd, wrenches)
+    qdd = configuration.J @ _solve_mass(configuration, M, configuration.J_a.T @ tau - c) + b
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    warnings += deflection_warnings(robot.tree, configuration.q)
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    found = None
+    if reactions:
+        f = tree_forces(configuration, qd, qdd, wrenches)
+        found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings)
+    elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
+
+
+def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
+    """M^-1 right, after scaling; a motion without inertia is named."""
+    if not len(right):
+        return right
+    units = configuration.robot.tree.rate_units[configuration.reduction.partition.independent]
+    scaled = M * np.outer(units, units)
+    try:
+        factor = scipy.linalg.cho_factor(scaled)
+        if np.min(np.abs(np.diag(factor[0]))) < 1e-9 * np.max(np.abs(np.diag(factor[0]))):
+            raise np.linalg.LinAlgError
+        return units * scipy.linalg.cho_solve(factor, units * right)
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(scaled)
+        names = configuration.independent_names
+        weak = names[int(np.argmax(np.abs(vectors[:, 0])))]
+        raise SingularError(
+            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its acceleration is not defined",
+            key="inertia",
+            value=weak,
+            hint="give the bodies that move so a mass and an inertia",
+        ) from None
+
+
+def mass_matrix(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    coordinates: Literal["independent", "actuated"] = "independent",
+    without: Without = (),
+) -> tuple[Array, list[str]]:
+    """Mass matrix of the closed robot and the names of the rates that it belongs to."""
+    one_of(coordinates, ("independent", "actuated"), "coordinates")
+    configuration = acting_at(robot, at, without)
+    robot = configuration.robot
+    J, names = configuration.J, configuration.independent_names
+    if coordinates == "actuated":
+        configuration.refuse_undefined_actuation()
+        J = J @ np.linalg.pinv(configuration.J_a)
+        names = robot.actuated_names
+    return J.T @ tree_mass_matrix(robot.tree, configuration.at) @ J, names
+
+
+def energies(
+    robot: Robot | Configuration,
+    at: PoseLike | Configuration | Array = None,
+    velocity: Mapping[str, float] | None = None,
+    without: Without = (),
+) -> tuple[float, float]:
+    """Kinetic and potential energy at a pose in a motion; motors and springs act, gravity is counted from the origin.
+
+    `energies(configuration, qd)` takes the rates of all coordinates of a configuration.
+    """
+    if isinstance(robot, Configuration):
+        here = acting_at(robot.robot, robot, without)
+        qd = numbers(at, (here.robot.tree.n,), "qd")
+    else:
+        if isinstance(at, np.ndarray | list | tuple):
+            raise InputError(
+                "rates of all coordinates go with a configuration", key="at", hint="give pose and velocity"
+            )
+        here = acting_at(robot, at, without)
+        qd = here.rates(velocity)
+    found = tree_energies(here.robot.tree, here.at, qd)
+    return float(found.kinetic), float(found.elastic + found.gravity)

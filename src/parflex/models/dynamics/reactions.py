@@ -1,0 +1,90 @@
+"""Wrenches in the joints and closures of a robot in a motion; those that the motion leaves undetermined are marked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.mobility import rank
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.forces import Wrenches, tree_newton_euler
+from parflex.spatial import cross
+
+Array = np.ndarray
+
+
+def reactions_of(
+    configuration: Configuration,
+    qd: Array,
+    qdd: Array,
+    f: Array,
+    tau: Array,
+    wrenches: Wrenches | None,
+    warnings: list[str],
+) -> dict[str, Any]:
+    """Wrenches in all joints and closures: multipliers of least norm, theory (18), then Newton-Euler with them."""
+    robot = configuration.robot
+    missing = f.copy()
+    missing[list(robot.actuated)] -= tau
+    rows = configuration.closure_jacobian[:, robot.free]
+    lam = np.linalg.lstsq(rows.T, missing[robot.free], rcond=1e-9)[0] if len(rows) else np.zeros(0)
+    undetermined = _undetermined(configuration)
+    closures, acting = closure_wrenches(configuration, lam)
+    result = tree_newton_euler(configuration, qd, qdd, wrenches, more=acting)
+    loose = _loose_joints(configuration, undetermined)
+    if len(undetermined):
+        warnings.append("the robot is over-constrained: reactions marked undetermined are those of least norm")
+    joints = {
+        link.name: {"force": result.f[j].tolist(), "moment": result.m[j].tolist(), "undetermined": link.name in loose}
+        for j, link in enumerate(robot.tree.links)
+        if link.joint.kind not in ("free", "planar")
+    }
+    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
+        closures[loop.name]["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
+    return {"joints": joints, "closures": closures}
+
+
+def _undetermined(configuration: Configuration) -> Array:
+    """Rows: combinations of multipliers that act on nothing."""
+    rows = configuration.scaled_closure_jacobian[:, configuration.robot.free]
+    if not len(rows):
+        return np.zeros((0, 0))
+    U, _, _ = np.linalg.svd(rows)
+    return (U[:, rank(rows) :] * configuration.robot.closures.row_units()[:, None]).T
+
+
+def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str, Any], dict[int, tuple[Array, Array]]]:
+    """Wrenches of the closures for people, and what they put on the links."""
+    robot, at = configuration.robot, configuration.at
+    shown: dict[str, Any] = {}
+    acting: dict[int, tuple[Array, Array]] = {}
+    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
+        force, moment = loop.wrench(at, lam[part])
+        shown[loop.name] = {"force": force.tolist(), "moment": moment.tolist()}
+        R1, _ = at.of(loop.first)
+        _, P2 = at.of(loop.second)
+        for link, sign in ((loop.second.link, 1.0), (loop.first.link, -1.0)):
+            if link < 0:
+                continue
+            R, P = at.rotation[link], at.position[link]
+            local = sign * R.T @ R1 @ force
+            turn = sign * R.T @ R1 @ moment + cross(R.T @ (P2 - P), local)
+            old = acting.get(link, (np.zeros(3), np.zeros(3)))
+            acting[link] = (old[0] + local, old[1] + turn)
+    return shown, acting
+
+
+def _loose_joints(configuration: Configuration, undetermined: Array) -> set[str]:
+    """Joints whose reaction changes with the multipliers that act on nothing."""
+    robot = configuration.robot
+    loose: set[str] = set()
+    still = np.zeros(robot.tree.n)
+    quiet = ("gravity",)
+    for combination in undetermined:
+        _, acting = closure_wrenches(configuration, combination)
+        result = tree_newton_euler(configuration, still, still, None, quiet, acting)
+        for j, link in enumerate(robot.tree.links):
+            if max(np.abs(result.f[j]).max(), np.abs(result.m[j]).max()) > 1e-9:
+                loose.add(link.name)
+    return loose

@@ -1,0 +1,81 @@
+"""The equations of a closed robot in its independent rates, what a model of it answers, and how efforts are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.forces import Without, Wrenches, tree_forces
+from parflex.models.pose_input import elastic_words
+from parflex.models.robot import Robot
+from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.recursion import motion
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Result:
+    """Outcome of a dynamic model."""
+
+    robot: Robot
+    configuration: Configuration
+    rates: Array  # all rates
+    accelerations: Array  # all accelerations
+    efforts: dict[str, float]
+    redundant_actuation: bool = False
+    reactions: dict[str, Any] | None = None
+    warnings: list[str] = field(default_factory=list)
+    elastic_accelerations: dict[str, float] = field(default_factory=dict)
+
+    def acceleration_of(self, frame: str | None = None) -> Array:
+        """World acceleration (a, al) of a frame, by default the end effector."""
+        moving = motion(self.robot.tree, self.configuration.at, self.rates, self.accelerations)
+        return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
+
+
+def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
+    """Whether a motion is given by joints alone; how bodies bend says nothing of frames either."""
+    words = [word for table in given if table for word in table]
+    names = {link.name for link in robot.tree.links} | elastic_words(robot.tree)
+    return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)
+
+
+def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
+    """Efforts in the order of the motors."""
+    names = robot.actuated_names
+    tau = np.zeros(len(names))
+    seen: set[str] = set()
+    for word, value in (effort or {}).items():
+        name = word if word in names else word.removeprefix("q")
+        if name not in names:
+            raise InputError(
+                f"'{word}' is not an actuated joint", key="effort", value=word, hint=did_you_mean(word, names)
+            )
+        if name in seen:
+            raise InputError(
+                f"the effort of '{name}' is given twice", key="effort", value=word, hint="keep one of them"
+            )
+        seen.add(name)
+        if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
+            raise InputError(
+                f"the effort of '{word}' is not a finite number", key="effort", value=value, hint="mend it"
+            )
+        tau[names.index(name)] = value
+    return tau
+
+
+def reduced_equations(
+    configuration: Configuration, qd: Array, wrenches: Wrenches | None = None, without: Without = ()
+) -> tuple[Array, Array, Array]:
+    """M, c of M qdd + c = J_a^T tau, theory (17), in the independent rates, and the bias b of all accelerations."""
+    J = configuration.J
+    b = configuration.acceleration_bias(qd)
+    M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at, tuple(without)) @ J
+    return M, configuration.reduction.forces(tree_forces(configuration, qd, b, wrenches, without)), b

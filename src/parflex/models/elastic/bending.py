@@ -1,0 +1,120 @@
+"""The inverse model of robots that bend: motors, or the end effector, move as given, bodies are free to bend."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from parflex.errors import InputError, SingularError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.forces import Wrenches, tree_forces
+from parflex.models.dynamics.reactions import reactions_of
+from parflex.models.dynamics.reduced import Result, is_joint_motion, reduced_equations
+from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.driven_frame import check_system, zero_dynamics
+from parflex.models.pose_input import elastic_words, read_motion
+from parflex.recursion import motion
+
+Array = np.ndarray
+STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
+
+
+def bending_inverse(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    wrenches: Wrenches | None,
+    reactions: bool,
+) -> Result:
+    """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to bend.
+
+    M qdd + c = J_a^T tau and J_x qdd = (accelerations of what is driven) are solved together, [Long2014, eq. (46)]
+    for a driven platform.
+    """
+    robot = configuration.robot
+    by_frame = not is_joint_motion(robot, velocity, acceleration) and bool(velocity or acceleration)
+    qd = configuration.rates(velocity)
+    M, c, b = reduced_equations(configuration, qd, wrenches)
+    rows, wanted = _driven(configuration, velocity, acceleration, qd, b, by_frame)
+    near = check_system(configuration, robot.tree.end_effector) if by_frame else []
+    J_a, motors = configuration.J_a, list(robot.actuated)
+    count, k = len(M), len(motors)
+    system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
+    try:
+        solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
+    except np.linalg.LinAlgError:
+        raise SingularError(
+            "the motors do not define the motion here", key="pose", hint="move away from this pose"
+        ) from None
+    tau, qdd = solution[count:], configuration.J @ solution[:count] + b
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
+    warnings += deflection_warnings(robot.tree, configuration.q)
+    if by_frame:
+        warnings += [*near, *_growth_warnings(configuration)]
+    if not velocity and not acceleration:
+        warnings += _rest_warnings(configuration, qdd)
+    f = tree_forces(configuration, qd, qdd, wrenches)
+    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings) if reactions else None
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
+
+
+def _driven(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    qd: Array,
+    b: Array,
+    by_frame: bool,
+) -> tuple[Array, Array]:
+    """Rows of what is driven, per independent rate, and the accelerations that are wanted of them less the bias.
+
+    Motors, or all components of the end effector; what is not given does not accelerate.
+    """
+    robot = configuration.robot
+    if not by_frame:
+        given = {word: value for word, value in (acceleration or {}).items() if word not in elastic_words(robot.tree)}
+        joints, _ = read_motion(robot.tree, given, "acceleration")
+        strange = [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]
+        if strange:
+            raise InputError(
+                f"'{strange[0]}' is no motor", key="acceleration", value=strange[0], hint="give those of motors"
+            )
+        wanted = np.array([joints.get(k, 0.0) for k in robot.actuated])
+        return configuration.J_a, wanted - b[list(robot.actuated)]
+    frame = robot.tree.end_effector
+    words = {**(velocity or {}), **(acceleration or {})}
+    _, frames = read_motion(robot.tree, words, "acceleration")
+    other = [name for name in frames if name != frame]
+    if other:
+        raise InputError(
+            f"'{other[0]}' is not the end effector", key="acceleration", value=other[0], hint=f"drive '{frame}'"
+        )
+    _, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
+    parts = [0, 1, 5] if robot.tree.planar else list(range(6))
+    bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
+    wanted = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
+    return (configuration.frame_rows(frame) @ configuration.J)[parts], wanted
+
+
+def _rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:
+    """A robot at rest that is not bent as its loads bend it does not stay there: its efforts do not hold it."""
+    elastic = list(configuration.robot.tree.elastic)
+    size = np.abs(qdd[elastic] * configuration.robot.tree.rate_units[elastic])
+    if size.max(initial=0.0) < STILL:
+        return []
+    name = configuration.robot.tree.rate_names[elastic[int(size.argmax())]]
+    return [
+        f"the robot is at rest but not in equilibrium: it begins to bend ('{name}' most), so that these are no holding "
+        "efforts; ask for the deflection ('parflex stiffness'), or at the configuration of an equilibrium"
+    ]
+
+
+def _growth_warnings(configuration: Configuration) -> list[str]:
+    """Whether the deformations would grow while the end effector is driven."""
+    try:
+        return zero_dynamics(configuration.robot, configuration).warnings()
+    except SingularError as error:
+        return [f"the elastic zero dynamics are not known: {error.message}"]

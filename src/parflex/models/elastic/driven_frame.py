@@ -1,0 +1,206 @@
+"""A robot that bends, driven by the motion of a frame: what its motors do then, at rest, and how it deforms meanwhile.
+
+The frame has as many components as there are motors. Holding it leaves the deformations a motion of their own, the
+elastic zero dynamics: in the independent rates, with J_x Z = 0 and P J_a^T = 0,
+
+    P M Z ydd + P D Z yd + P K Z y = 0
+
+They are those of no real structure, since the motors push elsewhere than where the frame is held: P is not Z^T, and
+nothing keeps them stable.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from parflex.errors import InputError, SingularError
+from parflex.models.condition import NEAR_SINGULAR, SINGULAR
+from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches
+from parflex.models.elastic.equilibrium import FINE, STRIDE, Loading, closed_step, tangent_stiffness
+from parflex.models.elastic.linear_model import tree_stiffness
+from parflex.models.elastic.stiff_system import rate_units
+from parflex.models.robot import Robot
+from parflex.models.terms import acting_at
+from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.spatial import vector_from_rotation
+
+Array = np.ndarray
+STEPS = 40
+STILL = 1e-9  # growth below this share of the fastest eigenvalue is rounding
+
+
+@dataclass(frozen=True)
+class HeldFrame:
+    """A robot at rest whose motors keep a frame at a pose against gravity and loads."""
+
+    configuration: Configuration
+    frame: str
+    efforts: dict[str, float]
+    loading: Loading
+
+    @property
+    def rows(self) -> Array:
+        """J_x: what moves the frame, per independent rate, without units."""
+        return driven_rows(self.configuration, self.frame)
+
+
+@dataclass(frozen=True)
+class ZeroDynamics:
+    """Eigenvalues (1/s) of the motion that is left when a frame is held by the motors, fastest growing first."""
+
+    eigenvalues: Array
+    held: HeldFrame
+
+    @property
+    def growth(self) -> float:
+        """Largest real part, zero if none is positive beyond rounding."""
+        largest = float(self.eigenvalues.real.max(initial=0.0))
+        return largest if largest > STILL * float(np.abs(self.eigenvalues).max(initial=1e-300)) else 0.0
+
+    @property
+    def stable(self) -> bool:
+        """Whether no deviation grows."""
+        return self.growth == 0.0
+
+    def warnings(self) -> list[str]:
+        """A sentence where a deviation grows."""
+        if self.stable:
+            return []
+        return [
+            f"with '{self.held.frame}' driven here the elastic zero dynamics are unstable: a deviation of the "
+            f"deformation grows by e in {1 / self.growth:.3g} s (eigenvalue +{self.growth:.3g} 1/s); "
+            "drive the motors, or use the efforts with feedback"
+        ]
+
+
+def driven_rows(here: Configuration, frame: str) -> Array:
+    """World twist of a frame per independent rate, translations in typical lengths; as many rows as motors."""
+    robot = here.robot
+    rows = here.frame_rows(frame) @ here.J
+    rows = rows[[0, 1, 5]] if robot.tree.planar else rows
+    moving = 2 if robot.tree.planar else 3
+    rows[:moving] /= robot.tree.length
+    if len(rows) != len(robot.actuated):
+        raise InputError(
+            f"'{frame}' moves in {len(rows)} ways, and there are {len(robot.actuated)} motors",
+            key="motion",
+            value=frame,
+            hint="drive the motors instead",
+        )
+    return rows
+
+
+def system_jacobian(here: Configuration, frame: str) -> Array:
+    """J_sys^-T of [Long2014, eq. (48)], theory (35), without units: what a frame feels per unit effort of motors."""
+    M = here.J.T @ tree_mass_matrix(here.robot.tree, here.at) @ here.J
+    rows, units = driven_rows(here, frame), here.robot.tree.rate_units[list(here.robot.actuated)]
+    answer = np.linalg.solve(M, np.column_stack([rows.T, here.J_a.T / units]))
+    return np.linalg.solve(rows @ answer[:, : len(rows)], rows @ answer[:, len(rows) :])
+
+
+def check_system(here: Configuration, frame: str) -> list[str]:
+    """Refuse to drive a frame where the motors cannot; a sentence where they nearly cannot."""
+    condition = float(np.linalg.cond(system_jacobian(here, frame)))
+    if not condition < SINGULAR:
+        raise SingularError(
+            f"the motors cannot drive '{frame}' here: J_sys is singular (condition number {condition:.1e})",
+            key="pose",
+            value=frame,
+            hint="move away from this pose",
+        )
+    if condition > NEAR_SINGULAR:
+        return [f"'{frame}' is near a singularity of J_sys (condition number {condition:.1e})"]
+    return []
+
+
+def held_frame(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    frame: str | None = None,
+    loads: Wrenches | None = None,
+    without: Without = (),
+) -> HeldFrame:
+    """The deformed robot at rest with a frame (by default the end effector) where it is at the undeformed pose."""
+    here = acting_at(robot, at, without)
+    frame = frame or robot.tree.end_effector
+    R, p = here.at.of(robot.tree.places[frame])
+    acting = Loading(checked_wrenches(robot.tree, loads, "load"), np.zeros(robot.tree.n))
+    for _ in range(STEPS):
+        tau, missing = _efforts(here, acting)
+        loading = replace(acting, tau=tau)
+        P, rows = _beside_motors(here), driven_rows(here, frame)
+        units = rate_units(here)
+        away = _away(here, frame, R, p)
+        system = np.concatenate([P @ tangent_stiffness(here, loading), rows]) * units
+        try:
+            x = units * np.linalg.solve(system, -np.concatenate([P @ missing, away]))
+        except np.linalg.LinAlgError:
+            break
+        size = float(np.abs(x / units).max(initial=0.0))
+        there = closed_step(here, x * min(1.0, STRIDE / max(size, 1e-300)))
+        if there is None:
+            break
+        here = there
+        if size < 1e3 * FINE:
+            tau, _ = _efforts(here, acting)
+            motors = dict(zip(robot.actuated_names, map(float, tau[list(robot.actuated)]), strict=True))
+            return HeldFrame(here, frame, motors, replace(acting, tau=tau))
+    raise SingularError(
+        f"no state of rest is found in which the motors hold '{frame}'",
+        key="pose",
+        value=frame,
+        hint="move away from this pose, or make the loads smaller",
+    )
+
+
+def _efforts(here: Configuration, loading: Loading) -> tuple[Array, Array]:
+    """Efforts of the motors along all rates that carry most of what acts, and the reduced forces they leave."""
+    c = here.reduction.forces(loading.forces(here))
+    units = rate_units(here)
+    tau = np.zeros(here.robot.tree.n)
+    motors = list(here.robot.actuated)
+    tau[motors] = np.linalg.lstsq((here.J_a * units).T, c * units, rcond=None)[0]
+    return tau, c - here.J_a.T @ tau[motors]
+
+
+def _beside_motors(here: Configuration) -> Array:
+    """P: combinations of the reduced forces in which no motor acts."""
+    units = rate_units(here)
+    return scipy.linalg.null_space(here.J_a * units).T * units
+
+
+def _away(here: Configuration, frame: str, R: Array, p: Array) -> Array:
+    """How far a frame is from where it is held, as the rows of `driven_rows`."""
+    turned, place = here.at.of(here.robot.tree.places[frame])
+    way = (place - p) / here.robot.tree.length
+    turn = vector_from_rotation(turned @ R.T)
+    return np.array([way[0], way[1], turn[2]]) if here.robot.tree.planar else np.concatenate([way, turn])
+
+
+def zero_dynamics(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    frame: str | None = None,
+    loads: Wrenches | None = None,
+    without: Without = (),
+) -> ZeroDynamics:
+    """The elastic zero dynamics about the state of rest in which the motors hold a frame, theory (36)."""
+    held = held_frame(robot, at, frame, loads, without)
+    here, units = held.configuration, rate_units(held.configuration)
+    Z = units[:, None] * scipy.linalg.null_space(held.rows * units)
+    P = _beside_motors(here)
+    _, D_tot = tree_stiffness(here)
+    J = here.J
+    M, D = J.T @ tree_mass_matrix(here.robot.tree, here.at) @ J, J.T @ D_tot @ J
+    K = tangent_stiffness(here, held.loading)
+    M, D, K = (P @ part @ Z for part in (M, D, K))
+    n = len(M)
+    if not n:
+        return ZeroDynamics(np.zeros(0, dtype=complex), held)
+    states = np.block([[np.zeros((n, n)), np.eye(n)], [-np.linalg.solve(M, K), -np.linalg.solve(M, D)]])
+    values = np.linalg.eigvals(states)
+    return ZeroDynamics(values[np.argsort(-values.real)], held)

@@ -1,0 +1,260 @@
+"""Static equilibrium of a robot under gravity, springs, efforts and loads, and its exact tangent stiffness.
+
+At rest the forces F(q) of the open tree give the reduced forces c = J^T F. With the multipliers lam that make the
+dependent rows of F - J_tot^T lam vanish, dc = J^T d(F - J_tot^T lam) for constant lam: the derivative of J^T is in the
+turning of the closure wrenches. One pass of the recursion over dual numbers gives it to rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypedDict
+
+import numpy as np
+
+from parflex.closure.assembly import CLOSED
+from parflex.closure.reduction import reduction
+from parflex.errors import InputError, SingularError
+from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches, tree_forces, tree_newton_euler
+from parflex.models.dynamics.reactions import closure_wrenches
+from parflex.models.dynamics.reduced import read_efforts
+from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
+from parflex.models.holding import Lock, Servo, held_robot
+from parflex.models.robot import Robot
+from parflex.models.terms import acting
+from parflex.recursion import NewtonEuler, joint_forces
+from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.spatial.dual import slopes, small_steps
+
+Array = np.ndarray
+STEPS = 60
+STRIDE = 0.3  # longest Newton step, as an angle or in typical lengths: longer ones leave the domain of the tangent
+SMALLEST_PART = 1 / 64  # of the loads, where they are put on bit by bit
+CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
+HALVINGS = 8  # of a step that does not help: a tangent that helps over less of its way is no guide
+FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
+
+
+class Conditions(TypedDict, total=False):
+    """How a robot is held and loaded."""
+
+    servo: Servo
+    servo_damping: Servo
+    loads: Wrenches | None  # wrenches on frames, in world axes that do not turn with them
+    effort: Mapping[str, float] | None  # of motors that are neither locked nor held
+    without: Without
+
+
+@dataclass(frozen=True)
+class Loading:
+    """What acts on a robot at rest: loads on frames, constant efforts along rates, and terms that are left out."""
+
+    loads: Wrenches = field(default_factory=dict)
+    tau: Array = field(default_factory=lambda: np.zeros(0))
+    without: Without = ()
+
+    def forces(self, configuration: Configuration) -> Array:
+        """F: what the rates of the open tree would need to stay at rest, less the efforts."""
+        still = np.zeros(configuration.robot.tree.n)
+        return tree_forces(configuration, still, still, self.loads, self.without) - self.tau
+
+    def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
+        """Wrenches in all joints of the tree at rest, with the closures acting."""
+        still = np.zeros(configuration.robot.tree.n)
+        _, acting = closure_wrenches(configuration, lam)
+        return tree_newton_euler(configuration, still, still, self.loads, self.without, acting)
+
+    def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
+        """F - J_tot^T lam."""
+        still = np.zeros(configuration.robot.tree.n)
+        own = joint_forces(configuration.robot.tree, configuration.q, still, still, tuple(self.without))
+        return self.wrenches(configuration, lam).forces + own - self.tau
+
+
+@dataclass(frozen=True)
+class Equilibrium:
+    """A robot at rest under loads, how it is loaded, where it started from, and how many steps were taken."""
+
+    given: Robot  # before it was held
+    configuration: Configuration
+    start: Configuration
+    loading: Loading
+    steps: int
+
+    @property
+    def robot(self) -> Robot:
+        """The robot as it is held."""
+        return self.configuration.robot
+
+
+def prepare(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    lock: Lock = "actuators",
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    loads: Wrenches | None = None,
+    effort: Mapping[str, float] | None = None,
+    without: Without = (),
+) -> tuple[Configuration, Loading]:
+    """The robot at a pose, held as asked, and what acts on it."""
+    robot = acting(robot, without)
+    if "springs" in without and (servo is not None or servo_damping is not None):
+        raise InputError(
+            "a servo is a spring, and springs are left out", key="without", value="springs", hint="keep one of them"
+        )
+    if "damping" in without and servo_damping is not None:
+        raise InputError(
+            "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
+        )
+    wrenches = checked_wrenches(robot.tree, loads, "load")
+    q = configure(robot, at).q
+    held = held_robot(robot, q, lock, servo, servo_damping)
+    tau = np.zeros(robot.tree.n)
+    tau[list(robot.actuated)] = read_efforts(robot, effort)
+    for k in robot.actuated:
+        if tau[k] and k in held.locked:
+            name = robot.tree.rate_names[k]
+            raise InputError(
+                f"'{name}' is locked, so no effort can be given to it", key="effort", value=name, hint="lock less"
+            )
+    configuration = Configuration(held, q)
+    if not len(configuration.reduction.partition.independent):
+        raise InputError(
+            "nothing can move: all joints are locked and no body bends",
+            key="lock",
+            hint="lock fewer joints, or hold the motors with --servo",
+        )
+    return configuration, Loading(wrenches, tau, tuple(without))
+
+
+def multipliers(configuration: Configuration, F: Array) -> Array:
+    """Lam of the chosen rows that makes the dependent rows of F - J_tot^T lam vanish."""
+    part = configuration.reduction.partition
+    lam = np.zeros(configuration.robot.closures.size)
+    if len(part.dependent):
+        lam[part.rows] = np.linalg.solve(configuration.reduction.block.T, F[part.dependent])
+    return lam
+
+
+def tangent_stiffness(configuration: Configuration, loading: Loading) -> Array:
+    """K = dc/dq of the reduced forces along the independent rates."""
+    tree, J = configuration.robot.tree, configuration.J
+    lam = multipliers(configuration, loading.forces(configuration))
+    moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(J)))
+    return J.T @ slopes(loading.closed_forces(moved, lam), J.shape[1])
+
+
+def equilibrium(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    lock: Lock = "actuators",
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    loads: Wrenches | None = None,
+    effort: Mapping[str, float] | None = None,
+    without: Without = (),
+) -> Equilibrium:
+    """Where the robot comes to rest under gravity, springs, loads and efforts, found by Newton from the given pose.
+
+    Motors are locked at the pose, held by servos that pull towards it, or free under a given effort.
+    """
+    robot = acting(robot, without)
+    start, loading = prepare(robot, at, lock, servo, servo_damping, loads, effort, without)
+    found = _newton(start, loading)
+    if found.stuck:
+        found = _gradually(start, loading, found)
+    if found.stuck:
+        name = _softest(start, loading)
+        raise SingularError(
+            f"no equilibrium is found near this pose; '{name}' is held least",
+            key="load",
+            value=name,
+            hint="make the loads smaller, hold more joints, or start from a pose nearer to the equilibrium",
+        )
+    return Equilibrium(robot, found.configuration, start, loading, found.steps)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Where Newton ended, after how many steps, and whether it is stuck there."""
+
+    configuration: Configuration
+    steps: int
+    stuck: bool = False
+
+
+def _newton(here: Configuration, loading: Loading) -> _Found:
+    travel = 0.0
+    for step in range(1, STEPS + 1):
+        units = rate_units(here)
+        c = here.reduction.forces(loading.forces(here))
+        solver = StiffnessSolver(here, tangent_stiffness(here, loading))
+        x = solver.solve(-c)
+        size = float(np.linalg.norm(x / units))
+        if size <= max(1e-7 * travel, FINE):  # convergence is quadratic: after this step only rounding is left
+            return _Found(closed_step(here, x) or here, step)
+        share = min(1.0, STRIDE / float(np.abs(x / units).max()))
+        found = _damped_step(here, loading, solver, x, share)
+        if found is None:
+            if size < 1e-9:  # rounding: steps do not become shorter any more
+                return _Found(here, step)
+            break
+        here, share = found
+        travel += share * size
+    return _Found(here, step, stuck=True)
+
+
+def _gradually(start: Configuration, loading: Loading, found: _Found) -> _Found:
+    """The same with what acts at the start put on bit by bit: efforts along all rates hold back the rest of it."""
+    first = loading.forces(start)
+    here, done, part, steps = start, 0.0, 0.25, found.steps
+    while done < 1.0:
+        held_back = replace(loading, tau=loading.tau + (1 - min(1.0, done + part)) * first)
+        found = _newton(here, held_back)
+        steps += found.steps
+        if found.stuck:
+            part /= 2
+            if part < SMALLEST_PART:
+                break
+            continue
+        here, done, part = found.configuration, min(1.0, done + part), 1.5 * part
+    return replace(found, steps=steps)
+
+
+def _softest(here: Configuration, loading: Loading) -> str:
+    """The coordinate that moves most in the motion of least stiffness for its inertia."""
+    units = rate_units(here)
+    K, J = tangent_stiffness(here, loading) * np.outer(units, units), here.J * units
+    _, vectors = eigen(here, (K + K.T) / 2, J.T @ tree_mass_matrix(here.robot.tree, here.at) @ J)
+    return moving_names(here, J @ vectors[:, :1])[0]
+
+
+def closed_step(here: Configuration, x: Array) -> Configuration | None:
+    """The pose after a step of the independent coordinates, loops closed by the dependent ones."""
+    robot = here.robot
+    q = robot.tree.moved(here.q, here.J @ x)
+    if robot.closures.loops:
+        dependent = here.reduction.partition.dependent
+        q, error = robot.assembler.newton(q, dependent, list(robot.closures.loops), CLOSING)
+        if not error <= CLOSED:
+            return None
+    return Configuration(robot, q)
+
+
+def _damped_step(
+    here: Configuration, loading: Loading, solver: StiffnessSolver, x: Array, share: float
+) -> tuple[Configuration, float] | None:
+    """The longest of ever shorter steps after which the same tangent asks for a shorter step than now."""
+    units, size = rate_units(here), float(np.linalg.norm(x / rate_units(here)))
+    for _ in range(HALVINGS):
+        there = closed_step(here, share * x)
+        if there is not None:
+            reduced = reduction(there.closure_jacobian, here.reduction.partition)
+            ahead = solver.solve(-reduced.forces(loading.forces(there)), refuse=False)
+            if np.linalg.norm(ahead / units) < size:  # NaN is refused too
+                return there, share
+        share /= 2
+    return None

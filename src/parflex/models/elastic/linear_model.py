@@ -1,0 +1,234 @@
+"""The linear model of a robot at rest: mass, stiffness and damping, natural frequencies and mode shapes.
+
+About the undeformed pose, preload left out, M = J^T M_tot J and K = J^T K_tot J with J of the closures [Germain2015].
+About the equilibrium under gravity and loads, K is the derivative of the reduced forces, that of J^T included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.checking import one_of
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.dynamics.forces import Without
+from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.equilibrium import (
+    Conditions,
+    Equilibrium,
+    Loading,
+    equilibrium,
+    multipliers,
+    prepare,
+    tangent_stiffness,
+)
+from parflex.models.elastic.in_plane_load import stress_warnings
+from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
+from parflex.models.holding import Lock, locked_robot
+from parflex.models.robot import Robot
+from parflex.recursion import mass_matrix as tree_mass_matrix
+
+__all__ = ["LinearModel", "Modes", "linear_model", "locked_robot", "natural_frequencies", "tree_stiffness"]
+Array = np.ndarray
+About = Literal["undeformed", "equilibrium"]
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """M qdd + D qd + K q = 0 in the independent coordinates, theory (28), and J from these to all coordinates.
+
+    `K_tot` is the stiffness of the open tree where K is J^T K_tot J.
+    """
+
+    configuration: Configuration
+    M: Array
+    K: Array
+    D: Array
+    J: Array
+    names: list[str]
+    start: Configuration
+    loading: Loading = field(default_factory=Loading)
+    warnings: list[str] = field(default_factory=list)
+    K_tot: Array | None = None
+
+    @property
+    def robot(self) -> Robot:
+        """The robot as it is held."""
+        return self.configuration.robot
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Frequencies in Hz, shapes, damping ratios, and motions without stiffness by the name of what moves most.
+
+    Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive. Damping ratios are
+    v^T D v / (2 omega): those of light damping. Unstable motions grow instead of vibrating.
+    """
+
+    frequencies: Array
+    shapes: Array
+    damping: Array
+    free_motions: list[str]
+    independent_coordinates: int
+    unstable_motions: list[str]
+    model: LinearModel
+
+
+def state_about(about: About | None, conditions: Mapping[str, Any], felt: bool = True) -> About:
+    """What is linearised about: with loads or efforts the equilibrium, unless it is said; else the undeformed pose.
+
+    `felt` is false where loads about the undeformed pose would change nothing of the answer.
+    """
+    loaded = next((key for key in ("loads", "effort") if conditions.get(key)), None)
+    if about is None:
+        return "equilibrium" if loaded else "undeformed"
+    one_of(about, ("undeformed", "equilibrium"), "about")
+    if about == "undeformed" and loaded and not felt:
+        raise InputError(
+            "about the undeformed pose loads and efforts change nothing",
+            key="about",
+            value=about,
+            hint="ask for the equilibrium, or leave out the load",
+        )
+    return about
+
+
+def linear_model(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    lock: Lock = "actuators",
+    about: About | None = None,
+    **conditions: Unpack[Conditions],
+) -> LinearModel:
+    """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
+
+    `conditions` are those of `equilibrium`. About the undeformed pose nothing that loads the robot changes K; where
+    loads or efforts are given the equilibrium is meant, unless `about` says otherwise.
+    """
+    about = state_about(about, conditions)
+    if about == "undeformed":
+        configuration, loading = prepare(robot, at, lock, **conditions)
+        K_tot, D_tot = tree_stiffness(configuration, loading.without)
+        K = configuration.J.T @ K_tot @ configuration.J
+        return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
+    return about_equilibrium(equilibrium(robot, at, lock, **conditions))
+
+
+def about_equilibrium(rest: Equilibrium) -> LinearModel:
+    """The linear model about an equilibrium."""
+    K = tangent_stiffness(rest.configuration, rest.loading)
+    _, D_tot = tree_stiffness(rest.configuration, rest.loading.without)
+    model = _model(rest.configuration, rest.start, rest.loading, K, D_tot)
+    here = rest.configuration
+    lam = multipliers(here, rest.loading.forces(here))
+    stressed = stress_warnings(here, rest.loading.wrenches(here, lam))
+    return replace(model, warnings=[*deflection_warnings(rest.robot.tree, here.q), *stressed])
+
+
+def _model(here: Configuration, start: Configuration, loading: Loading, K: Array, D_tot: Array) -> LinearModel:
+    J = here.J
+    M = J.T @ tree_mass_matrix(here.robot.tree, here.at, tuple(loading.without)) @ J
+    return LinearModel(here, M, K, J.T @ D_tot @ J, J, here.independent_names, start, loading)
+
+
+def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple[Array, Array]:
+    """K_tot and D_tot of the open tree: elastic bodies, springs, dampers and viscous friction of joints.
+
+    What a preload adds to the stiffness of bodies is not in K_tot.
+    """
+    tree = configuration.robot.tree
+    K, D = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
+    for link in tree.links:
+        if isinstance(link.body, ElasticBody):
+            e = configuration.q[link.e]
+            K[link.e_v, link.e_v] = link.body.material_stiffness(e)
+            D[link.e_v, link.e_v] = link.body.damping_at(e)
+        if link.joint.kind in ("revolute", "prismatic"):
+            k = link.v.start
+            if "springs" not in without:
+                K[k, k], D[k, k] = link.terms.stiffness, link.terms.damper
+            if "friction" not in without:
+                D[k, k] += link.terms.viscous
+    return K, D
+
+
+def natural_frequencies(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    modes: int | None = None,
+    lock: Lock = "actuators",
+    about: About | None = None,
+    **conditions: Unpack[Conditions],
+) -> Modes:
+    """Lowest natural frequencies at a pose, with mode shapes and damping ratios; motions without stiffness apart.
+
+    Six modes, or all if there are fewer, unless `modes` says how many. About the undeformed pose; under `loads` or
+    `effort` about the equilibrium.
+    """
+    state_about(about, conditions, felt=False)
+    return modes_of(linear_model(robot, at, lock, about, **conditions), modes)
+
+
+def check_modes(modes: object) -> None:
+    """Refuse what is no number of modes before anything is computed."""
+    if isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1:
+        raise InputError("the number of modes is to be 1 or more", key="modes", value=modes, hint="ask for e.g. 6")
+
+
+def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
+    """Lowest modes of a linear model: six, or all if there are fewer, unless it is said how many."""
+    if modes is not None:
+        check_modes(modes)
+    here, count = model.configuration, len(model.names)
+    units = rate_units(here)
+    scale = np.outer(units, units)
+    warnings = list(model.warnings)
+    weights = np.sqrt(np.maximum(np.abs(np.diag(model.K)), 1e-300))
+    if np.any(np.abs(model.K - model.K.T) > 1e-4 * np.outer(weights, weights)):  # frequencies feel the square of it
+        warnings.append(
+            "moments that keep their axes while the robot turns are not conservative: "
+            "the modes are those of the symmetric part of the stiffness"
+        )
+    values, vectors = eigen(here, (model.K + model.K.T) / 2 * scale, model.M * scale)
+    if model.K_tot is not None:
+        values, vectors = _sharpened(values, vectors, model.K_tot, model.J @ (units[:, None] * vectors))
+    limit = ZERO**2 * max(float(np.abs(values).max()), 1e-300)
+    unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
+    first = unstable + free
+    if modes is None:
+        modes = min(6, count - first)
+    elif modes > count - first:
+        raise InputError(
+            f"{modes} modes are asked for, the robot has {count - first}", key="modes", value=modes, hint=_fewer(first)
+        )
+    reduced = units[:, None] * vectors
+    shapes = model.J @ reduced
+    picked = shapes[:, first : first + modes]
+    signs = np.sign(picked[np.abs(picked).argmax(axis=0), range(modes)])
+    omega = np.sqrt(values[first : first + modes])
+    damping = np.array([float(v @ model.D @ v) for v in reduced[:, first : first + modes].T]) / (2 * omega)
+    names = [moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable])]
+    if unstable:
+        warnings.append("the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow")
+    told = replace(model, warnings=warnings)
+    return Modes(omega / (2 * np.pi), picked * signs, damping, names[0], count, names[1], told)
+
+
+def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tuple[Array, Array]:
+    """Eigenvalues again, as twice the strain energy of each shape, body by body, and all in their order.
+
+    The solver's rounding is relative to the highest eigenvalue. A shape is better than that, and energies of bodies are
+    positive: what does not strain has none, and the slowest modes gain the digits that they lost.
+    """
+    strained = np.einsum("ik,ik->k", shapes, K_tot @ shapes)
+    order = np.argsort(strained, kind="stable")
+    return strained[order], vectors[:, order]
+
+
+def _fewer(left_out: int) -> str:
+    return "ask for fewer" if not left_out else f"ask for fewer; {left_out} motions have no frequency"

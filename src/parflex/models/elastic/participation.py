@@ -1,0 +1,168 @@
+"""What takes part in a mode: shares of its energies in bodies, joints and legs, and whether it stays in the plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.models.configuration import Configuration
+from parflex.models.elastic.linear_model import Modes
+from parflex.models.robot import Robot
+from parflex.tree.link_tree import Link
+
+Array = np.ndarray
+SMALL = 1e-4  # shares below are left out
+CLEAR = 0.99  # a mode is in one kind if so much of its energy is: modes of symmetric robots are in one to rounding
+
+
+def participation(here: Configuration, shapes: Array) -> list[dict[str, float]]:
+    """Of each mode, the share of its strain energy in each frame with a beam or a spring; small ones are left out."""
+    result, robot = [], here.robot
+    for shape in shapes.T:
+        bending, springs = _strain(here, shape)
+        result.append(_shares((_frame_of(robot, link.name), bending[j] + springs[j]) for j, link in _links(robot)))
+    return result
+
+
+def energy_shares(modes: Modes) -> list[dict[str, Any]]:
+    """Of each mode: strain energy in bodies, joints and legs, kinetic energy in bodies and legs, and its kind.
+
+    `kind` is "in-plane", "out-of-plane" or "mixed" for a robot whose joints all move it in one plane, else None.
+    """
+    robot, here = modes.model.robot, modes.model.configuration
+    normal = plane_normal(here)
+    result = []
+    for shape in modes.shapes.T:
+        bending, springs = _strain(here, shape)
+        kinetic, share = _kinetic(here, shape, normal)
+        total = [a + b for a, b in zip(bending, springs, strict=True)]
+        result.append(
+            {
+                "strain": {
+                    "bodies": _by(robot, bending, _body, sum(total)),
+                    "joints": _by(robot, springs, _body, sum(total)),
+                    "legs": _by(robot, total, _leg),
+                },
+                "kinetic": {"bodies": _by(robot, kinetic, _body), "legs": _by(robot, kinetic, _leg)},
+                "in_plane": share,
+                "kind": _kind(share),
+            }
+        )
+    return result
+
+
+def _kind(share: float | None) -> str | None:
+    if share is None:
+        return None
+    return "in-plane" if share > CLEAR else "out-of-plane" if share < 1 - CLEAR else "mixed"
+
+
+def _links(robot: Robot) -> Iterable[tuple[int, Link]]:
+    return enumerate(robot.tree.links)
+
+
+def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]]:
+    """Twice the energy that a motion strains the body and the joint of each link with; what a preload adds is not."""
+    bending, springs = [], []
+    for link in here.robot.tree.links:
+        e = shape[link.e_v]
+        bends = isinstance(link.body, ElasticBody)
+        bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e) if bends else 0.0)
+        turns = link.joint.kind in ("revolute", "prismatic")
+        springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if turns else 0.0)
+    return bending, springs
+
+
+def _kinetic(here: Configuration, shape: Array, normal: Array | None) -> tuple[list[float], float | None]:
+    """Twice the kinetic energy of each link, and the share of what moves as a mirror in the plane would show it."""
+    energies, inside, outside = [], 0.0, 0.0
+    for link, (J_v, J_w), R in zip(here.robot.tree.links, here.link_jacobians, here.at.rotation, strict=True):
+        bends = isinstance(link.body, ElasticBody)
+        M = link.body.inertia_matrix(here.q[link.e]) if bends else link.body.inertia_matrix()
+        motor = link.terms.motor_inertia * float(shape[link.v.start]) ** 2 if link.terms.motor_inertia else 0.0
+        twist = np.concatenate([J_v @ shape, J_w @ shape, shape[link.e_v]])
+        energies.append(float(twist @ M @ twist) + motor)
+        if normal is not None:
+            n = R.T @ normal
+            planar = np.concatenate([_across(n, twist[:3]), _along(n, twist[3:6]), _planar_bending(link, n, twist[6:])])
+            inside += float(planar @ M @ planar) + motor
+            outside += float((twist - planar) @ M @ (twist - planar))
+    return energies, inside / (inside + outside) if normal is not None else None
+
+
+def _along(n: Array, vector: Array) -> Array:
+    return n * (n @ vector)
+
+
+def _across(n: Array, vector: Array) -> Array:
+    return vector - n * (n @ vector)
+
+
+def _planar_bending(link: Link, n: Array, e: Array) -> Array:
+    """The part of elastic coordinates that moves the nodes in the plane and turns them about its normal."""
+    if not len(e):
+        return e
+    nodes = list(link.body.nodes.values())
+    moves = np.concatenate([np.concatenate([node.Phi_d, node.Phi_r]) for node in nodes])
+    planar = np.concatenate([np.concatenate([_across(n, node.Phi_d @ e), _along(n, node.Phi_r @ e)]) for node in nodes])
+    return np.linalg.lstsq(moves, planar, rcond=None)[0]
+
+
+def plane_normal(here: Configuration) -> Array | None:
+    """Normal of the plane in which the joints move the robot: z of a planar robot, else the axis of all hinges.
+
+    None where hinges are not parallel, slides leave the plane, or no hinge says what the plane is.
+    """
+    tree = here.robot.tree
+    if tree.planar:
+        return np.array([0.0, 0.0, 1.0])
+    hinges, slides = [], []
+    for link, R in zip(tree.links, here.at.rotation, strict=True):
+        axis = R[:, link.joint.axis]
+        match link.joint.kind:
+            case "revolute":
+                hinges.append(axis)
+            case "prismatic":
+                slides.append(axis)
+            case "spherical":
+                return None
+    hinges += [
+        here.at.of(loop.first)[0] @ loop.u1 for loop in here.robot.closures.loops if loop.turning == "about-axis"
+    ]
+    if not hinges:
+        return None
+    normal = hinges[0]
+    parallel = all(np.linalg.norm(np.cross(normal, axis)) < 1e-2 for axis in hinges)  # a bent robot stands a little off
+    return normal if parallel and all(abs(normal @ axis) < 1e-2 for axis in slides) else None
+
+
+def _by(robot: Robot, energies: list[float], name: Callable[[Robot, Link], str | None], of: float = 0.0) -> dict:
+    named = ((name(robot, link), energies[j]) for j, link in _links(robot))
+    return _shares(((label, energy) for label, energy in named if label is not None), of or sum(energies))
+
+
+def _shares(parts: Iterable[tuple[str, float]], of: float = 0.0) -> dict[str, float]:
+    table: dict[str, float] = {}
+    for name, energy in parts:
+        table[name] = table.get(name, 0.0) + energy
+    total = of or sum(table.values())
+    return {name: energy / total for name, energy in table.items() if energy > SMALL * total}
+
+
+def _body(robot: Robot, link: Link) -> str:
+    return _frame_of(robot, link.name)
+
+
+def _leg(robot: Robot, link: Link) -> str | None:
+    return link.leg
+
+
+def _frame_of(robot: Robot, link: str) -> str:
+    """The frame of the file that an element of a beam belongs to."""
+    names = {frame.name for frame in robot.description.frame}
+    while link not in names and "." in link:
+        link = link.rpartition(".")[0]
+    return link

@@ -1,0 +1,138 @@
+"""State space and frequency response of a robot between any effort or force and any motion.
+
+With x = (q, qd) of the independent coordinates, measured from the state that was linearised about,
+A = [[0, 1], [-M^-1 K, -M^-1 D]], B = [[0], [M^-1 b]]. Positions and rates are read from x, accelerations from A and B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+import scipy.linalg
+
+from parflex.errors import InputError, SingularError, did_you_mean
+from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.elastic.equilibrium import Conditions
+from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
+from parflex.models.holding import Lock
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+FORCES = {"fx": 0, "fy": 1, "fz": 2, "mx": 3, "my": 4, "mz": 5}
+MOTIONS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
+ORDERS = ("position", "velocity", "acceleration")
+
+
+@dataclass(frozen=True)
+class StateSpace:
+    """Matrices of x_dot = A x + B u, y = C x + D u, and the names of what they hold."""
+
+    A: Array
+    B: Array
+    C: Array
+    D: Array
+    states: list[str]
+    inputs: list[str]
+    outputs: list[str]
+    model: LinearModel
+
+    def response(self, frequencies: Sequence[float] | Array) -> Array:
+        """H(2 pi i f) for frequencies in Hz: outputs x inputs for each; NaN at a pole."""
+        count = len(self.model.names)
+        model, b = self.model, self.B[count:]
+        force = model.M @ b
+        answers = []
+        for hertz in np.asarray(frequencies, dtype=float):
+            s = 2j * np.pi * hertz
+            try:
+                q = np.linalg.solve(model.K + s * model.D + s * s * model.M, force)
+            except np.linalg.LinAlgError:
+                answers.append(np.full(self.D.shape, np.nan + 0j))
+                continue
+            answers.append(self.C @ np.concatenate([q, s * q]) + self.D)
+        return np.array(answers).reshape(-1, *self.D.shape)
+
+
+def state_space(
+    robot: Robot,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    at: PoseLike | Configuration = None,
+    lock: Lock = "actuators",
+    about: About | None = None,
+    **conditions: Unpack[Conditions],
+) -> StateSpace:
+    """The state space of a robot at a pose.
+
+    An input is `JOINT` (effort of a joint) or `FRAME.fx` ... `FRAME.mz` (force or moment on a frame). An output is a
+    coordinate by its name (joint or elastic) or `FRAME.x` ... `FRAME.rz`, with `velocity:` or `acceleration:` in
+    front for its derivatives. Frames are in world axes.
+    """
+    state_about(about, conditions, felt=False)
+    return state_space_of(linear_model(robot, at, lock, about, **conditions), inputs, outputs)
+
+
+def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:
+    """The state space of a linear model."""
+    for key, words in (("input", inputs), ("output", outputs)):
+        if not words:
+            raise InputError(f"no {key} is named", key=key, hint=f"name one with --{key}")
+    b = np.array([_row(model, word, FORCES, "input") for word in inputs]).T
+    count = len(model.names)
+    try:
+        factor = scipy.linalg.cho_factor(model.M)
+    except np.linalg.LinAlgError:
+        raise SingularError(
+            "some motion has no inertia, so its rate is no state",
+            key="inertia",
+            hint="give the bodies that move a mass and an inertia",
+        ) from None
+    flow = -scipy.linalg.cho_solve(factor, np.hstack([model.K, model.D]))
+    push = scipy.linalg.cho_solve(factor, b)
+    A = np.block([[np.zeros((count, count)), np.eye(count)], [flow]])
+    B = np.vstack([np.zeros_like(push), push])
+    C, D = [], []
+    for word in outputs:
+        order, name = _order(word)
+        row, still = _row(model, name, MOTIONS, "output"), np.zeros(count)
+        C.append((np.r_[row, still], np.r_[still, row], row @ flow)[order])
+        D.append(row @ push if order == 2 else np.zeros(len(inputs)))
+    states = [*model.names, *(f"velocity:{name}" for name in model.names)]
+    return StateSpace(A, B, np.array(C), np.array(D), states, list(inputs), list(outputs), model)
+
+
+def _order(word: str) -> tuple[int, str]:
+    """Which derivative of what."""
+    prefix, colon, name = word.partition(":")
+    if not colon:
+        return 0, word
+    if prefix not in ORDERS:
+        raise InputError(f"'{prefix}' is no derivative", key="output", value=word, hint=did_you_mean(prefix, ORDERS))
+    return ORDERS.index(prefix), name
+
+
+def _row(model: LinearModel, word: str, components: dict[str, int], key: str) -> Array:
+    """What the word means per independent rate: a coordinate, or a component of a frame in world axes."""
+    tree, rates = model.robot.tree, model.robot.tree.rate_names
+    joints = [rates[k] for k in range(tree.n) if k not in tree.elastic]
+    names = joints if key == "input" else list(rates)
+    for name in (word, word.removeprefix("q")):
+        if name in names:
+            k = list(rates).index(name)
+            if k in model.robot.locked and key == "input":
+                raise InputError(
+                    f"'{word}' is locked, so an effort there moves nothing", key=key, value=word, hint="lock less"
+                )
+            return model.J[k]
+    frame, _, component = word.rpartition(".")
+    frame = frame or (tree.end_effector if component in components else "")
+    if frame in tree.places and component in components:
+        if component == "theta" and not tree.planar:
+            raise InputError("a spatial robot has no 'theta'", key=key, value=word, hint="use rx, ry, rz")
+        return model.configuration.frame_rows(frame)[components[component]] @ model.J
+    known = [*names, *(f"{place}.{part}" for place in tree.places for part in components)]
+    what = "a joint or a force on a frame" if key == "input" else "a coordinate or a component of a frame"
+    raise InputError(f"'{word}' is not {what}", key=key, value=word, hint=did_you_mean(word, known))

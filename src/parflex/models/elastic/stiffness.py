@@ -1,0 +1,205 @@
+"""Statics of a robot that bends: stiffness and compliance of its frames, deflections, efforts and section forces.
+
+Compliance of a frame is C = P K^-1 P^T with P its world twist per independent rate: the motion of the frame under a
+unit wrench on it. Its inverse is the stiffness, where no direction is rigid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.equilibrium import Conditions, Equilibrium, Loading, equilibrium
+from parflex.models.elastic.in_plane_load import stress_warnings
+from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
+from parflex.models.elastic.stiff_system import StiffnessSolver
+from parflex.models.holding import Lock
+from parflex.models.robot import Robot
+from parflex.recursion import NewtonEuler
+from parflex.spatial import cross
+from parflex.spatial.rotations import vector_from_rotation
+
+Array = np.ndarray
+RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below do not give way
+SECTION_FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
+MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
+
+
+@dataclass(frozen=True)
+class Stiffness:
+    """Compliance and stiffness of a frame in world axes, in the order of `directions`.
+
+    `stiffness` is None where some direction is rigid; `rigid` names the coordinates that do not give way.
+    """
+
+    frame: str
+    directions: tuple[str, ...]
+    compliance: Array
+    stiffness: Array | None
+    rigid: list[str]
+    model: LinearModel
+
+
+@dataclass(frozen=True)
+class Deflection:
+    """A robot under loads: motion of frames (world displacement, rotation vector), efforts and section forces."""
+
+    frames: dict[str, Array]
+    efforts: dict[str, float]
+    sections: list[dict[str, Any]]
+    configuration: Configuration
+    warnings: list[str]
+
+
+def cartesian_stiffness(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    frame: str | None = None,
+    lock: Lock = "actuators",
+    about: About | None = None,
+    **conditions: Unpack[Conditions],
+) -> Stiffness:
+    """Stiffness and compliance of a frame, by default the end effector: 6 x 6, in the plane 3 x 3 (x, y, theta)."""
+    state_about(about, conditions, felt=False)
+    return stiffness_of(linear_model(robot, at, lock, about, **conditions), frame)
+
+
+def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
+    """Stiffness and compliance of a frame of a linear model."""
+    tree = model.robot.tree
+    frame = _known(model.robot, frame)
+    P = model.configuration.frame_rows(frame)[picked(model.robot)] @ model.J
+    C = P @ StiffnessSolver(model.configuration, model.K).solve(P.T)
+    directions = ("x", "y", "theta") if tree.planar else MOTIONS
+    lengths = np.where(np.array(picked(model.robot)) < 3, 1.0, tree.length)
+    scaled = C * np.outer(lengths, lengths)
+    U, values, _ = np.linalg.svd(scaled)
+    weak = values < RIGID * max(float(values[0]), 1e-300)
+    if not weak.any():
+        S = np.linalg.inv(scaled) * np.outer(lengths, lengths)
+        return Stiffness(frame, directions, C, S, [], model)
+    held = np.abs(U[:, weak]).max(axis=1)
+    return Stiffness(
+        frame, directions, C, None, [d for d, size in zip(directions, held, strict=True) if size > 0.3], model
+    )
+
+
+def deflection(
+    robot: Robot,
+    at: PoseLike | Configuration = None,
+    frames: Sequence[str] = (),
+    lock: Lock = "actuators",
+    about: About | None = None,
+    **conditions: Unpack[Conditions],
+) -> Deflection:
+    """How a robot gives way to gravity, springs and loads, from the given pose; frames default to the end effector.
+
+    About the undeformed pose to first order, with stiffness and equilibrium of the undeformed robot; about the
+    equilibrium with all displacements as large as they are, which is meant where loads or efforts are given.
+    """
+    if state_about(about, conditions) == "equilibrium":
+        return deflection_at(equilibrium(robot, at, lock, **conditions), frames)
+    model = linear_model(robot, at, lock, about, **conditions)
+    here, loading = model.configuration, model.loading
+    F = loading.forces(here)
+    step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))
+    K_tot, _ = tree_stiffness(here, loading.without)
+    moved = {frame: here.frame_rows(frame) @ step for frame in _all_known(robot, frames)}
+    return _inside(robot, here, loading, step, moved, K_tot @ step)
+
+
+def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
+    """How far an equilibrium is from where it started, and what acts inside the robot there."""
+    here, start, tree = rest.configuration, rest.start, rest.robot.tree
+    moved = {}
+    for frame in _all_known(rest.robot, frames):
+        (R0, P0), (R, P) = start.at.of(tree.places[frame]), here.at.of(tree.places[frame])
+        moved[frame] = np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
+    step = np.zeros(tree.n)
+    for link in tree.links:
+        if link.joint.kind in ("revolute", "prismatic"):
+            step[link.v] = here.q[link.q] - start.q[link.q]
+    return _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
+
+
+def _inside(
+    given: Robot, here: Configuration, loading: Loading, step: Array, moved: dict[str, Array], strain: Array
+) -> Deflection:
+    """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
+    held = here.robot
+    rows = here.closure_jacobian[:, held.free]
+    F = loading.forces(here) + strain
+    # least norm where the robot is over-constrained
+    lam = np.linalg.lstsq(rows.T, F[held.free], rcond=1e-12)[0] if len(rows) else np.zeros(0)
+    needed = loading.closed_forces(here, lam) + strain
+    efforts = {}
+    for k in given.actuated:
+        j = given.tree.link_of_rate[k]
+        pull = held.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
+        efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
+    wrenches = loading.wrenches(here, lam)
+    sections = section_forces(here, wrenches, loading.without)
+    warnings = [*given.warnings, *given.limit_warnings(here.q), *deflection_warnings(here.robot.tree, here.q)]
+    warnings += stress_warnings(here, wrenches)
+    if held.mobility.redundant:
+        warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
+    return Deflection(moved, efforts, sections, here, warnings)
+
+
+def _known(robot: Robot, frame: str | None) -> str:
+    robot.tree.place(frame or robot.tree.end_effector)
+    return frame or robot.tree.end_effector
+
+
+def _all_known(robot: Robot, frames: Sequence[str]) -> list[str]:
+    return [_known(robot, frame) for frame in frames or [robot.tree.end_effector]]
+
+
+def picked(robot: Robot) -> list[int]:
+    """Components of a world twist that a robot can have."""
+    return [0, 1, 5] if robot.tree.planar else list(range(6))
+
+
+def section_forces(here: Configuration, wrenches: NewtonEuler, without: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """Normal force, shear forces, torque and bending moments at both ends of each element of each beam.
+
+    They are what the part beyond the section puts on the part before it, in the axes of the section: N is positive in
+    tension. In planar robots only N, Vy and Mz are known. What is fixed to the root of an element (bodies, loads,
+    other frames) is not in its own section.
+    """
+    tree = here.robot.tree
+    table = []
+    for j, link in enumerate(tree.links):
+        if not isinstance(link.body, ElasticBody) or not link.body.by_tip:
+            continue
+        tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
+        force, moment = own_weight(here, j, without)
+        for k in tips:
+            carried = here.at.to_parent(tree, k, wrenches.f[k])
+            force = force + carried
+            moment = moment + here.at.to_parent(tree, k, wrenches.m[k]) + cross(here.at.local_position[k], carried)
+        beyond = [(force, moment), *((wrenches.f[k], wrenches.m[k]) for k in tips)]
+        ends = [0.0 - np.concatenate(pair) for pair in beyond]
+        names = [link.name, *(tree.links[k].name for k in tips)]
+        entry: dict[str, Any] = {"element": link.name, "nodes": names}
+        for name, values in zip(("root", "tip"), ends, strict=False):
+            own = dict(zip(SECTION_FORCES, values.tolist(), strict=True))
+            # what a plane carries across it, and how legs share that, a planar model does not say
+            entry[name] = {key: own[key] for key in ("N", "Vy", "Mz")} if tree.planar else own
+        table.append(entry)
+    return table
+
+
+def own_weight(here: Configuration, j: int, without: Sequence[str]) -> tuple[Array, Array]:
+    """Wrench that carries an element itself, at its root and in its axes; what is fixed to the root left out."""
+    tree, link = here.robot.tree, here.robot.tree.links[j]
+    a = np.zeros(3) if "gravity" in without else -here.at.rotation[j].T @ tree.gravity
+    m, (S, _) = link.body.m, link.body.deformed(here.q[link.e])
+    m, S = m - link.body.rigid.m, S - link.body.rigid.S
+    return m * a, cross(S, a)

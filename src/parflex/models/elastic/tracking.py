@@ -1,0 +1,195 @@
+"""Modes followed along a path of poses, by what they look like rather than by their number.
+
+Neighbouring poses are compared by the mass-weighted modal assurance criterion, MAC = (a^T M b)^2 of mass-normalised
+shapes. Shapes of modes that are (nearly) double are any basis of their subspace: there whole subspaces are compared,
+and the basis is turned to the one nearest to the pose before (orthogonal Procrustes). Where shapes change too much from
+one pose to the next, a pose is put between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.optimize
+
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.elastic.linear_model import check_modes, natural_frequencies
+from parflex.models.robot import Robot
+from parflex.recursion import mass_matrix, pose
+
+Array = np.ndarray
+AGREEMENT = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
+CLOSE = 1e-3  # relative distance of frequencies within which modes are taken as one subspace
+SPARE = 4  # modes above those that are followed: partners of a branch that leaves the lowest ones
+
+
+@dataclass(frozen=True)
+class TrackedModes:
+    """Branches along a path: frequencies (poses x branches) in Hz, shapes (poses x coordinates x branches).
+
+    `places` counts the poses that were given; a pose put between has a fraction. `agreement` (poses x branches) is the
+    MAC with the pose before, of a double mode that of its subspace; `doubtful` lists places where it stays low however
+    near the poses are.
+    """
+
+    places: Array
+    positions: Array
+    frequencies: Array
+    shapes: Array
+    agreement: Array
+    doubtful: list[float] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Sight:
+    """Modes at one place of the path."""
+
+    place: float
+    q: Array
+    M: Array
+    frequencies: Array
+    shapes: Array
+
+
+@dataclass(frozen=True)
+class _Match:
+    """Modes of a sight in the order and with the basis of the sight before, and how well each agrees."""
+
+    frequencies: Array
+    shapes: Array
+    agreement: Array
+
+
+def track_modes(
+    robot: Robot,
+    path: Sequence[str | Mapping[str, float]],
+    modes: int = 6,
+    lock: str | Sequence[str] = "actuators",
+    agreement: float = AGREEMENT,
+    finest: float = 1 / 64,
+) -> TrackedModes:
+    """Follow the lowest modes of the first pose along the path; poses are put between, down to the `finest` share."""
+    check_modes(modes)
+    for key, value in (("agreement", agreement), ("finest", finest)):
+        if not 0 < value <= 1:  # a finest share of nothing would be looked for without end
+            raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
+    stations = _stations(robot, path)
+    look = _Looker(robot, stations, modes, lock)
+    here = look.at(0.0, robot.home)
+    here = Sight(0.0, here.q, here.M, here.frequencies[:modes], here.shapes[:, :modes])
+    found, agreements, doubtful = [here], [np.ones(modes)], []
+    waiting = [look.at(float(k), None) for k in reversed(range(1, len(stations)))]
+    while waiting:
+        there = waiting[-1]
+        before = _settled(here, there) if len(found) == 1 else here
+        match = matched(before, there)
+        near = there.place - here.place <= finest
+        if match.agreement.min() < agreement and not near:
+            waiting.append(look.at((here.place + there.place) / 2, here.q))
+            continue
+        if match.agreement.min() < agreement:
+            doubtful.append(there.place)
+        found[-1] = before
+        here = Sight(there.place, there.q, there.M, match.frequencies, match.shapes)
+        found.append(here)
+        agreements.append(match.agreement)
+        waiting.pop()
+    return TrackedModes(
+        np.array([one.place for one in found]),
+        np.array([one.q for one in found]),
+        np.array([one.frequencies for one in found]),
+        np.array([one.shapes for one in found]),
+        np.array(agreements),
+        doubtful,
+    )
+
+
+def matched(before: Sight, there: Sight) -> _Match:
+    """The modes of `there` that continue those of `before`."""
+    overlap = before.shapes.T @ (0.5 * (before.M + there.M)) @ there.shapes
+    sizes = np.outer(*(np.sqrt(np.einsum("ik,ij,jk->k", s.shapes, s.M, s.shapes)) for s in (before, there)))
+    overlap = overlap / sizes
+    groups = close_groups(there.frequencies)
+    likeness = np.empty_like(overlap)
+    for group in groups:
+        likeness[:, group] = (overlap[:, group] ** 2).sum(axis=1)[:, None]  # of the whole subspace
+    branches, partners = scipy.optimize.linear_sum_assignment(-likeness)
+    shapes, squares = np.empty_like(before.shapes), np.empty(len(branches))
+    for group in groups:
+        own = np.flatnonzero(np.isin(partners, group))
+        if not len(own):
+            continue
+        U, _, Vt = np.linalg.svd(overlap[own][:, group], full_matrices=False)
+        turn = (U @ Vt).T  # columns: the basis of the group nearest to the branches
+        shapes[:, own] = there.shapes[:, group] @ turn
+        squares[own] = (there.frequencies[group] ** 2) @ turn**2
+    return _Match(np.sqrt(squares), shapes, likeness[branches, partners])
+
+
+def close_groups(frequencies: Array) -> list[list[int]]:
+    """Numbers of modes whose frequencies are close, lowest first."""
+    groups: list[list[int]] = []
+    for k, frequency in enumerate(frequencies):
+        if groups and frequency - frequencies[groups[-1][-1]] <= CLOSE * frequency:
+            groups[-1].append(k)
+        else:
+            groups.append([k])
+    return groups
+
+
+def _settled(first: Sight, there: Sight) -> Sight:
+    """The first pose has no pose before it: inside its double modes the basis is taken from the next pose."""
+    shapes = first.shapes.copy()
+    mean = 0.5 * (first.M + there.M)
+    for group in close_groups(first.frequencies):
+        if len(group) == 1:
+            continue
+        overlap = first.shapes[:, group].T @ mean @ there.shapes
+        partners = np.sort(np.argsort(-(overlap**2).sum(axis=0))[: len(group)])
+        U, _, Vt = np.linalg.svd(overlap[:, partners])
+        shapes[:, group] = first.shapes[:, group] @ (U @ Vt)
+    return Sight(first.place, first.q, first.M, first.frequencies, shapes)
+
+
+class _Looker:
+    """Modes at any place of the path; coordinates between two poses are interpolated."""
+
+    def __init__(self, robot: Robot, stations: list[dict[str, float]], modes: int, lock: str | Sequence[str]) -> None:
+        self.robot, self.stations, self.modes, self.lock = robot, stations, modes, lock
+
+    def at(self, place: float, near: Array | None) -> Sight:
+        k = min(int(place), len(self.stations) - 2) if len(self.stations) > 1 else 0
+        first, last = self.stations[k], self.stations[min(k + 1, len(self.stations) - 1)]
+        share = place - k
+        given = {word: (1 - share) * value + share * last[word] for word, value in first.items()}
+        q = self.robot.assemble(given, near)
+        configuration = Configuration(self.robot, q)
+        try:
+            found = natural_frequencies(self.robot, configuration, self.modes + SPARE, self.lock)
+        except InputError:  # fewer modes than that: all of them do
+            found = natural_frequencies(self.robot, configuration, self.modes, self.lock)
+        M = mass_matrix(self.robot.tree, pose(self.robot.tree, q))
+        return Sight(place, q, M, found.frequencies, found.shapes)
+
+
+def _stations(robot: Robot, path: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:
+    """The poses of the path as coordinates by name; all give the same ones, so that there are poses between."""
+    if len(path) < 2:
+        raise InputError("a path has at least two poses", key="path", value=len(path), hint="give start and end")
+    poses = robot.description.poses
+    stations = []
+    for entry in path:
+        if isinstance(entry, str) and entry not in poses:
+            raise InputError(f"the robot has no pose '{entry}'", key="path", value=entry, hint="see 'parflex info'")
+        stations.append(dict(poses[entry] if isinstance(entry, str) else entry))
+        if stations[-1].keys() != stations[0].keys():
+            raise InputError(
+                "the poses of a path give different coordinates",
+                key="path",
+                value=", ".join(stations[-1]),
+                hint=f"give {', '.join(stations[0])} in each",
+            )
+    return stations

@@ -1,0 +1,1 @@
+"""How the model of a robot is made, in words and equations."""

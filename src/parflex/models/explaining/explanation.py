@@ -1,0 +1,91 @@
+"""An explanation as text, Markdown or plain data."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from typing import Any
+
+from parflex.models.explaining.equations import EQUATIONS
+
+INDENT = "    "
+
+
+@dataclass(frozen=True)
+class Chapter:
+    """Sentences about one step of the model, and the numbers of the equations in docs/theory.md that it takes."""
+
+    key: str
+    title: str
+    text: tuple[str, ...]  # paragraphs; those that begin with a dash are items of a list
+    equations: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """How the model of a robot is made: `form` of its programs, sizes, and sections in the order of the work."""
+
+    name: str
+    title: str
+    form: str
+    sizes: dict[str, int]
+    sections: tuple[Chapter, ...]
+    warnings: tuple[str, ...] = ()
+
+    def as_text(self, width: int = 100) -> str:
+        """For a terminal."""
+        parts = [textwrap.fill(f"{self.name}: {self.title}", width, break_on_hyphens=False)]
+        for section in self.sections:
+            lines = [section.title, "-" * len(section.title)]
+            for paragraph in section.text:
+                hang = "  " if paragraph.startswith("- ") else ""
+                lines.append(textwrap.fill(paragraph, width, subsequent_indent=hang, break_on_hyphens=False))
+            lines += [""] * bool(section.equations)
+            lines += [line for number in section.equations for line in _numbered(number)]
+            parts.append("\n".join(lines))
+        return "\n\n".join(parts) + "\n"
+
+    def as_markdown(self) -> str:
+        """For a page."""
+        parts = [f"# {self.name}: {self.title}"]
+        for section in self.sections:
+            parts.append(f"## {section.title}")
+            items = [paragraph for paragraph in section.text if paragraph.startswith("- ")]
+            parts += [paragraph for paragraph in section.text if not paragraph.startswith("- ")]
+            parts += ["\n".join(items)] if items else []
+            if section.equations:
+                shown = "\n".join(line.removeprefix(INDENT) for n in section.equations for line in _numbered(n))
+                parts.append(f"```text\n{shown}\n```")
+        return "\n\n".join(parts) + "\n"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For programs."""
+        sections = [
+            {
+                "key": section.key,
+                "title": section.title,
+                "text": list(section.text),
+                "equations": [{"number": number, "text": EQUATIONS[number]} for number in section.equations],
+            }
+            for section in self.sections
+        ]
+        head = {"name": self.name, "title": self.title, "form": self.form, "sizes": self.sizes}
+        return {**head, "sections": sections, "warnings": list(self.warnings)}
+
+
+def _numbered(number: int) -> list[str]:
+    """The lines of an equation, its number behind the last one."""
+    *lines, last = EQUATIONS[number].splitlines()
+    return [INDENT + line for line in [*lines, f"{last:<88} ({number})"]]
+
+
+def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
+    """Names with commas; of many the first and the last."""
+    if len(names) <= most:
+        return ", ".join(names)
+    return ", ".join([*names[: most - 2], "...", names[-1]])
+
+
+def counted(count: int, word: str, many: str | None = None) -> str:
+    """`1 body`, `3 bodies`."""
+    return f"{count} {word if count == 1 else many or word + 's'}"

@@ -1,0 +1,133 @@
+"""Times at which given inputs jump: steps end there, and motors whose velocity jumps push with an impulse.
+
+A row at such a time shows what is just before it: position, velocity, acceleration, effort and energy alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.impulse import impulse_of_motors
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.loops.system import System
+from parflex.simulation.problem import Problem
+
+Array = np.ndarray
+SAME_TIME = 1e-9  # s: jumps that are nearer to each other are one
+MOST_TOLD = 3  # jumps in a warning
+
+
+@dataclass(frozen=True)
+class Corner:
+    """A time at which inputs jump, the system with those behind it, and what becomes of the state there.
+
+    `cross` takes closed positions and their rates of change before it, and gives independent rates behind it and the
+    work of the impulse; None where rates stay.
+    """
+
+    time: float
+    behind: System
+    cross: Callable[[Array, Array], tuple[Array, float]] | None
+
+
+@dataclass(frozen=True)
+class Course:
+    """The system at the start, the corners on the way, and the jumps of velocity among them, which runs fill in."""
+
+    first: System
+    corners: tuple[Corner, ...]
+    jumps: list[dict[str, Any]]
+
+
+def course_of(problem: Problem, given: Polynomials, time: float, near: float, begin: float = 0.0) -> Course:
+    """Given inputs in the stretches between their jumps, for a run from one time to another.
+
+    A run starts behind a jump at t = 0; one that goes on from a later row, which shows what is before it, crosses it.
+    """
+    system, names = problem.system(given), problem.robot.actuated_names
+    led = len(names) if problem.driven else 0
+    motion, others = _channels(given, slice(0, led)), _channels(given, slice(led, None))
+    if led:
+        _refuse_gaps(motion, names, time)
+    times, sizes = motion.jumps(1)
+    kinds = [times, motion.jumps(2)[0], others.jumps(0)[0]]
+    after = near if begin == 0 else begin - near
+    found = _apart(np.concatenate(kinds), after, time - near)
+    jumps: list[dict[str, Any]] = []
+    corners = []
+    for moment, end in pairwise([*found, time]):
+        here = np.abs(times - moment) <= SAME_TIME
+        cross = _crossing(problem, motion, moment, sizes[here].sum(axis=0), jumps) if here.any() else None
+        corners.append(Corner(moment, _with(system, given.between(moment, end)), cross))
+    first = _with(system, given.between(min(begin, after), found[0] if found else time))
+    return Course(first, tuple(corners), jumps)
+
+
+def _channels(given: Polynomials, which: slice) -> Polynomials:
+    return Polynomials(given.breaks, given.coefficients[:, :, which])
+
+
+def _with(system: System, given: Polynomials) -> System:
+    return system._replace(
+        breaks=np.ascontiguousarray(given.breaks), coefficients=np.ascontiguousarray(given.coefficients)
+    )
+
+
+def _apart(times: Array, first: float, last: float) -> list[float]:
+    """Times in a range in their order, those that coincide once."""
+    kept: list[float] = []
+    for t in np.sort(times):
+        if first < t < last and (not kept or t - kept[-1] > SAME_TIME):
+            kept.append(float(t))
+    return kept
+
+
+def _refuse_gaps(motion: Polynomials, names: list[str], time: float) -> None:
+    """Positions of motors do not jump."""
+    times, sizes = motion.jumps(0)
+    for t, size in zip(times, sizes, strict=True):
+        if 0 < t < time:
+            k = int(np.argmax(np.abs(size)))
+            raise InputError(
+                f"the position of '{names[k]}' jumps by {size[k]:.3g} at t = {t:.6g} s",
+                key="motion",
+                value=names[k],
+                hint="let the motion go on where it was",
+            )
+
+
+def _crossing(
+    problem: Problem, motion: Polynomials, time: float, size: Array, jumps: list[dict[str, Any]]
+) -> Callable[[Array, Array], tuple[Array, float]]:
+    """What the motors' impulse at a time does, noted in `jumps` when it is done."""
+    tree = problem.robot.tree
+    motors, behind = list(problem.robot.actuated), motion.at(time, 1, behind=True)
+
+    def cross(q: Array, position_rates: Array) -> tuple[Array, float]:
+        before = tree.rates(q, position_rates)
+        after, push = impulse_of_motors(Configuration(problem.robot, q), before, behind)
+        for k, name in enumerate(problem.robot.actuated_names):
+            if size[k]:
+                jumps.append({"time": time, "joint": name, "jump": float(size[k]), "impulse": float(push[k])})
+        return after[problem.places], float(push @ (before + after)[motors] / 2)
+
+    return cross
+
+
+def jump_warnings(jumps: list[dict[str, Any]]) -> list[str]:
+    """One sentence that names the first jumps."""
+    if not jumps:
+        return []
+    told = [f"'{jump['joint']}' by {jump['jump']:.4g} at t = {jump['time']:.6g} s" for jump in jumps[:MOST_TOLD]]
+    more = f" and {len(jumps) - MOST_TOLD} more" if len(jumps) > MOST_TOLD else ""
+    return [
+        f"the motion lets velocities jump: {', '.join(told)}{more}; the motors push with an impulse there "
+        "(give the motion ramps if it is not meant so)"
+    ]

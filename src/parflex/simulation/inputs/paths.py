@@ -1,0 +1,104 @@
+"""Paths of a frame, and the motors that lead it along them: exactly, on the robot with all bodies rigid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from parflex.description.motion_tables import MotionTable
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.inputs.roads import Road, lead
+
+Array = np.ndarray
+KNOTS = 240  # of a circle's turn or of a straight line: quintics between them err by 1e-12 of the way
+
+
+@dataclass(frozen=True)
+class Arc:
+    """A part of a path: position and its derivatives by the way s along it."""
+
+    length: float  # once round, for a circle
+    closed: bool
+    centre: Array
+    cosine: Array  # position = centre + cosine * cos(s / radius) + sine * sin(s / radius), or centre + sine * s
+    sine: Array
+    radius: float
+
+    def at(self, s: float) -> tuple[Array, Array, Array]:
+        """Position, direction and curvature."""
+        if not self.closed:
+            return self.centre + self.sine * s, self.sine, np.zeros(3)
+        c, d = np.cos(s / self.radius), np.sin(s / self.radius)
+        out = self.cosine * c + self.sine * d
+        return self.centre + out, (self.sine * c - self.cosine * d) / self.radius, -out / self.radius**2
+
+
+def arcs_of(motion: MotionTable, name: str) -> list[Arc]:
+    """The parts of the path of a motion; it rests between them."""
+    if motion.circle is not None:
+        return [_circle(motion, name)]
+    points = np.array(motion.points, dtype=float)
+    if len(points) < 2:
+        raise InputError("a path needs two points", key=f"motions.{name}.points", hint="add points")
+    arcs = []
+    for first, second in pairwise(points):
+        length = float(np.linalg.norm(second - first))
+        if length < 1e-12:
+            raise InputError("two points of the path are the same", key=f"motions.{name}.points", hint="drop one")
+        arcs.append(Arc(length, False, first, np.zeros(3), (second - first) / length, np.inf))
+    return arcs
+
+
+def _circle(motion: MotionTable, name: str) -> Arc:
+    assert motion.circle is not None
+    centre, axis = np.array(motion.circle.centre), np.array(motion.circle.axis)
+    out = np.array(motion.circle.start) - centre
+    axis = axis / np.linalg.norm(axis) if np.linalg.norm(axis) else axis
+    radius = float(np.linalg.norm(out))
+    if radius < 1e-12 or abs(out @ axis) > 1e-9 * radius or not axis.any():
+        raise InputError(
+            "the start is not on a circle about the centre that is normal to the axis",
+            key=f"motions.{name}.circle",
+            hint="give centre and start in one plane normal to axis",
+        )
+    return Arc(2 * np.pi * radius, True, centre, out, np.cross(axis, out), radius)
+
+
+def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
+    """Motors as functions of the way along an arc, and all positions where it begins and where it ends."""
+    rigid = robot.locking(robot.tree.elastic)
+    road = Road(
+        0.0,
+        arc.length,
+        arc.closed,
+        lambda s, q: _motors(rigid, robot, frame, arc, s, q),
+        lambda s: f"the path is left {s:.4g} m from its start",
+        name,
+    )
+    return lead(robot, road, near, KNOTS)
+
+
+def _motors(rigid: Robot, robot: Robot, frame: str, arc: Arc, s: float, near: Array) -> tuple[Array, Array]:
+    """Positions of all coordinates, and of the motors position and two derivatives by the way.
+
+    Where the path leaves motions free, the second derivatives are missing: they are those of the first ones.
+    """
+    axes = "xy" if robot.tree.planar else "xyz"
+    place, direction, curvature = arc.at(s)
+    words = [f"{frame}.{axis}" for axis in axes]
+    given = dict(zip(words, map(float, place), strict=False))
+    here = Configuration(rigid, rigid.assemble(given, near))
+    velocity = dict(zip(words, map(float, direction), strict=False))
+    motors = list(robot.actuated)
+    positions = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
+    if rigid.leaves_free(given):
+        qd = rigid.path_rates(given, here.q, velocity)
+        return here.q, np.array([here.q[positions], qd[motors], np.full(len(motors), np.nan)])
+    qd = here.rates(velocity)
+    qdd = here.accelerations(dict(zip(words, map(float, curvature), strict=False)), qd, velocity)
+    return here.q, np.array([here.q[positions], qd[motors], qdd[motors]])

@@ -1,0 +1,1 @@
+"""Compiled time loops: integrators and the sampled loop."""

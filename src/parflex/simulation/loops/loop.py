@@ -1,0 +1,204 @@
+"""Compiled pieces that all integrators share: given inputs in time, one evaluation, derivatives, rows of output."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.simulation.loops.jit import call_model, compiled, inlined
+
+Array = np.ndarray
+# places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
+EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN = range(10)
+CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
+POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
+FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
+MOST_CLOSINGS = 6
+
+
+@inlined
+def copy(source: Array, target: Array) -> None:
+    """Fill the target; assigning slices does the same, but takes seconds to compile."""
+    for k in range(len(target)):
+        target[k] = source[k]
+
+
+@compiled
+def invert(matrix: Array, inverse: Array) -> None:
+    """The inverse, transposed, by elimination with row pivots; the matrix is used up."""
+    n = len(matrix)
+    for i in range(n):
+        for j in range(n):
+            inverse[i, j] = 1.0 if i == j else 0.0
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(matrix[i, k]) > abs(matrix[best, k]):
+                best = i
+        for j in range(n):
+            matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
+            inverse[j, k], inverse[j, best] = inverse[j, best], inverse[j, k]
+        pivot = 1.0 / matrix[k, k]
+        for j in range(n):
+            matrix[k, j] *= pivot
+            inverse[j, k] *= pivot
+        for i in range(n):
+            factor = matrix[i, k]
+            if i != k and factor != 0.0:
+                for j in range(k, n):
+                    matrix[i, j] -= factor * matrix[k, j]
+                for j in range(n):
+                    inverse[j, i] -= factor * inverse[j, k]
+
+
+@inlined
+def place(system: Any, x: Array, q: Array, qd: Array) -> None:
+    """Write a state into the inputs of the model."""
+    for k in range(system.positions):
+        x[k] = q[k]
+    for k in range(system.rates):
+        x[system.positions + k] = qd[k]
+
+
+@inlined
+def give_inputs(system: Any, work: Any, t: float, x: Array) -> None:
+    """Write what is given at time t into the inputs of the model."""
+    breaks, pieces = system.breaks, system.coefficients
+    k, last = work.counts[PIECE], len(pieces) - 1
+    while k < last and t >= breaks[k + 1]:
+        k += 1
+    while k > 0 and t < breaks[k]:
+        k -= 1
+    work.counts[PIECE] = k
+    s = t - breaks[k]
+    base, top = system.positions + system.rates, pieces.shape[1] - 1
+    for j in range(pieces.shape[2]):
+        value, slope, curve = pieces[k, top, j], 0.0, 0.0
+        for power in range(top - 1, -1, -1):
+            curve = curve * s + slope
+            slope = slope * s + value
+            value = value * s + pieces[k, power, j]
+        if j < len(system.motor_q):
+            x[system.motor_q[j]] = value
+            x[system.positions + system.motor_v[j]] = slope
+            x[base + j] = 2 * curve
+        else:
+            x[base + j] = value
+
+
+@inlined
+def normalise(system: Any, q: Array) -> None:
+    """Unit quaternions."""
+    for start in system.quaternions:
+        size = math.sqrt(q[start] ** 2 + q[start + 1] ** 2 + q[start + 2] ** 2 + q[start + 3] ** 2)
+        for k in range(start, start + 4):
+            q[k] /= size
+
+
+@inlined
+def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
+    """Outputs of the model; where its closures had to move the guess far, once more from where they moved it.
+
+    Where they never come to rest, that is noted; the next row of output ends the run.
+    """
+    normalise(system, x)
+    for _ in range(MOST_CLOSINGS):
+        call_model(system.address, x.ctypes.data, y.ctypes.data)  # type: ignore[call-arg]
+        work.counts[EVALUATIONS] += 1
+        moved = 0.0
+        for p in system.other:
+            moved = max(moved, abs(y[p] - x[p]))
+        if not moved > FAR:
+            return
+        for p in system.other:
+            x[p] = y[p]
+    work.counts[OPEN] = 1
+
+
+@compiled
+def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int) -> None:
+    """Evaluate at a state, in one of the rows of the work; the positions are closed by it."""
+    x = work.x[row]
+    place(system, x, q, qd)
+    give_inputs(system, work, t, x)
+    evaluate(system, work, x, work.y[row])
+    copy(work.y[row], q)
+    copy(x[system.positions :], qd)
+
+
+@compiled
+def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
+    """Derivatives of the free accelerations by free positions and rates, by differences about a row of the work.
+
+    A free position is moved along the rates of change of all positions that its own rate causes, forth and back: a
+    turn by `way` stretches a stiff beam by its square, which would drown what is soft.
+    """
+    free, nq, count = system.free, system.positions, len(system.free)
+    x, y, base = work.x[spare], work.y[spare], work.y[row]
+    first = 2 * nq
+    for k in range(count):
+        way, push = system.units[k] * POSITION_STEP, system.units[k] * RATE_STEP
+        copy(work.x[row], x)
+        for p in range(system.rates):
+            x[nq + p] = 0.0
+        x[nq + free[k]] = 1.0
+        evaluate(system, work, x, y)
+        copy(y[nq:], work.ways[k])
+        copy(work.x[row], x)
+        for side in (-1.0, 1.0):
+            for p in range(nq):
+                x[p] = base[p] + side * way * work.ways[k, p]
+            evaluate(system, work, x, y)
+            for i in range(count):
+                before = 0.0 if side < 0 else work.jacobian[0, i, k]
+                work.jacobian[0, i, k] = before + side * y[first + free[i]] / (2 * way)
+        copy(work.x[row], x)
+        x[nq + free[k]] += push
+        evaluate(system, work, x, y)
+        for i in range(count):
+            work.jacobian[1, i, k] = (y[first + free[i]] - base[first + free[i]]) / push
+    work.counts[JACOBIANS] += 1
+
+
+@compiled
+def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
+    """Powers of inputs and losses at an evaluated state, into the work."""
+    nq, m, flow = system.positions, system.motors, work.flow
+    given = nq + system.rates
+    for k in range(2 * nq):
+        flow[k] = y[k]
+    for k in range(m):
+        flow[2 * nq + k] = x[given + k] if system.efforts_given else y[2 * nq + 2 * system.rates + k]
+    for k in range(m, system.coefficients.shape[2]):
+        flow[2 * nq + k] = x[given + k]
+    call_model(system.power, flow.ctypes.data, work.powers.ctypes.data)  # type: ignore[call-arg]
+
+
+@compiled
+def add_work(system: Any, work: Any, weights: Array, h: float) -> None:
+    """Add the work of a step: the powers at its stages by the weights of the method, which has its order so."""
+    if system.power == 0:
+        return
+    for i in range(len(weights)):
+        if weights[i] != 0.0:
+            find_powers(system, work, work.x[i], work.y[i])
+            work.numbers[INPUT] += h * weights[i] * work.powers[0]
+            work.numbers[LOSS] += h * weights[i] * work.powers[1]
+
+
+@compiled
+def record(system: Any, work: Any, t: float, q: Array, qd: Array, out_x: Array, out_y: Array) -> bool:
+    """Evaluate at a state and keep inputs, outputs and, behind them, work; False if a number is not finite."""
+    row = len(work.x) - 1
+    evaluate_at(system, work, t, q, qd, row)
+    copy(work.x[row], out_x)
+    total = 0.0
+    for k in range(system.outputs):
+        out_y[k] = work.y[row, k]
+        total += out_y[k]
+    if len(out_y) > system.outputs:
+        out_y[system.outputs] = work.numbers[INPUT]
+        out_y[system.outputs + 1] = work.numbers[LOSS]
+    return math.isfinite(total) and work.counts[OPEN] == 0  # one that is not makes the sum not finite

@@ -1,0 +1,199 @@
+"""Generalized-alpha: second order, with damping of high frequencies that is chosen."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.simulation.loops.jit import compiled, inlined
+from parflex.simulation.loops.loop import (
+    BEST,
+    INPUT,
+    ITERATIONS,
+    LAST_INPUT,
+    LAST_LOSS,
+    LOSS,
+    STARTED,
+    STEPS,
+    WASTED,
+    copy,
+    differentiate,
+    evaluate,
+    evaluate_at,
+    find_powers,
+    give_inputs,
+    invert,
+    normalise,
+    place,
+    record,
+)
+
+Array = np.ndarray
+MOST_ITERATIONS = 25
+OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the algorithm's own, AVERAGE its next value
+
+
+@compiled
+def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """Inverse of 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step)."""
+    evaluate_at(system, work, t, q, qd, 1)
+    differentiate(system, work, 1, 2)
+    share = (1 - alpha.mean_force) / (1 - alpha.mean_mass)
+    for k in range(len(system.free)):
+        for m in range(len(system.free)):
+            part = h * alpha.gamma * work.jacobian[1, k, m] + h * h * alpha.beta * work.jacobian[0, k, m]
+            work.matrix[k, m] = (1.0 if k == m else 0.0) - share * part
+    invert(work.matrix, work.inverse)
+    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+
+
+@inlined
+def _place(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> None:
+    """State at the end of the step for the accelerations there."""
+    nq, x = system.positions, work.x[0]
+    old, slow, new, average = (
+        work.acceleration[OLD],
+        work.acceleration[SLOW],
+        work.acceleration[NEW],
+        work.acceleration[AVERAGE],
+    )
+    for k in range(len(system.free)):
+        push = (1 - alpha.mean_force) * new[k] + alpha.mean_force * old[k] - alpha.mean_mass * slow[k]
+        average[k] = push / (1 - alpha.mean_mass)
+        f = system.free[k]
+        x[nq + f] = qd[f] + h * ((1 - alpha.gamma) * slow[k] + alpha.gamma * average[k])
+    for k in range(len(system.simple)):
+        p, i = system.simple[k, 0], system.simple[k, 1]
+        x[p] = q[p] + h * (qd[system.free[i]] + h * ((0.5 - alpha.beta) * slow[i] + alpha.beta * average[i]))
+    for p in system.other:
+        x[p] = q[p] + h * 0.5 * (work.rate[0, p] + work.rate[1, p])
+
+
+@inlined
+def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) -> float:
+    """One step of the simplified Newton iteration; gives the largest change, in units of position."""
+    nq, count, new = system.positions, len(system.free), work.acceleration[NEW]
+    _place(system, work, alpha, h, q, qd)
+    evaluate(system, work, work.x[0], work.y[0])
+    change = work.change
+    for m in range(count):
+        change[m] = 0.0
+    for k in range(count):
+        miss = work.y[0, 2 * nq + system.free[k]] - new[k]
+        for m in range(count):
+            change[m] += work.inverse[k, m] * miss
+    largest = 0.0
+    for p in system.turning:
+        largest = max(largest, h * abs(work.y[0, nq + p] - work.rate[1, p]))
+    for p in system.other:
+        work.rate[1, p] = work.y[0, nq + p]
+    share = h * alpha.gamma * (1 - alpha.mean_force) / (1 - alpha.mean_mass)
+    for k in range(count):
+        for p in system.turning:  # positions that lag would stretch stiff beams
+            work.rate[1, p] += share * change[k] * work.ways[k, p]
+        new[k] += change[k]
+        size = h * h * abs(change[k]) / system.units[k]
+        if not size <= largest:  # NaN too
+            largest = size
+    work.counts[ITERATIONS] += 1
+    return largest
+
+
+@compiled
+def _solve(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
+    """Iterations for the accelerations at the end of the step, or 0 if they do not converge."""
+    x = work.x[0]
+    place(system, x, q, qd)
+    give_inputs(system, work, t + h, x)
+    copy(work.acceleration[OLD], work.acceleration[NEW])
+    copy(work.rate[0], work.rate[1])
+    before = 0.0
+    for iteration in range(1, MOST_ITERATIONS + 1):
+        size = _iterate(system, work, alpha, h, q, qd)
+        if not math.isfinite(size) or (iteration > 2 and size > 0.9 * before and size > 100 * tolerance):
+            return 0
+        if size <= tolerance:
+            return iteration
+        before = size
+    return 0
+
+
+@compiled
+def _add_work(system: Any, work: Any, row: int, h: float) -> None:
+    """Add the work of a step by the rule of the trapezoid, of second order as the method; h = 0 begins anew."""
+    if system.power == 0:
+        return
+    find_powers(system, work, work.x[row], work.y[row])
+    numbers, powers = work.numbers, work.powers
+    numbers[INPUT] += 0.5 * h * (numbers[LAST_INPUT] + powers[0])
+    numbers[LOSS] += 0.5 * h * (numbers[LAST_LOSS] + powers[1])
+    numbers[LAST_INPUT], numbers[LAST_LOSS] = powers[0], powers[1]
+
+
+@inlined
+def _finish(system: Any, work: Any, q: Array, qd: Array) -> None:
+    """The end of the step becomes the state."""
+    nq, x = system.positions, work.x[0]
+    for k in range(len(system.simple)):
+        q[system.simple[k, 0]] = x[system.simple[k, 0]]
+    for p in system.turning:
+        q[p] = x[p]
+    for p in system.closing:
+        q[p] = work.y[0, p]
+    for k in system.free:
+        qd[k] = x[nq + k]
+    normalise(system, q)
+    copy(work.y[0, nq:], work.rate[0])
+    copy(work.acceleration[NEW], work.acceleration[OLD])
+    copy(work.acceleration[AVERAGE], work.acceleration[SLOW])
+    work.counts[STEPS] += 1
+
+
+@compiled
+def alpha_steps(
+    system: Any,
+    work: Any,
+    alpha: Any,
+    t: float,
+    h: float,
+    every: int,
+    q: Array,
+    qd: Array,
+    tolerance: float,
+    out_x: Array,
+    out_y: Array,
+) -> tuple[int, int]:
+    """Fixed steps until the rows of output are full; gives the rows that are and a status."""
+    nq, counts, count = system.positions, work.counts, len(system.free)
+    renewal = 4 * count * system.operators + 2 * count**3  # operators of a new matrix
+    if counts[STARTED] == 0:
+        _new_matrix(system, work, alpha, t, h, q, qd)
+        for k in range(len(system.free)):
+            for row in range(4):
+                work.acceleration[row, k] = work.y[1, 2 * nq + system.free[k]]
+        copy(work.y[1, nq:], work.rate[0])
+        counts[STARTED] = 1
+    evaluate_at(system, work, t, q, qd, 1)
+    _add_work(system, work, 1, 0.0)  # efforts may have jumped since the last call
+    done = 0
+    for row in range(len(out_x)):
+        for _ in range(every):
+            now = t + done * h
+            if counts[WASTED] * (system.operators + 2 * count**2) > renewal:
+                _new_matrix(system, work, alpha, now, h, q, qd)
+            used = _solve(system, work, alpha, now, h, q, qd, tolerance)
+            if used == 0:
+                _new_matrix(system, work, alpha, now, h, q, qd)
+                used = _solve(system, work, alpha, now, h, q, qd, tolerance)
+                if used == 0:
+                    return row, 1
+            counts[BEST] = min(counts[BEST], used)
+            counts[WASTED] += used - counts[BEST]
+            _finish(system, work, q, qd)
+            _add_work(system, work, 0, h)
+            done += 1
+        if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
+            return row, 2
+    return len(out_x), 0

@@ -1,0 +1,154 @@
+"""Explicit Runge-Kutta methods, with fixed steps or with steps chosen by an error estimate."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.simulation.loops.jit import compiled
+from parflex.simulation.loops.loop import (
+    REJECTED,
+    STEPS,
+    add_work,
+    evaluate,
+    evaluate_at,
+    give_inputs,
+    normalise,
+    place,
+    record,
+)
+
+Array = np.ndarray
+
+
+@compiled
+def _stages(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """All stages of a step; the first one closes the positions."""
+    nq = system.positions
+    evaluate_at(system, work, t, q, qd, 0)
+    for i in range(1, len(tableau.c)):
+        x = work.x[i]
+        place(system, x, q, qd)
+        for j in range(i):
+            weight = h * tableau.A[i, j]
+            if weight != 0.0:
+                _add(system, weight, work.y[j], x, x[nq:])
+        give_inputs(system, work, t + tableau.c[i] * h, x)
+        evaluate(system, work, x, work.y[i])
+
+
+@compiled
+def _add(system: Any, weight: float, y: Array, q: Array, qd: Array) -> None:
+    """Add the rates of change of one stage to a state."""
+    nq = system.positions
+    for p in range(nq):
+        q[p] += weight * y[nq + p]
+    for k in system.free:
+        qd[k] += weight * y[2 * nq + k]
+
+
+@compiled
+def _advance(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+    for j in range(len(tableau.b)):
+        _add(system, h * tableau.b[j], work.y[j], q, qd)
+    normalise(system, q)
+    add_work(system, work, tableau.b, h)
+    work.counts[STEPS] += 1
+
+
+@compiled
+def explicit_steps(
+    system: Any,
+    work: Any,
+    tableau: Any,
+    t: float,
+    h: float,
+    every: int,
+    q: Array,
+    qd: Array,
+    tolerance: float,
+    out_x: Array,
+    out_y: Array,
+) -> tuple[int, int]:
+    """Fixed steps until the rows of output are full; gives the rows that are and a status."""
+    done = 0
+    for row in range(len(out_x)):
+        for _ in range(every):
+            _stages(system, work, tableau, t + done * h, h, q, qd)
+            _advance(system, work, tableau, h, q, qd)
+            done += 1
+        if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
+            return row, 2
+    return len(out_x), 0
+
+
+@compiled
+def _error(system: Any, work: Any, tableau: Any, h: float) -> float:
+    """Largest estimated error of a step, in units of rates and positions."""
+    nq, largest = system.positions, 0.0
+    for k in range(len(system.free)):
+        total = 0.0
+        for j in range(len(tableau.b)):
+            total += tableau.error[j] * work.y[j, 2 * nq + system.free[k]]
+        size = abs(h * total) / system.units[k]
+        scale = 1.0 + abs(work.x[0, nq + system.free[k]]) / system.units[k]
+        if not size / scale <= largest:
+            largest = size / scale
+    for k in range(len(system.simple)):
+        p, f = system.simple[k, 0], system.simple[k, 1]
+        total = 0.0
+        for j in range(len(tableau.b)):
+            total += tableau.error[j] * work.y[j, nq + p]
+        largest = max(largest, abs(h * total) / system.units[f])
+    for p in system.turning:
+        total = 0.0
+        for j in range(len(tableau.b)):
+            total += tableau.error[j] * work.y[j, nq + p]
+        largest = max(largest, abs(h * total))
+    return largest
+
+
+@compiled
+def adaptive_steps(
+    system: Any,
+    work: Any,
+    tableau: Any,
+    t: float,
+    h: float,
+    every: int,
+    q: Array,
+    qd: Array,
+    tolerance: float,
+    out_x: Array,
+    out_y: Array,
+) -> tuple[int, int]:
+    """Steps chosen so that each errs by the tolerance, ending at every row of output (`every` times h apart)."""
+    if work.numbers[1] == 0.0:
+        work.numbers[1] = h
+    for row in range(len(out_x)):
+        start, end = t + row * every * h, t + (row + 1) * every * h
+        now = start
+        while now < end:
+            wanted = work.numbers[1]
+            left = end - now
+            step = left if wanted >= left else (left / 2 if 2 * wanted > left else wanted)
+            if now + step == now:
+                return row, 3
+            _stages(system, work, tableau, now, step, q, qd)
+            error = _error(system, work, tableau, step)
+            if not math.isfinite(error):
+                factor = 0.1
+            else:
+                factor = min(5.0, max(0.2, 0.9 * (tolerance / max(error, 1e-300)) ** (1 / tableau.order)))
+            if not error <= tolerance:
+                work.counts[REJECTED] += 1
+                work.numbers[1] = step * factor
+                continue
+            work.numbers[1] = max(wanted, step * factor) if step < wanted else step * factor
+            _advance(system, work, tableau, step, q, qd)
+            now = end if step == left else now + step
+        if not record(system, work, end, q, qd, out_x[row], out_y[row]):
+            return row, 2
+    return len(out_x), 0

@@ -1,0 +1,271 @@
+"""Implicit Gauss methods: stage accelerations by a simplified Newton iteration whose matrix is kept while it serves."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.simulation.loops.jit import compiled, inlined
+from parflex.simulation.loops.loop import (
+    BEST,
+    INPUT,
+    ITERATIONS,
+    LOSS,
+    REJECTED,
+    STARTED,
+    STEPS,
+    WASTED,
+    add_work,
+    copy,
+    differentiate,
+    evaluate,
+    evaluate_at,
+    give_inputs,
+    invert,
+    normalise,
+    place,
+    record,
+)
+
+Array = np.ndarray
+MOST_ITERATIONS = 25
+MOST_CUTS = 7  # each time by four: steps down to 1/4096
+
+
+@compiled
+def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """Inverse of 1 - h A (x) Jv - h^2 AA (x) Jq at this state."""
+    stages, count = len(tableau.c), len(system.free)
+    evaluate_at(system, work, t, q, qd, stages)
+    differentiate(system, work, stages, stages + 1)
+    matrix = work.matrix
+    for i in range(stages):
+        for j in range(stages):
+            for k in range(count):
+                for m in range(count):
+                    part = h * tableau.A[i, j] * work.jacobian[1, k, m]
+                    part += h * h * tableau.AA[i, j] * work.jacobian[0, k, m]
+                    unit = 1.0 if i == j and k == m else 0.0
+                    matrix[i * count + k, j * count + m] = unit - part
+    invert(matrix, work.inverse)
+    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+
+
+@compiled
+def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """A new matrix, and stages that start from the state as it is."""
+    stages = len(tableau.c)
+    _new_matrix(system, work, tableau, t, h, q, qd)
+    for i in range(stages):
+        for k in range(len(system.free)):
+            work.acceleration[i, k] = work.y[stages, 2 * system.positions + system.free[k]]
+        copy(work.y[stages, system.positions :], work.rate[i])
+    work.numbers[0] = 0.5
+
+
+@inlined
+def _predict(system: Any, work: Any, tableau: Any) -> None:
+    """Accelerations and rates of change of the next stages from the polynomial through the last ones."""
+    stages = len(tableau.c)
+    for values, width in ((work.acceleration, len(system.free)), (work.rate, system.positions)):
+        for k in range(width):
+            first, second, third = values[0, k], values[1, k], values[stages - 1, k]
+            for i in range(stages):
+                value = tableau.ahead[i, 0] * first + tableau.ahead[i, 1] * second
+                if stages == 3:
+                    value += tableau.ahead[i, 2] * third
+                values[i, k] = value
+
+
+@inlined
+def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Array, qd: Array) -> None:
+    """State of a stage from the accelerations of all of them."""
+    nq, stages, x = system.positions, len(tableau.c), work.x[i]
+    for k in range(len(system.free)):
+        total = 0.0
+        for j in range(stages):
+            total += tableau.A[i, j] * work.acceleration[j, k]
+        x[nq + system.free[k]] = qd[system.free[k]] + h * total
+    for k in range(len(system.simple)):
+        p, f = system.simple[k, 0], system.simple[k, 1]
+        total = 0.0
+        for j in range(stages):
+            total += tableau.AA[i, j] * work.acceleration[j, f]
+        x[p] = q[p] + h * (tableau.c[i] * qd[system.free[f]] + h * total)
+    for p in system.other:
+        total = 0.0
+        for j in range(stages):
+            total += tableau.A[i, j] * work.rate[j, p]
+        x[p] = q[p] + h * total
+
+
+@inlined
+def _follow(system: Any, work: Any, tableau: Any, i: int, h: float) -> None:
+    """Let the rates of turning positions follow the change of a stage: positions that lag would stretch stiff beams."""
+    if len(system.turning) == 0:
+        return
+    count = len(system.free)
+    for k in range(count):
+        change = 0.0
+        for j in range(len(tableau.c)):
+            change += tableau.A[i, j] * work.change[j * count + k]
+        for p in system.turning:
+            work.rate[i, p] += h * change * work.ways[k, p]
+
+
+@inlined
+def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> float:
+    """One step of the simplified Newton iteration; gives the largest change, in units of position."""
+    nq, stages, count = system.positions, len(tableau.c), len(system.free)
+    change, inverse, acceleration, y = work.change, work.inverse, work.acceleration, work.y
+    for m in range(stages * count):
+        change[m] = 0.0
+    for i in range(stages):
+        _place_stage(system, work, tableau, i, h, q, qd)
+        evaluate(system, work, work.x[i], y[i])
+        for k in range(count):
+            miss, row = y[i, 2 * nq + system.free[k]] - acceleration[i, k], inverse[i * count + k]
+            for m in range(stages * count):
+                change[m] += row[m] * miss
+    largest = 0.0
+    for i in range(stages):
+        for p in system.turning:
+            largest = max(largest, h * abs(y[i, nq + p] - work.rate[i, p]))
+        for p in system.other:
+            work.rate[i, p] = y[i, nq + p]
+        _follow(system, work, tableau, i, h)
+        for k in range(count):
+            acceleration[i, k] += change[i * count + k]
+            size = h * h * abs(change[i * count + k]) / system.units[k]
+            if not size <= largest:  # NaN too
+                largest = size
+    work.counts[ITERATIONS] += 1
+    return largest
+
+
+@compiled
+def _solve_stages(
+    system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
+) -> int:
+    """Iterations that were needed, or 0 if they do not converge."""
+    for i in range(len(tableau.c)):
+        place(system, work.x[i], q, qd)
+        give_inputs(system, work, t + tableau.c[i] * h, work.x[i])
+    contraction, before = work.numbers[0], 0.0
+    for iteration in range(1, MOST_ITERATIONS + 1):
+        size = _iterate(system, work, tableau, h, q, qd)
+        if not math.isfinite(size):
+            return 0
+        if iteration > 1 and before > 0.0:
+            contraction = size / before
+            if contraction > 0.9 and size > 100 * tolerance:
+                return 0
+        share = min(contraction, 0.9)
+        if size * share / (1 - share) <= tolerance or size == 0.0:
+            # a small change is mostly rounding, whose ratio says nothing of the contraction
+            work.numbers[0] = max(contraction, 1e-3)
+            return iteration
+        before = size
+    return 0
+
+
+@inlined
+def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+    """State at the end of the step; dependent positions go on from the last stage, where they were closed."""
+    stages, last = len(tableau.c), len(tableau.c) - 1
+    for k in range(len(system.simple)):
+        p, f = system.simple[k, 0], system.simple[k, 1]
+        total = 0.0
+        for j in range(stages):
+            total += tableau.second[j] * work.acceleration[j, f]
+        q[p] += h * (qd[system.free[f]] + h * total)
+    for p in system.turning:
+        total = 0.0
+        for j in range(stages):
+            total += tableau.b[j] * work.rate[j, p]
+        q[p] += h * total
+    for p in system.closing:
+        total = 0.0
+        for j in range(stages):
+            total += (tableau.b[j] - tableau.A[last, j]) * work.rate[j, p]
+        q[p] = work.y[last, p] + h * total
+    for k in range(len(system.free)):
+        total = 0.0
+        for j in range(stages):
+            total += tableau.b[j] * work.acceleration[j, k]
+        qd[system.free[k]] += h * total
+    normalise(system, q)
+    add_work(system, work, tableau.b, h)
+
+
+@compiled
+def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
+    """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
+    copy(q, work.before)
+    copy(qd, work.before[system.positions :])
+    put_in, lost = work.numbers[INPUT], work.numbers[LOSS]
+    parts = 1
+    for _ in range(MOST_CUTS):
+        work.counts[REJECTED] += 1
+        small, done = h / parts, 0
+        while done < parts:
+            _restart(system, work, tableau, t + done * small, small, q, qd)
+            if _solve_stages(system, work, tableau, t + done * small, small, q, qd, tolerance) == 0:
+                break
+            _finish(system, work, tableau, small, q, qd)
+            done += 1
+        if done == parts:
+            _restart(system, work, tableau, t + h, h, q, qd)
+            return True
+        copy(work.before, q)
+        copy(work.before[system.positions :], qd)
+        work.numbers[INPUT], work.numbers[LOSS] = put_in, lost
+        parts *= 4
+    return False
+
+
+@compiled
+def gauss_steps(
+    system: Any,
+    work: Any,
+    tableau: Any,
+    t: float,
+    h: float,
+    every: int,
+    q: Array,
+    qd: Array,
+    tolerance: float,
+    out_x: Array,
+    out_y: Array,
+) -> tuple[int, int]:
+    """Steps until the rows of output are full; gives the rows that are and a status."""
+    stages, counts = len(tableau.c), work.counts
+    unknowns = stages * len(system.free)  # operators of an iteration, and of a new matrix
+    spent, renewal = (
+        stages * system.operators + 2 * unknowns**2,
+        4 * len(system.free) * system.operators + 2 * unknowns**3,
+    )
+    if counts[STARTED] == 0:
+        _restart(system, work, tableau, t, h, q, qd)
+        counts[STARTED] = 1
+    done = 0
+    for row in range(len(out_x)):
+        for _ in range(every):
+            now = t + done * h
+            if counts[WASTED] * spent > renewal:
+                _new_matrix(system, work, tableau, now, h, q, qd)
+            used = _solve_stages(system, work, tableau, now, h, q, qd, tolerance)
+            if used > 0:
+                counts[BEST] = min(counts[BEST], used)
+                counts[WASTED] += used - counts[BEST]
+                _finish(system, work, tableau, h, q, qd)
+                _predict(system, work, tableau)
+            elif not _carefully(system, work, tableau, now, h, q, qd, tolerance):
+                return row, 1
+            counts[STEPS] += 1
+            done += 1
+        if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
+            return row, 2
+    return len(out_x), 0

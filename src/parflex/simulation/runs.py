@@ -1,0 +1,85 @@
+"""A finished run: named time series with what they came from, in memory and in files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.simulation.table_files import read_settings, read_table, write_table
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Run(Mapping[str, Array]):
+    """Columns by name, all as long as `t`; `settings` says how the run was made, `summary` how it went."""
+
+    columns: dict[str, Array]
+    settings: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def t(self) -> Array:
+        """Times of the rows."""
+        return self.columns["t"]
+
+    @property
+    def seconds(self) -> float:
+        """Time that the loop took, without making and compiling the model."""
+        return float(self.summary["seconds"])
+
+    @property
+    def status(self) -> str:
+        """`ok`, `interrupted` or `diverged`."""
+        return str(self.summary.get("status", "ok"))
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self.columns:
+            raise InputError(
+                f"the run has no column '{name}'", key="column", value=name, hint=did_you_mean(name, self.columns)
+            )
+        return self.columns[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def low_passed(self, name: str, cutoff: float) -> Array:
+        """A column without what is faster than `cutoff` (Hz): a Butterworth filter forth and back, without delay."""
+        from scipy.signal import butter, sosfiltfilt
+
+        rate = 1.0 / float(self.t[1] - self.t[0]) if len(self.t) > 1 else 0.0
+        if not 0 < cutoff < rate / 2 or len(self.t) < 16:
+            raise InputError(
+                f"a cut-off of {cutoff:g} Hz needs at least 16 rows and more than two rows in a period",
+                key="low-pass",
+                value=cutoff,
+                hint="give a lower frequency, or a smaller --out-step",
+            )
+        return sosfiltfilt(butter(2, cutoff, fs=rate, output="sos"), self[name])
+
+    def save(self, path: str | Path) -> list[Path]:
+        """Write an npz file, or a CSV file with its settings beside it; the files are there whole or not at all."""
+        return write_table(path, self.columns, {"settings": self.settings, "summary": self.summary})
+
+
+def load_run(path: str | Path) -> Run:
+    """A run that was saved."""
+    columns = read_table(str(path), "run")
+    if "t" not in columns:
+        raise InputError("the column 't' is missing", file=str(path), key="t", hint="this is not a saved run")
+    t = columns["t"]
+    if t.ndim != 1 or t.dtype.kind not in "fiu" or not np.isfinite(t).all() or (np.diff(t) < 0).any():
+        raise InputError("the times are not a rising row of numbers", file=str(path), key="t", hint="mend that column")
+    about = read_settings(str(path))
+    return Run(columns, about.get("settings", {}), about.get("summary", {}))

@@ -1,0 +1,1 @@
+"""Figures of robots, runs, modes, maps and studies."""

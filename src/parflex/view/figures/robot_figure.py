@@ -1,0 +1,149 @@
+"""A still picture of a robot: links, joints and platform to scale, in the plane or in space."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.models.configuration import Configuration, configure
+from parflex.models.robot import Robot
+from parflex.view.figures.style import new_figure, picture_path, write_picture
+from parflex.view.scene.skeleton import outline, skeleton
+
+__all__ = ["draw", "picture", "picture_path", "write_picture"]
+Array = np.ndarray
+MARKERS = {"revolute": "o", "prismatic": "s", "spherical": "D", "free": "", "planar": "", "fixed": ""}
+GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
+
+
+def draw(robot: Robot, at: str | Mapping[str, float] | Configuration | None, path: str | Path) -> list[str]:
+    """Write a picture of the robot at a pose; warnings about the pose come back."""
+    path = picture_path(path)
+    configuration = configure(robot, at)
+    write_picture(picture(configuration), path)
+    return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+
+
+def picture(configuration: Configuration) -> Any:
+    """The figure, without a window."""
+    robot = configuration.robot
+    figure = new_figure(6, 7)
+    axes = figure.add_subplot(projection=None if robot.tree.planar else "3d")
+    plane = robot.tree.planar
+
+    def line(points: Array, **style: Any) -> None:
+        axes.plot(*(points.T[:2] if plane else points.T), **style)
+
+    drawn = _draw_links(configuration, line) + _draw_faces(configuration, line)
+    drawn += _draw_joints(configuration, line)
+    _draw_ground(configuration, line)
+    _dress(axes, np.array(drawn), robot, plane)
+    return figure
+
+
+def _draw_links(configuration: Configuration, line: Any) -> list[Array]:
+    """The lines of the skeleton; legs have their colours, platforms and slides their widths."""
+    robot, links = configuration.robot, configuration.robot.tree.links
+    bones = skeleton(robot)
+    points = bones.points(configuration.q, configuration.at)
+    colours = _leg_colours(robot)
+    sheets = [(part, outline(body.r0)) for _, part, body in bones.elastic if len(body.triangles)]
+    for part, corners in sheets:  # the rim alone: the lines of all triangles would be a grey spot
+        line(points[part][[*corners, corners[0]]], color=PLATFORM_COLOUR, linewidth=2.5, zorder=3)
+    for edge in bones.edges:
+        ends = points[[edge.first, edge.second]]
+        if any(part.start <= edge.first < part.stop for part, _ in sheets):
+            continue
+        if edge.kind == "platform":
+            line(ends, color=PLATFORM_COLOUR, linewidth=2.5, zorder=3)
+            continue
+        if edge.kind == "slide":
+            line(ends, color=colours[links[edge.link].leg], linewidth=4, alpha=0.35)
+        line(ends, color=colours[links[edge.link].leg], linewidth=1.5 if edge.kind == "slide" else 2)
+    return list(points)
+
+
+def _draw_faces(configuration: Configuration, line: Any) -> list[Array]:
+    """A square on the face that a point slides on."""
+    at, side = configuration.at, 0.12 * configuration.robot.tree.length
+    corners: list[Array] = []
+    for loop in configuration.robot.closures.loops:
+        if loop.kind == "point-on-plane":
+            R, _ = at.of(loop.first)
+            _, centre = at.of(loop.second)
+            across = np.linalg.svd(loop.u1[None, :])[2][1:] @ R.T
+            square = [
+                centre + side * (a * across[0] + b * across[1]) for a, b in ((1, 1), (1, -1), (-1, -1), (-1, 1), (1, 1))
+            ]
+            line(np.array(square), color=PLATFORM_COLOUR, linewidth=1.5)
+            corners += square
+    return corners
+
+
+def _leg_colours(robot: Robot) -> dict[str | None, str]:
+    palette = ["tab:green", "tab:orange", "tab:purple", "tab:brown", "tab:olive", "tab:cyan"]
+    legs = list(dict.fromkeys(link.leg for link in robot.tree.links))
+    return {leg: palette[index % len(palette)] for index, leg in enumerate(legs)}
+
+
+def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
+    robot, tree, at = configuration.robot, configuration.robot.tree, configuration.at
+    motors = {tree.link_of_rate[k] for k in robot.actuated}
+    for j, link in sorted(enumerate(tree.links), key=lambda entry: entry[0] in motors):
+        marker = MARKERS[link.joint.kind]
+        if marker:
+            root = at.position[j]
+            if link.joint.kind == "prismatic":
+                root = root - at.rotation[j][:, link.joint.axis] * configuration.q[link.q.start]
+            face = MOTOR_COLOUR if j in motors else "white"
+            size, order = (7, 7) if j in motors else (5, 5)
+            line(
+                root[None, :],
+                marker=marker,
+                color="black",
+                markerfacecolor=face,
+                markersize=size,
+                linestyle="",
+                zorder=order,
+            )
+    points = []
+    for loop in robot.closures.loops:
+        _, point = at.of(loop.second)
+        line(point[None, :], marker="o", color="black", markerfacecolor="white", markersize=5, linestyle="", zorder=5)
+        points.append(point)
+    _, tip = at.of(tree.places[tree.end_effector])
+    line(tip[None, :], marker="x", color=PLATFORM_COLOUR, markersize=9, linestyle="", zorder=6)
+    return [*points, tip]
+
+
+def _draw_ground(configuration: Configuration, line: Any) -> None:
+    tree = configuration.robot.tree
+    feet = [link.position for link in tree.links if link.parent < 0 and link.joint.kind not in ("free", "planar")]
+    for loop in configuration.robot.closures.loops:
+        feet += [place.position for place in (loop.first, loop.second) if place.link < 0]
+    for foot in feet:
+        line(foot[None, :], marker="^", color=GROUND_COLOUR, markersize=11, linestyle="", zorder=1)
+
+
+def _dress(axes: Any, points: Array, robot: Robot, plane: bool) -> None:
+    """Equal scales, labels with units, and what the marks mean."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    middle, reach = (low + high) / 2, max(float((high - low).max()) / 2 * 1.1, 1e-6)
+    axes.set_xlabel("x (m)")
+    axes.set_ylabel("y (m)")
+    axes.set_title(f"{robot.description.title or robot.name}", fontsize=10)
+    axes.set_xlim(middle[0] - reach, middle[0] + reach)
+    axes.set_ylim(middle[1] - reach, middle[1] + reach)
+    if plane:
+        axes.set_aspect("equal")
+        axes.grid(alpha=0.3)
+    else:
+        axes.set_zlabel("z (m)")
+        axes.set_zlim(middle[2] - reach, middle[2] + reach)
+        axes.set_box_aspect((1, 1, 1))
+        axes.view_init(elev=22, azim=-58)
+    write = axes.text if plane else axes.text2D
+    write(0.01, 0.01, "red: motor   white: passive   x: end effector", transform=axes.transAxes, fontsize=8)

@@ -1,0 +1,1 @@
+"""The viewer: a page in the browser of this machine."""

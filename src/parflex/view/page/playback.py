@@ -1,0 +1,67 @@
+"""A simulated run as something to look at: positions at any time, and those of the robot that does not bend."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from parflex.errors import InputError, ParflexError
+from parflex.models.robot import Robot
+from parflex.simulation.runs import Run
+
+Array = np.ndarray
+
+
+class Playback:
+    """A run of a robot; between two rows the nearer one is shown."""
+
+    def __init__(self, robot: Robot, run: Run) -> None:
+        if not len(run.t):
+            raise InputError("the run has no rows", key="run", hint="simulate for a longer time")
+        self.robot = robot
+        self.t = run.t
+        self._q = np.column_stack([run[f"q.{name}"] for name in robot.tree.position_names])
+        self._straight: dict[int, Array] = {}
+
+    @property
+    def duration(self) -> float:
+        """Seconds from the first row to the last."""
+        return float(self.t[-1] - self.t[0])
+
+    @cached_property
+    def bends(self) -> bool:
+        """Whether anything deforms."""
+        return bool(self.robot.deformations)
+
+    def row(self, time: float) -> int:
+        """The row nearest to a time after the start."""
+        wanted = self.t[0] + time
+        after = int(np.clip(np.searchsorted(self.t, wanted), 1, max(len(self.t) - 1, 1)))
+        if len(self.t) == 1:
+            return 0
+        return after - 1 if wanted - self.t[after - 1] < self.t[after] - wanted else after
+
+    def positions(self, time: float) -> Array:
+        """Positions of all coordinates at a time after the start."""
+        return self._q[self.row(time)]
+
+    def undeformed(self, time: float) -> Array:
+        """Positions with the motors where they are and nothing deformed; as they are where that cannot be."""
+        row = self.row(time)
+        if row not in self._straight:
+            q, tree = self._q[row], self.robot.tree
+            plain = q.copy()
+            for link in tree.links:
+                plain[link.e] = 0.0
+            motors = {
+                tree.links[j].name: float(q[tree.links[j].q.start])
+                for j in (tree.link_of_rate[k] for k in self.robot.actuated)
+                if tree.links[j].joint.kind in ("revolute", "prismatic")
+            }
+            try:
+                rigid = self.robot.locking(self.robot.deformations)
+                self._straight[row] = rigid.assemble(motors, near=plain)
+            except ParflexError:
+                self._straight[row] = q
+        return self._straight[row]

@@ -1,0 +1,265 @@
+"""What is shown and how it changes, without any window: pose, modes, a run, deformation, reactions.
+
+A session keeps the last good state: what cannot be shown leaves a sentence in `trouble` and changes nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.dynamic_models import inverse_dynamics
+from parflex.models.elastic.equilibrium import equilibrium
+from parflex.models.elastic.linear_model import Modes, natural_frequencies
+from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.models.robot import Robot
+from parflex.recursion import pose
+from parflex.spatial import vector_from_rotation
+from parflex.view.page.playback import Playback
+from parflex.view.scene.robot_scene import Scene, arrows, reaction_arrows, scene
+
+Array = np.ndarray
+REACH, TURN = 0.3, 0.8  # of sliders: share of the robot's size, radians
+MODES = 12
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A coordinate that a person can move: its word in a pose, range, value and unit."""
+
+    word: str
+    low: float
+    high: float
+    value: float
+    unit: str
+
+
+class Session:
+    """A robot, the configuration that is shown, and what is laid over it."""
+
+    def __init__(self, robot: Robot, at: str | Mapping[str, float] | None = None) -> None:
+        self.robot = robot
+        self.q = robot.assemble(at)
+        self.scene: Scene = scene(robot)
+        self.base = self.scene.vertices(self.q)
+        self.trouble = ""
+        self.asked: Array | None = None  # where the end effector was wanted and cannot be
+        self.deformation_scale = 1.0
+        self.sagging = False
+        self._modes: Modes | None = None
+        self._shapes: dict[int, Array] = {}
+        self.servo: float | None = None
+
+    # -- pose ------------------------------------------------------------------------------------------
+
+    def pose_sliders(self) -> list[Slider]:
+        """The freedoms of the end effector, in words of a pose."""
+        tree = self.robot.tree
+        rotation, position = pose(tree, self.q).of(tree.places[tree.end_effector])
+        _, moving = Configuration(self.robot.locking(self.robot.deformations), self.q).platform_freedom()
+        reach = REACH * self.scene.size
+        sliders = [
+            Slider(word, float(position[k]) - reach, float(position[k]) + reach, float(position[k]), "m")
+            for k, word in enumerate("xyz")
+            if f"v{word}" in moving
+        ]
+        if tree.planar and "wz" in moving:
+            angle = float(np.arctan2(rotation[1, 0], rotation[0, 0]))
+            sliders.append(Slider("theta", angle - TURN, angle + TURN, angle, "rad"))
+        elif {"wx", "wy", "wz"} <= set(moving):
+            turn = vector_from_rotation(rotation)
+            sliders += [
+                Slider(word, float(value) - TURN, float(value) + TURN, float(value), "rad")
+                for word, value in zip(("rx", "ry", "rz"), turn, strict=True)
+            ]
+        return sliders
+
+    def motor_sliders(self) -> list[Slider]:
+        """The motors, with their limits where the robot file gives them."""
+        sliders = []
+        for k in self.robot.actuated:
+            link = self.robot.tree.links[self.robot.tree.link_of_rate[k]]
+            if link.joint.kind not in ("revolute", "prismatic"):
+                continue
+            turning = link.joint.kind == "revolute"
+            value, reach = float(self.q[link.q.start]), TURN if turning else REACH * self.scene.size
+            low, high = link.limits or (value - reach, value + reach)
+            sliders.append(Slider(link.name, min(low, value), max(high, value), value, "rad" if turning else "m"))
+        return sliders
+
+    def move(self, given: str | Mapping[str, float]) -> bool:
+        """Go to a pose; one that cannot be reached is told in `trouble`, and the robot stays where it was."""
+        try:
+            found = self._assembled(given)
+        except ParflexError as error:
+            self.trouble = f"This pose cannot be shown: {error}"
+            self.asked = None if isinstance(given, str) else self._wanted(given)
+            return False
+        self.trouble, self.asked = "", None
+        self._show(found)
+        return True
+
+    def _assembled(self, given: str | Mapping[str, float]) -> Array:
+        """A pose of the file is searched for; one of sliders is gone to from here, which a person does not wait for."""
+        rigid = self.robot.locking(self.robot.deformations)  # counts its freedoms without those of bending
+        if isinstance(given, str):
+            return rigid.assemble(given)
+        q = self._rigid(self.q)
+        target = read_pose(rigid.tree, given, "pose", None)
+        whole = whole_end_effector(rigid.tree, rigid.actuated, target, q) or target
+        rows = len(whole.fixed) + sum(frame.size for frame in whole.frames)
+        freedoms = rigid.mobility.freedoms(len(rigid.free))
+        for choice in (whole,) if rows <= freedoms else (whole, target):
+            found = rigid.assembler.near(choice, q, rigid.home, rigid.locked)
+            if found is not None:
+                return found
+        wanted = ", ".join(f"{word} = {value:.4g}" for word, value in given.items())
+        raise UnreachableError(
+            f"{wanted} cannot be reached from here in this working mode",
+            key="pose",
+            value=wanted,
+            hint="go back, or around it",
+        )
+
+    def _rigid(self, q: Array) -> Array:
+        """The same positions with nothing deformed; loops may be open."""
+        plain = q.copy()
+        for link in self.robot.tree.links:
+            plain[link.e] = 0.0
+        return plain
+
+    def _wanted(self, given: Mapping[str, float]) -> Array | None:
+        if not any(word in given for word in "xyz"):
+            return None
+        tree = self.robot.tree
+        _, position = pose(tree, self.q).of(tree.places[tree.end_effector])
+        return np.array([given.get(word, float(position[k])) for k, word in enumerate("xyz")])
+
+    def _show(self, q: Array) -> None:
+        self.q = q
+        self._modes, self._shapes = None, {}
+        self.base = self.scene.vertices(q)
+        if self.sagging:
+            self.sag(True)
+
+    # -- deformation -----------------------------------------------------------------------------------
+
+    def sag(self, on: bool, scale: float | None = None) -> None:
+        """Show the robot as its own weight bends it, magnified by the deformation scale."""
+        self.deformation_scale = self.deformation_scale if scale is None else scale
+        self.sagging, self.trouble = on, ""
+        straight = self.scene.vertices(self.q)
+        self.base = straight
+        if not on:
+            return
+        try:
+            rest = equilibrium(self.robot, Configuration(self.robot, self.q))
+            bent = self.scene.vertices(rest.configuration.q)
+            self.base = straight + self.deformation_scale * (bent - straight)
+        except ParflexError as error:
+            self.sagging, self.trouble = False, f"No equilibrium can be shown: {error}"
+
+    # -- modes -----------------------------------------------------------------------------------------
+
+    def modes(self) -> Modes | None:
+        """The lowest modes here; None with a sentence in `trouble` where there are none."""
+        if self._modes is None:
+            try:
+                here = Configuration(self.robot, self.q)
+                found = natural_frequencies(self.robot, here, servo=self.servo)
+                count = len(found.frequencies)
+                if count == 6:  # there may be more
+                    left = found.independent_coordinates - len(found.free_motions) - len(found.unstable_motions)
+                    found = natural_frequencies(self.robot, here, min(MODES, left), servo=self.servo)
+                self._modes = found
+            except ParflexError as error:
+                self.trouble = f"No modes here: {error}"
+        return self._modes
+
+    def set_servo(self, stiffness: float | None) -> None:
+        """Hold the motors by springs of this stiffness instead of locking them."""
+        self.servo = stiffness
+        self._modes, self._shapes = None, {}
+
+    def mode_names(self) -> list[str]:
+        """Number and frequency of each mode, for people."""
+        found = self.modes()
+        return [] if found is None else [f"{k + 1}: {f:.2f} Hz" for k, f in enumerate(found.frequencies)]
+
+    def mode_shape(self, number: int) -> Array:
+        """How the vertices move in a mode, 1 at most."""
+        found = self.modes()
+        if found is None or not 0 <= number < len(found.frequencies):
+            return np.zeros_like(self.base)
+        if number not in self._shapes:
+            self._shapes[number] = self.scene.shape(self.q, found.shapes[:, number])
+        return self._shapes[number]
+
+    def in_mode(self, number: int, phase: float, amplitude: float) -> Array:
+        """Vertices in a mode; the amplitude is a share of the robot's size."""
+        return self.base + amplitude * self.scene.size * np.sin(phase) * self.mode_shape(number)
+
+    # -- runs and reactions ----------------------------------------------------------------------------
+
+    def in_run(self, run: Playback, time: float) -> Array:
+        """Vertices at a time of a run, its deformation magnified."""
+        q = run.positions(time)
+        vertices = self.scene.vertices(q)
+        if self.deformation_scale == 1.0 or not run.bends:
+            return vertices
+        straight = self.scene.vertices(run.undeformed(time))
+        return straight + self.deformation_scale * (vertices - straight)
+
+    def reactions(self) -> tuple[Array, Array, str]:
+        """Arrows of the forces in joints and closures at rest under the robot's weight, and the largest of them."""
+        empty = np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
+        try:
+            here = Configuration(self.robot, self.q)
+            if self.robot.tree.elastic:
+                here = Configuration(self.robot, equilibrium(self.robot, here).configuration.q)
+            found = inverse_dynamics(self.robot, here, reactions=True)
+        except ParflexError as error:
+            return *empty, f"No reactions here: {error}"
+        assert found.reactions is not None
+        places, forces = reaction_arrows(self.robot, here.q, found.reactions)
+        largest = float(np.linalg.norm(forces, axis=1).max(initial=0.0))
+        if largest < 1e-9:
+            return *empty, "Nothing acts on this robot at rest: its file has no gravity."
+        note = f"Largest reaction {largest:.4g} N."
+        if any(one["undetermined"] for part in found.reactions.values() for one in part.values()):
+            note += " The robot is over-constrained: arrows are those of least norm."
+        return *arrows(places, forces, self.scene.size), note
+
+    def status(self) -> str:
+        """One line on the pose that is shown."""
+        here = Configuration(self.robot, self.q)
+        notes: list[Any] = [*self.robot.limit_warnings(self.q), *here.condition.warnings()]
+        tree = self.robot.tree
+        _, position = here.at.of(tree.places[tree.end_effector])
+        axes = "xyz"[: 2 if tree.planar else 3]
+        where = ", ".join(
+            f"{word} = {round(float(value), 9):.4g} m" for word, value in zip(axes, position, strict=False)
+        )
+        return "; ".join([f"'{tree.end_effector}' at {where}", *notes])
+
+
+def require_run(robot: Robot, path: str) -> Playback:
+    """A saved run of this robot."""
+    from parflex.simulation.runs import load_run
+
+    run = load_run(path)
+    missing = [name for name in robot.tree.position_names if f"q.{name}" not in run.columns]
+    if missing:
+        raise InputError(
+            f"the run has no column 'q.{missing[0]}', so it is not one of '{robot.name}' as it is loaded here",
+            file=path,
+            key="run",
+            value=f"q.{missing[0]}",
+            hint="name the robot of the run, with the same --elements",
+        )
+    return Playback(robot, run)

@@ -1,0 +1,134 @@
+"""The scene in the browser: meshes that are sent once and then only moved, ghost, arrows, marks and camera."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.recursion import pose
+from parflex.spatial.rotations import matrix_quaternion
+from parflex.view.figures.style import GHOST, REACTION, UNREACHABLE
+from parflex.view.scene.robot_scene import Scene
+
+Array = np.ndarray
+PLAIN = {"cast_shadow": False, "receive_shadow": False, "side": "double"}
+
+
+class Stage:
+    """What stands in the page of a server."""
+
+    def __init__(self, server: Any) -> None:
+        self.server = server
+        server.scene.configure_environment_map(hdri=None)
+        server.scene.configure_default_lights(enabled=True, cast_shadow=False)
+        server.scene.add_light_hemisphere(
+            "/light", sky_color=(255, 255, 255), ground_color=(170, 175, 190), intensity=2.2
+        )
+        self.meshes: dict[str, Any] = {}
+        self.sent: dict[str, Array] = {}
+        self.ghost: Any = None
+        self.arrows: Any = None
+        self.mark: Any = None
+        self.tool: Any = None
+        self.scene: Scene | None = None
+
+    def build(self, scene: Scene, q: Array) -> None:
+        """Put a robot on the stage; what stood there is taken away."""
+        self._clear()
+        self.scene = scene
+        low, high = scene.bounds(q)
+        self._floor(low, high, scene)
+        vertices = scene.vertices(q)
+        for mesh in scene.meshes:
+            self.meshes[mesh.name] = self.server.scene.add_mesh_simple(
+                f"/robot/{mesh.name}", vertices[mesh.vertices], mesh.faces, color=mesh.colour, **PLAIN
+            )
+        self.sent = {}
+        self.tool = self.server.scene.add_frame("/tool", axes_length=0.07 * scene.size, axes_radius=0.004 * scene.size)
+        self.move(vertices)
+        self.place_tool(q)
+        self._camera(low, high, scene)
+
+    def _clear(self) -> None:
+        for handle in [*self.meshes.values(), self.ghost, self.arrows, self.mark, self.tool]:
+            if handle is not None:
+                handle.remove()
+        self.meshes, self.ghost, self.arrows, self.mark, self.tool = {}, None, None, None, None
+
+    def _floor(self, low: Array, high: Array, scene: Scene) -> None:
+        cell = 10.0 ** np.floor(np.log10(scene.size / 2))
+        side = cell * np.ceil(1.8 * scene.size / cell)
+        middle = np.round((low + high) / 2 / cell) * cell
+        self.server.scene.add_grid(
+            "/floor",
+            width=side,
+            height=side,
+            plane="xy",
+            cell_size=cell / 2 if side / cell < 8 else cell,
+            section_size=cell if side / cell < 8 else 5 * cell,
+            cell_color=(226, 229, 234),
+            section_color=(204, 209, 217),
+            position=(middle[0], middle[1], low[2] - 0.02 * scene.size),
+        )
+
+    def _camera(self, low: Array, high: Array, scene: Scene) -> None:
+        middle = (low + high) / 2
+        reach = float(np.linalg.norm(high - low))
+        flat = (high - low)[2] < 0.2 * scene.size
+        way = np.array([0.0, -0.42, 0.72]) if flat else np.array([0.46, -0.74, 0.34])
+        camera = self.server.initial_camera
+        camera.position = tuple(middle + reach * way)
+        camera.look_at = tuple(middle)
+
+    def move(self, vertices: Array) -> None:
+        """Send the vertices of the meshes that moved."""
+        assert self.scene is not None
+        with self.server.atomic():
+            for mesh in self.scene.meshes:
+                own = np.asarray(vertices[mesh.vertices], dtype=np.float32)
+                if mesh.name not in self.sent or not np.array_equal(own, self.sent[mesh.name]):
+                    self.meshes[mesh.name].vertices = own
+                    self.sent[mesh.name] = own
+
+    def place_tool(self, q: Array) -> None:
+        """Put the axes of the end effector where it is."""
+        assert self.scene is not None
+        tree = self.scene.robot.tree
+        rotation, position = pose(tree, q).of(tree.places[tree.end_effector])
+        self.tool.position, self.tool.wxyz = position, matrix_quaternion(rotation)
+
+    def show_ghost(self, vertices: Array | None) -> None:
+        """A pale copy of the robot at rest, or none."""
+        if self.ghost is not None:
+            self.ghost.remove()
+            self.ghost = None
+        if vertices is not None and self.scene is not None:
+            faces = np.concatenate([mesh.faces + mesh.vertices.start for mesh in self.scene.meshes])
+            self.ghost = self.server.scene.add_mesh_simple(
+                "/ghost", vertices, faces, color=GHOST, opacity=0.25, **PLAIN
+            )
+
+    def show_arrows(self, vertices: Array, faces: Array) -> None:
+        """Arrows of forces, or none."""
+        if self.arrows is not None:
+            self.arrows.remove()
+            self.arrows = None
+        if len(faces):
+            self.arrows = self.server.scene.add_mesh_simple("/reactions", vertices, faces, color=REACTION, **PLAIN)
+
+    def show_mark(self, place: Array | None) -> None:
+        """A red ball where the end effector was wanted and cannot be, or none."""
+        if self.mark is not None:
+            self.mark.remove()
+            self.mark = None
+        if place is not None and self.scene is not None:
+            self.mark = self.server.scene.add_icosphere(
+                "/unreachable",
+                radius=0.025 * self.scene.size,
+                color=UNREACHABLE,
+                opacity=0.7,
+                position=tuple(place),
+                cast_shadow=False,
+                receive_shadow=False,
+            )

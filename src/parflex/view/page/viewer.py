@@ -1,0 +1,294 @@
+"""The viewer: a robot in a browser page of this machine. One loop does what people ask for and plays what plays."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError, ParflexError
+from parflex.models.robot import Robot
+from parflex.view.page.panel import Panel
+from parflex.view.page.playback import Playback
+from parflex.view.page.recording import recorded_page
+from parflex.view.page.server import HOST, start_server, stop_server
+from parflex.view.page.session import Session
+from parflex.view.page.stage import Stage
+
+Array = np.ndarray
+FRAME = 1 / 30  # seconds between pictures
+LOOK = 0.5  # seconds between looks at the robot file
+
+
+class Viewer:
+    """A running page. `turn()` does one round of the loop; `close()` ends it."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        at: str | Mapping[str, float] | None = None,
+        run: Playback | None = None,
+        port: int | None = None,
+        reload: Callable[[], Robot] | None = None,
+        watched: Path | None = None,
+    ) -> None:
+        self.session = Session(robot, at)
+        self.run = run
+        self.reload, self.watched = reload, watched
+        self._stamp = _stamp(watched)
+        self._looked = time.monotonic()
+        self._asked: dict[str, Any] = {}
+        self._lock = threading.Lock()
+        self._phase, self._clock = 0.0, time.monotonic()
+        self._modes_are_old = False
+        self.server = start_server(port, robot.name)
+        try:
+            self.stage = Stage(self.server)
+            self._open()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def address(self) -> str:
+        """Where the page is."""
+        return f"http://{HOST}:{self.server.get_port()}"
+
+    def close(self) -> None:
+        """End the page."""
+        stop_server(self.server)
+
+    def begin(self, mode: int | None, amplitude: float = 6.0) -> None:
+        """Begin with a mode (from 1) that plays, or with the run if there is one."""
+        if mode is not None:
+            names = self.session.mode_names()
+            if mode > len(names):
+                raise InputError(
+                    self.session.trouble or f"mode {mode} is asked for, the robot shows {len(names)} here",
+                    key="mode",
+                    value=mode,
+                    hint="give a lower number" if names else "choose a robot that bends",
+                )
+            self.panel.mode.value = names[mode - 1]
+            self.panel.amplitude.value = amplitude
+            self.panel.play_mode.value = True
+            self._do_play_mode(True)
+        elif self.run is not None:
+            self.panel.play_run.value = True
+
+    def ask(self, what: str, value: Any) -> None:
+        """Note what a person asks for; of several wishes of one kind the last counts."""
+        with self._lock:
+            self._asked.pop(what, None)
+            self._asked[what] = value
+
+    def watch(self, seconds: float | None = None) -> None:
+        """Run until interrupted, or for some seconds."""
+        end = None if seconds is None else time.monotonic() + seconds
+        while end is None or time.monotonic() < end:
+            begun = time.monotonic()
+            self.turn()
+            time.sleep(max(0.0, FRAME - (time.monotonic() - begun)))
+
+    def turn(self) -> None:
+        """Do what was asked for, look at the file, and show the next picture of what plays."""
+        with self._lock:
+            asked, self._asked = self._asked, {}
+        for what, value in asked.items():
+            try:
+                getattr(self, f"_do_{what.replace('-', '_')}")(value)
+            except (ParflexError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:  # the page lives on
+                self.session.trouble = str(error)
+                self.panel.tell(self.session)
+        if self._modes_are_old and not asked:  # while a slider is drawn, nobody reads the list
+            self._list_modes()
+        self._look_at_file()
+        now = time.monotonic()
+        passed, self._clock = now - self._clock, now
+        if self.panel.play_mode.value:
+            self._phase += 2 * np.pi * passed / self.panel.cycle.value
+            self.stage.move(self._mode_picture())
+        elif self.run is not None and self.panel.play_run.value:
+            later = self.panel.time.value + passed * self.panel.speed.value
+            self.panel.time.value = later if later <= self.run.duration else 0.0
+            self._show_run()
+
+    # -- opening and reloading -------------------------------------------------------------------------
+
+    def _open(self) -> None:
+        self.panel = Panel(self.server, self.session, self.ask, None if self.run is None else self.run.duration)
+        self.stage.build(self.session.scene, self.session.q)
+        self._list_modes()
+        self.panel.tell(self.session)
+
+    def _look_at_file(self) -> None:
+        """Load a changed robot file; a broken one is told, and the last good robot stays."""
+        if self.watched is None or self.reload is None or time.monotonic() - self._looked < LOOK:
+            return
+        self._looked = time.monotonic()
+        stamp = _stamp(self.watched)
+        if stamp == self._stamp or stamp is None:
+            return
+        self._stamp = stamp
+        try:
+            robot = self.reload()
+            session = Session(robot)
+        except ParflexError as error:
+            self.session.trouble = f"The file changed and cannot be used: {error}"
+            self.panel.tell(self.session)
+            return
+        self.session, self.run = session, None
+        self._open()
+
+    # -- what people ask for ---------------------------------------------------------------------------
+
+    def _do_named(self, name: str) -> None:
+        self._move(name, "")
+
+    def _do_pose(self, given: Mapping[str, float]) -> None:
+        self._move(given, "pose")
+
+    def _do_motors(self, given: Mapping[str, float]) -> None:
+        self._move(given, "")
+
+    def _move(self, given: str | Mapping[str, float], but: str) -> None:
+        """Go to a pose; a person who has to wait is told why."""
+        patience = threading.Timer(0.4, self.panel.say, ["Looking for this pose ..."])
+        patience.start()
+        reached = self.session.move(given)
+        patience.cancel()
+        patience.join()
+        self.stage.show_mark(self.session.asked)
+        self.panel.tell(self.session)
+        if not reached:
+            return
+        self.stage.move(self.session.base)
+        self.stage.place_tool(self.session.q)
+        self.panel.follow(self.session, but)
+        self._modes_are_old = True
+        self._do_reactions(self.panel.reactions.value)
+        self._do_ghost(self.panel.ghost.value)
+
+    def _list_modes(self) -> None:
+        """Modes are looked for where a robot bends or its motors are held by springs."""
+        session = self.session
+        self._modes_are_old = False
+        if not session.robot.tree.elastic and session.servo is None:
+            note = "This robot is rigid: give its motors a stiffness below to see how it would vibrate on them."
+            self.panel.list_modes([], note)
+            return
+        before, session.trouble = session.trouble, ""
+        names = session.mode_names()
+        note = session.trouble or "Natural frequencies, motors " + ("held" if session.servo else "locked") + "."
+        session.trouble = before
+        self.panel.list_modes(names, note)
+
+    def _do_mode(self, name: str) -> None:
+        self._phase = np.pi / 2
+        self._show_still()
+
+    def _do_play_mode(self, on: bool) -> None:
+        if on and self.run is not None:
+            self.panel.play_run.value = False
+        self._phase = 0.0
+        self._do_ghost(self.panel.ghost.value)
+        if not on:
+            self._show_still()
+
+    def _mode_picture(self) -> Array:
+        return self.session.in_mode(self.panel.mode_number(), self._phase, self.panel.amplitude.value / 100)
+
+    def _show_still(self) -> None:
+        self.stage.move(self.session.base)
+
+    def _do_servo(self, stiffness: float) -> None:
+        self.session.set_servo(float(stiffness) or None)
+        self._list_modes()
+
+    def _do_play_run(self, on: bool) -> None:
+        if on:
+            self.panel.play_mode.value = False
+            self._do_ghost(False)
+
+    def _do_time(self, value: float) -> None:
+        self._show_run()
+
+    def _show_run(self) -> None:
+        assert self.run is not None
+        moment = self.panel.time.value
+        self.stage.move(self.session.in_run(self.run, moment))
+        self.stage.place_tool(self.run.positions(moment))
+
+    def _do_sag(self, on: bool) -> None:
+        self.session.sag(on, self.panel.scale.value)
+        self.panel.sag.value = self.session.sagging
+        self._show_still()
+        self.panel.tell(self.session)
+
+    def _do_scale(self, value: float) -> None:
+        self._do_sag(self.panel.sag.value)
+        if self.run is not None:
+            self._show_run()
+
+    def _do_ghost(self, on: bool) -> None:
+        self.stage.show_ghost(
+            self.session.scene.vertices(self.session.q) if on and self.panel.play_mode.value else None
+        )
+
+    def _do_reactions(self, on: bool) -> None:
+        vertices, faces, note = self.session.reactions() if on else (np.zeros((0, 3)), np.zeros((0, 3), dtype=int), "")
+        self.stage.show_arrows(vertices, faces)
+        self.panel.reaction_note.content = note
+
+    # -- saving ----------------------------------------------------------------------------------------
+
+    def pictures(self) -> tuple[list[tuple[Array, Array]], float]:
+        """What plays now as vertices and positions, and the seconds between two pictures; none if nothing plays."""
+        if self.panel.play_mode.value:
+            cycle, amplitude = self.panel.cycle.value, self.panel.amplitude.value / 100
+            phases = 2 * np.pi * np.arange(0, 1, FRAME / cycle)
+            number, q = self.panel.mode_number(), self.session.q
+            return [(self.session.in_mode(number, phase, amplitude), q) for phase in phases], FRAME
+        if self.run is not None and self.panel.play_run.value:
+            count = min(int(self.run.duration / FRAME / self.panel.speed.value) + 1, 900)
+            moments = np.linspace(0, self.run.duration, count)
+            wait = self.run.duration / max(count - 1, 1) / self.panel.speed.value
+            run = self.run
+            return [(self.session.in_run(run, moment), run.positions(moment)) for moment in moments], wait
+        return [], 0.0
+
+    def page(self) -> str:
+        """What is seen as a page that opens offline."""
+        return recorded_page(self.server, self.stage, *self.pictures())
+
+    def _do_page(self, client: Any) -> None:
+        client.send_file_download(f"{self.session.robot.name}.html", self.page().encode(), save_immediately=True)
+
+    def _do_picture(self, client: Any) -> None:
+        threading.Thread(target=_send_picture, args=(client, self.session.robot.name), daemon=True).start()
+
+
+def _send_picture(client: Any, name: str) -> None:
+    """Let the browser draw once more, and give it the picture as a file."""
+    import imageio.v3 as imageio
+
+    camera = client.camera
+    try:
+        image = client.get_render(camera.image_height, camera.image_width, transport_format="png", timeout=60)
+    except (RuntimeError, TimeoutError) as error:
+        client.add_notification("No picture", str(error), auto_close_seconds=10.0)
+        return
+    client.send_file_download(f"{name}.png", imageio.imwrite("<bytes>", image, extension=".png"), save_immediately=True)
+
+
+def _stamp(path: Path | None) -> tuple[int, int] | None:
+    """What changes when a file is written."""
+    try:
+        found = None if path is None else path.stat()
+    except OSError:
+        return None
+    return None if found is None else (found.st_mtime_ns, found.st_size)

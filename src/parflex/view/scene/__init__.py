@@ -1,0 +1,1 @@
+"""A robot as points, lines and solids at any configuration."""

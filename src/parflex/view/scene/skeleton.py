@@ -1,0 +1,204 @@
+"""The skeleton of a robot: points of its bodies, and the lines between them, at any configuration.
+
+A point belongs to a body and stays on it: on a rigid body it has fixed coordinates, on an elastic one it moves with the
+elastic coordinates by shape functions. Which points and lines there are does not depend on the configuration, so that
+pictures of two configurations can be subtracted, scaled and played.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import ElasticBody
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.recursion import Pose, pose
+from parflex.tree.link_tree import GROUND, Link
+from parflex.view.scene.elastic_points import BodyPoints, points_of_body
+
+Array = np.ndarray
+TOGETHER = 1e-9  # of the size of the robot: points nearer than that are one
+STATIONS = 13  # points along a beam, however many elements it has
+
+
+@dataclass(frozen=True)
+class Edge:
+    """A line between two points: of a rigid link, a beam, a slide or a platform."""
+
+    first: int
+    second: int
+    kind: str  # link | beam | slide | platform | plate
+    link: int
+
+
+@dataclass(frozen=True)
+class Skeleton:
+    """Points by the body that they are on, their coordinates there, and the edges between them."""
+
+    robot: Robot
+    link: Array  # of each point; -1 is the ground
+    r0: Array  # n x 3, in the axes of the link
+    edges: tuple[Edge, ...]
+    elastic: tuple[tuple[int, slice, BodyPoints], ...]  # link, its points, how they move
+
+    def points(self, q: Array, at: Pose | None = None) -> Array:
+        """World places of all points (n x 3) at the positions `q`."""
+        at = pose(self.robot.tree, q) if at is None else at
+        local = self.r0.copy()
+        for j, part, body in self.elastic:
+            local[part] = body.displaced(q[self.robot.tree.links[j].e])
+        R = np.array([*at.rotation, np.eye(3)])  # the ground is number -1
+        P = np.array([*at.position, np.zeros(3)])
+        return np.einsum("nij,nj->ni", R[self.link], local) + P[self.link]
+
+    def pairs(self) -> Array:
+        """The edges as pairs of numbers of points (m x 2)."""
+        return np.array([(edge.first, edge.second) for edge in self.edges], dtype=int).reshape(-1, 2)
+
+
+@dataclass(frozen=True)
+class ModeShape:
+    """A mode as plain arrays: what is at rest at `points` moves to `points + amplitude * shape`.
+
+    `shape` has 1 as its largest displacement, so that an amplitude is a length. `edges` are pairs of numbers of points,
+    `kinds` says of each whether it is of a `link`, a `beam`, a `slide`, a `platform` or a `plate`.
+    """
+
+    points: Array
+    shape: Array
+    edges: Array
+    kinds: list[str]
+    size: float  # largest extent of the robot
+
+
+def skeleton(robot: Robot) -> Skeleton:
+    """The points and lines that show a robot."""
+    return _Builder(robot).build()
+
+
+def mode_shape_points(robot: Robot, configuration: Configuration, mode: Array) -> ModeShape:
+    """How the points of a robot move in a mode: a column of `shapes`, over the rates of all coordinates."""
+    bones = skeleton(robot)
+    points = bones.points(configuration.q)
+    size = extent(points)
+    shape = velocities(robot, lambda q: bones.points(q), configuration.q, mode, size)
+    largest = float(np.linalg.norm(shape, axis=1).max(initial=0.0))
+    return ModeShape(points, shape / (largest or 1.0), bones.pairs(), [edge.kind for edge in bones.edges], size)
+
+
+def extent(points: Array) -> float:
+    """The longest side of the box around points."""
+    return float(np.ptp(points, axis=0).max()) if len(points) else 1.0
+
+
+def velocities(robot: Robot, places: Any, q: Array, rates: Array, size: float) -> Array:
+    """Velocities of places that a function gives for positions, in a motion with these rates.
+
+    Differences forth and back: with a step that moves things by 1e-5 of their size both its errors are near 1e-10.
+    """
+    tree = robot.tree
+    fastest = float(np.abs(np.asarray(rates) / tree.rate_units).max(initial=0.0))
+    if not fastest:
+        return np.zeros_like(places(q))
+    step = 1e-5 / fastest
+    ahead, behind = (places(tree.moved(q, sign * step * np.asarray(rates))) for sign in (1.0, -1.0))
+    return (ahead - behind) / (2 * step)
+
+
+def spanning_lines(points: Array) -> list[tuple[int, int]]:
+    """The shortest set of lines that ties all points together."""
+    if len(points) < 2:
+        return []
+    tied, lines = {0}, []
+    distances = np.linalg.norm(points[:, None] - points[None, :], axis=2)
+    while len(tied) < len(points):
+        _, i, j = min((distances[i, j], i, j) for i in tied for j in range(len(points)) if j not in tied)
+        lines.append((i, j))
+        tied.add(j)
+    return lines
+
+
+def outline(points: Array) -> Array:
+    """Numbers of the corners of the convex polygon around points, in order, in the plane in which they lie best.
+
+    None of them if the points lie on a line.
+    """
+    from scipy.spatial import ConvexHull
+
+    centred = points - points.mean(axis=0)
+    _, sizes, across = np.linalg.svd(centred, full_matrices=True)
+    if len(points) < 3 or sizes[1] < 1e-6 * sizes[0]:
+        return np.zeros(0, dtype=int)
+    return ConvexHull(centred @ across[:2].T).vertices
+
+
+def is_platform(link: Link) -> bool:
+    """Whether a link is a body that no joint carries."""
+    return link.joint.kind in ("free", "planar")
+
+
+def link_points(robot: Robot, number: int) -> Array:
+    """Points of a link, in its axes: its origin, where it carries joints, where loops hold it, the end effector.
+
+    What sits on a node of its elastic body is not among them.
+    """
+    tree, loops = robot.tree, robot.closures.loops
+    used = [place for loop in loops for place in (loop.first, loop.second)] + [tree.places[tree.end_effector]]
+    points = [np.zeros(3)] if number != GROUND else []
+    points += [child.position for child in tree.links if child.parent == number and child.node is None]
+    points += [place.position for place in used if place.link == number]
+    unique: list[Array] = []
+    for point in points:
+        if not any(np.linalg.norm(point - other) < TOGETHER * tree.length for other in unique):
+            unique.append(point)
+    return np.array(unique).reshape(-1, 3)
+
+
+class _Builder:
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.numbers: list[int] = []
+        self.places: list[Array] = []
+        self.edges: list[Edge] = []
+        self.elastic: list[tuple[int, slice, BodyPoints]] = []
+
+    def build(self) -> Skeleton:
+        for j, link in enumerate(self.robot.tree.links):
+            own = link_points(self.robot, j)
+            first = self._add(j, own)
+            if isinstance(link.body, ElasticBody):
+                self._add_elastic(j, link)
+            corners = outline(own) if is_platform(link) else np.zeros(0, dtype=int)
+            if len(corners) > 2:
+                ring = zip(corners, np.roll(corners, -1), strict=True)
+                self._tie(j, first, ring, "plate" if isinstance(link.body, ElasticBody) else "platform")
+            else:
+                self._tie(j, first, spanning_lines(own), "platform" if is_platform(link) else "link")
+            if link.joint.kind == "prismatic":
+                root = self._add(link.parent, link.position[None, :])
+                self.edges.append(Edge(root, first, "slide", j))
+        return Skeleton(
+            self.robot,
+            np.array(self.numbers, dtype=int),
+            np.array(self.places).reshape(-1, 3),
+            tuple(self.edges),
+            tuple(self.elastic),
+        )
+
+    def _add(self, link: int, points: Array) -> int:
+        start = len(self.places)
+        self.numbers += [link] * len(points)
+        self.places += list(points)
+        return start
+
+    def _tie(self, link: int, start: int, pairs: Any, kind: str) -> None:
+        self.edges += [Edge(start + int(i), start + int(j), kind, link) for i, j in pairs]
+
+    def _add_elastic(self, j: int, link: Link) -> None:
+        body = points_of_body(self.robot, link, STATIONS)
+        start = self._add(j, body.r0)
+        self.elastic.append((j, slice(start, start + len(body.r0)), body))
+        self._tie(j, start, body.edges, body.kind)
