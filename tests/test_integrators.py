@@ -17,8 +17,8 @@ from parflex.errors import InputError
 from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials
 from parflex.simulation.integrate import METHODS, grid_of, method_named, run_loop
-from parflex.simulation.loops import tableaux
-from parflex.simulation.loops.system import System
+from parflex.simulation.integrators import tableaux
+from parflex.simulation.integrators.system import System
 
 TIME = 4.0
 
@@ -167,7 +167,7 @@ def test_loops_run_where_nothing_can_be_kept(tmp_path):
     if os.name == "nt":
         pytest.skip("the folder is made unusable by a plain file, which numba treats otherwise there")
     (tmp_path / "file").write_text("in the way")
-    code = "from parflex.simulation.loops.jit import compiled\nprint(compiled(lambda x: x + 1)(41))"
+    code = "from parflex.simulation.integrators.jit import compiled\nprint(compiled(lambda x: x + 1)(41))"
     for place in (str(tmp_path / "file" / "cache"), "off"):
         environment = {**os.environ, "PARFLEX_CACHE": place}
         done = subprocess.run(

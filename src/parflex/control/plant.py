@@ -15,7 +15,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.polynomials import constant
-from parflex.simulation.loops.system import System
+from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem, has_coulomb, prepare
 
 Array = np.ndarray

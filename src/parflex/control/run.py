@@ -15,9 +15,9 @@ from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.simulation.integrate import grid_of
-from parflex.simulation.loops import tableaux
-from parflex.simulation.loops.loop import record
-from parflex.simulation.loops.loop_sampled import (
+from parflex.simulation.integrators import tableaux
+from parflex.simulation.integrators.loop import record
+from parflex.simulation.integrators.loop_sampled import (
     GEOMETRY,
     OK,
     Given,
@@ -26,7 +26,7 @@ from parflex.simulation.loops.loop_sampled import (
     sampled_explicit_steps,
     sampled_gauss_steps,
 )
-from parflex.simulation.loops.system import NOT_CONVERGED, new_work
+from parflex.simulation.integrators.system import NOT_CONVERGED, new_work
 
 Array = np.ndarray
 OPEN = 1e-4  # m or rad: by so much the pose found from the sensors may still move when it is found again

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.loops.jit import call_lanes, compiled
+from parflex.simulation.integrators.jit import call_lanes, compiled
 
 Array = np.ndarray
 STEPS = 60  # evaluations for a root: bisection alone needs thirty

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.simulation.loops import tableaux
-from parflex.simulation.loops.system import COUNTS, NOT_CONVERGED, NUMBERS, OK, STEP_TOO_SMALL, System, new_work
+from parflex.simulation.integrators import tableaux
+from parflex.simulation.integrators.system import COUNTS, NOT_CONVERGED, NUMBERS, OK, STEP_TOO_SMALL, System, new_work
 
 Array = np.ndarray
 METHODS = ("gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha")
@@ -47,15 +47,15 @@ def method_named(name: str, radius: float = 0.8) -> Method:
     if not 0 <= radius <= 1:
         raise InputError("the spectral radius is from 0 to 1", key="radius", value=radius, hint="give e.g. 0.8")
     if name.startswith("gauss"):
-        from parflex.simulation.loops.loop_gauss import gauss_steps
+        from parflex.simulation.integrators.loop_gauss import gauss_steps
 
         stages = int(name[-1]) // 2
         return Method(name, gauss_steps, tableaux.gauss(stages), stages, stages)
     if name == "generalized-alpha":
-        from parflex.simulation.loops.loop_alpha import alpha_steps
+        from parflex.simulation.integrators.loop_alpha import alpha_steps
 
         return Method(name, alpha_steps, tableaux.generalized_alpha(radius), 1)
-    from parflex.simulation.loops.loop_explicit import adaptive_steps, explicit_steps
+    from parflex.simulation.integrators.loop_explicit import adaptive_steps, explicit_steps
 
     if name == "rk4":
         return Method(name, explicit_steps, tableaux.rk4(), 4)
@@ -120,7 +120,7 @@ def run_loop(
     behind which the run goes on with other inputs, and with other rates where these jump. `watch` sees new rows, with
     the last known one before them, and may say at which of them the run is left: its status is then "left".
     """
-    from parflex.simulation.loops.loop import record
+    from parflex.simulation.integrators.loop import record
 
     q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)

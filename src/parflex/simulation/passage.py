@@ -18,7 +18,7 @@ import numpy as np
 from parflex.codegen.traces.open_tree import open_tree
 from parflex.simulation.inputs.corners import Corner
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.loops.tableaux import dopri5, gauss
+from parflex.simulation.integrators.tableaux import dopri5, gauss
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray

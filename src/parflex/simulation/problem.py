@@ -13,7 +13,7 @@ from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.loops.system import System
+from parflex.simulation.integrators.system import System
 
 Array = np.ndarray
 

@@ -17,7 +17,7 @@ from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.inputs.corners import Course, course_of
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrate import NEAR, Grid, IntegratedRows, Method, run_loop
-from parflex.simulation.loops.system import System
+from parflex.simulation.integrators.system import System
 from parflex.simulation.partitions import with_independent
 from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState
 from parflex.simulation.problem import Problem

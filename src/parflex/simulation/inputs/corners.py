@@ -16,7 +16,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.impulse import impulse_of_motors
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.loops.system import System
+from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray

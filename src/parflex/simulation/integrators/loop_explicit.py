@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.loops.jit import compiled
-from parflex.simulation.loops.loop import (
+from parflex.simulation.integrators.jit import compiled
+from parflex.simulation.integrators.loop import (
     REJECTED,
     STEPS,
     add_work,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.loops.jit import call_model, compiled, inlined
+from parflex.simulation.integrators.jit import call_model, compiled, inlined
 
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module

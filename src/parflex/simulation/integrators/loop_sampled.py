@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from parflex.simulation.loops.jit import call_model, compiled
-from parflex.simulation.loops.loop_explicit import explicit_steps
-from parflex.simulation.loops.loop_gauss import gauss_steps
+from parflex.simulation.integrators.jit import call_model, compiled
+from parflex.simulation.integrators.loop_explicit import explicit_steps
+from parflex.simulation.integrators.loop_gauss import gauss_steps
 
 Array = np.ndarray
 OK, GEOMETRY = 0, 4  # status beside those of `system`
