@@ -16,8 +16,8 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.errors import InputError
 from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials
-from parflex.simulation.integrate import METHODS, grid_of, method_named, run_loop
 from parflex.simulation.integrators import tableaux
+from parflex.simulation.integrators.integrate import METHODS, grid_of, method_named, run_loop
 from parflex.simulation.integrators.system import System
 
 TIME = 4.0

@@ -14,8 +14,8 @@ from parflex.control.following import Track
 from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.errors import InputError, ParflexError, did_you_mean
-from parflex.simulation.integrate import grid_of
 from parflex.simulation.integrators import tableaux
+from parflex.simulation.integrators.integrate import grid_of
 from parflex.simulation.integrators.loop import record
 from parflex.simulation.integrators.loop_sampled import (
     GEOMETRY,

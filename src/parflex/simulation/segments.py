@@ -16,7 +16,7 @@ from parflex.errors import ParflexError
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.inputs.corners import Course, course_of
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.integrate import NEAR, Grid, IntegratedRows, Method, run_loop
+from parflex.simulation.integrators.integrate import NEAR, Grid, IntegratedRows, Method, run_loop
 from parflex.simulation.integrators.system import System
 from parflex.simulation.partitions import with_independent
 from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState

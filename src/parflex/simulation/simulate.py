@@ -23,7 +23,7 @@ from parflex.simulation.inputs.given import given_efforts, given_wrenches
 from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
-from parflex.simulation.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
+from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.runs import Run

@@ -1,1 +1,1 @@
-"""Compiled time loops: integrators and the sampled loop."""
+"""Compiled time loops: the integrators, how they are run, and the sampled loop of a controller."""
