@@ -138,7 +138,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/viewer.md",
         "docs/figures.md",
         "docs/reproduce.md",
-        "docs/plates.md",
+        "docs/flexible-bodies.md",
     ),
 )
 def test_python_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
