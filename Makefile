@@ -9,7 +9,7 @@ export OPENBLAS_NUM_THREADS := 1
 export MKL_NUM_THREADS := 1
 export VECLIB_MAXIMUM_THREADS := 1
 
-.PHONY: install demo test check verify bench docs browser clean
+.PHONY: install demo test check verify lowest bench docs browser clean
 
 # One stamp for everything: the wheel is rebuilt when sources or the project file change, as tests run what users install.
 SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.npz' -o -name '*.css' -o -name '*.js' 2>/dev/null)
@@ -41,6 +41,10 @@ check: $(STAMP)
 verify: $(STAMP)
 	$(BIN)/python tests/verify.py --output out/verify.md
 
+# the oldest Python and the oldest packages that pyproject.toml allows; takes its own environment, and PYTHON=python3.11
+lowest:
+	$(PYTHON) tests/lowest.py --environment .venv-lowest
+
 bench: $(STAMP)
 	$(BIN)/python -m pip install --quiet ".[bench]"
 	$(BIN)/python benchmarks/run.py --output out/bench.json
@@ -55,4 +59,4 @@ browser: $(STAMP)
 	$(BIN)/python -m pytest tests/test_viewer_browser.py tests/test_viewer.py tests/test_report.py
 
 clean:
-	rm -rf $(VENV) build dist out site src/*.egg-info
+	rm -rf $(VENV) .venv-lowest build dist out site src/*.egg-info

@@ -6,7 +6,8 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -82,10 +83,21 @@ def numpy_file(model: Model, arrays: Arrays) -> Arrays:
     return _columns(model, arrays, "numpy")
 
 
-def jax_file(model: Model, arrays: Arrays) -> Arrays:
+@contextmanager
+def jax_in_doubles() -> Iterator[None]:
+    """By the flag, which every jax has: its context manager was first in `jax.experimental` and is now in `jax`."""
     import jax
 
-    with jax.enable_x64(True):
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", True)
+    try:
+        yield
+    finally:
+        jax.config.update("jax_enable_x64", before)
+
+
+def jax_file(model: Model, arrays: Arrays) -> Arrays:
+    with jax_in_doubles():
         return _columns(model, arrays, "jax")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from emitted import function_of_file
+from emitted import function_of_file, jax_in_doubles
 from traced import LONG_JACOBIANS, ROBOTS, inputs, long, made, samples
 
 from parflex.codegen.passes.optimise import make_program
@@ -111,7 +111,7 @@ def test_jax_differentiates_the_emitted_function_to_the_same_jacobian(name):
     given = {group: value[0] for group, value in inputs(program, samples(name, 1)).items()}
     x = np.concatenate([given[group].ravel() for group in program.inputs])
     function = function_of_file(program, "jax")
-    with jax.enable_x64(True):
+    with jax_in_doubles():
         by_jax = np.array(jax.jit(jax.jacfwd(lambda v: jax.numpy.stack(function(v))))(x))
     found = derived(**given)
     efforts = len(by_jax)

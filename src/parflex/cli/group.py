@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from parflex import __version__
+from parflex.errors import nearest
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 EXAMPLES = """
@@ -26,7 +27,21 @@ NO_COLOR switches colours off, PARFLEX_CACHE names the folder of compiled models
 """
 
 
-@click.group(context_settings=CONTEXT, epilog=EXAMPLES)
+class Verbs(click.Group):
+    """The verbs; a misspelt one is answered with the nearest, which click does by itself only since 8.4."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the first word names."""
+        verb = args[0]
+        if verb not in self.commands and not verb.startswith("-") and not ctx.resilient_parsing:
+            meant = nearest(verb, self.list_commands(ctx))
+            ctx.fail(f"No such command {verb!r}." + (f" Did you mean {meant!r}?" if meant else ""))
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=Verbs, context_settings=CONTEXT, epilog=EXAMPLES)
 @click.version_option(__version__, prog_name="parflex")
 def cli() -> None:
     """Dynamic models of parallel robots from one robot file.
