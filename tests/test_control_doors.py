@@ -68,6 +68,7 @@ BAD = {
     "limit": (["3rrr", "--law", "ctc", *CIRCLE, "--effort-limit", "-4"], "effort_limit", "positive"),
     "limit of no motor": (["3rrr", "--law", "ctc", *CIRCLE, "--effort-limit", "leg1.2=4"], "effort_limit", "actuated"),
     "limit is a word": (["3rrr", "--law", "ctc", *CIRCLE, "--effort-limit", "much"], "effort-limit", "not a number"),
+    "two limits": (["3rrr", "--law", "ctc", *CIRCLE, "--effort-limit", "5,6"], "effort-limit", "not one number"),
     "delay": (["3rrr", "--law", "ctc", *CIRCLE, "--delay", "-2"], "delay", "whole number"),
     "kind": (["3rrr", "--law", "ctc", "--reference", "square:side=1"], "reference", "kind"),
     "motion": (["3rrr", "--law", "ctc", "--reference", "waltz"], "reference", "no reference 'waltz'"),

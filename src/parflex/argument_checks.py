@@ -153,10 +153,6 @@ def _motion(value: Any, key: str) -> Any:
     return value
 
 
-def _efforts(value: Any, key: str) -> Any:
-    return checking.table(value, key, "{'leg1.1': 2.0}") if isinstance(value, Mapping) else value
-
-
 def _study(value: Any, key: str) -> Any:
     from parflex.control.study_file import StudyFile
 
@@ -182,7 +178,7 @@ def _payload(value: Any, key: str) -> Any:
 CHECKS: dict[str, Check] = {
     "robot": _robot,
     "at": _pose,
-    **dict.fromkeys(("velocity", "acceleration", "effort", "fixed"), _numbers_by_name),
+    **dict.fromkeys(("velocity", "acceleration", "fixed"), _numbers_by_name),
     **dict.fromkeys(("wrenches", "loads"), checking.table),
     **dict.fromkeys(("reactions", "shapes"), checking.flag),
     **dict.fromkeys(("frame", "name", "title"), _word),
@@ -222,7 +218,6 @@ OTHERS: dict[str, dict[str, Check | None]] = {
     "mass_matrix": {"coordinates": None},
     "load": {"robot": _file},
     "model": {"wrenches": checking.names, "friction_width": None, "rows": None},
-    "simulate": {"effort": _efforts},
     "run_control": {"Kp": None},
     "draw_comparison": {"measured": _columns},
     "track_modes": {"path": _poses},

@@ -79,8 +79,8 @@ def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> t
         "at": read_pose_option(words.pop("pose")),
         "lock": lock if lock in ("actuators", "none") else [name.strip() for name in lock.split(",")],
         "about": words.pop("about"),
-        "servo": _servo(words.pop("servo"), "servo"),
-        "servo_damping": _servo(words.pop("servo_damping"), "servo-damping"),
+        "servo": number_or_table(words.pop("servo"), "servo"),
+        "servo_damping": number_or_table(words.pop("servo_damping"), "servo-damping"),
         "loads": _both(read_loads(words.pop("loads")), read_wrenches(words.pop("wrench"))),
         "without": words_of(words.pop("without")),
     }
@@ -121,7 +121,8 @@ def read_loads(texts: tuple[str, ...]) -> dict[str, list[float]]:
     return table
 
 
-def _servo(text: str | None, key: str) -> Any:
+def number_or_table(text: str | None, key: str) -> Any:
+    """`VALUE` for all motors, or `JOINT=VALUE,...`."""
     if text is None:
         return None
     if "=" in text:

@@ -13,7 +13,8 @@ from parflex.control.control_result import INDEXES, Controlled, error_indexes
 from parflex.control.following import Track
 from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
-from parflex.errors import InputError, ParflexError, did_you_mean
+from parflex.errors import InputError, ParflexError
+from parflex.models.motor_values import by_motor
 from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.integrate import grid_of
 from parflex.simulation.integrators.loop import record
@@ -86,19 +87,13 @@ class LoopSettings:
     def limits(self, motors: Sequence[str]) -> Array:
         """The largest effort of each motor."""
         given = self.effort_limit
-        table = dict.fromkeys(motors, given) if not isinstance(given, Mapping) else dict(given)
-        for name, value in table.items():
-            if name not in motors:
-                raise InputError(
-                    f"'{name}' is not an actuated joint",
-                    key="effort_limit",
-                    value=name,
-                    hint=did_you_mean(name, motors),
-                )
+        table = given if isinstance(given, Mapping) else dict.fromkeys(motors, given)
+        found = np.full(len(motors), np.inf)
+        for motor, value in by_motor(motors, table, "effort_limit", "largest effort").items():
             if value is not None and not (_number(value) and value > 0):
                 raise InputError("a limit of efforts is positive", key="effort_limit", value=value, hint="give e.g. 20")
-        found = [table.get(name) for name in motors]
-        return np.array([np.inf if value is None else float(value) for value in found])
+            found[motor] = np.inf if value is None else float(value)
+        return found
 
 
 def run_law(

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
+from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -81,12 +82,8 @@ def _by_motor(robot: Robot, given: Servo, key: str, lock: Lock) -> dict[int, flo
         if not given:
             raise InputError("no motor is there to be held", key=key, hint="mark joints as actuated")
     result: dict[int, float] = {}
-    names = robot.actuated_names
-    for word, value in given.items():
-        name = word if word in names else word.removeprefix("q")
-        if name not in names:
-            raise InputError(f"'{word}' is not an actuated joint", key=key, value=word, hint=did_you_mean(word, names))
-        k = robot.actuated[names.index(name)]
+    for motor, value in by_motor(robot.actuated_names, given, key).items():
+        k, word = robot.actuated[motor], robot.actuated_names[motor]
         if robot.tree.links[robot.tree.link_of_rate[k]].joint.kind not in ("revolute", "prismatic"):
             raise InputError(
                 f"'{word}' has more than one axis", key=key, value=word, hint="servos hold joints with one axis"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from parflex.errors import InputError, did_you_mean
+from parflex.models.motor_values import read_efforts
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
@@ -77,27 +77,6 @@ def controlled(
         all_of_them = {"coordinates": y[: tree.nq].copy(), "coordinate_rates": y[tree.nq : 2 * tree.nq].copy()}
         sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *wanted, **all_of_them)
         efforts, memory[0] = controller(sensed, memory[0])
-        given.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts)
+        given.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts, "controller")
 
     return control
-
-
-def read_efforts(robot: Robot, efforts: Any) -> Array:
-    """Efforts in the order of the motors, from a list or by name."""
-    names = robot.actuated_names
-    if isinstance(efforts, Mapping):
-        for name in efforts:
-            if name not in names:
-                raise InputError(
-                    f"'{name}' is not an actuated joint", key="controller", value=name, hint=did_you_mean(name, names)
-                )
-        efforts = [efforts.get(name, 0.0) for name in names]
-    values = np.asarray(efforts, dtype=float)
-    if values.shape != (len(names),) or not np.isfinite(values).all():
-        raise InputError(
-            "the controller did not give a finite effort for every motor",
-            key="controller",
-            value=str(values.tolist())[:80],
-            hint=f"return {len(names)} numbers and the memory",
-        )
-    return values

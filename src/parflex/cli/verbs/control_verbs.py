@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from parflex.cli import output
+from parflex.cli.conditions import number_or_table
 from parflex.cli.group import cli
-from parflex.cli.input import assignments, numbers, open_robot, robot_options, without_option, words_of
+from parflex.cli.input import open_robot, robot_options, without_option, words_of
 from parflex.cli.progress import clock, counter
 
 
@@ -105,8 +106,7 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     given["compensate"] = words_of(given["compensate"])
     given["without"] = words_of(given["without"])
     if "effort_limit" in given:
-        text = given["effort_limit"]
-        given["effort_limit"] = assignments(text, "effort-limit") if "=" in text else numbers(text, "effort-limit")[0]
+        given["effort_limit"] = number_or_table(given["effort_limit"], "effort-limit")
     return given
 
 

@@ -18,10 +18,11 @@ from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.dynamics.forces import Without, Wrenches, tree_forces
 from parflex.models.dynamics.reactions import reactions_of
-from parflex.models.dynamics.reduced import Result, is_joint_motion, read_efforts, reduced_equations
+from parflex.models.dynamics.reduced import Result, is_joint_motion, reduced_equations
 from parflex.models.elastic.bending import bending_inverse
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.general_form import motor_efforts
+from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.recursion import mass_matrix as tree_mass_matrix
@@ -79,7 +80,7 @@ def forward_dynamics(
     robot: Robot,
     at: PoseLike | Configuration = None,
     velocity: Mapping[str, float] | None = None,
-    effort: Mapping[str, float] | None = None,
+    effort: Efforts = None,
     *,
     wrenches: Wrenches | None = None,
     without: Without = (),

@@ -1,15 +1,13 @@
-"""The equations of a closed robot in its independent rates, what a model of it answers, and how efforts are read."""
+"""The equations of a closed robot in its independent rates, and what a model of it answers."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Without, Wrenches, tree_forces
 from parflex.models.pose_input import elastic_words
@@ -45,30 +43,6 @@ def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
     words = [word for table in given if table for word in table]
     names = {link.name for link in robot.tree.links} | elastic_words(robot.tree)
     return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)
-
-
-def read_efforts(robot: Robot, effort: Mapping[str, float] | None) -> Array:
-    """Efforts in the order of the motors."""
-    names = robot.actuated_names
-    tau = np.zeros(len(names))
-    seen: set[str] = set()
-    for word, value in (effort or {}).items():
-        name = word if word in names else word.removeprefix("q")
-        if name not in names:
-            raise InputError(
-                f"'{word}' is not an actuated joint", key="effort", value=word, hint=did_you_mean(word, names)
-            )
-        if name in seen:
-            raise InputError(
-                f"the effort of '{name}' is given twice", key="effort", value=word, hint="keep one of them"
-            )
-        seen.add(name)
-        if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
-            raise InputError(
-                f"the effort of '{word}' is not a finite number", key="effort", value=value, hint="mend it"
-            )
-        tau[names.index(name)] = value
-    return tau
 
 
 def reduced_equations(

@@ -7,7 +7,6 @@ turning of the closure wrenches. One pass of the recursion over dual numbers giv
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
@@ -19,9 +18,9 @@ from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.models.dynamics.reactions import closure_wrenches
-from parflex.models.dynamics.reduced import read_efforts
 from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
 from parflex.models.holding import Lock, Servo, held_robot
+from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import NewtonEuler, joint_forces
@@ -43,7 +42,7 @@ class Conditions(TypedDict, total=False):
     servo: Servo
     servo_damping: Servo
     loads: Wrenches | None  # wrenches on frames, in world axes that do not turn with them
-    effort: Mapping[str, float] | None  # of motors that are neither locked nor held
+    effort: Efforts  # of motors that are neither locked nor held
     without: Without
 
 
@@ -96,7 +95,7 @@ def prepare(
     servo: Servo = None,
     servo_damping: Servo = None,
     loads: Wrenches | None = None,
-    effort: Mapping[str, float] | None = None,
+    effort: Efforts = None,
     without: Without = (),
 ) -> tuple[Configuration, Loading]:
     """The robot at a pose, held as asked, and what acts on it."""
@@ -154,7 +153,7 @@ def equilibrium(
     servo: Servo = None,
     servo_damping: Servo = None,
     loads: Wrenches | None = None,
-    effort: Mapping[str, float] | None = None,
+    effort: Efforts = None,
     without: Without = (),
 ) -> Equilibrium:
     """Where the robot comes to rest under gravity, springs, loads and efforts, found by Newton from the given pose.

@@ -84,7 +84,7 @@ def state_about(about: About | None, conditions: Mapping[str, Any], felt: bool =
 
     `felt` is false where loads about the undeformed pose would change nothing of the answer.
     """
-    loaded = next((key for key in ("loads", "effort") if conditions.get(key)), None)
+    loaded = any(_is_given(conditions.get(key)) for key in ("loads", "effort"))
     if about is None:
         return "equilibrium" if loaded else "undeformed"
     one_of(about, ("undeformed", "equilibrium"), "about")
@@ -96,6 +96,10 @@ def state_about(about: About | None, conditions: Mapping[str, Any], felt: bool =
             hint="ask for the equilibrium, or leave out the load",
         )
     return about
+
+
+def _is_given(value: Any) -> bool:
+    return bool(value.size if isinstance(value, np.ndarray) else value)
 
 
 def linear_model(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from parflex.checking import table
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError
 from parflex.models.dynamics.forces import checked_wrench
+from parflex.models.motor_values import by_motor, one_effort, read_efforts
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials, constant, linear
 from parflex.tree import Tree
@@ -24,7 +26,7 @@ def in_time(given: Any, size: int, time: float, key: str) -> Polynomials:
         if callable(given):
             t = np.linspace(0.0, time, max(2, int(np.ceil(time / SAMPLE)) + 1))
             return _checked(t, np.array([_row(given(float(s)), size) for s in t]), key)
-        if isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) == 1:
+        if _is_table(given):
             t = np.asarray(given[0], dtype=float)
             return _checked(t, np.asarray(given[1], dtype=float).reshape(len(t), size), key)
         return _checked(None, _row(given, size)[None], key)
@@ -52,22 +54,30 @@ def _checked(t: Array | None, rows: Array, key: str) -> Polynomials:
 
 
 def given_efforts(robot: Robot, effort: Any, time: float) -> Polynomials:
-    """Efforts of all motors; those that are not named have none."""
+    """Efforts of all motors; those that are not named have none. Each, or all, may be a function or a table of time."""
     names = robot.actuated_names
-    if effort is None:
-        return constant(np.zeros(len(names)))
-    if not isinstance(effort, Mapping):
+    if isinstance(effort, Mapping):
+        named = by_motor(names, effort, "effort", "effort")
+        parts = [_effort_of(name, named.get(motor, 0.0), time) for motor, name in enumerate(names)]
+        return functools.reduce(Polynomials.beside, parts) if parts else constant(np.zeros(0))
+    if callable(effort):
+        return in_time(lambda t: read_efforts(robot, effort(t)), len(names), time, "effort")
+    if _is_table(effort):
         return in_time(effort, len(names), time, "effort")
-    for name in effort:
-        if name not in names:
-            raise InputError(
-                f"'{name}' is not an actuated joint", key="effort", value=name, hint=did_you_mean(name, names)
-            )
-    result: Polynomials | None = None
-    for name in names:
-        own = in_time(effort.get(name, 0.0), 1, time, f"effort.{name}")
-        result = own if result is None else result.beside(own)
-    return result if result is not None else constant(np.zeros(0))
+    return constant(read_efforts(robot, effort))
+
+
+def _effort_of(name: str, given: Any, time: float) -> Polynomials:
+    if callable(given):
+        return in_time(lambda t: one_effort(name, given(t)), 1, time, f"effort.{name}")
+    if _is_table(given):
+        return in_time(given, 1, time, f"effort.{name}")
+    return constant(np.array([one_effort(name, given)]))
+
+
+def _is_table(given: Any) -> bool:
+    """Times and rows."""
+    return isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) == 1
 
 
 def given_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, time: float) -> dict[str, Polynomials]:
@@ -76,7 +86,7 @@ def given_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, time: float) 
     for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
         if callable(values):
             in_time_of_six = _function(tree, frame, values)
-        elif isinstance(values, tuple) and len(values) == 2 and np.ndim(values[0]) == 1:
+        elif _is_table(values):
             in_time_of_six = _rows(tree, frame, values)
         else:
             in_time_of_six = checked_wrench(tree, frame, values)

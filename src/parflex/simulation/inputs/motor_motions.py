@@ -11,6 +11,7 @@ import numpy as np
 
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, did_you_mean
+from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.paths import arcs_of, follow
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, integral, joined
@@ -143,15 +144,8 @@ def _moves(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, A
     begin = 0.0
     for index, move in enumerate(motion.moves):
         way = np.zeros(len(names))
-        for joint, value in move.items():
-            if joint not in names:
-                raise InputError(
-                    f"'{joint}' is not an actuated joint",
-                    key=f"motions.{name}.moves.{index}",
-                    value=joint,
-                    hint=did_you_mean(joint, names),
-                )
-            way[names.index(joint)] = value
+        for motor, value in by_motor(names, move, f"motions.{name}.moves.{index}", "move").items():
+            way[motor] = value
         events += [(begin + t, change * way / total) for t, change in _trapezoid(motion)]
         begin += motion.duration + motion.smoothing + motion.rest
     order = 1 + bool(motion.ramp) + bool(motion.smoothing)

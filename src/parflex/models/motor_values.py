@@ -1,0 +1,66 @@
+"""Values of motors as people give them: by name, or in the order of the motors. Every door reads efforts here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from parflex.checking import shown, table
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+Efforts = Mapping[str, float] | Sequence[float] | Array | None
+
+
+def by_motor(motors: Sequence[str], given: Mapping[str, Any], key: str, what: str = "value") -> dict[int, Any]:
+    """What is given by name, by number of the motor; a name may have the `q` of its coordinate before it."""
+    found: dict[int, Any] = {}
+    for word, value in table(given, key, f"{{'{motors[0] if motors else 'joint'}': 2.0}}").items():
+        name = word if word in motors else word.removeprefix("q")
+        if name not in motors:
+            raise InputError(f"'{word}' is not an actuated joint", key=key, value=word, hint=did_you_mean(word, motors))
+        motor = motors.index(name)
+        if motor in found:
+            raise InputError(f"the {what} of '{name}' is given twice", key=key, value=word, hint="keep one of them")
+        found[motor] = value
+    return found
+
+
+def read_efforts(robot: Robot, effort: Any, key: str = "effort") -> Array:
+    """Efforts in the order of the motors, from names (those not named have none) or one for each; None is none."""
+    motors = robot.actuated_names
+    if effort is None:
+        return np.zeros(len(motors))
+    if isinstance(effort, Mapping):
+        tau = np.zeros(len(motors))
+        for motor, value in by_motor(motors, effort, key, "effort").items():
+            tau[motor] = one_effort(motors[motor], value, key)
+        return tau
+    try:
+        row = np.atleast_1d(np.asarray(effort))
+        tau = row.astype(float) if row.dtype.kind in "iuf" else np.array([np.nan])
+    except (TypeError, ValueError):
+        tau = np.array([np.nan])
+    if tau.shape != (len(motors),) or not np.isfinite(tau).all():
+        listed = ", ".join(f"'{name}'" for name in motors[:12]) or "it has none"
+        raise InputError(
+            "this is not one finite effort for every motor",
+            key=key,
+            value=shown(effort),
+            hint=f"give {len(motors)} numbers in the order of the motors ({listed}), or names with values",
+        )
+    return tau
+
+
+def one_effort(name: str, value: Any, key: str = "effort") -> float:
+    """The effort of one motor."""
+    number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
+    if isinstance(number, bool) or not isinstance(number, Real) or not np.isfinite(float(number)):
+        raise InputError(
+            f"the effort of '{name}' is not a finite number", key=key, value=shown(value), hint="give e.g. 2.0"
+        )
+    return float(number)
