@@ -382,15 +382,16 @@ def test_bad_requests_get_one_sentence_and_write_nothing(capsys, tmp_path, argum
 
 def test_a_write_that_fails_on_the_way_leaves_nothing(monkeypatch, tmp_path):
     files = made("four-bar", "inverse").files("c")
-    real = Path.write_text
+    real, opened = os.fdopen, []
 
-    def full(self, text, **options):
-        if self.name.endswith("_example.c.part"):
-            real(self, text[:10], **options)
-            raise OSError(28, "No space left on device")
-        return real(self, text, **options)
+    def full(handle, mode):
+        opened.append(real(handle, mode))
+        if len(opened) == len(files):  # the last of them
+            opened[-1].close()
+            return Path("/dev/full").open("wb", buffering=0)
+        return opened[-1]
 
-    monkeypatch.setattr(Path, "write_text", full)
+    monkeypatch.setattr(os, "fdopen", full)
     with pytest.raises(InputError, match="No space left"):
         write_files(tmp_path, files)
     assert list(tmp_path.iterdir()) == []

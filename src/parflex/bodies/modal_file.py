@@ -11,6 +11,7 @@ import numpy as np
 
 from parflex.bodies.modal import ModalData, checked
 from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.whole_files import whole_file
 
 FORMAT = 1
 NEEDED = ("format", "nodes", "masses", "shapes", "modal_stiffnesses", "modal_masses")
@@ -39,16 +40,8 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
         arrays["second_moments"] = data.second_moments
     if data.geometric is not None:
         arrays["geometric"] = data.geometric
-    part = path.with_name(f".{path.name}.part")
-    try:
-        with part.open("wb") as file:
-            np.savez_compressed(file, **arrays)
-        part.replace(path)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise InputError(
-            f"cannot be written ({error.strerror})", file=str(path), value=str(path), hint="check path and rights"
-        ) from None
+    with whole_file(path, None, "check path and rights") as file:
+        np.savez_compressed(file, **arrays)
     return path
 
 

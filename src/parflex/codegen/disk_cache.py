@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import tempfile
 import warnings
 from pathlib import Path
 
 from parflex.errors import InputError
+from parflex.whole_files import replacing
 
 VARIABLE = "PARFLEX_CACHE"
 _told: set[str] = set()
@@ -43,20 +43,14 @@ def read(key: str) -> bytes | None:
 
 
 def write(key: str, data: bytes) -> None:
-    """Store under the key: into a file of its own first, then renamed, so that no reader ever sees a part."""
+    """Store under the key: no reader ever sees a part."""
     place = folder()
     if place is None:
         return
     try:
         place.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".part-", dir=place)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(data).digest() + data)
-            Path(name).replace(place / key)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
+        with replacing(place / key) as (file,):
+            file.write(hashlib.sha256(data).digest() + data)
     except OSError as error:
         _complain(place, error)
 

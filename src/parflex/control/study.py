@@ -32,6 +32,7 @@ from parflex.errors import InputError
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
+from parflex.whole_files import whole_file
 
 Array = np.ndarray
 FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
@@ -260,8 +261,6 @@ def _take_up(study: Study, path: Path, key: str) -> None:
 
 
 def _save(path: Path, key: str, study: Study) -> None:
-    from parflex.simulation.table_files import write_whole
-
     values = study.file.percentages
     cases = [{"percentage": values[a], "template": b, "laws": laws} for (a, b), laws in sorted(study.cases.items())]
     content = {
@@ -271,4 +270,5 @@ def _save(path: Path, key: str, study: Study) -> None:
         "cases": [*cases, *study.others],
         "summary": study.summary(),
     }
-    write_whole(path, lambda target: target.write(json.dumps(content, allow_nan=False).encode()))
+    with whole_file(path) as file:
+        file.write(json.dumps(content, allow_nan=False).encode())

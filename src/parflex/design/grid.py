@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
-import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -22,6 +20,7 @@ from parflex.design.positions import OK, SINGULAR, UNREACHABLE, WAITING, Positio
 from parflex.errors import InputError
 from parflex.models.elastic.linear_model import check_modes
 from parflex.models.robot import Robot
+from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
 BLOCK = 4096  # cells between two looks at the clock
@@ -185,18 +184,7 @@ def _check_writable(path: Path) -> None:
         raise InputError(
             f"'{path.name}' cannot be the map", key="out", value=str(path), hint="name a file like map.npz"
         )
-    try:
-        handle, name = tempfile.mkstemp(prefix=".map-", dir=path.parent)
-        os.close(handle)
-        Path(name).unlink()
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})",
-            key="out",
-            file=str(path),
-            value=str(path),
-            hint="check path and rights",
-        ) from None
+    check_writable(path)
 
 
 def _take_up(path: Path, settings: dict[str, object], frequencies: Array, status: Array) -> None:
@@ -229,15 +217,16 @@ def _save(
     content = {f"axis_{name}": axis for name, axis in axes.items()}
     content |= {"frequencies": found.reshape(*shape, -1), "status": status.reshape(shape)}
     content["settings"] = np.array(json.dumps(settings))
-    with _whole(path) as name, Path(name).open("wb") as file:
+    with whole_file(path) as file:
         np.savez(file, **content)  # type: ignore[arg-type]
 
 
 def _save_csv(path: Path, axes: dict[str, Array], found: Array, status: Array) -> None:
     shape = tuple(len(axis) for axis in axes.values())
-    with _whole(path) as name, Path(name).open("w", newline="", encoding="utf-8") as file:
-        table = csv.writer(file)
-        table.writerow([*axes, "state", *(f"f{k + 1}_hz" for k in range(found.shape[1]))])
+    with whole_file(path) as file:
+        head = io.StringIO()
+        csv.writer(head).writerow([*axes, "state", *(f"f{k + 1}_hz" for k in range(found.shape[1]))])
+        file.write(head.getvalue().encode())
         for start in range(0, len(found), BLOCK):
             cells = np.arange(start, min(start + BLOCK, len(found)))
             index = np.unravel_index(cells, shape)
@@ -247,22 +236,4 @@ def _save_csv(path: Path, axes: dict[str, Array], found: Array, status: Array) -
             for row, cell in enumerate(cells):
                 numbers = ["" if np.isnan(value) else repr(float(value)) for value in found[cell]]
                 rows.writerow([*(repr(float(column[row])) for column in columns), STATES[int(status[cell])], *numbers])
-            file.write(lines.getvalue())
-
-
-class _whole:  # noqa: N801 - read as a word: with whole file
-    """A file that is there whole or not at all: written under another name, then renamed."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __enter__(self) -> str:
-        handle, self.name = tempfile.mkstemp(prefix=".map-", dir=self.path.parent)
-        os.close(handle)
-        return self.name
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        if kind is None:
-            Path(self.name).replace(self.path)
-        else:
-            Path(self.name).unlink(missing_ok=True)
+            file.write(lines.getvalue().encode())

@@ -6,16 +6,15 @@ import csv
 import io
 import json
 import os
-import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from parflex.errors import InputError
+from parflex.whole_files import whole_file, whole_files
 
 Array = np.ndarray
 SETTINGS = "settings"  # the entry of an npz file, or the end of the name of the file beside a CSV file
@@ -91,11 +90,13 @@ def write_table(path: str | Path, columns: Mapping[str, Array], settings: Mappin
     target = Path(path)
     if target.suffix == ".npz":
         plain: dict[str, Any] = dict(columns) | {SETTINGS: np.array(text)}
-        write_whole(target, lambda file: np.savez(file, **plain))
+        with whole_file(target) as file:
+            np.savez(file, **plain)
         return [target]
     beside = Path(f"{path}.{SETTINGS}.json")
-    write_whole(beside, lambda file: file.write(text.encode()))
-    write_whole(target, lambda file: _write_csv(file, columns))
+    with whole_files([target, beside]) as (file, settings_file):
+        settings_file.write(text.encode())
+        _write_csv(file, columns)
     return [target, beside]
 
 
@@ -104,29 +105,3 @@ def _write_csv(file: BinaryIO, columns: Mapping[str, Array]) -> None:
     csv.writer(head, lineterminator="\n").writerow(columns)
     file.write(head.getvalue().encode())
     np.savetxt(file, np.stack(list(columns.values()), axis=1), delimiter=",", fmt="%.17g")
-
-
-def write_whole(target: Path, fill: Callable[[BinaryIO], Any]) -> None:
-    """A file that is there whole or not at all: into one of its own first, then renamed."""
-    name: str | None = None
-    try:
-        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            fill(file)
-        umask = os.umask(0)
-        os.umask(umask)
-        Path(name).chmod(0o666 & ~umask)
-        Path(name).replace(target)
-        name = None
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})",
-            file=str(target),
-            key="out",
-            value=str(target),
-            hint="check the path",
-        ) from None
-    finally:
-        if name is not None:
-            with suppress(OSError):
-                Path(name).unlink()

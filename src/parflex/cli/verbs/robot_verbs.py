@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -10,7 +9,8 @@ import click
 from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.input import open_robot, read_pose_option, robot_options
-from parflex.errors import InputError, RobotFileError
+from parflex.errors import RobotFileError
+from parflex.whole_files import new_file
 
 
 @cli.command("list", epilog="\b\nExamples:\n  parflex list\n  parflex list --json")
@@ -98,17 +98,8 @@ def new(name: str, path: str | None, as_json: bool) -> None:
 
     text = template(name)
     if path is not None:
-        try:
-            with Path(path).open("x", encoding="utf-8") as file:
-                file.write(text)
-        except FileExistsError:
-            raise InputError(
-                "the file is there already", file=path, key="output", value=path, hint="choose another name"
-            ) from None
-        except OSError as error:
-            raise InputError(
-                f"cannot be written ({error.strerror})", file=path, key="output", value=path, hint="check the path"
-            ) from None
+        with new_file(path, "output") as file:
+            file.write(text.encode())
         click.echo(f"written: {path}", err=True)
     if as_json:
         output.show({"name": name, "file": path, "text": text}, as_json)

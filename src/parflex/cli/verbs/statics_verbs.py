@@ -12,6 +12,7 @@ from parflex.cli.conditions import condition_options, linear_model_of, read_cond
 from parflex.cli.group import cli
 from parflex.cli.input import robot_options
 from parflex.errors import InputError
+from parflex.whole_files import whole_file
 
 
 @cli.command(epilog="\b\nExample:\n  parflex stiffness navaro --pose pose-3 --load platform:0,0,-50")
@@ -138,23 +139,13 @@ def write_arrays(path: str, arrays: dict[str, Any]) -> None:
     import numpy as np
     import scipy.io
 
-    target = Path(path)
-    partial = target.with_name(f".{target.name}.part")
-    try:
-        with partial.open("wb") as file:
-            if target.suffix == ".npz":
-                plain: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
-                np.savez(file, **plain)
-            else:
-                cells = {
-                    key: np.array(value, dtype=object) if isinstance(value, list) else value
-                    for key, value in arrays.items()
-                }
-                scipy.io.savemat(file, cells)
-        partial.replace(target)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})", file=path, key="out", value=path, hint="check the path"
-        ) from None
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path) as file:
+        if Path(path).suffix == ".npz":
+            plain: dict[str, Any] = {key: np.asarray(value) for key, value in arrays.items()}
+            np.savez(file, **plain)
+        else:
+            cells = {
+                key: np.array(value, dtype=object) if isinstance(value, list) else value
+                for key, value in arrays.items()
+            }
+            scipy.io.savemat(file, cells)

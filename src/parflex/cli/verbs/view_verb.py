@@ -13,6 +13,7 @@ from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.input import open_robot, read_pose_option, robot_options
 from parflex.errors import InputError
+from parflex.whole_files import whole_file
 
 
 @cli.command(
@@ -67,7 +68,9 @@ def view(
     try:
         viewer.begin(mode, amplitude)
         if record is not None:
-            _write_page(Path(record), viewer.page())
+            page = viewer.page().encode()
+            with whole_file(record, "record") as file:
+                file.write(page)
             output.show({"file": record, "warnings": list(loaded.warnings)}, as_json, ("", ["written"], [(record,)]))
             return
         _tell(viewer, port, watched, as_json, list(loaded.warnings))
@@ -117,17 +120,3 @@ def _open_browser(address: str) -> None:
     screen = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if not screen or not webbrowser.open(address):
         click.echo("no browser was opened: open the page yourself", err=True)
-
-
-def _write_page(path: Path, page: str) -> None:
-    """Whole or not at all."""
-    partial = path.with_name(path.name + ".part")
-    try:
-        partial.write_text(page, encoding="utf-8")
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})", file=str(path), key="record", hint="check the path"
-        ) from None
-    finally:
-        partial.unlink(missing_ok=True)

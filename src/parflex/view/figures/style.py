@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from parflex.errors import InputError
+from parflex.whole_files import whole_file
 
 # Colours of the parts of a robot in the viewer, red green blue
 SOLIDS: dict[str, tuple[int, int, int]] = {
@@ -88,16 +89,7 @@ def picture_path(path: str | Path) -> Path:
 
 def write_picture(figure: Any, path: Path) -> None:
     """Write a figure whole or not at all; nothing in it tells when it was written."""
-    partial = path.with_name(path.name + ".part")
     kind = path.suffix[1:].lower()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    try:
-        with styled():
-            figure.savefig(partial, format=kind, metadata=undated)
-        partial.replace(path)
-    except OSError as error:
-        raise InputError(
-            f"cannot be written ({error.strerror})", file=str(path), key="output", hint="check the path"
-        ) from None
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole_file(path, "output") as file, styled():
+        figure.savefig(file, format=kind, metadata=undated)

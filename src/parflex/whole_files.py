@@ -1,0 +1,97 @@
+"""Files that are there whole or not at all: every file that parflex writes is written here.
+
+Each goes to a name of its own in the same folder first, and takes its place when all of it, and of those that belong to
+it, is written. What fails or is interrupted on the way leaves nothing. Rights are those that a new file has.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from errno import EISDIR
+from pathlib import Path
+from typing import BinaryIO
+
+from parflex.errors import InputError
+
+PART = ".part-"  # with which names of files begin that are not complete yet
+
+
+@contextmanager
+def replacing(*targets: Path) -> Iterator[list[BinaryIO]]:
+    """Files to be filled, which then take the places of the targets: all of them or none. Raises OSError."""
+    parts = [target.with_name(PART + secrets.token_hex(8)) for target in targets]
+    try:
+        with ExitStack() as files:
+            yield [files.enter_context(os.fdopen(_opened(part), "wb")) for part in parts]
+        for target in targets:
+            if target.is_dir():
+                raise IsADirectoryError(EISDIR, f"'{target.name}' is a folder")
+        for part, target in zip(parts, targets, strict=True):
+            part.replace(target)
+    finally:
+        for part in parts:
+            with suppress(OSError):
+                part.unlink()
+
+
+def _opened(part: Path) -> int:
+    """A new file; the system gives it the rights that the user's umask leaves."""
+    return os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+
+
+@contextmanager
+def whole_files(
+    targets: Sequence[str | Path], key: str | None = "out", hint: str = "check the path", blamed: str | None = None
+) -> Iterator[list[BinaryIO]]:
+    """Files as in `replacing`; what cannot be written is refused in words, under the name `blamed` or the first's."""
+    try:
+        with replacing(*map(Path, targets)) as files:
+            yield files
+    except OSError as error:
+        raise unwritable(error, blamed or str(targets[0]), key, hint) from None
+
+
+@contextmanager
+def whole_file(target: str | Path, key: str | None = "out", hint: str = "check the path") -> Iterator[BinaryIO]:
+    """One file."""
+    with whole_files([target], key, hint) as (file,):
+        yield file
+
+
+@contextmanager
+def new_file(target: str | Path, key: str | None = "out") -> Iterator[BinaryIO]:
+    """A file that must not be there yet."""
+    path = Path(target)
+    try:
+        path.open("x").close()  # nobody else can take the name from here on
+    except FileExistsError:
+        raise InputError(
+            "the file is there already", file=str(target), key=key, value=str(target), hint="choose another name"
+        ) from None
+    except OSError as error:
+        raise unwritable(error, str(target), key, "check the path") from None
+    try:
+        with whole_file(path, key) as file:
+            yield file
+    except BaseException:
+        with suppress(OSError):
+            path.unlink()
+        raise
+
+
+def check_writable(target: str | Path, key: str | None = "out", hint: str = "check path and rights") -> None:
+    """Refuse a file in whose folder none can be made, before anything is computed."""
+    part = Path(target).with_name(PART + secrets.token_hex(8))
+    try:
+        os.close(_opened(part))
+        part.unlink()
+    except OSError as error:
+        raise unwritable(error, str(target), key, hint) from None
+
+
+def unwritable(error: OSError, path: str, key: str | None, hint: str) -> InputError:
+    """What is said of a file that cannot be written."""
+    return InputError(f"cannot be written ({error.strerror or error})", file=path, key=key, value=path, hint=hint)
