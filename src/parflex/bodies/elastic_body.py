@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
 from parflex.spatial import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
+
+if TYPE_CHECKING:
+    from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray
 
@@ -88,7 +91,7 @@ class ElasticBody:
     K: Array
     D: Array
     nodes: dict[str, Node] = field(default_factory=dict)
-    labels: tuple[str, ...] = ()  # names of the coordinates; displacements begin with u
+    labels: tuple[str, ...] = ()  # names of the coordinates; displacements of a tip begin with u
     twist: Array | None = None  # inertia of the coordinates that is not that of moving points: sections that only twist
     rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
@@ -103,9 +106,18 @@ class ElasticBody:
         return len(self.S) - 1
 
     @property
+    def units(self) -> tuple[str, ...]:
+        """Units of the elastic coordinates; modes multiply shapes in metres: they are plain numbers."""
+        return tuple("1" if self.modal else "m" if label.startswith("u") else "rad" for label in self.labels)
+
+    @property
     def by_tip(self) -> bool:
         """Whether its coordinates are the motion of its one tip, as those of a beam; else they are modes."""
         return not self.modal
+
+    def as_rigid(self) -> RigidBody:
+        """Refused: without its coordinates it would be another body."""
+        raise TypeError(f"a body with the elastic coordinates {self.labels} is taken as a rigid one")
 
     def without_rigid(self) -> ElasticBody:
         """The body without what is fixed to its root."""
@@ -120,7 +132,7 @@ class ElasticBody:
         """Int r f_k^T for each field: sum_a c_a G_ak."""
         return _weighted(c, self.G)
 
-    def wrench(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
+    def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
         """Force, moment and forces along the elastic coordinates that move the body so; `a` is less gravity.
 
         Theory (24) to (26). U = hat(al) + hat(w) hat(w) as for a rigid body. With P = int r rd^T and Q = int r rdd^T of
@@ -183,6 +195,8 @@ class ElasticBody:
 
     def damping_power(self, e: Array, ed: Array) -> Any:
         """Power that damping takes."""
+        if not np.any(self.D):
+            return 0.0
         power = ed @ self._beside_strains[1] @ ed
         for strain in self.acting:
             if strain.c:
@@ -222,13 +236,40 @@ class ElasticBody:
             M[6:, 6:] += self.twist
         return M
 
+    def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
+        """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
+        twist = np.concatenate([v, w, ed])
+        return 0.5 * (twist @ self.inertia_matrix(e) @ twist)
 
-def with_rigid(body: ElasticBody, rigid: RigidBody) -> ElasticBody:
-    """The body with a rigid one fixed to its root."""
-    S, G = body.S.copy(), body.G.copy()
-    S[0] += rigid.S
-    G[0, 0] += rigid.Sigma
-    return replace(body, m=body.m + rigid.m, S=S, G=G, rigid=body.rigid + rigid, bare=body.without_rigid())
+    def two_node(self) -> TwoNodeBeam | None:
+        """The form by the motion of both ends of a body whose coordinates are those of its one tip; else None."""
+        from parflex.bodies.two_node import two_node_beam
+
+        return two_node_beam(self)
+
+    def with_rigid(self, rigid: RigidBody) -> ElasticBody:
+        """The body with a rigid one fixed to its root."""
+        S, G = self.S.copy(), self.G.copy()
+        S[0] += rigid.S
+        G[0, 0] += rigid.Sigma
+        return replace(self, m=self.m + rigid.m, S=S, G=G, rigid=self.rigid + rigid, bare=self.without_rigid())
+
+    def with_point_mass(self, node: Node, mass: float) -> ElasticBody:
+        """The body with a mass at one of its nodes, which its coordinates move."""
+        fields = np.concatenate([node.r0[None], node.Phi_d.T])
+        G = self.G + mass * np.einsum("ai,bj->abij", fields, fields)
+        return replace(self, m=self.m + mass, S=self.S + mass * fields, G=G)
+
+    def without_damping(self) -> ElasticBody:
+        """The body without damping of its own."""
+        bare = None if self.bare is None else self.bare.without_damping()
+        strains = tuple(replace(strain, c=0.0) for strain in self.strains)
+        return replace(self, D=0 * self.D, strains=strains, bare=bare)
+
+    def with_linear_strain(self) -> ElasticBody:
+        """The body with a constant stiffness: its elongation is that of the chord, whatever its shape."""
+        bare = None if self.bare is None else self.bare.with_linear_strain()
+        return replace(self, strains=tuple(replace(strain, acts=False) for strain in self.strains), bare=bare)
 
 
 def _beyond(strain: MeanStrain, e: Array) -> Array:
@@ -259,19 +300,6 @@ def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBod
     Mee = body.inertia_matrix(np.zeros(N))[6:, 6:]
     strains = tuple(replace(strain, c=stiffness * strain.k) for strain in body.strains)
     return replace(body, D=mass * Mee + stiffness * body.K, strains=strains)
-
-
-def without_damping(body: ElasticBody) -> ElasticBody:
-    """The body without damping of its own."""
-    bare = None if body.bare is None else without_damping(body.bare)
-    strains = tuple(replace(strain, c=0.0) for strain in body.strains)
-    return replace(body, D=0 * body.D, strains=strains, bare=bare)
-
-
-def with_linear_strain(body: ElasticBody) -> ElasticBody:
-    """The body with a constant stiffness: its elongation is that of the chord, whatever its shape."""
-    bare = None if body.bare is None else with_linear_strain(body.bare)
-    return replace(body, strains=tuple(replace(strain, acts=False) for strain in body.strains), bare=bare)
 
 
 def with_small_turns(body: ElasticBody) -> ElasticBody:

@@ -374,10 +374,3 @@ def with_values(data: ModalData, stiffness: Sequence[float] | None, damping: flo
     if damping is not None:
         data = replace(data, damping_ratios=np.full(data.count, float(damping)))
     return checked(data)
-
-
-def with_point_mass(body: ElasticBody, node: Node, mass: float) -> ElasticBody:
-    """The body with a mass at one of its nodes, which its modes move."""
-    fields = np.concatenate([node.r0[None], node.Phi_d.T])
-    G = body.G + mass * np.einsum("ai,bj->abij", fields, fields)
-    return replace(body, m=body.m + mass, S=body.S + mass * fields, G=G)

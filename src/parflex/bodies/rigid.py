@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from parflex.spatial import cross, hat
 
+if TYPE_CHECKING:
+    from parflex.bodies.elastic_body import MeanStrain, Node
+
 Array = np.ndarray
+NO_COORDINATES = np.zeros(0)  # those of a rigid body
+NO_COORDINATES.setflags(write=False)
 
 
 @dataclass(frozen=True)
@@ -19,6 +26,16 @@ class RigidBody:
     m: Any = 0.0
     S: Array = field(default_factory=lambda: np.zeros(3))
     Sigma: Array = field(default_factory=lambda: np.zeros((3, 3)))
+
+    size: ClassVar[int] = 0
+    labels: ClassVar[tuple[str, ...]] = ()
+    units: ClassVar[tuple[str, ...]] = ()
+    nodes: ClassVar[Mapping[str, Node]] = MappingProxyType({})
+    by_tip: ClassVar[bool] = False
+    small: ClassVar[float] = 0.0
+    slopes: ClassVar[Array | None] = None
+    strains: ClassVar[tuple[MeanStrain, ...]] = ()
+    acting: ClassVar[tuple[MeanStrain, ...]] = ()
 
     @classmethod
     def from_khalil(cls, M: Any, MS: Any, XX: Any, XY: Any, XZ: Any, YY: Any, YZ: Any, ZZ: Any) -> RigidBody:
@@ -72,14 +89,74 @@ class RigidBody:
         axial = np.array([turned[2, 1] - turned[1, 2], turned[0, 2] - turned[2, 0], turned[1, 0] - turned[0, 1]])
         return self.m * a + U @ self.S, cross(self.S, a) + axial
 
-    def inertia_matrix(self) -> Array:
+    def forces(self, U: Array, a: Array, w: Array, e: Array, ed: Array, edd: Array) -> tuple[Array, Array, Array]:
+        """Force and moment that move the body so; none along elastic coordinates."""
+        return *self.wrench(U, a), NO_COORDINATES
+
+    def inertia_matrix(self, e: Array = NO_COORDINATES) -> Array:
         """The 6 x 6 matrix that takes (a, al) to (f, m)."""
         S = hat(self.S)
         return np.block([[self.m * np.eye(3), S.T], [S, self.I]])
 
-    def kinetic_energy(self, v: Array, w: Array) -> Any:
+    def kinetic_energy(self, v: Array, w: Array, e: Array = NO_COORDINATES, ed: Array = NO_COORDINATES) -> Any:
         """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
         return 0.5 * self.m * (v @ v) + v @ cross(w, self.S) + 0.5 * w @ (self.I @ w)
+
+    # -- answers of a body that does not bend ------------------------------------------------------------
+
+    @property
+    def rigid(self) -> RigidBody:
+        """All of it."""
+        return self
+
+    def as_rigid(self) -> RigidBody:
+        """The same."""
+        return self
+
+    def deformed(self, e: Array) -> tuple[Array, Array]:
+        """S and Sigma."""
+        return self.S, self.Sigma
+
+    def coupling(self, e: Array) -> Array:
+        """Nothing that bends couples to its motion."""
+        return np.zeros((6, 0))
+
+    def strain_energy(self, e: Array) -> float:
+        """None."""
+        return 0.0
+
+    def damping_power(self, e: Array, ed: Array) -> float:
+        """None."""
+        return 0.0
+
+    def material_stiffness(self, e: Array) -> Array:
+        """Of no coordinates."""
+        return np.zeros((0, 0))
+
+    def damping_at(self, e: Array) -> Array:
+        """Of no coordinates."""
+        return np.zeros((0, 0))
+
+    def two_node(self) -> None:
+        """None: its ends move as one."""
+
+    def with_rigid(self, rigid: RigidBody) -> RigidBody:
+        """Both bodies as one."""
+        return self + rigid
+
+    def with_point_mass(self, node: Node, mass: float) -> RigidBody:
+        """The body with a mass at a place."""
+        return self + RigidBody.from_centre(mass, node.r0, np.zeros((3, 3)))
+
+    def without_damping(self) -> RigidBody:
+        """The same: it has none."""
+        return self
+
+    def with_linear_strain(self) -> RigidBody:
+        """The same: it has no strain."""
+        return self
+
+    # -- whether it can be -------------------------------------------------------------------------------
 
     def impossible(self, normal: Array | None = None) -> str | None:
         """Why no real body has this inertia, or None. In the plane only what turns about its `normal` is judged."""

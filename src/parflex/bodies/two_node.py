@@ -11,7 +11,6 @@ times the axial shape) are written with those, so that what cancels on paper can
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -113,9 +112,9 @@ class TwoNodeBeam:
         return M
 
 
-def two_node_beam(body: Any) -> TwoNodeBeam | None:
+def two_node_beam(body: ElasticBody) -> TwoNodeBeam | None:
     """The two-node form of a body whose coordinates are components of the motion of its one tip; else None."""
-    if not isinstance(body, ElasticBody) or set(body.nodes) != {"tip"}:
+    if set(body.nodes) != {"tip"}:
         return None
     tip = body.nodes["tip"]
     motion = np.vstack([tip.Phi_d, tip.Phi_r])

@@ -73,10 +73,11 @@ def numbers_of(robot: Robot) -> Numbers:
     found: Numbers = {}
     for link in robot.tree.links:
         found |= {f"position[{link.name},{axis}]": float(link.position[axis]) for axis in range(3)}
-        found[f"m[{link.name}]"] = float(link.body.m)
-        found |= {f"S[{link.name},{axis}]": float(link.body.S[axis]) for axis in range(3)}
+        body = link.body.as_rigid()
+        found[f"m[{link.name}]"] = float(body.m)
+        found |= {f"S[{link.name},{axis}]": float(body.S[axis]) for axis in range(3)}
         for i in range(3):
-            found |= {f"Sigma[{link.name},{i},{j}]": float(link.body.Sigma[i, j]) for j in range(i, 3)}
+            found |= {f"Sigma[{link.name},{i},{j}]": float(body.Sigma[i, j]) for j in range(i, 3)}
     for name, place in robot.tree.places.items():
         found |= {f"place[{name},{axis}]": float(place.position[axis]) for axis in range(3)}
     return found
@@ -118,7 +119,7 @@ def _symbolic(robot: Robot, symbols: dict[str, Any]) -> Robot:
         return np.array(entries, dtype=object) if any(not isinstance(e, float) for e in entries) else values
 
     def body(link: Link) -> RigidBody:
-        given = link.body
+        given = link.body.as_rigid()
         m = symbols.get(f"m[{link.name}]", given.m)
         Sigma = np.array(given.Sigma, dtype=object)
         for i in range(3):

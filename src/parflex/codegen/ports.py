@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -147,16 +146,9 @@ def _units(robot: Robot) -> dict[str, str]:
         for link in tree.links:
             own = link.joint.position_labels if listed is tree.position_names else link.joint.rate_labels
             units |= {next(rest): unit(link, k) for k in range(len(own))}
-            units |= {next(rest): _elastic(link, label) for label in link.elastic_labels}
+            units |= {next(rest): unit for unit in link.body.units}
     return units
 
 
 def _kind(link: Any, k: int) -> str:
     return "m" if np.abs(np.asarray(link.joint.S_v, dtype=float)[:, k]).max() > 0 else "rad"
-
-
-def _elastic(link: Any, label: str) -> str:
-    """Modes multiply shapes in metres: they are plain numbers."""
-    if isinstance(link.body, ElasticBody) and link.body.modal:
-        return "1"
-    return "m" if label.startswith("u") else "rad"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.linalg
 
-from parflex.bodies import ElasticBody, RigidBody
+from parflex.bodies import Body
 from parflex.closure.loops import Loop, neutral_rotation
 from parflex.models.robot import Robot
 from parflex.tree import Place
@@ -107,7 +107,7 @@ def _joints(robot: Robot) -> list[Tie]:
     return ties
 
 
-def _refuse_partial(body: ElasticBody, node: object) -> None:
+def _refuse_partial(body: Body, node: object) -> None:
     Phi = np.concatenate([node.Phi_d, node.Phi_r])  # type: ignore[attr-defined]
     if not np.allclose(Phi.T @ Phi, np.eye(body.size)) or body.size not in (3, 6):
         raise NotCoveredError("a node that has not all coordinates of its own")
@@ -174,7 +174,7 @@ class Assembly:
         self.links = sorted(needed - {GROUND})
         self.index = {j: k for k, j in enumerate(self.links)}
         self.axes = {j: self._axes(j) for j in model.roots}
-        self.inertia = {j: _inertia(model.robot.tree.links[j].body) for j in self.bodies}
+        self.inertia = {j: _undeformed_inertia(model.robot.tree.links[j].body) for j in self.bodies}
 
     def _axes(self, j: int) -> Array:
         """Axes of the twist of a root, in those of its link: its own; of a planar robot those of the plane."""
@@ -194,7 +194,7 @@ class Assembly:
         K, M = np.zeros((2, len(rotation), size, size))
         for j in self.bodies:
             link = tree.links[j]
-            if isinstance(link.body, ElasticBody):
+            if link.body.size:
                 tips = self.model.tips(j)
                 if len(tips) != 1:
                     raise NotCoveredError("a beam with more than one node")
@@ -233,7 +233,7 @@ class Assembly:
         W = np.concatenate([root, bent], axis=1)
         columns = self.number[columns]
         _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
-        _add(K, columns, np.swapaxes(bent, 1, 2) @ (body.K @ bent))
+        _add(K, columns, np.swapaxes(bent, 1, 2) @ (body.material_stiffness(np.zeros(body.size)) @ bent))
 
     def twist(self, j: int, rotation: Array, position: Array) -> tuple[Array, Array]:
         """Unknowns that move a link, and its twist at the common point per unit of them (poses x 6 x c)."""
@@ -286,9 +286,8 @@ class Assembly:
         return X
 
 
-def _inertia(body: RigidBody | ElasticBody) -> Array:
-    """The inertia matrix of a body that is not deformed."""
-    return body.inertia_matrix(np.zeros(body.size)) if isinstance(body, ElasticBody) else body.inertia_matrix()
+def _undeformed_inertia(body: Body) -> Array:
+    return body.inertia_matrix(np.zeros(body.size))
 
 
 def _outward(R: Array, p: Array) -> Array:

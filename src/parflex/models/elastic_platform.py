@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, Node
-from parflex.bodies.modal import agreed, with_point_mass
+from parflex.bodies import Body, Node
+from parflex.bodies.modal import agreed
 
 Array = np.ndarray
 INDEPENDENT = 1e-6  # smallest singular value of P, of the largest: below, directions follow from each other
@@ -28,7 +28,7 @@ ROUND_OFF = 1e-14  # of the largest entry: what products of constants leave of z
 class ElasticPlatform:
     """A platform given by modes, and constants that reduce its modes to the motion of the attachments."""
 
-    body: ElasticBody
+    body: Body
     nodes: tuple[Node, ...]  # of the legs
     slots: tuple[Array, ...]  # of each leg 3 x d: acceleration of its attachment per unit of y, in platform axes
     M_y: Array  # d x d
@@ -56,11 +56,11 @@ class ElasticPlatform:
         """The platform with a point mass on each attachment."""
         body = self.body
         for node, mass in zip(self.nodes, masses, strict=True):
-            body = with_point_mass(body, node, mass)
+            body = body.with_point_mass(node, mass)
         return elastic_platform(body, self.nodes)
 
 
-def elastic_platform(body: ElasticBody, nodes: tuple[Node, ...]) -> ElasticPlatform:
+def elastic_platform(body: Body, nodes: tuple[Node, ...]) -> ElasticPlatform:
     """The constants of a platform whose legs hold these nodes, theory (33)."""
     N = body.size
     M_ee = body.inertia_matrix(np.zeros(N))[6:, 6:]

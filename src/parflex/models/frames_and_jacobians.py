@@ -67,7 +67,7 @@ def counts(robot: Robot) -> dict[str, Any]:
     locked = robot.mobility_with(held)
     remaining = tree.n - len(held)
     return {
-        "bodies": sum(1 for link in tree.links if link.body.m or np.any(link.body.I)),
+        "bodies": sum(1 for link in tree.links if link.heavy),
         "joints": len(jointed),
         "active": len(active),
         "passive": len(jointed) - len(active),

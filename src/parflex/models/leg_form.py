@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, Node, RigidBody
+from parflex.bodies import Node, RigidBody
 from parflex.closure.closed_form import Angle, CrossedSlide, TwoBars, recognise
 from parflex.models.elastic_platform import ElasticPlatform, elastic_platform
 from parflex.models.robot import Robot
@@ -139,8 +139,8 @@ def find_leg_form(robot: Robot) -> LegForm | str:
         return "some link belongs to no leg"
     if len(robot.actuated) != robot.mobility.freedoms(tree.n) - len(tree.elastic):
         return "it has not as many motors as freedoms"
-    if not isinstance(platform.body, ElasticBody):
-        return LegForm(robot, free[0], platform.body, tuple(legs), tree.planar)
+    if not platform.body.size:
+        return LegForm(robot, free[0], platform.body.as_rigid(), tuple(legs), tree.planar)
     elastic = elastic_platform(platform.body, tuple(held))
     return LegForm(robot, free[0], RigidBody(), tuple(legs), tree.planar, elastic=elastic)
 
@@ -184,7 +184,7 @@ def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
         rotation, position = named.T @ link.rotation, named.T @ link.position
         named = np.roll(np.eye(3), 2 - link.joint.axis, axis=1)  # its last column is the joint's axis
         joint = revolute() if link.joint.kind == "revolute" else prismatic()
-        body = link.body.in_parent(named.T, np.zeros(3))
+        body = link.body.as_rigid().in_parent(named.T, np.zeros(3))
         aligned.append(replace(link, rotation=rotation @ named, position=position, joint=joint, body=body))
     return aligned, replace(end, rotation=named.T @ end.rotation, position=named.T @ end.position)
 
@@ -196,12 +196,12 @@ def end_masses_on_platform(form: LegForm) -> LegForm:
     """
     body, legs, masses = form.body, [], []
     for leg in form.legs:
-        last = leg.tree.links[-1]
-        point = RigidBody.from_centre(last.body.m, leg.end.position, np.zeros((3, 3)))
-        links = (*leg.tree.links[:-1], replace(last, body=last.body - point))
+        last, m = leg.tree.links[-1], leg.tree.links[-1].body.m
+        point = RigidBody.from_centre(m, leg.end.position, np.zeros((3, 3)))
+        links = (*leg.tree.links[:-1], replace(last, body=last.body.as_rigid() - point))
         legs.append(replace(leg, tree=replace(leg.tree, links=links)))
-        masses.append(float(last.body.m))
-        body = body + RigidBody.from_centre(last.body.m, leg.attachment, np.zeros((3, 3)))
+        masses.append(float(m))
+        body = body + RigidBody.from_centre(m, leg.attachment, np.zeros((3, 3)))
     if form.elastic is not None:
         return replace(form, legs=tuple(legs), elastic=form.elastic.with_point_masses(masses))
     return replace(form, body=body, legs=tuple(legs))
@@ -270,7 +270,7 @@ def platform_wrench(form: LegForm, platform: PlatformMotion) -> tuple[Array, Arr
     w, al = R.T @ platform.w, R.T @ platform.al
     if form.elastic is not None:
         still = np.zeros(form.elastic.body.size)
-        f, m, s = form.elastic.body.wrench(turning(w, al), R.T @ platform.a, w, platform.e, platform.ed, still)
+        f, m, s = form.elastic.body.forces(turning(w, al), R.T @ platform.a, w, platform.e, platform.ed, still)
         return R @ f, R @ m, s
     force, moment = form.body.wrench(turning(w, al), np.zeros(3))
     return form.body.m * platform.a + R @ force, R @ moment + cross(R @ form.body.S, platform.a), np.zeros(0)

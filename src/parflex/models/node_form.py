@@ -76,7 +76,7 @@ def _add_modal(state: NodeState, modal: Modal) -> None:
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
     still, count = np.zeros(3), modal.body.size
     w = state.rates.w(modal.link)
-    forces = np.concatenate(modal.body.wrench(turning(w, still), still, w, e, ed, np.zeros(count)))
+    forces = np.concatenate(modal.body.forces(turning(w, still), still, w, e, ed, np.zeros(count)))
     M = modal.body.inertia_matrix(e)
     modes = np.zeros((count, state.form.size))
     modes[:, modal.slots] = np.eye(count)

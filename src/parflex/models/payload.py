@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, RigidBody
-from parflex.bodies.elastic_body import with_rigid
+from parflex.bodies import RigidBody
 from parflex.errors import InputError
 from parflex.tree import Place, Tree
 from parflex.tree.build import SAME_PLACE
@@ -28,12 +27,11 @@ def with_payload(tree: Tree, payload: Sequence[float]) -> Tree:
     if place.link < 0:
         raise InputError("the end effector does not move", key="payload", hint="name a moving end_effector in the file")
     links = list(tree.links)
-    if isinstance(links[place.link].body, ElasticBody) and not links[place.link].body.by_tip:
+    if links[place.link].body.size and not links[place.link].body.by_tip:
         place = _on_node(tree, place)
     body = RigidBody.from_centre(values[0], values[1:], np.zeros((3, 3))).in_parent(place.rotation, place.position)
-    carrier = links[place.link].body
-    loaded = with_rigid(carrier, body) if isinstance(carrier, ElasticBody) else carrier + body
-    links[place.link] = replace(links[place.link], body=loaded)
+    carrier = links[place.link]
+    links[place.link] = replace(carrier, body=carrier.body.with_rigid(body))
     return replace(tree, links=tuple(links))
 
 

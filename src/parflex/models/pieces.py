@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, RigidBody
-from parflex.bodies.two_node import TwoNodeBeam, two_node_beam
+from parflex.bodies import Body, RigidBody
+from parflex.bodies.two_node import TwoNodeBeam
 from parflex.closure.loops import Loop, neutral_rotation
 from parflex.closure.mobility import Partition
 from parflex.models.robot import Robot
@@ -53,7 +53,7 @@ class Modal:
     """A body given by modes, in the piece of its link; its modes are unknowns."""
 
     link: int
-    body: ElasticBody
+    body: Body
     slots: slice
 
 
@@ -174,7 +174,7 @@ def _beams(robot: Robot) -> tuple[Beam, ...] | None:
             if tree.planar or set(range(link.e_v.start, link.e_v.stop)) & robot.locked:
                 return None
             continue
-        form = two_node_beam(link.body)
+        form = link.body.two_node()
         tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
         locked = set(range(link.e_v.start, link.e_v.stop)) & robot.locked
         if form is None or len(tips) != 1 or locked or form.components != (PLANE if tree.planar else SPACE):
@@ -284,10 +284,8 @@ def _bodies(tree: Tree, beams: tuple[Beam, ...], parts: tuple[Piece, ...]) -> di
         home = min(members, key=lambda j: (j not in references, j not in roots, j))
         total = RigidBody()
         for j in members:
-            body = tree.links[j].body
-            rigid = body.rigid if isinstance(body, ElasticBody) else body
             R, p = _relative(tree, home, j)
-            total = total + rigid.in_parent(R, p)
+            total = total + tree.links[j].body.rigid.in_parent(R, p)
         if total.m or np.any(total.Sigma):
             bodies[home] = total
     return bodies

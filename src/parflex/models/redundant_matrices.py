@@ -196,7 +196,7 @@ def _tree_matrices(form: RedundantForm, here: _Moving, without: tuple[str, ...])
     D, C = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
     for link, both in zip(tree.links, here.links, strict=True):
         J, J_dot = _parts(np.concatenate(both))
-        inertia: Any = link.body.inertia_matrix()
+        inertia: Any = link.body.as_rigid().inertia_matrix()
         momentum = inertia @ (J @ here.rates)
         p, L = hat(momentum[:3]), hat(momentum[3:])
         D += J.T @ inertia @ J

@@ -8,7 +8,6 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
 from parflex.closure.drives import drive_springs
@@ -343,7 +342,7 @@ class Robot:
         for link in self.tree.links:
             if link.joint.kind in ("free", "planar"):
                 weights[link.v] = 0.01
-            if isinstance(link.body, ElasticBody) and not link.body.by_tip:
+            if not link.body.by_tip:
                 weights[link.e_v] = 0.001
         return weights
 

@@ -11,8 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
-from parflex.bodies.elastic_body import with_linear_strain, without_damping
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.robot import Robot
@@ -101,13 +99,11 @@ def _unsprung(link: Link) -> Link:
 
 
 def _undamped(link: Link) -> Link:
-    body = link.body
-    body = without_damping(body) if isinstance(body, ElasticBody) else body
-    return replace(link, body=body, terms=replace(link.terms, damper=0.0))
+    return replace(link, body=link.body.without_damping(), terms=replace(link.terms, damper=0.0))
 
 
 def _linear(link: Link) -> Link:
-    return replace(link, body=with_linear_strain(link.body)) if isinstance(link.body, ElasticBody) else link
+    return replace(link, body=link.body.with_linear_strain())
 
 
 TERMS: dict[str, Callable[[Tree], Tree]] = {

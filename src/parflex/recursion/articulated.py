@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.bodies import RigidBody
 from parflex.recursion.kinematics import Pose, motion
 from parflex.recursion.newton_euler import joint_forces
 from parflex.spatial import cross, hat
@@ -30,10 +31,10 @@ def articulated_accelerations(
     drift = motion(tree, at, qd, still)  # what the rates alone cause, without gravity
     own = [_own_bias(tree, at, drift, j) for j in range(len(tree.links))]
     tau = tau - joint_forces(tree, q, qd, still, without)
-    blocks = [_blocks(link.body) for link in tree.links]
+    blocks = [_blocks(link.body.as_rigid()) for link in tree.links]
     f, m = [], []
     for j, link in enumerate(tree.links):
-        force, moment = link.body.wrench(_spin(drift.w[j]), np.zeros(3))
+        force, moment = link.body.as_rigid().wrench(_spin(drift.w[j]), np.zeros(3))
         f.append(force)
         m.append(moment)
     hinges: list[Any] = [None] * len(tree.links)
@@ -62,7 +63,7 @@ def _spin(w: Array) -> Array:
     return hat(w) @ hat(w)
 
 
-def _blocks(body: Any) -> tuple[Array, Array, Array]:
+def _blocks(body: RigidBody) -> tuple[Array, Array, Array]:
     return body.m * np.eye(3), hat(body.S).T, body.I
 
 

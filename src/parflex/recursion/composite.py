@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, RigidBody
+from parflex.bodies import RigidBody
 from parflex.recursion.kinematics import Pose, jacobians
 from parflex.spatial import cross
 from parflex.spatial.linear import scalar_type
@@ -18,7 +18,7 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
     """M_tot of theory (8): inertia along all rates of the open tree, motor inertias included."""
     if tree.elastic:
         return _summed(tree, at, without)
-    composite: list[RigidBody] = [link.body for link in tree.links]
+    composite: list[RigidBody] = [link.body.as_rigid() for link in tree.links]
     for j in reversed(range(len(tree.links))):
         parent = tree.links[j].parent
         if parent != GROUND:
@@ -49,10 +49,7 @@ def _summed(tree: Tree, at: Pose, without: tuple[str, ...]) -> Array:
     M: Array = np.zeros((tree.n, tree.n), dtype=scalar_type(*at.rotation, *at.position))
     for link, (J_v, J_w) in zip(tree.links, jacobians(tree, at), strict=True):
         J = np.concatenate([J_v, J_w, np.eye(tree.n)[link.e_v]])
-        inertia = (
-            link.body.inertia_matrix(at.q[link.e]) if isinstance(link.body, ElasticBody) else link.body.inertia_matrix()
-        )
-        M = M + J.T @ inertia @ J
+        M = M + J.T @ link.body.inertia_matrix(at.q[link.e]) @ J
         if link.terms.motor_inertia and "motor-inertia" not in without:
             M[link.v.start, link.v.start] += link.terms.motor_inertia
     return M

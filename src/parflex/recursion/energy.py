@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.recursion.kinematics import Pose, motion
 from parflex.tree import Tree
 
@@ -34,15 +33,10 @@ def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
     gravity: Any = 0.0
     for j, link in enumerate(tree.links):
         v, w = moving.v[j], moving.w[j]
-        if isinstance(link.body, ElasticBody):
-            e = at.q[link.e]
-            twist = np.concatenate([v, w, qd[link.e_v]])
-            kinetic = kinetic + 0.5 * (twist @ link.body.inertia_matrix(e) @ twist)
-            elastic = elastic + link.body.strain_energy(e)
-            S, _ = link.body.deformed(e)
-        else:
-            kinetic = kinetic + link.body.kinetic_energy(v, w)
-            S = link.body.S
+        e, ed = at.q[link.e], qd[link.e_v]
+        kinetic = kinetic + link.body.kinetic_energy(v, w, e, ed)
+        elastic = elastic + link.body.strain_energy(e)
+        S, _ = link.body.deformed(e)
         gravity = gravity - tree.gravity @ (link.body.m * at.position[j] + at.rotation[j] @ S)
         if link.joint.kind in ("revolute", "prismatic"):
             rate, stretch = qd[link.v.start], at.q[link.q.start] - link.terms.rest

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial import cross
 from parflex.tree import Tree
@@ -35,11 +34,8 @@ def newton_euler(
     m: list[Array] = []
     elastic: list[Array] = []
     for j, link in enumerate(tree.links):
-        if isinstance(link.body, ElasticBody):
-            e, ed, edd = at.q[link.e], moving.qd[link.e_v], moving.qdd[link.e_v]
-            force, moment, s = link.body.wrench(moving.U[j], moving.a[j], moving.w[j], e, ed, edd)
-        else:
-            (force, moment), s = link.body.wrench(moving.U[j], moving.a[j]), np.zeros(0)
+        e, ed, edd = at.q[link.e], moving.qd[link.e_v], moving.qdd[link.e_v]
+        force, moment, s = link.body.forces(moving.U[j], moving.a[j], moving.w[j], e, ed, edd)
         elastic.append(s)
         if external and j in external:
             force, moment = force - external[j][0], moment - external[j][1]

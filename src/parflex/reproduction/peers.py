@@ -124,7 +124,8 @@ def _pinocchio(robot: Robot, model: str, made: Model, states: dict[str, Array]) 
         joint = chain.addJoint(
             link.parent + 1, pin.JointModelRZ(), pin.SE3(link.rotation, link.position), f"joint {link.name}"
         )
-        m, S, I = link.body.m, np.asarray(link.body.S), np.asarray(link.body.I)
+        body = link.body.as_rigid()
+        m, S, I = body.m, np.asarray(body.S), np.asarray(body.I)
         c = S / m if m else S
         chain.appendBodyToJoint(
             joint, pin.Inertia(m, c, I - m * (c @ c * np.eye(3) - np.outer(c, c))), pin.SE3.Identity()

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, Node, RigidBody
-from parflex.bodies.elastic_body import with_rigid
+from parflex.bodies import Body, Node, RigidBody
 from parflex.description import schema
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
@@ -114,13 +113,11 @@ class _Builder:
             if here.link != GROUND:
                 carrier = self.links[here.link]
                 moved = body.in_parent(here.rotation, here.position)
-                bends = isinstance(carrier.body, ElasticBody)
-                merged = with_rigid(carrier.body, moved) if bends else carrier.body + moved
-                self.links[here.link] = replace(carrier, body=merged)
+                self.links[here.link] = replace(carrier, body=carrier.body.with_rigid(moved))
             return
         self._add_joint(entry, here, body)
 
-    def _add_joint(self, frame: schema.Frame, here: Place, body: RigidBody | ElasticBody) -> None:
+    def _add_joint(self, frame: schema.Frame, here: Place, body: Body) -> None:
         if self.planar:
             self._stay_in_plane(frame, here)
         key = f"frame '{frame.name}': start"
@@ -158,9 +155,9 @@ class _Builder:
             )
         element = read_element(self.robot, frame.name, spec, self.refine)
         if frame.joint == "fixed":
-            self._add_link(frame.name, here, joints.fixed(), with_rigid(element, rigid), np.zeros(0), leg=frame.name)
+            self._add_link(frame.name, here, joints.fixed(), element.with_rigid(rigid), np.zeros(0), leg=frame.name)
         else:
-            self._add_joint(frame, here, with_rigid(element, rigid))
+            self._add_joint(frame, here, element.with_rigid(rigid))
         total = spec.elements * self.refine
         for number in range(1, total + 1):
             last = number == total
@@ -169,7 +166,7 @@ class _Builder:
                 f"{frame.name}.tip" if last else f"{frame.name}.{named}" if not part else f"{frame.name}.{named}.{part}"
             )
             mount = Place(len(self.links) - 1, np.eye(3), element.nodes["tip"].r0)
-            body = RigidBody() if last else element
+            body: Body = RigidBody() if last else element
             self._add_link(name, mount, joints.fixed(), body, np.zeros(0), leg=frame.name, node=element.nodes["tip"])
 
     def _add_modal(self, frame: schema.Frame, spec: schema.Modal, here: Place) -> None:
@@ -190,7 +187,7 @@ class _Builder:
             self._add_joint(frame, here, body)
         self._add_nodes(frame.name, body)
 
-    def _add_nodes(self, name: str, body: ElasticBody) -> None:
+    def _add_nodes(self, name: str, body: Body) -> None:
         """A massless link on every interface node of a body given by modes."""
         carrier = len(self.links) - 1
         self.nodes[carrier] = {}
@@ -200,7 +197,7 @@ class _Builder:
             self.nodes[carrier][f"{name}.{node_name}"] = len(self.links) - 1
 
     @staticmethod
-    def _extent(body: ElasticBody) -> float:
+    def _extent(body: Body) -> float:
         return max((float(np.linalg.norm(node.r0)) for node in body.nodes.values()), default=0.0) or 1.0
 
     def _on_node(self, here: Place, entry: schema.Frame | schema.Point) -> Place:
@@ -306,7 +303,7 @@ class _Builder:
         name: str,
         here: Place,
         joint: joints.Joint,
-        body: RigidBody | ElasticBody,
+        body: Body,
         start: Array,
         terms: JointTerms = JointTerms(),
         limits: tuple[float, float] | None = None,
@@ -317,8 +314,7 @@ class _Builder:
         v0 = self.links[-1].own_v.stop if self.links else 0
         q = slice(q0, q0 + len(joint.position_labels))
         v = slice(v0, v0 + len(joint.rate_labels))
-        size = body.size if isinstance(body, ElasticBody) else 0
-        e, e_v = slice(q.stop, q.stop + size), slice(v.stop, v.stop + size)
+        e, e_v = slice(q.stop, q.stop + body.size), slice(v.stop, v.stop + body.size)
         group = self.robot.leg_of.get(leg) if leg else None
         self.links.append(
             Link(

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, sections
+from parflex.bodies import Body, sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
-from parflex.bodies.elastic_body import with_damping, with_linear_strain, with_small_turns
+from parflex.bodies.elastic_body import with_damping, with_small_turns
 from parflex.bodies.modal import modal_body, with_values
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
@@ -42,7 +42,7 @@ def read_section(table: schema.SectionTable, shear_coefficient: float | None = N
     return section if shear_coefficient is None else replace(section, ky=shear_coefficient, kz=shear_coefficient)
 
 
-def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: int) -> ElasticBody:
+def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: int) -> Body:
     """One element of the beam of a frame, each element of the file cut into `refine`."""
     planar = (spec.model or robot.motion) == "planar"
     if spec.roll and planar:
@@ -66,7 +66,7 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: 
     return element if robot.rotations == "consistent" else with_small_turns(element)
 
 
-def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> ElasticBody:
+def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
     """The body of a frame given by modes."""
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: modal"
@@ -86,5 +86,5 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Elasti
         raise RobotFileError(
             "some mode leaves the plane", key=f"{key}.file", value=spec.file, hint='use motion = "spatial"'
         )
-    body = body if robot.axial == "mean" else with_linear_strain(body)
+    body = body if robot.axial == "mean" else body.with_linear_strain()
     return body if robot.rotations == "consistent" else with_small_turns(body)

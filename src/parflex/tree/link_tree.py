@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody, Node
+from parflex.bodies import Body, Node
 from parflex.errors import InputError, did_you_mean
 from parflex.tree.joints import Joint
 
@@ -39,7 +38,7 @@ class Link:
     rotation: Array = field(repr=False)
     position: Array = field(repr=False)
     joint: Joint = field(repr=False)
-    body: Any = field(repr=False)  # RigidBody or ElasticBody
+    body: Body = field(repr=False)
     q: slice
     v: slice
     start: Array = field(repr=False)
@@ -61,6 +60,11 @@ class Link:
         return slice(self.v.start, max(self.v.stop, self.e_v.stop))
 
     @property
+    def heavy(self) -> bool:
+        """Whether it has mass."""
+        return bool(np.any(self.body.inertia_matrix(np.zeros(self.body.size))))
+
+    @property
     def position_labels(self) -> tuple[str, ...]:
         """Names of its coordinates behind the dot."""
         return self.joint.position_labels + self.elastic_labels
@@ -73,7 +77,7 @@ class Link:
     @property
     def elastic_labels(self) -> tuple[str, ...]:
         """Names of its elastic coordinates behind the dot."""
-        return self.body.labels if isinstance(self.body, ElasticBody) else ()
+        return self.body.labels
 
 
 @dataclass(frozen=True)
@@ -141,7 +145,7 @@ class Tree:
         for link in self.links:
             if link.joint.rate_labels:
                 units[link.v] = np.where(np.abs(link.joint.S_v).max(axis=0) > 0, self.length, 1.0)
-            units[link.e_v] = [self.length if label.startswith("u") else 1.0 for label in link.elastic_labels]
+            units[link.e_v] = [self.length if unit == "m" else 1.0 for unit in link.body.units]
         return units
 
     def moved(self, q: Array, step: Array) -> Array:

@@ -50,7 +50,7 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
             raise InputError(
                 f"there is no parameter '{name}'", key="parameters", value=name, hint=did_you_mean(name, known)
             )
-    values = np.concatenate([body_parameters(link.body) for link in source.links])
+    values = np.concatenate([body_parameters(link.body.as_rigid()) for link in source.links])
     chosen = [known.index(name) for name in names]
     rest = values.copy()
     rest[chosen] = 0.0
@@ -80,7 +80,8 @@ def _entry(graph: Graph, number: float, weights: list[float], names: Sequence[st
 
 
 def _entries(tree: Tree) -> Array:
-    return np.concatenate([[link.body.m, *link.body.S, *link.body.Sigma.ravel()] for link in tree.links])
+    bodies = [link.body.as_rigid() for link in tree.links]
+    return np.concatenate([[body.m, *body.S, *body.Sigma.ravel()] for body in bodies])
 
 
 def _tree_with(tree: Tree, values: Array) -> Tree:
@@ -115,11 +116,11 @@ def grouped_tree(tree: Tree) -> Tree:
     The rounding of a link is judged beside what it carries, which is all that was handed to it, and not beside the
     heaviest link of the robot, next to which a small wrist is nothing.
     """
-    carried = np.array([moments_scale(link.body, tree.length) for link in tree.links]).reshape(-1, 3)
+    carried = np.array([moments_scale(link.body.as_rigid(), tree.length) for link in tree.links]).reshape(-1, 3)
     for j in reversed(range(len(tree.links))):
         if tree.links[j].parent >= 0:
             carried[tree.links[j].parent] += carried[j]
-    bodies = [link.body for link in hand_down(tree, "second moment").links]
+    bodies = [link.body.as_rigid() for link in hand_down(tree, "second moment").links]
     links = [
         replace(link, body=cleaned_body(body, scale))
         for link, body, scale in zip(tree.links, bodies, carried, strict=True)

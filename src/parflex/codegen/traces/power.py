@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.codegen import program_store
 from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
@@ -61,6 +60,5 @@ def loss(tree: Tree, q: Array, qd: Array) -> Any:
     plain = [replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0)) for link in tree.links]
     total = joint_forces(replace(tree, links=tuple(plain)), q, qd, np.zeros(tree.n)) @ qd
     for link in tree.links:
-        if isinstance(link.body, ElasticBody) and np.any(link.body.D):
-            total = total + link.body.damping_power(q[link.e], qd[link.e_v])
+        total = total + link.body.damping_power(q[link.e], qd[link.e_v])
     return total

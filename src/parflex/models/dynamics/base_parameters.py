@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import scipy.linalg
 
-from parflex.bodies import ElasticBody, RigidBody
+from parflex.bodies import RigidBody
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.recursion import motion, newton_euler, pose
@@ -65,7 +65,7 @@ def hand_down(tree: Tree, empty: Literal["inertia", "second moment"] = "inertia"
 
     Of the inertia one number can go: Khalil's rules empty YY; emptying Sigma_zz instead saves operators in `wrench`.
     """
-    bodies = [link.body for link in tree.links]
+    bodies = [link.body.as_rigid() for link in tree.links]
     for j in reversed(range(len(tree.links))):
         link, body = tree.links[j], bodies[j]
         if link.joint.kind == "revolute":
@@ -93,7 +93,7 @@ def _symmetric_part(body: RigidBody, axis: int, empty: str) -> RigidBody:
 
 def _check(robot: Robot, samples: int) -> None:
     """Bodies that bend are not given by ten parameters each."""
-    bent = next((link.name for link in robot.tree.links if isinstance(link.body, ElasticBody)), None)
+    bent = next((link.name for link in robot.tree.links if link.body.size), None)
     if bent is not None:
         raise InputError(
             f"'{bent}' bends, and base parameters are those of rigid bodies",
@@ -110,7 +110,7 @@ def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:
     _check(robot, samples)
     tree = hand_down(robot.tree)
     labels = [f"{parameter}[{link.name}]" for link in tree.links for parameter in PARAMETERS]
-    values = np.concatenate([body_parameters(link.body) for link in tree.links])
+    values = np.concatenate([body_parameters(link.body.as_rigid()) for link in tree.links])
     matrix = _stacked_regressor(tree, samples)
     size = np.abs(matrix).max(axis=0)
     ruled_out = {k for k, _ in _handed_down_columns(tree)}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from parflex.bodies import ElasticBody
 from parflex.tree import Link, Tree
 
 Array = np.ndarray
@@ -24,7 +23,7 @@ def deflections(tree: Tree, q: Array) -> dict[str, float]:
     rows = np.atleast_2d(q)
     found = {}
     for link in tree.links:
-        if isinstance(link.body, ElasticBody) and link.body.small:
+        if link.body.small:
             found[link.name] = _largest(link, rows) / link.body.small
     return found
 
@@ -47,14 +46,14 @@ def pulls(tree: Tree, q: Array) -> dict[str, Pull]:
     rows = np.atleast_2d(q)
     found: dict[str, Pull] = {}
     for link in tree.links:
-        if not isinstance(link.body, ElasticBody) or link.body.modal:
+        if not link.body.by_tip:
             continue
+        e, K = rows[:, link.e], link.body.material_stiffness(np.zeros(link.body.size))
         for strain in link.body.strains:
-            e = rows[:, link.e]
             bent = 0.5 * np.einsum("ni,ij,nj->n", e, strain.H, e) if strain.acts else 0.0
             forces = strain.k * (e @ strain.row + bent)
             force = float(forces[np.abs(forces).argmax()])
-            softest = float(scipy.linalg.eigh(strain.H, link.body.K, eigvals_only=True)[-1])
+            softest = float(scipy.linalg.eigh(strain.H, K, eigvals_only=True)[-1])
             if link.name not in found or abs(force) * softest > found[link.name].share:
                 found[link.name] = Pull(force, abs(force) * softest)
     return found
@@ -69,7 +68,7 @@ def _elements(tree: Tree, name: str) -> tuple[str, int]:
         return j
 
     root = first(tree.number(name))
-    others = [j for j, link in enumerate(tree.links) if isinstance(link.body, ElasticBody) and first(j) == root]
+    others = [j for j, link in enumerate(tree.links) if link.body.size and first(j) == root]
     return tree.links[root].name, len(others)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import scipy.linalg
 
-from parflex.bodies import ElasticBody
 from parflex.models.configuration import Configuration
 from parflex.recursion import NewtonEuler
 
@@ -22,15 +21,16 @@ def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[str]:
     tree, said = here.robot.tree, []
     for j, link in enumerate(tree.links):
         body = link.body
-        if not isinstance(body, ElasticBody) or not body.modal or body.acting or body.slopes is None:
+        if body.acting or body.slopes is None:
             continue
         weight = here.at.rotation[j].T @ tree.gravity
-        stress = np.outer(weight, body.S[0])
+        still = np.zeros(body.size)
+        stress = np.outer(weight, body.deformed(still)[0])
         for k, other in enumerate(tree.links):
             if other.parent == j and other.node is not None:
                 stress = stress - np.outer(here.at.to_parent(tree, k, wrenches.f[k]), here.at.local_position[k])
         added = np.einsum("ij,abij->ab", (stress + stress.T) / 2, body.slopes)
-        shares = scipy.linalg.eigh(added, body.K, eigvals_only=True)
+        shares = scipy.linalg.eigh(added, body.material_stiffness(still), eigvals_only=True)
         worst = float(shares[np.abs(shares).argmax()])
         if abs(worst) > NEGLECTED:
             has = "linear strain leaves that out" if body.strains else "its data have no 'geometric' stiffness for that"

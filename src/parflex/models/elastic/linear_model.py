@@ -12,7 +12,6 @@ from typing import Any, Literal, Unpack
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.checking import one_of
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, PoseLike
@@ -148,10 +147,9 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
     tree = configuration.robot.tree
     K, D = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
     for link in tree.links:
-        if isinstance(link.body, ElasticBody):
-            e = configuration.q[link.e]
-            K[link.e_v, link.e_v] = link.body.material_stiffness(e)
-            D[link.e_v, link.e_v] = link.body.damping_at(e)
+        e = configuration.q[link.e]
+        K[link.e_v, link.e_v] = link.body.material_stiffness(e)
+        D[link.e_v, link.e_v] = link.body.damping_at(e)
         if link.joint.kind in ("revolute", "prismatic"):
             k = link.v.start
             if "springs" not in without:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import Modes
 from parflex.models.robot import Robot
@@ -69,8 +68,7 @@ def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]
     bending, springs = [], []
     for link in here.robot.tree.links:
         e = shape[link.e_v]
-        bends = isinstance(link.body, ElasticBody)
-        bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e) if bends else 0.0)
+        bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e))
         turns = link.joint.kind in ("revolute", "prismatic")
         springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if turns else 0.0)
     return bending, springs
@@ -80,8 +78,7 @@ def _kinetic(here: Configuration, shape: Array, normal: Array | None) -> tuple[l
     """Twice the kinetic energy of each link, and the share of what moves as a mirror in the plane would show it."""
     energies, inside, outside = [], 0.0, 0.0
     for link, (J_v, J_w), R in zip(here.robot.tree.links, here.link_jacobians, here.at.rotation, strict=True):
-        bends = isinstance(link.body, ElasticBody)
-        M = link.body.inertia_matrix(here.q[link.e]) if bends else link.body.inertia_matrix()
+        M = link.body.inertia_matrix(here.q[link.e])
         motor = link.terms.motor_inertia * float(shape[link.v.start]) ** 2 if link.terms.motor_inertia else 0.0
         twist = np.concatenate([J_v @ shape, J_w @ shape, shape[link.e_v]])
         energies.append(float(twist @ M @ twist) + motor)

@@ -12,7 +12,6 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import Conditions, Equilibrium, Loading, equilibrium
@@ -176,7 +175,7 @@ def section_forces(here: Configuration, wrenches: NewtonEuler, without: Sequence
     tree = here.robot.tree
     table = []
     for j, link in enumerate(tree.links):
-        if not isinstance(link.body, ElasticBody) or not link.body.by_tip:
+        if not link.body.by_tip:
             continue
         tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
         force, moment = own_weight(here, j, without)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from parflex.closure.closed_form import TwoBars
 from parflex.models.configuration import Configuration
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
@@ -78,7 +76,7 @@ def _freedoms(robot: Robot) -> int:
 
 def _bodies(robot: Robot) -> Chapter:
     tree = robot.tree
-    heavy = [link for link in tree.links if link.body.m or np.any(link.body.I)]
+    heavy = [link for link in tree.links if link.heavy]
     where = "moves in the plane" if tree.planar else "moves in space"
     text = [
         f"The robot {where}. Its frames make {counted(len(tree.links), 'link')}, {len(heavy)} of them with mass; each "

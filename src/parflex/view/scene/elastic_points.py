@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 
 from parflex.bodies.beam import centre_line
-from parflex.bodies.elastic_body import ElasticBody
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
 from parflex.models.robot import Robot
@@ -53,7 +52,7 @@ def points_of_body(robot: Robot, link: Link, stations: int) -> BodyPoints:
     table = modal_of(robot, link)
     if table is not None:
         return modal_points(table)
-    body: ElasticBody = link.body
+    body = link.body
     nodes = list(body.nodes.values())
     return BodyPoints(
         np.array([node.r0 for node in nodes]).reshape(-1, 3),
@@ -69,7 +68,7 @@ def modal_of(robot: Robot, link: Link) -> schema.Modal | None:
     tables = {frame.name: frame.modal for frame in robot.description.frame}
     if robot.description.platform is not None:
         tables[robot.description.platform.name] = robot.description.platform.modal
-    return tables.get(link.name) if isinstance(link.body, ElasticBody) else None
+    return tables.get(link.name)
 
 
 def modal_points(table: schema.Modal) -> BodyPoints:
@@ -121,7 +120,7 @@ def beam_of(robot: Robot, link: Link) -> schema.Beam | None:
     name, tables = link.name, {frame.name: frame.beam for frame in robot.description.frame}
     while name not in tables and "." in name:
         name = name.rpartition(".")[0]
-    return tables.get(name) if isinstance(link.body, ElasticBody) and set(link.body.nodes) == {"tip"} else None
+    return tables.get(name) if link.body.by_tip else None
 
 
 def beam_points(robot: Robot, link: Link, beam: schema.Beam, stations: int) -> BodyPoints:

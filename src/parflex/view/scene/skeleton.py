@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.bodies import ElasticBody
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, pose
@@ -169,12 +168,12 @@ class _Builder:
         for j, link in enumerate(self.robot.tree.links):
             own = link_points(self.robot, j)
             first = self._add(j, own)
-            if isinstance(link.body, ElasticBody):
+            if link.body.size:
                 self._add_elastic(j, link)
             corners = outline(own) if is_platform(link) else np.zeros(0, dtype=int)
             if len(corners) > 2:
                 ring = zip(corners, np.roll(corners, -1), strict=True)
-                self._tie(j, first, ring, "plate" if isinstance(link.body, ElasticBody) else "platform")
+                self._tie(j, first, ring, "plate" if link.body.size else "platform")
             else:
                 self._tie(j, first, spanning_lines(own), "platform" if is_platform(link) else "link")
             if link.joint.kind == "prismatic":

@@ -1,0 +1,148 @@
+"""How the source is laid out: what may stand where. Each rule is one test, and names the lines that break it."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import parflex
+from parflex.bodies import Body, ElasticBody, RigidBody
+
+SOURCE = Path(parflex.__file__).parent
+KINDS_OF_BODIES = {"ElasticBody", "RigidBody"}
+WRITERS = {"setdefault", "update", "pop", "popitem", "clear", "__setitem__", "__delitem__"}  # methods of a dict
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Every module of the package by its path below it."""
+    files = sorted(SOURCE.rglob("*.py"))
+    return {file.relative_to(SOURCE).as_posix(): ast.parse(file.read_text(encoding="utf-8")) for file in files}
+
+
+def broken(rule, skip: str = "\0") -> list[str]:
+    """Where a rule, which gives the nodes of a tree that break it, is broken."""
+    found = [(path, node) for path, tree in modules().items() if not path.startswith(skip) for node in rule(tree)]
+    return [f"{path}:{node.lineno}: {ast.unparse(node)[:80]}" for path, node in found]
+
+
+# -- bodies -------------------------------------------------------------------------------------------------
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """All names in an expression, and behind the dots."""
+    kinds = {ast.Name: "id", ast.Attribute: "attr", ast.alias: "name"}
+    return {getattr(part, kinds[type(part)]) for part in ast.walk(node) if type(part) in kinds}
+
+
+def kind_names(tree: ast.Module) -> set[str]:
+    """The classes of bodies by the names that a module gives them: of imports, and of constants made of them."""
+    known = set(KINDS_OF_BODIES)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            known |= {alias.asname or alias.name for alias in node.names if alias.name in KINDS_OF_BODIES}
+    for node in ast.walk(tree):
+        made = isinstance(node, ast.Assign) and not any(isinstance(n, ast.Call) for n in ast.walk(node.value))
+        if made and names_in(node.value) & known:
+            known |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    return known
+
+
+def decisions_by_kind(tree: ast.Module) -> Iterator[ast.AST]:
+    """Questions for the class of a body: isinstance, its type or class compared, patterns of match, hasattr."""
+    known = kind_names(tree) if names_in(tree) & KINDS_OF_BODIES else set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            asked = known and node.func.id in ("isinstance", "issubclass") and names_in(node.args[1]) & known
+            tried = node.func.id == "hasattr" or (node.func.id == "getattr" and len(node.args) == 3)
+            if asked or (tried and "body" in names_in(node.args[0])):
+                yield node
+        asked = node if isinstance(node, ast.Compare) else node.cls if isinstance(node, ast.MatchClass) else None
+        if known and asked is not None and names_in(asked) & known:
+            yield node
+
+
+def test_what_kind_a_body_is_is_asked_in_the_package_of_bodies_alone():
+    assert broken(decisions_by_kind, skip="bodies/") == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "isinstance(link.body, ElasticBody)",
+        "isinstance(body, (int, bodies.ElasticBody))",
+        "from parflex.bodies import ElasticBody as E\nif not isinstance(body, E): pass",
+        "BENDING = (ElasticBody,)\nissubclass(type(body), BENDING)",
+        "type(body) is ElasticBody",
+        "body.__class__ == RigidBody",
+        "type(body).__name__ == 'x' or ElasticBody is type(body)",
+        "match body:\n    case ElasticBody(m=m): pass",
+        "match body:\n    case bodies.RigidBody(): pass",
+        "hasattr(link.body, 'K')",
+        "getattr(body, 'K', None)",
+    ],
+)
+def test_each_way_to_ask_for_the_kind_of_a_body_is_seen(line):
+    assert len(list(decisions_by_kind(ast.parse(line)))) == 1
+
+
+def test_making_a_body_is_no_question_for_its_kind():
+    assert not list(decisions_by_kind(ast.parse("body = RigidBody()\nif body.size == 0: isinstance(x, int)")))
+
+
+@pytest.mark.parametrize("kind", [RigidBody, ElasticBody])
+def test_every_kind_of_body_answers_the_same_questions(kind):
+    for name, question in vars(Body).items():
+        if name.startswith("_"):
+            continue
+        if isinstance(question, property):
+            assert name in kind.__dataclass_fields__ or hasattr(kind, name), name
+            continue
+        asked, answered = (inspect.signature(method).parameters for method in (question, getattr(kind, name)))
+        assert list(asked) == list(answered), name
+
+
+# -- frozen objects -----------------------------------------------------------------------------------------
+
+
+def is_dict(node: ast.AST) -> bool:
+    """Whether an expression is the table behind an object: its `__dict__`, or vars of it."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "vars" and bool(node.args)
+    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
+
+
+def patches(tree: ast.Module) -> Iterator[ast.AST]:
+    """Writes into the table behind an object, past its constructor."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and is_dict(node.value) and not isinstance(node.ctx, ast.Load):
+            yield node
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            # an object may finish itself while it is made
+            past = ast.unparse(node.func) == "object.__setattr__" and ast.unparse(node.args[0]) != "self"
+            if past or (node.func.attr in WRITERS and is_dict(node.func.value)):
+                yield node
+        elif isinstance(node, ast.AugAssign) and is_dict(node.target):
+            yield node
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "robot.__dict__['home'] = home",
+        "robot.__dict__['n'] += 1",
+        "del robot.__dict__['home']",
+        "robot.__dict__.setdefault('made', {})",
+        "self.robot.__dict__.update(home=home)",
+        "robot.__dict__ |= {'home': home}",
+        "vars(robot)['home'] = home",
+        "object.__setattr__(robot, 'home', home)",
+    ],
+)
+def test_each_way_to_patch_an_object_is_seen(line):
+    assert len(list(patches(ast.parse(line)))) == 1
