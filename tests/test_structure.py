@@ -146,3 +146,7 @@ def patches(tree: ast.Module) -> Iterator[ast.AST]:
 )
 def test_each_way_to_patch_an_object_is_seen(line):
     assert len(list(patches(ast.parse(line)))) == 1
+
+
+def test_no_object_is_patched_behind_its_constructor():
+    assert broken(patches) == []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
@@ -31,6 +31,21 @@ TARGETS = ("c", "llvm", *DIALECTS)
 SCRIPT_LIMIT = 20_000  # operators beyond which JAX, CasADi and SymPy take minutes
 
 
+class _Compiled:
+    """The setup of a program and the compiled kernel of its main part, made when they are asked for."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+
+    @cached_property
+    def parts(self) -> tuple[Program, Any]:
+        """Both of them."""
+        from parflex.codegen.compile import Kernel
+
+        setup, main = self.program.split()
+        return setup, Kernel(main)
+
+
 @dataclass(frozen=True)
 class Model:
     """A program with the shapes of its groups of inputs and outputs, and values of its symbolic parameters."""
@@ -44,19 +59,21 @@ class Model:
     sample: dict[str, Array] = field(default_factory=dict, repr=False)  # inputs at home, for examples
     signals: list[Signal] = field(default_factory=list, repr=False)  # name and unit of every input and output
     about: dict[str, Any] = field(default_factory=dict, repr=False)  # version, robot, options that it was made from
+    shared: InitVar[_Compiled | None] = None  # of a model of the same program; `replace` drops it
+    _compiled: _Compiled = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self, shared: _Compiled | None) -> None:
+        object.__setattr__(self, "_compiled", _Compiled(self.program) if shared is None else shared)
 
     @property
     def counts(self) -> dict[str, int]:
         """Operators of one call."""
         return self.program.counts()
 
-    @cached_property
+    @property
     def _parts(self) -> tuple[Program, Any]:
         """The setup, and the compiled kernel of the main part."""
-        from parflex.codegen.compile import Kernel
-
-        setup, main = self.program.split()
-        return setup, Kernel(main)
+        return self._compiled.parts
 
     @cached_property
     def _constants(self) -> Array:
@@ -82,10 +99,8 @@ class Model:
                 raise InputError(
                     f"the value of '{name}' is not a finite number", key="parameters", value=value, hint="mend it"
                 )
-        other = replace(self, parameters={**self.parameters, **{name: float(value) for name, value in values.items()}})
-        if "_parts" in self.__dict__:
-            other.__dict__["_parts"] = self._parts
-        return other
+        numbers = self.parameters | {name: float(value) for name, value in values.items()}
+        return replace(self, parameters=numbers, shared=self._compiled)
 
     def __call__(self, **arrays: Any) -> dict[str, Array]:
         """Outputs by name for inputs by name, compiled by LLVM; arrays may have one more axis in front, the batch."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ def digest_of(robot: Robot) -> str:
 
 
 def _parts(robot: Robot) -> tuple[Any, Array]:
-    own = {field.name: getattr(robot, field.name) for field in fields(robot) if field.name not in LEFT_OUT}
+    own = {field.name: getattr(robot, field.name) for field in _own(robot) if field.name not in LEFT_OUT}
     own["description"] = robot.description.model_dump_json(exclude=UNUSED)
     return own, robot.home
 
@@ -61,6 +61,11 @@ def _code() -> bytes:
     return digest.digest()
 
 
+def _own(value: Any) -> list[Field]:
+    """The fields of a record that tell it from others: not those that keep what follows from them."""
+    return [field for field in fields(value) if field.compare]
+
+
 def _feed(digest: Any, value: Any) -> None:
     """Put a value into a hash: kind first, then what it holds."""
     digest.update(f"({type(value).__name__} ".encode())
@@ -69,7 +74,7 @@ def _feed(digest: Any, value: Any) -> None:
     elif isinstance(value, BaseModel):
         digest.update(value.model_dump_json().encode())
     elif is_dataclass(value):
-        for field in fields(value):
+        for field in _own(value):
             _feed(digest, getattr(value, field.name))
     elif isinstance(value, Mapping):
         for name, entry in sorted(value.items()):

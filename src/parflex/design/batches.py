@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 import numpy as np
 
@@ -45,14 +44,13 @@ class BatchProgram:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-
-    @cached_property
-    def _kernel(self) -> Kernel:
-        return Kernel(self.program)
+        self._kernel: Kernel | None = None  # as soon as it was worth it
 
     def __call__(self, rows: Array) -> Array:
         """Outputs (count x outputs) for rows of inputs (count x inputs)."""
-        if len(rows) >= COMPILE_FROM or "_kernel" in self.__dict__:
+        if self._kernel is None and len(rows) >= COMPILE_FROM:
+            self._kernel = Kernel(self.program)
+        if self._kernel is not None:
             return self._kernel.many(np.ascontiguousarray(rows))
         result = np.empty((len(rows), len(self.program.outputs)))
         functions = functions_of("numpy")

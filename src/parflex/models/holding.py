@@ -66,10 +66,9 @@ def held_robot(
         )
         links[j] = replace(links[j], terms=own)
     tree = replace(robot.tree, links=tuple(links))
-    held = replace(locked, tree=tree, closures=replace(robot.closures, tree=tree))
-    held.__dict__["home"] = robot.home  # springs change neither the home nor how the robot can move
-    held.__dict__["mobility"] = locked.mobility
-    return held
+    closures = replace(robot.closures, tree=tree)
+    # springs change neither the home nor how the robot can move
+    return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
 
 
 def _by_motor(robot: Robot, given: Servo, key: str, lock: Lock) -> dict[int, float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -54,6 +54,13 @@ class Robot:
     warnings: tuple[str, ...] = ()
     mode: schema.WorkingMode = field(default_factory=schema.WorkingMode, repr=False)
     sensed: tuple[int, ...] = ()  # rates of passive joints with a sensor
+    # of a robot that stands and moves alike; `replace` drops them, so that each copy says what it has in common
+    known_home: InitVar[Array | None] = None
+    known_mobility: InitVar[Mobility | None] = None
+    _known: tuple[Array | None, Mobility | None] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self, known_home: Array | None, known_mobility: Mobility | None) -> None:
+        object.__setattr__(self, "_known", (known_home, known_mobility))
 
     @property
     def name(self) -> str:
@@ -72,9 +79,8 @@ class Robot:
 
     def sensing(self, joints: Sequence[str]) -> Robot:
         """The same robot, at the same home, with sensors in these passive joints; none: the motors' sensors alone."""
-        robot = replace(self, sensed=sensed_rates(self.tree, joints, self.actuated, self.locked))
-        robot.__dict__["home"] = self.home  # where cached_property keeps it: sensors do not move a robot
-        return robot
+        sensed = sensed_rates(self.tree, joints, self.actuated, self.locked)
+        return replace(self, sensed=sensed, known_home=self.home)  # sensors do not move a robot
 
     @cached_property
     def free(self) -> Array:
@@ -109,7 +115,8 @@ class Robot:
     @cached_property
     def home(self) -> Array:
         """Positions of the pose `home` (or of the start values, closed); every answer starts from it: read only."""
-        q = self._home()
+        known, _ = self._known
+        q = self._home() if known is None else known
         q.setflags(write=False)
         return q
 
@@ -157,13 +164,17 @@ class Robot:
     def _locked_robots(self) -> dict[frozenset[int], Robot]:
         return {}
 
+    @cached_property
+    def robots_without(self) -> dict[tuple[str, ...], Robot]:
+        """The same robot without terms, by their words, as far as it was made."""
+        return {}
+
     def locking(self, rates: Collection[int]) -> Robot:
         """The same robot, at the same home, with more joints standing still. Made once for each choice."""
         held = self.locked | frozenset(rates)
         if held not in self._locked_robots:
-            robot = replace(self, locked=held, actuated=tuple(k for k in self.actuated if k not in held))
-            robot.__dict__["home"] = self.home  # where cached_property keeps it: home does not change by locking
-            self._locked_robots[held] = robot
+            actuated = tuple(k for k in self.actuated if k not in held)
+            self._locked_robots[held] = replace(self, locked=held, actuated=actuated, known_home=self.home)
         return self._locked_robots[held]
 
     def assemble(self, given: str | Mapping[str, float] | None = None, near: Array | None = None) -> Array:
@@ -295,7 +306,8 @@ class Robot:
     @cached_property
     def mobility(self) -> Mobility:
         """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
-        return self.mobility_with(self.locked)
+        _, known = self._known
+        return self.mobility_with(self.locked) if known is None else known
 
     def mobility_with(self, locked: frozenset[int]) -> Mobility:
         """Mobility with other joints locked."""

@@ -63,14 +63,13 @@ def acting(robot: Robot, without: Collection[str] = ()) -> Robot:
     chosen = checked_terms(without)
     if not chosen:
         return robot
-    made: dict[tuple[str, ...], Robot] = robot.__dict__.setdefault("_acting", {})
+    made = robot.robots_without
     if chosen not in made:
         tree = robot.tree
         for term in chosen:
             tree = TERMS[term](tree)
-        other = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
-        other.__dict__["home"] = robot.home  # where cached_property keeps it: what acts does not move the home
-        made[chosen] = other
+        closures = replace(robot.closures, tree=tree)
+        made[chosen] = replace(robot, tree=tree, closures=closures, known_home=robot.home)  # which no term moves
     return made[chosen]
 
 

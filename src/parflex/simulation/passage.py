@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.open_tree import open_tree
 from parflex.simulation.inputs.corners import Corner
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.tableaux import dopri5, gauss
@@ -107,11 +106,6 @@ class Passage:
     steps: list[int] = field(default_factory=lambda: [0])  # that were made
 
     @cached_property
-    def _program(self) -> Any:
-        problem = self.problem
-        return open_tree(problem.robot, problem.wrenches, problem.width)
-
-    @cached_property
     def _scales(self) -> tuple[Array, Array]:
         """Of all rows and of the free rates, so that both compare."""
         robot = self.problem.robot
@@ -129,7 +123,7 @@ class Passage:
         """What the program says, the singular values of all conditions, and their right sides at three levels."""
         problem, robot = self.problem, self.problem.robot
         motors = len(robot.actuated)
-        found = self._program(q=q, qd=qd, **self._wrenches(t))
+        found = self.problem.tree_model(q=q, qd=qd, **self._wrenches(t))
         if not all(np.isfinite(part).all() for part in found.values()):  # sweeps of a leap that grow
             raise NotDeterminedError
         J, opening, speed, bias = found["rows"], found["opening"], np.zeros(len(found["bias"])), -found["bias"]
@@ -245,9 +239,7 @@ class Passage:
 
     def with_given(self, given: Polynomials) -> Passage:
         """The same with other inputs."""
-        other = replace(self, given=given)
-        other.__dict__["_program"] = self._program
-        return other
+        return replace(self, given=given)
 
     def behind(self, corner: Corner, at: PassageState) -> PassageState:
         """The state behind a jump of the inputs."""

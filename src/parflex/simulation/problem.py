@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from parflex.codegen.model import Model, model
+from parflex.codegen.traces.open_tree import open_tree
 from parflex.codegen.traces.power import powers
 from parflex.errors import InputError
 from parflex.models.robot import Robot
@@ -34,6 +36,11 @@ class Problem:
     rows: tuple[int, ...] = ()  # of the robot's closures, that give dependent accelerations; none: chosen at home
     power: Model | None = None  # of inputs and losses, which the loop integrates where it is there
     names: tuple[str, ...] = ()  # of rates, where these are not those of the model: all free ones
+
+    @cached_property
+    def tree_model(self) -> Model:
+        """Forces, inertia and conditions of the open tree."""
+        return open_tree(self.robot, self.wrenches, self.width)
 
     @property
     def driven(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -98,6 +98,11 @@ class Tree:
     gravity: Array
     planar: bool
     end_effector: str
+    known_length: InitVar[float | None] = None  # that of the tree which this one is a branch of; `replace` drops it
+    _known_length: float | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self, known_length: float | None) -> None:
+        object.__setattr__(self, "_known_length", known_length)
 
     @cached_property
     def nq(self) -> int:
@@ -133,6 +138,8 @@ class Tree:
     @cached_property
     def length(self) -> float:
         """A length typical of the robot, which weighs rotations against translations."""
+        if self._known_length is not None:
+            return self._known_length
         sizes = [float(np.linalg.norm(link.position)) for link in self.links]
         sizes += [float(np.linalg.norm(place.position)) for place in self.places.values()]
         sizes += [abs(float(link.start[0])) for link in self.links if link.joint.kind == "prismatic"]
