@@ -14,10 +14,13 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from parflex.codegen.traces import tracing
 from parflex.codegen.traces.parameters import grouped_robot
-from parflex.codegen.traces.trace import MODELS, Options, variants
+from parflex.codegen.traces.trace import MODELS
+from parflex.codegen.traces.tracing import Options
+from parflex.models.forms import choose
 from parflex.models.robot import Robot
-from parflex.models.terms import COUNTED_WITHOUT
+from parflex.models.terms import COUNTED_WITHOUT, acting
 
 ARITHMETIC = {
     "add": (ca.OP_ADD, ca.OP_SUB),
@@ -133,6 +136,8 @@ class Tracer:
             self.inputs.append(entries[index].value)
         return entries
 
+    groups = tracing.Tracer.groups
+
 
 def expressions(
     robot: Robot,
@@ -141,14 +146,15 @@ def expressions(
     parameters: str = "numbers",
     grouped: bool = True,
     solver: Solver = own_solve,
-    **options: Any,
+    way: int | None = None,
 ) -> tuple[list[ca.SX], ca.SX]:
     """Inputs and outputs of a model of parflex, traced with SX instead of its own scalars, after `casadi.cse`."""
     tracer = Tracer(solver)
+    robot = acting(robot, COUNTED_WITHOUT)
     bodies = grouped_robot(robot, tracer, parameters)[0] if grouped else robot
-    outputs, _ = MODELS[model](
-        tracer, robot, bodies, Options(parameters=parameters, without=COUNTED_WITHOUT, **options)
-    )
+    options = Options(parameters=parameters, without=COUNTED_WITHOUT)
+    form = choose(bodies, options.question(model))
+    outputs, _ = MODELS[model](tracer, form.ways()[way] if way is not None else form, options)
     flat = [
         entry.value if isinstance(entry, Scalar) else ca.SX(entry) for group in outputs.values() for entry in group.flat
     ]
@@ -157,10 +163,7 @@ def expressions(
 
 def leanest(robot: Robot, model: str, solver: Solver) -> tuple[list[ca.SX], ca.SX]:
     """The way of writing a model, of those that parflex tries too, with the fewest operators."""
-    ways = [
-        expressions(robot, model, solver=solver, **_ways(choice))
-        for choice in variants(robot, model, Options(without=COUNTED_WITHOUT))
-    ]
+    ways = [expressions(robot, model, solver=solver, way=way) for way in range(ways_of(robot, model))]
     return min(ways, key=lambda way: counts(way[1])["total"])
 
 
@@ -174,14 +177,14 @@ def before_solve(robot: Robot) -> ca.SX:
         systems.append(ca.cse(ca.vertcat(ca.vec(_sx(matrix)), ca.vec(_sx(right.reshape(len(right), -1))))))
         return np.array([Scalar(ca.SX.sym("x"), kept) for _ in right.flat], dtype=object).reshape(right.shape)
 
-    for choice in variants(robot, "inverse", Options(without=COUNTED_WITHOUT)):
-        expressions(robot, "inverse", solver=kept, **_ways(choice))
+    for way in range(ways_of(robot, "inverse")):
+        expressions(robot, "inverse", solver=kept, way=way)
     return min(systems, key=lambda system: counts(system)["total"])
 
 
-def _ways(options: Options) -> dict[str, Any]:
-    """How the leg form, or a robot in pieces, is written."""
-    return {"by_columns": options.by_columns, "end_masses": options.end_masses, "lead": options.lead}
+def ways_of(robot: Robot, model: str) -> int:
+    """In how many ways parflex writes a model."""
+    return len(choose(acting(robot, COUNTED_WITHOUT), Options().question(model)).ways())
 
 
 def counts(expression: ca.SX) -> dict[str, int]:

@@ -14,7 +14,8 @@ from timing import STATES, Harness, python_loop
 
 import parflex
 from parflex.codegen.model import Model
-from parflex.models.redundant import extended_effort, redundant_effort, redundant_form
+from parflex.models.forms.by_sensors.redundant_equations import extended_effort, redundant_effort
+from parflex.models.forms.by_sensors.redundant_sets import redundant_sets
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
 from parflex.recursion.newton_euler import JOINT_TERMS
@@ -41,7 +42,7 @@ def _states(robot: Robot, groups: int) -> tuple[np.ndarray, np.ndarray]:
 def _law(report: Report, harness: Harness, folder: Path, robot: Robot) -> None:
     benchmark = f"extended law, {ROBOT}"
     report.progress(f"{benchmark}: tracing and compiling")
-    law, form = parflex.model(robot, "extended-law", without=COUNTED_WITHOUT), redundant_form(robot)
+    law, form = parflex.model(robot, "extended-law", without=COUNTED_WITHOUT), redundant_sets(robot)
     q, (qd, off, rate, acceleration) = _states(robot, 4)
     reference = q[:, form.positions] + 0.01 * off
     gains = law.parameters["Kp"], law.parameters["Kv"]
@@ -79,7 +80,7 @@ def _model(report: Report, harness: Harness, folder: Path, robot: Robot) -> None
     """Without the feedback, which CasADi's tracer has no arctangent for."""
     benchmark = f"redundant model, {ROBOT}"
     report.progress(f"{benchmark}: tracing and compiling")
-    form = redundant_form(robot)
+    form = redundant_sets(robot)
     q, (qd, qdd) = _states(robot, 2)
     known = np.array([redundant_effort(form, *rows, JOINT_TERMS) for rows in zip(q, qd, qdd, strict=True)])
     contest = Contest(report, harness, benchmark, np.hstack([q, qd, qdd]), known, folder)

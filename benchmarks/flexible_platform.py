@@ -20,11 +20,13 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.codegen.traces import flexible
-from parflex.codegen.traces.trace import Options, prepared
-from parflex.models import general_form
+from parflex.codegen.traces.trace import prepared
+from parflex.codegen.traces.tracing import Options
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
+from parflex.models.forms import Question
+from parflex.models.forms.choice import motor_partition
+from parflex.models.forms.general_form import general_form
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
 from parflex.recursion.newton_euler import JOINT_TERMS
@@ -103,16 +105,16 @@ def _model(
 def _general(robot: Robot, model: str) -> tuple[Program, list[int]]:
     """The model by the general reduction of closed loops, and its independent rates."""
     tracer, grouped = GraphTracer(), prepared(robot, model, Options(without=COUNTED_WITHOUT))
-    home = Configuration(grouped, grouped.home).reduction.partition
     direct = model == "direct"
-    form = general_form.general_form(grouped, home) if direct else flexible.with_motors(grouped)
-    independent = [int(k) for k in form.partition.independent]
+    home = Configuration(grouped, grouped.home).reduction.partition
+    form = general_form(grouped, home if direct else motor_partition(grouped), Question(model))
+    independent = [int(k) for k in form.independent]
     q, qd = tracer.group("q", robot.tree.nq), tracer.group("qd", len(independent))
     given = tracer.group("given", len(robot.actuated))
     if direct:
-        outputs = {"qdd": general_form.direct(form, q, qd, given, JOINT_TERMS)}
+        outputs = form.direct(form.moving(q, qd), given)
     else:
-        effort, qdd = general_form.driven(form, q, qd, given, JOINT_TERMS)
+        effort, qdd = form.efforts_for(form.moving(q, qd), given)
         outputs = {"effort": effort, "qdd": qdd}
     return make_program(tracer.graph, f"{robot.name}_{model}", outputs), independent
 

@@ -20,8 +20,10 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_c import emit_c, identifier
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.codegen.traces.trace import MODELS, Options
+from parflex.codegen.traces.trace import MODELS, prepared
+from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.graph.expression import Graph
+from parflex.models.forms import choose
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
 
@@ -43,11 +45,15 @@ class GraphTracer:
             entries[index] = self.graph.symbol(f"{name}{index}")
         return entries
 
+    groups = Tracer.groups
+
 
 def ungrouped_program(robot: Robot, model: str) -> Program:
     """The program of a model with bodies as they are in the file; parflex itself always groups them first."""
     tracer = GraphTracer()
-    outputs, _ = MODELS[model](tracer, robot, robot, Options(without=COUNTED_WITHOUT))
+    options = Options(without=COUNTED_WITHOUT)
+    form = choose(prepared(robot, model, options), options.question(model))
+    outputs, _ = MODELS[model](tracer, form, options)
     return make_program(tracer.graph, f"{robot.name}_{model}", outputs)
 
 

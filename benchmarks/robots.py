@@ -8,7 +8,7 @@ import numpy as np
 
 import parflex
 from parflex.bodies import RigidBody
-from parflex.models import leg_form, leg_models
+from parflex.models.forms.on_legs import leg_equations, platform_legs
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.spatial import quaternion_matrix, rotation_from_vector, vector_quaternion
@@ -91,7 +91,7 @@ class PlatformState:
 def platform_states(robot: Robot, count: int) -> list[PlatformState]:
     """Random motions about home; joints and efforts by the NumPy models of the same recursion."""
     rng = np.random.default_rng(2)
-    form = leg_form.leg_form(robot)
+    form = platform_legs.find_legs(robot)
     if form is None or not form.closed_form:
         raise ValueError("the robot has no legs with a closed form")
     start = pose(robot.tree, robot.home)
@@ -101,10 +101,10 @@ def platform_states(robot: Robot, count: int) -> list[PlatformState]:
         R = rotation_from_vector(turn)
         p = start.position[form.platform] + rng.uniform(-0.1, 0.1, 3)
         v, w, a, al = (rng.uniform(-1, 1, 3) for _ in range(4))
-        motion = leg_form.PlatformMotion(R, p, v, w, a - robot.tree.gravity, al)
-        q = [np.array(leg_form.leg_values(form, leg, motion, lambda c, s: np.arctan2(s, c))) for leg in form.legs]
-        legs = [leg_form.leg_motion(form, leg, values, motion) for leg, values in zip(form.legs, q, strict=True)]
-        effort = leg_models.inverse(form, q, motion, ("motor-inertia", "friction", "springs"))[0].astype(float)
+        motion = platform_legs.PlatformMotion(R, p, v, w, a - robot.tree.gravity, al)
+        q = [np.array(platform_legs.leg_values(form, leg, motion, lambda c, s: np.arctan2(s, c))) for leg in form.legs]
+        legs = [platform_legs.leg_motion(form, leg, values, motion) for leg, values in zip(form.legs, q, strict=True)]
+        effort = leg_equations.inverse(form, q, motion, ("motor-inertia", "friction", "springs"))[0].astype(float)
         joined = (np.concatenate(parts) for parts in (q, [leg.qd for leg in legs], [leg.qdd for leg in legs]))
         states.append(PlatformState(p, R, v, w, a, al, vector_quaternion(turn), *joined, effort))
         assert np.allclose(quaternion_matrix(states[-1].quaternion), R)

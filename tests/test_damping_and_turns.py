@@ -8,7 +8,7 @@ from test_flexible_programs import bent_state
 
 import parflex
 from parflex.errors import RobotFileError
-from parflex.models import node_form
+from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
 from parflex.models.pieces import pieces
 from parflex.recursion.newton_euler import JOINT_TERMS
 
@@ -76,7 +76,7 @@ def difference_of_turns(name: str, bend: float) -> float:
     for robot in (exact, parflex.load(name, settings={"rotations": "papers"})):
         form = pieces(robot)
         rates = state["rates"][form.partition.independent]
-        found.append(node_form.direct(form, state["q"], rates, state["effort"], JOINT_TERMS))
+        found.append(accelerations_under(node_state(form, state["q"], rates, JOINT_TERMS), state["effort"]))
     return float(np.abs(found[0] - found[1]).max() / np.abs(found[0]).max())
 
 

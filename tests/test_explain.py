@@ -14,8 +14,8 @@ from parflex.cli.main import main
 from parflex.codegen.model import model
 from parflex.codegen.traces.trace import trace
 from parflex.models.explaining.equations import EQUATIONS
+from parflex.models.forms.on_legs.platform_legs import find_legs
 from parflex.models.frames_and_jacobians import counts
-from parflex.models.leg_form import find_leg_form
 
 ROOT = Path(__file__).resolve().parents[1]
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
@@ -79,7 +79,7 @@ def test_the_form_that_is_told_is_that_of_the_program(name, form, inputs):
 
 def test_legs_on_universal_joints_are_not_taken_for_legs_on_balls():
     robot = parflex.load(ROOT / "tests" / "robots" / "upu.toml")
-    assert "is not a ball" in find_leg_form(robot)
+    assert "is not a ball" in find_legs(robot)
     told = parflex.explain(robot)
     assert (told.form, told.sizes["degrees_of_freedom"]) == ("general form", 3)
     assert 10 in told.sections[2].equations  # the row of a universal closure
@@ -123,7 +123,7 @@ def test_the_verb_prints_text_markdown_or_json(capsys):
     assert markdown.startswith("# 3rrr") and "## Programs: leg form" in markdown
     assert markdown.count("```") % 2 == 0
     content = json.loads(answered(capsys, "explain", "3rrr", "--counts", "--json"))
-    assert set(content) == {"name", "title", "form", "sizes", "sections", "operators", "warnings"}
+    assert set(content) == {"name", "title", "form", "forms", "sizes", "sections", "operators", "warnings"}
     assert content["operators"]["inverse"] == model(parflex.load("3rrr"), "inverse").counts["total"]
     numbers = [equation["number"] for section in content["sections"] for equation in section["equations"]]
     assert set(numbers) <= set(EQUATIONS) and 21 in numbers

@@ -17,11 +17,14 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.errors import InputError, SingularError
 from parflex.graph import Graph
-from parflex.models import general_form, node_form
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
+from parflex.models.forms import Question
+from parflex.models.forms.general_form import general_form
+from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
 from parflex.models.pieces import LEADS, pieces
 from parflex.models.robot import Robot
+from parflex.models.terms import acting
 from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.spatial.elimination import solve_sparse
@@ -121,9 +124,9 @@ def test_pieces_move_as_the_tree_does_whatever_they_are_written_with(name, lead,
     of, state = robot(name), bent_states(name, 1)[0]
     form = pieces(of, lead)
     independent = form.partition.independent
-    moving = node_form.node_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
+    moving = node_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
     assert np.abs(moving.rates.qd - state["rates"]).max() < 1e-11  # rounding of poses and rates of size 1
-    found = node_form.direct(form, state["q"], state["rates"][independent], state["effort"], JOINT_TERMS)
+    found = accelerations_under(node_state(form, state["q"], state["rates"][independent], JOINT_TERMS), state["effort"])
     wanted = state["accelerations"][independent]
     error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
     figure(f"{name} in pieces ({lead})", error, TOLERANCE)
@@ -147,7 +150,7 @@ def test_sections_that_only_spin_have_their_inertia_in_pieces(tmp_path):
     state = bent_state(of, np.random.default_rng(6))
     form = pieces(of)
     independent = form.partition.independent
-    found = node_form.direct(form, state["q"], state["rates"][independent], state["effort"], JOINT_TERMS)
+    found = accelerations_under(node_state(form, state["q"], state["rates"][independent], JOINT_TERMS), state["effort"])
     assert np.abs(found - state["accelerations"][independent]).max() < TOLERANCE * np.abs(found).max()
 
 
@@ -161,9 +164,11 @@ def test_motor_inertia_friction_and_springs_act_in_pieces():
     M, c, b = reduced_equations(state["at"], state["rates"])
     J, J_a = state["at"].J, state["at"].J_a
     wanted = (J @ np.linalg.solve(M, J_a.T @ state["effort"] - c) + b)[independent]
-    found = node_form.direct(form, state["q"], state["rates"][independent], state["effort"])
+    found = accelerations_under(node_state(form, state["q"], state["rates"][independent]), state["effort"])
     assert np.abs(found - wanted).max() < TOLERANCE * np.abs(wanted).max()
-    without = node_form.direct(form, state["q"], state["rates"][independent], state["effort"], JOINT_TERMS)
+    without = accelerations_under(
+        node_state(form, state["q"], state["rates"][independent], JOINT_TERMS), state["effort"]
+    )
     assert np.abs(found - without).max() > 1e-2 * np.abs(wanted).max()  # they matter
 
 
@@ -263,10 +268,10 @@ def test_a_sparse_system_is_solved_as_a_dense_one():
 
 def test_the_general_form_drives_motors_too():
     of, state = robot("dualemps"), bent_states("dualemps", 1)[0]
-    form = general_form.general_form(of, pieces(of).partition)
+    form = general_form(acting(of, JOINT_TERMS), pieces(of).partition, Question("inverse"))
     independent = [int(k) for k in form.partition.independent]
     wanted = state["accelerations"][list(of.actuated)]
-    effort, qdd = general_form.driven(form, state["q"], state["rates"][independent], wanted, JOINT_TERMS)
+    effort, qdd = form.efforts_for(form.moving(state["q"], state["rates"][independent]), wanted)
     assert np.abs(effort - state["effort"]).max() < TOLERANCE * state["sizes"]["effort"]
     assert np.abs(qdd - state["accelerations"][independent]).max() < TOLERANCE * np.abs(qdd).max()
 

@@ -17,7 +17,7 @@ from parflex.errors import ActuationError, InputError, ParflexError
 from parflex.graph import Graph
 from parflex.models.configuration import Configuration, configure
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.leg_form import leg_form
+from parflex.models.forms.on_legs.platform_legs import find_legs
 from parflex.recursion import pose
 from parflex.recursion.articulated import articulated_accelerations
 from parflex.recursion.newton_euler import JOINT_TERMS
@@ -147,15 +147,14 @@ def test_blocks_come_in_an_order_in_which_each_needs_earlier_ones_only():
 
 @pytest.mark.parametrize("name", LEG_FORM)
 def test_robots_on_legs_with_balls_are_recognised(name):
-    form = leg_form(robot(name))
-    assert form is not None and form.closed_form
+    assert find_legs(robot(name)).closed_form
     assert set(made(name, "inverse").inputs) >= {"position", "rotation", "velocity", "acceleration"}
 
 
 @pytest.mark.parametrize("name", ["delta", "5r", "c5", "rx90", "wrist"])
 def test_other_robots_take_the_general_form(name):
-    form = leg_form(robot(name))
-    assert form is None or not form.closed_form
+    form = find_legs(robot(name))
+    assert isinstance(form, str) or not form.closed_form
 
 
 UNIVERSAL = {"inverse": 2270, "step": 4852}  # operators of six-ups; a rise is an error
@@ -202,7 +201,7 @@ def aligned_poses(name: str) -> list[dict[str, float]]:
     """Poses in which a leg lies in a plane of the world's axes: a component of it is exactly zero."""
     of = robot(name)
     poses = []
-    for leg in leg_form(of).legs:
+    for leg in find_legs(of).legs:
         foot = leg.tree.links[0].position
         home = of.home[:3]
         for axis in (0, 1):

@@ -22,10 +22,13 @@ from oracles.flexible_energy import FlexibleEnergyModel
 from oracles.reader import read_robot
 
 import parflex
-from parflex.codegen.traces.flexible import with_motors
-from parflex.models import general_form, leg_form, leg_models, node_form
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.leg_form import PlatformMotion
+from parflex.models.forms import Question
+from parflex.models.forms.choice import motor_partition
+from parflex.models.forms.general_form import general_form
+from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
+from parflex.models.forms.on_legs import leg_equations
+from parflex.models.forms.on_legs.platform_legs import PlatformMotion, end_masses_on_platform, find_legs
 from parflex.models.pieces import LEADS, pieces
 from parflex.models.robot import Robot
 from parflex.recursion import motion, pose
@@ -106,8 +109,8 @@ def test_robots_in_pieces_move_as_by_lagrange(case, lead, figure):
         robot,
         states,
         form.partition.independent,
-        lambda *given: node_form.direct(form, *given),
-        lambda *given: node_form.inverse(form, *given),
+        lambda q, rates, tau: accelerations_under(node_state(form, q, rates), tau),
+        lambda q, rates, wanted: efforts_for(node_state(form, q, rates), wanted),
     )
     figure(f"{case}, pieces by {lead}, against Lagrange", error, TOLERANCE)
     assert error < TOLERANCE
@@ -122,7 +125,7 @@ def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame, figure):
     independent, at = form.partition.independent, state["at"]
     M, c, b = reduced_equations(at, state["rates"], load)
     qdd = (at.J @ np.linalg.solve(M, at.J_a.T @ state["effort"] - c) + b)[independent]
-    found = node_form.direct(form, state["q"], state["rates"][independent], state["effort"], (), load)
+    found = accelerations_under(node_state(form, state["q"], state["rates"][independent], (), load), state["effort"])
     error = largest(found - qdd) / largest(qdd)
     figure(f"{case}, pieces under a wrench, against the general reduction", error, TOLERANCE)
     assert error < TOLERANCE
@@ -133,13 +136,13 @@ def test_wrenches_act_on_robots_in_pieces_as_on_the_tree(case, frame, figure):
 def test_the_general_form_moves_as_by_lagrange(case, figure):
     robot, states = robot_and_states(case)
     assert (pieces(robot) is None) == (case in IN_LOOPS)
-    form = with_motors(robot)
+    form = general_form(robot, motor_partition(robot), Question("state-rates-driven"))
     error = worst(
         robot,
         states,
         form.partition.independent,
-        lambda *given: general_form.direct(form, *given),
-        lambda *given: general_form.driven(form, *given),
+        lambda q, rates, tau: form.accelerations_under(form.moving(q, rates), tau),
+        lambda q, rates, wanted: form.efforts_for(form.moving(q, rates), wanted),
     )
     figure(f"{case}, general form, against Lagrange", error, TOLERANCE)
     assert error < TOLERANCE
@@ -149,9 +152,9 @@ def test_the_general_form_moves_as_by_lagrange(case, figure):
 @pytest.mark.parametrize("case", ON_LEGS)
 def test_flexible_platforms_on_legs_move_as_by_lagrange(case, end_masses, figure):
     robot, states = robot_and_states(case)
-    form = leg_form.leg_form(robot)
-    assert form is not None and form.elastic is not None
-    form = leg_form.end_masses_on_platform(form) if end_masses else form
+    form = find_legs(robot)
+    assert not isinstance(form, str) and form.elastic is not None
+    form = end_masses_on_platform(form) if end_masses else form
     tree, errors = robot.tree, []
     for state in states:
         at = pose(tree, state["q"])
@@ -164,13 +167,13 @@ def test_flexible_platforms_on_legs_move_as_by_lagrange(case, end_masses, figure
         bent = state["q"][link.e], state["rates"][link.e_v]
         legs = [state["q"][[tree.links[j].q.start for j in leg.links]] for leg in form.legs]
         edd, sizes = state["accelerations"][link.e_v], state["sizes"]
-        effort, modes = leg_models.inverse(form, legs, PlatformMotion(R, p, v, w, a - tree.gravity, al, *bent))
+        effort, modes = leg_equations.inverse(form, legs, PlatformMotion(R, p, v, w, a - tree.gravity, al, *bent))
         errors += [largest(effort - state["effort"]) / sizes["effort"], largest(modes - edd) / sizes["qdd"]]
         still = PlatformMotion(R, p, v, w, -tree.gravity, np.zeros(3), *bent)
-        A, h, B, s = leg_models.equations(form, legs, still)
+        A, h, B, s = leg_equations.equations(form, legs, still)
         freedom = np.linalg.solve(A.astype(float), B.astype(float) @ state["effort"] - h.astype(float))
         errors.append(largest(freedom[:6] - np.concatenate([a, al])) / sizes["qdd"])
-        errors.append(largest(leg_models.mode_accelerations(form, still, freedom, s) - edd) / sizes["qdd"])
+        errors.append(largest(leg_equations.mode_accelerations(form, still, freedom, s) - edd) / sizes["qdd"])
     figure(
         f"{case}, legs{', their ends on the platform' if end_masses else ''}, against Lagrange", max(errors), TOLERANCE
     )

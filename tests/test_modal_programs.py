@@ -19,10 +19,10 @@ from scipy.spatial.transform import Rotation
 from traced import VERIFY, long
 
 import parflex
-from parflex.models import leg_models
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.driven_frame import held_frame, system_jacobian, zero_dynamics
-from parflex.models.leg_form import PlatformMotion, leg_form
+from parflex.models.forms.on_legs import leg_equations
+from parflex.models.forms.on_legs.platform_legs import PlatformMotion, find_legs
 from parflex.models.robot import Robot
 
 # a plate pushes its attachments in one direction each, lumps in three: more modes than directions or fewer are two
@@ -147,7 +147,7 @@ def twist(state: State, values: np.ndarray) -> dict[str, float]:
 def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, figure):
     """[Long2014, eqs. (44)-(49)], over numbers, at joint values of the closed robot."""
     robot, _ = pair(case)
-    form, worst = leg_form(robot), 0.0
+    form, worst = find_legs(robot), 0.0
     assert form is not None and form.elastic is not None
     for state in states(case):
         values = [state.at.q[[robot.tree.links[j].q.start for j in leg.links]] for leg in form.legs]
@@ -157,12 +157,12 @@ def test_the_closed_form_of_the_papers_gives_the_numbers_of_lagrange(case, figur
         bent = [here[name] for name in ("elastic", "elastic_rate")]
         given = [acceleration[0] - robot.tree.gravity, acceleration[1]]
         platform = PlatformMotion(here["rotation"], here["position"], *motion, *given, *bent)
-        effort, found = leg_models.inverse(form, values, platform)
+        effort, found = leg_equations.inverse(form, values, platform)
         still = replace(platform, a=-robot.tree.gravity, al=np.zeros(3))
-        A, h, B, rows = leg_models.equations(form, values, still)
+        A, h, B, rows = leg_equations.equations(form, values, still)
         freedom = np.linalg.solve(A.astype(float), (B @ here["effort"] - h).astype(float))
         rigid = 3 if state.planar else 6
-        direct = np.concatenate([freedom[:rigid], leg_models.mode_accelerations(form, still, freedom, rows)])
+        direct = np.concatenate([freedom[:rigid], leg_equations.mode_accelerations(form, still, freedom, rows)])
         wanted = np.concatenate([state.flat(acceleration[0]), state.flat(acceleration[1], True), modes])
         worst = max(
             worst,

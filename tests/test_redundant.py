@@ -18,10 +18,11 @@ from traced import made
 import parflex
 from parflex.errors import ActuationError, InputError, RobotFileError, SingularError, UnreachableError
 from parflex.models.configuration import Configuration
-from parflex.models.redundant import RedundantForm, all_rates, extended_effort, redundant_effort, redundant_form
-from parflex.models.redundant_matrices import redundant_matrices
+from parflex.models.forms.by_sensors.redundant_equations import all_rates, extended_effort, redundant_effort
+from parflex.models.forms.by_sensors.redundant_matrices import redundant_matrices
+from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
+from parflex.models.forms.by_sensors.sensor_geometry import geometry_from_sensors, singular_steps
 from parflex.models.robot import Robot
-from parflex.models.sensor_geometry import geometry_from_sensors, singular_steps
 
 # both sides solve systems of condition up to 1e2 (states near a singularity are drawn anew) in double precision, 1e-16:
 # rounding leaves 1e-13; the proof asks for 1e-11
@@ -50,8 +51,8 @@ def sensing(name: str, joints: tuple[str, ...] | None) -> Robot:
 
 
 @cache
-def form_of(name: str, joints: tuple[str, ...] | None) -> RedundantForm:
-    return redundant_form(sensing(name, joints))
+def form_of(name: str, joints: tuple[str, ...] | None) -> RedundantSets:
+    return redundant_sets(sensing(name, joints))
 
 
 def moving(robot: Robot, count: int, seed: int) -> list[tuple[Configuration, np.ndarray, np.ndarray]]:
@@ -111,7 +112,7 @@ def test_the_file_of_other_numbers_is_the_robot_of_the_catalogue_where_nothing_i
 @pytest.mark.parametrize("mode", ["+-+", "++-"])
 def test_matrices_are_those_of_the_paper_also_for_data_that_do_not_fit(mode, tmp_path):
     p = varied(0.05, 2)
-    form = redundant_form(parflex.load(as_file(p, tmp_path), working_mode=mode))
+    form = redundant_sets(parflex.load(as_file(p, tmp_path), working_mode=mode))
     states, rng = draw(p, mode, 10, 3), np.random.default_rng(4)
     for q, qd in zip(states.positions, states.qd, strict=True):
         q, qd = q + 0.02 * rng.standard_normal(9), qd + rng.standard_normal(6)
@@ -160,7 +161,7 @@ def test_the_other_four_are_reported_to_cross_one(mode):
 
 def test_the_law_feeds_errors_back_through_the_paper_s_d_and_wraps_angles(tmp_path):
     p = three_legs.nominal()
-    form = redundant_form(parflex.load("3rrr", working_mode="+-+"))
+    form = redundant_sets(parflex.load("3rrr", working_mode="+-+"))
     states, rng = draw(p, "+-+", 5, 9), np.random.default_rng(1)
     for q, joints, qd in zip(states.positions, states.q, states.qd, strict=True):
         off, rate, acceleration = rng.standard_normal((3, 6)) * [[0.01], [0.1], [1.0]]
@@ -202,7 +203,7 @@ def test_every_robot_takes_sensors_in_all_its_passive_joints(name):
     held = {*robot.actuated, *robot.locked}
     joints = [link.name for link in robot.tree.links if link.joint.kind in ("revolute", "prismatic")]
     robot = robot.sensing([joint for joint in joints if robot.tree.rate_names.index(joint) not in held])
-    form = redundant_form(robot)
+    form = redundant_sets(robot)
     motors = [robot.tree.rate_names.index(joint) for joint in robot.actuated_names]
     for configuration, rates, accelerations in moving(robot, 2, 4):
         given = [dict(zip(robot.actuated_names, values[motors], strict=True)) for values in (rates, accelerations)]
@@ -367,13 +368,13 @@ def test_a_driven_or_locked_joint_is_not_sensed(tmp_path):
 
 
 REFUSED = {
-    "elastic": (lambda: redundant_form(parflex.load("dualemps")), InputError, "rigid bodies"),
+    "elastic": (lambda: redundant_sets(parflex.load("dualemps")), InputError, "rigid bodies"),
     "no such joint": (lambda: parflex.load("3rrr").sensing(["leg1.9"]), InputError, "leg1.9"),
     "a motor": (lambda: parflex.load("3rrr").sensing(["leg1.1"]), InputError, "has a motor"),
     "twice": (lambda: parflex.load("3rrr").sensing(["leg1.2", "leg1.2"]), InputError, "named before"),
     "direct": (lambda: parflex.model(parflex.load("3rrr"), "redundant-direct"), InputError, "cannot be inverted"),
     "too few motors": (
-        lambda: redundant_form(parflex.load("bricard", settings={"frame.1.actuated": False})),
+        lambda: redundant_sets(parflex.load("bricard", settings={"frame.1.actuated": False})),
         ActuationError,
         "motors",
     ),

@@ -16,10 +16,9 @@ from test_command_line import answered, refused
 from traced import Sample, long
 
 import parflex
-from parflex.codegen.traces.parameters import grouped_robot
-from parflex.codegen.traces.trace import MODELS, Options, prepared, trace
+from parflex.codegen.traces.trace import MODELS, form_of, trace
+from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.errors import InputError
-from parflex.graph import Graph
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT, TERMS, acting
@@ -43,6 +42,8 @@ class Numbers:
 
     def parameter(self, name: str, value: float) -> float:
         return value
+
+    groups = Tracer.groups
 
 
 @cache
@@ -121,9 +122,8 @@ def inputs_of(name: str, model: str, accelerations: np.ndarray, efforts: np.ndar
 def run(name: str, model: str, without: tuple[str, ...], values: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """A model on numbers."""
     options = Options(without=without)
-    of = prepared(robot(name), model, options)
-    grouped, _ = grouped_robot(of, Graph(), "numbers")
-    found, _ = MODELS[model](Numbers(values), of, grouped, options)
+    form, _, _ = form_of(robot(name), model, options)
+    found, _ = MODELS[model](Numbers(values), form, options)
     return {group: np.asarray(value, dtype=float) for group, value in found.items()}
 
 

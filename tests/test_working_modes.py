@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.codegen.traces.flexible import with_motors
 from parflex.design.batches import Geometry
 from parflex.design.positions import OK, PositionSolver
 from parflex.errors import UnreachableError
+from parflex.models.forms import Question, choose
 
 ROBOTS = Path(__file__).parent / "robots"
 FLIPPED = [  # one determinant for a whole leg passed these with a knee and a parallelogram flipped together
@@ -135,7 +135,7 @@ def test_what_is_said_of_motors_weighs_more_than_what_is_said_of_passive_joints(
 def test_motors_of_a_poorly_conditioned_robot_are_independent():
     robot = parflex.load(ROBOTS / "hexaglide.toml")
     assert parflex.configure(robot).condition.platform > 200  # above that it was refused
-    assert set(with_motors(robot).independent_names) == set(robot.actuated_names)
+    assert set(choose(robot, Question("state-rates-driven")).independent_names) == set(robot.actuated_names)
 
 
 def test_more_conditions_than_freedoms_are_counted():

@@ -18,7 +18,8 @@ from parflex.codegen.model import Model
 from parflex.codegen.traces import sensing
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.redundant import RedundantForm, extended_effort, redundant_form
+from parflex.models.forms.by_sensors.redundant_equations import extended_effort
+from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import motion, pose
@@ -209,8 +210,8 @@ def sensor_data(state: Sample, names: list[str]) -> Arrays:
 
 
 @cache
-def _form(name: str, sensed: bool) -> RedundantForm:
-    return redundant_form(robot(name) if sensed else robot(name).sensing([]))
+def _form(name: str, sensed: bool) -> RedundantSets:
+    return redundant_sets(robot(name) if sensed else robot(name).sensing([]))
 
 
 def _law(name: str, model: str, state: Sample) -> Array:

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from parflex.models.elastic.stiffness import cartesian_stiffness, deflection
     from parflex.models.elastic.tracking import track_modes
     from parflex.models.explaining.explain import explain
+    from parflex.models.forms.by_sensors.redundant_matrices import redundant_model
+    from parflex.models.forms.by_sensors.sensor_geometry import geometry_from_sensors
     from parflex.models.frames_and_jacobians import frames, geometric_solutions, jacobian
     from parflex.models.loading import load
-    from parflex.models.redundant_matrices import redundant_model
-    from parflex.models.sensor_geometry import geometry_from_sensors
     from parflex.reproduction.checks import reproduce
     from parflex.simulation.controller import PD
     from parflex.simulation.runs import load_run
@@ -62,7 +62,7 @@ _DOORS = {
     "frequency_map": "parflex.design.grid",
     "gains_from": "parflex.control.gains",
     "geometric_solutions": "parflex.models.frames_and_jacobians",
-    "geometry_from_sensors": "parflex.models.sensor_geometry",
+    "geometry_from_sensors": "parflex.models.forms.by_sensors.sensor_geometry",
     "inverse_dynamics": "parflex.models.dynamics.dynamic_models",
     "jacobian": "parflex.models.frames_and_jacobians",
     "linear_model": "parflex.models.elastic.linear_model",
@@ -72,7 +72,7 @@ _DOORS = {
     "mass_matrix": "parflex.models.dynamics.dynamic_models",
     "model": "parflex.codegen.model",
     "natural_frequencies": "parflex.models.elastic.linear_model",
-    "redundant_model": "parflex.models.redundant_matrices",
+    "redundant_model": "parflex.models.forms.by_sensors.redundant_matrices",
     "reproduce": "parflex.reproduction.checks",
     "run_control": "parflex.control.control_run",
     "run_study": "parflex.control.study",

@@ -29,9 +29,9 @@ def _robot(value: Any, key: str) -> Any:
 
 def _robot_or_state(value: Any, key: str) -> Any:
     from parflex.models.configuration import Configuration
-    from parflex.models.redundant import RedundantForm
+    from parflex.models.forms.by_sensors.redundant_sets import RedundantSets
 
-    return value if isinstance(value, (Configuration, RedundantForm)) else _robot(value, key)
+    return value if isinstance(value, (Configuration, RedundantSets)) else _robot(value, key)
 
 
 def _pose(value: Any, key: str) -> Any:

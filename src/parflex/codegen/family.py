@@ -21,7 +21,7 @@ from parflex.codegen.traces import moving
 from parflex.codegen.traces.trace import prepared
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.errors import InputError
-from parflex.models import general_form
+from parflex.models.forms import choose
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.tree import Link, Place
@@ -95,14 +95,13 @@ def _traced(tracer: Tracer, robot: Robot, varied: Sequence[str], name: str, opti
         q = tracer.group("q", robot.tree.nq)
         R, p = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
         return {"position": p, "rotation": R}, {"q": list(robot.tree.position_names)}
-    form = moving.moving_form(robot, False, options)
-    assert isinstance(form, general_form.GeneralForm)  # of a rigid robot
+    form: Any = choose(robot, options.question("state-rates", family=True))
     form = replace(form, robot=_symbolic(form.robot, {word: tracer.graph.symbol(word) for word in varied}))
     if name == "state-rates":
-        return moving.rates_of_form(tracer, form, False, options)
+        return moving.state_rates(tracer, form, options)
     tree = form.robot.tree
     q = tracer.group("q", tree.nq)
-    state = general_form.general_state(form, q, np.zeros(len(form.partition.independent)))
+    state = form.moving(q, np.zeros(len(form.independent)))
     R, p = pose(tree, q).of(tree.places[tree.end_effector])
     J_a = np.array(state.reduction.matrix[list(robot.actuated)])
     part = form.partition

@@ -21,7 +21,8 @@ from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.ports import Signal, signals_of
 from parflex.codegen.program import Program
 from parflex.codegen.samples import sample_inputs
-from parflex.codegen.traces.trace import Options, trace, variants
+from parflex.codegen.traces.trace import traces
+from parflex.codegen.traces.tracing import Options, Trace
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.models.terms import left_out
@@ -254,7 +255,7 @@ def model(
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
-    made = min((_made(robot, name, choice, limit) for choice in variants(robot, name, options)), key=_total)
+    made = min((_made(robot, traced, options, limit) for traced in traces(robot, name, options)), key=_total)
     if key is not None:
         program_store.write(key, made)
     return made
@@ -274,9 +275,9 @@ def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_
     return Options(parameters, without, wrenches=names(wrenches, "wrenches", "['platform']"), friction_width=width)
 
 
-def _made(robot: Robot, name: str, options: Options, limit: int) -> Model:
+def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
     """One way of writing a model."""
-    traced = trace(robot, name, options)
+    name = traced.model
     program = make_program(traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit)
     inputs = {group: symbols.shape for group, symbols in traced.inputs.items()}
     outputs = {group: values.shape for group, values in traced.outputs.items()}
@@ -289,7 +290,7 @@ def _made(robot: Robot, name: str, options: Options, limit: int) -> Model:
         traced.labels,
         sample_inputs(robot, traced.inputs),
         signals_of(robot, name, inputs, outputs, program.parameters, traced.labels),
-        origin(robot, name, options),
+        origin(robot, traced, options),
     )
 
 

@@ -11,19 +11,20 @@ from typing import Any
 from parflex.codegen.emit.files import MARK
 from parflex.codegen.ports import Signal
 from parflex.codegen.program import Program
-from parflex.codegen.traces.tracing import Options
+from parflex.codegen.traces.tracing import Options, Trace
 from parflex.models.robot import Robot
 
 ARRAYS = {"input": "x", "parameter": "p", "output": "y"}
 
 
-def origin(robot: Robot, model: str, options: Options) -> dict[str, Any]:
+def origin(robot: Robot, traced: Trace, options: Options) -> dict[str, Any]:
     """Where a program comes from: version, robot with its hash, and what was chosen."""
     return {
         "parflex": metadata.version("parflex"),
         "robot": robot.name,
         "robot_sha256": hashlib.sha256(robot.description.model_dump_json().encode()).hexdigest(),
-        "model": model,
+        "model": traced.model,
+        "form": traced.form,
         "actuation": robot.actuation,
         "working_mode": robot.working_mode,
         "without": list(options.without),

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces import flexible
 from parflex.codegen.traces.sensing import GAINS
+from parflex.codegen.traces.tracing import Options, Outputs, Tracer
 from parflex.errors import InputError
-from parflex.models import general_form
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, mass_matrix, motion
@@ -23,9 +22,9 @@ Array = np.ndarray
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
-def pd_law(tracer: Any, form: general_form.GeneralForm, options: Any) -> Any:
+def pd_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     """Stiffness and damping on the errors of the motors, and what holds the robot still where it is."""
-    robot = _possible(form.robot)
+    robot = form.robot
     count = len(robot.actuated)
     q, qd = tracer.group("q", robot.tree.nq), tracer.group("qd", count)
     wanted, wanted_rate = tracer.group("reference", count), tracer.group("reference_rate", count)
@@ -40,45 +39,34 @@ def pd_law(tracer: Any, form: general_form.GeneralForm, options: Any) -> Any:
         )
         for word, gain in (("stiffness", GAINS["Kp"]), ("damping", GAINS["Kv"]))
     )
-    still = np.zeros(len(form.partition.independent))
-    hold = general_form.inverse(form, q, still, still, options.without)
+    still = np.zeros(len(form.independent))
+    hold = form.inverse(form.moving(q, still), {"qdd": still})["effort"]
     effort = stiffness * wrapped(robot, wanted - q[_places(robot)]) + damping * (wanted_rate - qd) + hold
     return {"effort": effort}, dict.fromkeys(("qd", "reference", "effort"), robot.actuated_names)
 
 
-def task_law(tracer: Any, form: general_form.GeneralForm, options: Any) -> Any:
+def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     """Computed torque with errors of the end effector, in the components of its twist that the motors lead."""
-    robot = _possible(form.robot)
+    robot = form.robot
     tree, led = robot.tree, led_components(robot)
     q, rates = tracer.group("q", tree.nq), tracer.group("qd", len(robot.actuated))
     p_wanted, R_wanted = tracer.group("position", 3), tracer.group("rotation", 3, 3)
     twist = np.concatenate([tracer.group("velocity", 3), tracer.group("angular_velocity", 3)])
     push = np.concatenate([tracer.group("acceleration", 3), tracer.group("angular_acceleration", 3)])
     Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
-    still = np.zeros(len(form.partition.independent))
-    J_a = general_form.general_state(form, q, still).reduction.matrix[list(robot.actuated)]
-    state = general_form.general_state(form, q, solve(J_a, rates))
+    J_a = form.moving(q, np.zeros(len(form.independent))).reduction.matrix[list(robot.actuated)]
+    state = form.moving(q, solve(J_a, rates))
     place = tree.places[tree.end_effector]
     R, p = state.at.of(place)
     J_v, J_w = place_jacobian(tree, jacobians(tree, state.at), place)
     rows = np.concatenate([R @ J_v, R @ J_w])
-    drift = motion(tree, state.at, state.qd, state.reduction.accelerations(still, state.b_star))
+    drift = motion(tree, state.at, state.qd, state.bias)
     _, _, a, al = drift.of(place)
     bias = np.concatenate([R @ a, R @ al])
     error = np.concatenate([p_wanted - p, _turn(R_wanted @ R.T, tree.planar)])
     wanted = push + Kv * (twist - rows @ state.qd) + Kp * error - bias
     accelerations = solve((rows @ state.reduction.matrix)[list(led)], wanted[list(led)])
-    f = general_form.forces(state, accelerations, options.without)
-    effort = general_form.motor_efforts(state.reduction, f, robot.actuated)
-    return {"effort": effort}, dict.fromkeys(("qd", "effort"), robot.actuated_names)
-
-
-def _possible(robot: Robot) -> Robot:
-    """Refuse a robot that no law of motors can hold."""
-    if robot.tree.elastic:
-        flexible.refuse_step(robot)
-    Configuration(robot, robot.home).refuse_undefined_actuation()
-    return robot
+    return form.inverse(state, {"qdd": accelerations}), dict.fromkeys(("qd", "effort"), robot.actuated_names)
 
 
 def led_components(robot: Robot) -> tuple[int, ...]:

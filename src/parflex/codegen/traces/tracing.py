@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from parflex.graph.expression import Expression, Graph
+from parflex.graph.expression import Expression, Graph, known_angle
+from parflex.models.forms import Question
 
 Array = np.ndarray
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]
+Groups = Mapping[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -18,6 +20,7 @@ class Trace:
     """Expressions of a model: groups of inputs and outputs by name, values of symbolic parameters."""
 
     model: str
+    form: str  # in which it is written
     graph: Graph
     inputs: dict[str, Array]
     outputs: dict[str, Array]
@@ -28,8 +31,8 @@ class Trace:
 class Tracer:
     """Makes symbols and remembers the groups of inputs."""
 
-    def __init__(self) -> None:
-        self.graph = Graph()
+    def __init__(self, graph: Graph | None = None) -> None:
+        self.graph = Graph() if graph is None else graph
         self.inputs: dict[str, Array] = {}
         self.parameters: dict[str, float] = {}
 
@@ -41,6 +44,10 @@ class Tracer:
         self.inputs[name] = entries
         return entries
 
+    def groups(self, shapes: Groups) -> dict[str, Array]:
+        """New symbols of several groups."""
+        return {name: self.group(name, *shape) for name, shape in shapes.items()}
+
     def parameter(self, name: str, value: float) -> Expression:
         """A number that can be changed without making the program again."""
         self.parameters[name] = value
@@ -49,14 +56,17 @@ class Tracer:
 
 @dataclass(frozen=True)
 class Options:
-    """What a model keeps: symbolic parameters, what is left out, and how the leg form is written."""
+    """What a model keeps: symbolic parameters, what is left out, what acts, and which rates are to be independent."""
 
     parameters: str | Sequence[str] = "numbers"
-    without: tuple[str, ...] = ()  # what of the robot does not act, of `models.terms`
-    by_columns: bool = False
-    end_masses: bool = False
-    lead: str = "root"  # what the pieces of a robot that bends move with
+    without: tuple[str, ...] = ()  # what of the robot does not act, of models.terms
     wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
     friction_width: float = 0.0  # rate over which Coulomb friction changes its sign
     independent: tuple[str, ...] = ()  # rates that are to be so, of models of a state; none: the model chooses
     rows: tuple[int, ...] = ()  # of the closures, that give the others; none: chosen at home
+
+    def question(self, model: str, family: bool = False) -> Question:
+        """What a model with these options asks of a form."""
+        return Question(
+            model, self.wrenches, self.independent, self.rows, self.parameters != "numbers", family, known_angle
+        )

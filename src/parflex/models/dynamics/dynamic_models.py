@@ -21,7 +21,7 @@ from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, is_joint_motion, reduced_equations
 from parflex.models.elastic.bending import bending_inverse
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.general_form import motor_efforts
+from parflex.models.forms.general_form import motor_efforts
 from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at

@@ -17,15 +17,31 @@ from parflex.tree import Tree
 Array = np.ndarray
 Wrenches = Mapping[str, Sequence[float] | np.ndarray]
 Without = Sequence[str]
+OnLinks = Mapping[int, tuple[Array, Array]]  # force and moment at the origins of links, in their axes
 
 
 def tree_forces(
     configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrenches | None = None, without: Without = ()
 ) -> Array:
     """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included."""
-    return tree_newton_euler(configuration, qd, qdd, wrenches, without).forces + joint_forces(
-        configuration.robot.tree, configuration.q, qd, qdd, tuple(without)
-    )
+    tree = configuration.robot.tree
+    external = on_links(tree, configuration.at, checked_wrenches(tree, wrenches))
+    return forces_along_rates(tree, configuration.at, configuration.q, qd, qdd, external, without)
+
+
+def forces_along_rates(
+    tree: Tree, at: Pose, q: Any, qd: Array, qdd: Array, external: OnLinks | None = None, without: Without = ()
+) -> Array:
+    """The same over any scalar, with wrenches on links."""
+    moved = _under_gravity(tree, at, qd, qdd, external, without)
+    return moved.forces + joint_forces(tree, q, qd, qdd, tuple(without))
+
+
+def _under_gravity(
+    tree: Tree, at: Pose, qd: Array, qdd: Array, external: OnLinks | None, without: Without
+) -> NewtonEuler:
+    base = np.zeros(3) if "gravity" in without else -tree.gravity
+    return newton_euler(tree, at, motion(tree, at, qd, qdd, base), external)
 
 
 def tree_newton_euler(
@@ -34,16 +50,15 @@ def tree_newton_euler(
     qdd: Array,
     wrenches: Wrenches | None = None,
     without: Without = (),
-    more: Mapping[int, tuple[Array, Array]] | None = None,
+    more: OnLinks | None = None,
 ) -> NewtonEuler:
     """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
     tree = configuration.robot.tree
-    base = np.zeros(3) if "gravity" in without else -tree.gravity
     external = on_links(tree, configuration.at, checked_wrenches(tree, wrenches))
     for link, (force, moment) in (more or {}).items():
         old = external.get(link, (np.zeros(3), np.zeros(3)))
         external[link] = (old[0] + force, old[1] + moment)
-    return newton_euler(tree, configuration.at, motion(tree, configuration.at, qd, qdd, base), external)
+    return _under_gravity(tree, configuration.at, qd, qdd, external, without)
 
 
 def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> dict[int, tuple[Array, Array]]:

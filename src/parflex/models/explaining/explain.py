@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from parflex.closure.closed_form import TwoBars
+from collections.abc import Mapping
+
+from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
-from parflex.models.leg_form import LegForm, find_leg_form
-from parflex.models.pieces import Pieces, pieces
+from parflex.models.forms import MODELS, Form, Question, choose
 from parflex.models.robot import Robot
 from parflex.tree.link_tree import GROUND, Link
 
@@ -18,35 +19,41 @@ TERMS = {
     "stiffness": "springs",
     "damper": "dampers",
 }
-Form = LegForm | Pieces | str
+TOLD = ("inverse", "direct", "mass-matrix", "kinematics", "step", "state-rates", "state-rates-driven")  # in words
 
 
 def explain(robot: Robot) -> Explanation:
     """In words and equations: bodies, coordinates, loops, what depends on what, motors, the form of the programs."""
     configuration = Configuration(robot, robot.home)
-    form: Form = find_leg_form(robot)
-    if isinstance(form, LegForm) and not form.closed_form:
-        form = "the joint values of its legs have no closed form that is recognised"
-    if isinstance(form, str) and robot.tree.elastic:
-        form = pieces(robot) or form
+    forms = {model: _asked(robot, model) for model in MODELS}
+    form = forms["direct"] or choose(robot, Question("state-rates"))  # this one every robot has
+    names = {model: None if found is None else found.name for model, found in forms.items()}
     sections = [
         _bodies(robot),
         _coordinates(robot),
         *([_loops(robot), _dependent(configuration, form)] if robot.closures.loops else []),
         _motors(robot),
         _models(robot),
-        _programs(robot, form),
+        _programs(form, names),
         _data(robot),
     ]
-    name, _ = _form_name(robot, form)
     return Explanation(
         robot.name,
         robot.description.title or robot.name,
-        name,
+        form.name,
         _sizes(robot, form),
         tuple(sections),
         (*robot.warnings, *configuration.condition.warnings()),
+        names,
     )
+
+
+def _asked(robot: Robot, model: str) -> Form | None:
+    """The form of a model, None where the robot has no such model."""
+    try:
+        return choose(robot, Question(model))
+    except ParflexError:
+        return None
 
 
 def _sizes(robot: Robot, form: Form) -> dict[str, int]:
@@ -62,7 +69,7 @@ def _sizes(robot: Robot, form: Form) -> dict[str, int]:
         "degrees_of_freedom": _freedoms(robot),
         "motors": len(robot.actuated),
     }
-    return sizes | ({"pieces": len(form.pieces), "unknowns": form.size} if isinstance(form, Pieces) else {})
+    return sizes | form.sizes
 
 
 def _freedoms(robot: Robot) -> int:
@@ -223,21 +230,16 @@ def _loops(robot: Robot) -> Chapter:
 
 def _dependent(configuration: Configuration, form: Form) -> Chapter:
     robot, names = configuration.robot, configuration.robot.tree.rate_names
-    split = form.partition if isinstance(form, Pieces) else configuration.reduction.partition
-    dependent, independent = ([names[k] for k in part] for part in (split.dependent, split.independent))
-    if isinstance(form, Pieces):
-        how = [
-            "Each closure fixes elastic coordinates of one body beside it, so that its end is where it must be: "
-            f"{len(dependent)} of {len(robot.free)} rates follow from the others."
-        ]
-    else:
-        how = [
-            f"The square block J_f of {len(dependent)} rows and columns gives the dependent rates. QR with pivoting "
-            "picks them, passive joints before motors before free bodies, so that the block is regular; another choice "
-            "would give the same motion. At home they are these:"
-        ]
+    chosen = configuration.reduction.partition.independent if form.dependence is None else form.independent
+    dependent = [names[k] for k in robot.free if k not in set(chosen)]
+    independent = [names[k] for k in chosen]
+    how = form.dependence or (
+        f"The square block J_f of {len(dependent)} rows and columns gives the dependent rates. QR with pivoting "
+        "picks them, passive joints before motors before free bodies, so that the block is regular; another choice "
+        "would give the same motion. At home they are these:"
+    )
     rows = [f"- dependent: {listed(dependent)}", f"- independent ({len(independent)}): {listed(independent)}"]
-    return Chapter("dependent", "What depends on what", (*how, *rows), (12, 13))
+    return Chapter("dependent", "What depends on what", (how, *rows), (12, 13))
 
 
 def _motors(robot: Robot) -> Chapter:
@@ -285,53 +287,14 @@ def _models(robot: Robot) -> Chapter:
     return Chapter("models", "Models", tuple(text), equations)
 
 
-def _form_name(robot: Robot, form: Form) -> tuple[str, tuple[int, ...]]:
-    """The form of the programs and its equations."""
-    if isinstance(form, Pieces):
-        return "two-node form", (29, 30, 31)
-    if isinstance(form, LegForm):
-        return "leg form", (19, 20, 21, 22, *((33, 34) if form.elastic is not None else ()))
-    if not robot.closures.loops and not robot.tree.elastic:
-        return "open tree", (23,)
-    return "general form", (13, 16, 17)
-
-
-def _programs(robot: Robot, form: Form) -> Chapter:
-    name, equations = _form_name(robot, form)
-    match form:
-        case Pieces():
-            cuts = [counted(len(form.beams), "beam element")] if form.beams else []
-            cuts += [counted(len(form.modal), "body given by modes", "bodies given by modes")] if form.modal else []
-            beams = " and ".join(cuts)
-            text = [
-                f"Cut at its {beams} the robot falls into {counted(len(form.pieces), 'piece')}. Unknown are "
-                f"their accelerations and those of the joints inside them, {form.size} in all; loops through beams "
-                "need no equation. The matrix is symmetric and sparse and is eliminated from the tips inwards."
-            ]
-        case LegForm():
-            solved = {
-                "two bars" if isinstance(leg.geometry, TwoBars) else "a slide on crossed hinges" for leg in form.legs
-            }
-            text = [
-                f"Each of {len(form.legs)} legs is reduced to what the platform feels at its end; one "
-                f"{len(robot.actuated)} x {len(robot.actuated)} solve is left. Joint values follow from the platform "
-                f"in closed form ({', '.join(sorted(solved))})."
-            ]
-            if form.elastic is not None:
-                text.append(
-                    "The platform bends: attachments move with its modes, and instead of their accelerations the "
-                    "unknowns are what they give along the directions in which they move the attachments."
-                )
-        case _ if name == "open tree":
-            text = ["The inverse model is the recursion, the direct one goes by articulated bodies."]
-        case _:
-            why = "the two-node form" if robot.tree.elastic else f"the leg form: {form}"
-            if robot.tree.elastic:
-                why += ": some loop runs through rigid links alone, or a body is not a beam with a node at each end"
-            text = [
-                f"Dependent rates are chosen once, at home, and eliminated by blocks. The robot does not fit {why}."
-            ]
-    return Chapter("programs", f"Programs: {name}", tuple(text), equations)
+def _programs(form: Form, names: Mapping[str, str | None]) -> Chapter:
+    others: dict[str, list[str]] = {}
+    for model in TOLD:
+        name = names[model]
+        if name is not None and name != form.name:
+            others.setdefault(name, []).append(model)
+    rest = [f"Written in the {name}: {', '.join(models)}." for name, models in others.items()]
+    return Chapter("programs", f"Programs: {form.name}", (*form.because, *rest), form.equations)
 
 
 def _data(robot: Robot) -> Chapter:

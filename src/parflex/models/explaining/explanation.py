@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from parflex.models.explaining.equations import EQUATIONS
@@ -23,7 +23,7 @@ class Chapter:
 
 @dataclass(frozen=True)
 class Explanation:
-    """How the model of a robot is made: `form` of its programs, sizes, and sections in the order of the work."""
+    """How the model of a robot is made: `form` of its direct program, sizes, and sections in the order of the work."""
 
     name: str
     title: str
@@ -31,6 +31,7 @@ class Explanation:
     sizes: dict[str, int]
     sections: tuple[Chapter, ...]
     warnings: tuple[str, ...] = ()
+    forms: dict[str, str | None] = field(default_factory=dict)  # of every model; None where the robot has none
 
     def as_text(self, width: int = 100) -> str:
         """For a terminal."""
@@ -69,7 +70,7 @@ class Explanation:
             }
             for section in self.sections
         ]
-        head = {"name": self.name, "title": self.title, "form": self.form, "sizes": self.sizes}
+        head = {"name": self.name, "title": self.title, "form": self.form, "forms": self.forms, "sizes": self.sizes}
         return {**head, "sections": sections, "warnings": list(self.warnings)}
 
 

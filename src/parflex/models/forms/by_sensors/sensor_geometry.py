@@ -19,7 +19,7 @@ from parflex.checking import numbers
 from parflex.closure.loops import Closures
 from parflex.closure.mobility import SINGULAR, condition
 from parflex.errors import InputError, SingularError, UnreachableError
-from parflex.models.redundant import RedundantForm, redundant_form
+from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.spatial.linear import scalar_type, solve
@@ -29,14 +29,14 @@ STILL = 1e-12  # a step this small, in turns or typical lengths, changes no digi
 CLOSED = 1e-9  # metres: loops that are more open than this after the last step were not closed by the motors' values
 
 
-def with_measured(form: RedundantForm, q: Any, measured: Array) -> Array:
+def with_measured(form: RedundantSets, q: Any, measured: Array) -> Array:
     """Positions in which motors and sensed joints stand as measured."""
     result: Array = np.array(q, dtype=scalar_type(np.asarray(q), measured))
     result[form.positions] = measured
     return result
 
 
-def geometry_step(form: RedundantForm, q: Any) -> tuple[Array, Array]:
+def geometry_step(form: RedundantSets, q: Any) -> tuple[Array, Array]:
     """A step of the unknown rates towards the best fit, over any scalar, and the matrix it was solved with.
 
     The openings r are least where J_c^T r = 0, J_c being the rows as at a closed pose: what a gap adds to a row is
@@ -65,7 +65,7 @@ def geometry_step(form: RedundantForm, q: Any) -> tuple[Array, Array]:
     return step, A
 
 
-def _loops(form: RedundantForm) -> Closures:
+def _loops(form: RedundantSets) -> Closures:
     """All loops that hold an unknown, seen from the platform where they hold it."""
     tree = form.robot.tree
     held = {loop.name: loop for loop in form.hold.closures.loops}
@@ -80,13 +80,13 @@ def _loops(form: RedundantForm) -> Closures:
 
 
 def geometry_from_sensors(
-    robot: Robot | RedundantForm, measured: Sequence[float] | Array, near: Array | None = None, steps: int = 30
+    robot: Robot | RedundantSets, measured: Sequence[float] | Array, near: Array | None = None, steps: int = 30
 ) -> Array:
     """All positions from measured values of [q_a, q_s]; `near` are all positions of a pose not far away (home).
 
     A robot without sensed joints is assembled by its motors alone, near that pose.
     """
-    form = robot if isinstance(robot, RedundantForm) else redundant_form(robot)
+    form = robot if isinstance(robot, RedundantSets) else redundant_sets(robot)
     tree = form.robot.tree
     try:
         values = np.asarray(measured, dtype=float)
@@ -127,13 +127,13 @@ def _refuse_singular(A: Array) -> None:
         )
 
 
-def singular_steps(robot: Robot | RedundantForm, positions: Sequence[Array]) -> list[int]:
+def singular_steps(robot: Robot | RedundantSets, positions: Sequence[Array]) -> list[int]:
     """Numbers of the steps of a path of closed positions in which the robot passes a singularity of its motors.
 
     There the passive joints and the platform can move with the motors locked: the determinant of their block of the
     closures changes its sign.
     """
-    form = robot if isinstance(robot, RedundantForm) else redundant_form(robot)
+    form = robot if isinstance(robot, RedundantSets) else redundant_sets(robot)
     tree, part = form.robot.tree, form.general.partition
     signs = []
     for q in positions:

@@ -1,8 +1,7 @@
-"""Khalil's form of a robot whose legs end in a ball (in the plane: a hinge) on one platform, over any scalar.
+"""A robot whose legs end in a ball (in the plane: a hinge) on one platform, as Khalil sees it, over any scalar.
 
 Each leg is reduced to what the platform feels at its end; the platform is written in world axes. [Khalil2007, eqs.
-(20)-(22)] and (28)-(30). The general reduction of `configuration` gives the same numbers; this one needs far fewer
-operators.
+(20)-(22)] and (28)-(30). The general reduction gives the same numbers; this one needs far fewer operators.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from parflex.bodies import Node, RigidBody
 from parflex.closure.closed_form import Angle, CrossedSlide, TwoBars, recognise
-from parflex.models.elastic_platform import ElasticPlatform, elastic_platform
+from parflex.models.forms.on_legs.elastic_platform import ElasticPlatform, elastic_platform
 from parflex.models.robot import Robot
 from parflex.recursion import motion, pose
 from parflex.recursion.kinematics import Motion, Pose, jacobians, place_jacobian, turning
@@ -43,8 +42,8 @@ class Leg:
 
 
 @dataclass(frozen=True)
-class LegForm:
-    """The platform's body and the legs.
+class Legs:
+    """The platform's body and the legs: what a leg form is made of.
 
     `by_columns`: motion and moments of the attachments are computed along the columns of the platform's rotation,
     which costs less where attachments share coordinates, as those of regular polygons do.
@@ -94,14 +93,8 @@ class LegMotion:
     moving: Motion
 
 
-def leg_form(robot: Robot) -> LegForm | None:
-    """The leg form of a robot, or None if it is not of this kind."""
-    found = find_leg_form(robot)
-    return found if isinstance(found, LegForm) else None
-
-
-def find_leg_form(robot: Robot) -> LegForm | str:
-    """The leg form of a robot, or why it has none."""
+def find_legs(robot: Robot) -> Legs | str:
+    """The platform of a robot and its legs, or why it is not of this kind."""
     tree = robot.tree
     free = [j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")]
     if len(free) != 1:
@@ -140,9 +133,9 @@ def find_leg_form(robot: Robot) -> LegForm | str:
     if len(robot.actuated) != robot.mobility.freedoms(tree.n) - len(tree.elastic):
         return "it has not as many motors as freedoms"
     if not platform.body.size:
-        return LegForm(robot, free[0], platform.body.as_rigid(), tuple(legs), tree.planar)
+        return Legs(robot, free[0], platform.body.as_rigid(), tuple(legs), tree.planar)
     elastic = elastic_platform(platform.body, tuple(held))
-    return LegForm(robot, free[0], RigidBody(), tuple(legs), tree.planar, elastic=elastic)
+    return Legs(robot, free[0], RigidBody(), tuple(legs), tree.planar, elastic=elastic)
 
 
 def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) -> Leg | None:
@@ -189,7 +182,7 @@ def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
     return aligned, replace(end, rotation=named.T @ end.rotation, position=named.T @ end.position)
 
 
-def end_masses_on_platform(form: LegForm) -> LegForm:
+def end_masses_on_platform(form: Legs) -> Legs:
     """The same robot with the mass of each last link moved to the platform.
 
     A point mass in the centre of a ball or on the axis of a hinge belongs to either side, so the forces do not change.
@@ -210,12 +203,12 @@ def end_masses_on_platform(form: LegForm) -> LegForm:
 # -- kinematics of one leg -----------------------------------------------------------------------------
 
 
-def attachment(form: LegForm, leg: Leg, e: Array) -> Array:
+def attachment(form: Legs, leg: Leg, e: Array) -> Array:
     """Where a leg holds the platform, in its axes."""
     return leg.attachment if form.elastic is None else form.elastic.place(leg.number, e)
 
 
-def leg_values(form: LegForm, leg: Leg, platform: PlatformMotion, angle: Angle) -> list[Any]:
+def leg_values(form: Legs, leg: Leg, platform: PlatformMotion, angle: Angle) -> list[Any]:
     """Joint values of a leg with a closed form."""
     assert leg.geometry is not None
     return leg.geometry.values(platform.p + platform.R @ attachment(form, leg, platform.e), angle)
@@ -236,7 +229,7 @@ def up(leg: Leg, at: Pose, rows: Array) -> Array:
     return vector
 
 
-def leg_motion(form: LegForm, leg: Leg, q: Any, platform: PlatformMotion) -> LegMotion:
+def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMotion:
     """Rates and accelerations of a leg that follows the platform, theory (19)."""
     tree, gravity = leg.tree, form.robot.tree.gravity
     at = pose(tree, q)
@@ -264,7 +257,7 @@ def leg_motion(form: LegForm, leg: Leg, q: Any, platform: PlatformMotion) -> Leg
     return LegMotion(leg, at, arm, J, qd, qdd, moving)
 
 
-def platform_wrench(form: LegForm, platform: PlatformMotion) -> tuple[Array, Array, Array]:
+def platform_wrench(form: Legs, platform: PlatformMotion) -> tuple[Array, Array, Array]:
     """Force and moment that move the platform, in world axes at its origin, and its elastic rows; edd is zero."""
     R = platform.R
     w, al = R.T @ platform.w, R.T @ platform.al

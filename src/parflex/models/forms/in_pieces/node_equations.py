@@ -38,6 +38,16 @@ class NodeState:
     A: Array
     f: Array
 
+    @property
+    def q(self) -> Any:
+        """All positions."""
+        return self.at.q
+
+    @property
+    def qd(self) -> Array:
+        """All rates."""
+        return self.rates.qd
+
 
 def node_state(
     form: Pieces,
@@ -257,18 +267,6 @@ def _elastic_acceleration(state: NodeState, beam: Beam, x: Array) -> Array:
     return beam.form.elastic_rates(e) @ np.concatenate(parts) + beam.form.drift(e, ed, state.rates.w(beam.link))
 
 
-def direct(
-    form: Pieces,
-    q: Any,
-    rates: Array,
-    tau: Array,
-    without: tuple[str, ...] = (),
-    external: Mapping[str, Array] | None = None,
-) -> Array:
-    """Accelerations of the independent coordinates under the efforts of the motors."""
-    return accelerations_under(node_state(form, q, rates, without, external), tau)
-
-
 def accelerations_under(state: NodeState, tau: Array) -> Array:
     """Accelerations of the independent coordinates under the efforts of the motors."""
     right = -state.f
@@ -279,13 +277,6 @@ def accelerations_under(state: NodeState, tau: Array) -> Array:
     except np.linalg.LinAlgError:
         raise no_inertia() from None
     return independent_accelerations(state, _numbers(x, state.at.q))
-
-
-def inverse(
-    form: Pieces, q: Any, rates: Array, accelerations: Array, without: tuple[str, ...] = ()
-) -> tuple[Array, Array]:
-    """Efforts of the motors for their accelerations, and the accelerations of all independent coordinates."""
-    return efforts_for(node_state(form, q, rates, without), accelerations)
 
 
 def efforts_for(state: NodeState, accelerations: Array) -> tuple[Array, Array]:

@@ -10,7 +10,16 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies import RigidBody
-from parflex.models.leg_form import Leg, LegForm, LegMotion, PlatformMotion, down, leg_motion, platform_wrench, up
+from parflex.models.forms.on_legs.platform_legs import (
+    Leg,
+    LegMotion,
+    Legs,
+    PlatformMotion,
+    down,
+    leg_motion,
+    platform_wrench,
+    up,
+)
 from parflex.recursion import joint_forces, mass_matrix, newton_euler
 from parflex.spatial import cross
 from parflex.spatial.linear import scalar_type, solve, solve_positive
@@ -18,18 +27,18 @@ from parflex.spatial.linear import scalar_type, solve, solve_positive
 Array = np.ndarray
 
 
-def _freedoms(form: LegForm, force: Array, moment: Array, elastic: Array) -> Array:
+def _freedoms(form: Legs, force: Array, moment: Array, elastic: Array) -> Array:
     """A world wrench, and forces along the elastic unknowns, along the platform's freedoms."""
     picked = np.array([force[0], force[1], moment[2]]) if form.planar else np.concatenate([force, moment])
     return picked if form.elastic is None else np.concatenate([picked, elastic])
 
 
-def _at_attachment(form: LegForm, leg: Leg, R: Array, push: Array) -> Array:
+def _at_attachment(form: Legs, leg: Leg, R: Array, push: Array) -> Array:
     """A force at an attachment along the elastic unknowns."""
     return np.zeros(0) if form.elastic is None else form.elastic.slots[leg.number].T @ (R.T @ push)
 
 
-def motor_columns(form: LegForm, states: list[LegMotion], R: Array | None = None) -> Array:
+def motor_columns(form: Legs, states: list[LegMotion], R: Array | None = None) -> Array:
     """Columns: wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)].
 
     Below it, for a platform that bends (its rotation is needed then), J_e^-T of [Long2014, eq. (33)].
@@ -46,7 +55,7 @@ def motor_columns(form: LegForm, states: list[LegMotion], R: Array | None = None
 
 
 def _legs(
-    form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...], passive: bool
+    form: Legs, values: list[Any], platform: PlatformMotion, without: tuple[str, ...], passive: bool
 ) -> tuple[list[LegMotion], Array, Array]:
     """The legs in motion, what they all put on the platform, and the forces in the rows of the motors.
 
@@ -67,7 +76,7 @@ def _legs(
 
 
 def inverse(
-    form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
+    form: Legs, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
 ) -> tuple[Array, Array]:
     """Efforts of the motors, and accelerations of the modes of the platform; `values` are joint values of each leg."""
     force, moment, s = platform_wrench(form, platform)
@@ -86,7 +95,7 @@ def inverse(
 
 
 def equations(
-    form: LegForm, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
+    form: Legs, values: list[Any], platform: PlatformMotion, without: tuple[str, ...] = ()
 ) -> tuple[Array, Array, Array, Array]:
     """A, h and B of A Vd + h = B tau in the platform's freedoms (world axes), and its elastic rows.
 
@@ -105,7 +114,7 @@ def equations(
     return A, _reduced_rows(form, platform, force, moment, s) + felt, B, s
 
 
-def mode_accelerations(form: LegForm, platform: PlatformMotion, freedom: Array, s: Array) -> Array:
+def mode_accelerations(form: Legs, platform: PlatformMotion, freedom: Array, s: Array) -> Array:
     """Accelerations of all modes from those of the platform's freedoms and elastic unknowns."""
     assert form.elastic is not None
     rigid = len(freedom) - form.elastic.size
@@ -113,18 +122,18 @@ def mode_accelerations(form: LegForm, platform: PlatformMotion, freedom: Array, 
     return form.elastic.accelerations(freedom[rigid:], s + A_re.T @ freedom[:rigid])
 
 
-def _rigid_rows(form: LegForm) -> list[int]:
+def _rigid_rows(form: Legs) -> list[int]:
     return [0, 1, 5] if form.planar else list(range(6))
 
 
-def _coupling(form: LegForm, platform: PlatformMotion) -> Array:
+def _coupling(form: Legs, platform: PlatformMotion) -> Array:
     """A_re in world axes, along the platform's freedoms."""
     assert form.elastic is not None
     A_re = form.elastic.body.coupling(platform.e)
     return np.concatenate([platform.R @ A_re[:3], platform.R @ A_re[3:]])[_rigid_rows(form)]
 
 
-def _reduced_rows(form: LegForm, platform: PlatformMotion, force: Array, moment: Array, s: Array) -> Array:
+def _reduced_rows(form: Legs, platform: PlatformMotion, force: Array, moment: Array, s: Array) -> Array:
     """What moves a platform that bends, with its modes reduced to the elastic unknowns."""
     assert form.elastic is not None
     rows = _freedoms(form, force, moment, form.elastic.lift.T @ s)
@@ -133,7 +142,7 @@ def _reduced_rows(form: LegForm, platform: PlatformMotion, force: Array, moment:
     return rows
 
 
-def _platform_inertia(form: LegForm, platform: PlatformMotion) -> Array:
+def _platform_inertia(form: Legs, platform: PlatformMotion) -> Array:
     """Inertia of the platform alone along its freedoms and elastic unknowns, in world axes."""
     R, rows = platform.R, _rigid_rows(form)
     if form.elastic is None:
@@ -150,9 +159,7 @@ def _platform_inertia(form: LegForm, platform: PlatformMotion) -> Array:
     return whole.astype(scalar_type(R))
 
 
-def _elastic_columns(
-    form: LegForm, platform: PlatformMotion, states: list[LegMotion], without: tuple[str, ...]
-) -> Array:
+def _elastic_columns(form: Legs, platform: PlatformMotion, states: list[LegMotion], without: tuple[str, ...]) -> Array:
     """The columns of the elastic unknowns in the inertia of platform and legs."""
     assert form.elastic is not None
     rigid = len(_rigid_rows(form))
@@ -165,7 +172,7 @@ def _elastic_columns(
     return A
 
 
-def _summed(form: LegForm, R: Array, states: list[LegMotion], pushes: list[Array]) -> Array:
+def _summed(form: Legs, R: Array, states: list[LegMotion], pushes: list[Array]) -> Array:
     """Forces of all legs along the platform's freedoms."""
     force = sum(pushes[1:], pushes[0])
     felt = [_at_attachment(form, state.leg, R, push) for state, push in zip(states, pushes, strict=True)]
@@ -182,7 +189,7 @@ def _summed(form: LegForm, R: Array, states: list[LegMotion], pushes: list[Array
     return _freedoms(form, force, moment, elastic)
 
 
-def _follow(form: LegForm, state: LegMotion, R: Array) -> tuple[Array, list[int]]:
+def _follow(form: Legs, state: LegMotion, R: Array) -> tuple[Array, list[int]]:
     """Joint rates of a leg per unit of the freedoms that move its end, and the numbers of these."""
     leg, units = state.leg, np.eye(3)
     slides, turns = ((0, 1), (2,)) if form.planar else ((0, 1, 2), (0, 1, 2))

@@ -15,7 +15,8 @@ import numpy as np
 
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches, on_links
-from parflex.models.redundant import Hold, RedundantForm, all_rates, redundant_form
+from parflex.models.forms.by_sensors.redundant_equations import all_rates
+from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, redundant_sets
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.recursion import Pose, jacobians, joint_forces, motion, newton_euler, pose
@@ -71,7 +72,7 @@ def redundant_model(
     """
     configuration = acting_at(robot, at, without)
     robot = configuration.robot
-    form = redundant_form(robot if sensed is None else robot.sensing(sensed))
+    form = redundant_sets(robot if sensed is None else robot.sensing(sensed))
     configuration.refuse_undefined_actuation()
     tree = robot.tree
     loads = checked_wrenches(tree, wrenches)
@@ -79,7 +80,7 @@ def redundant_model(
 
 
 def redundant_matrices(
-    form: RedundantForm,
+    form: RedundantSets,
     q: Array,
     qd: Array,
     without: tuple[str, ...] = (),
@@ -116,7 +117,7 @@ def redundant_matrices(
 
 
 def _loads(
-    form: RedundantForm, q: Array, without: tuple[str, ...], wrenches: Mapping[str, Array]
+    form: RedundantSets, q: Array, without: tuple[str, ...], wrenches: Mapping[str, Array]
 ) -> tuple[Array, Array]:
     """Forces along all rates of the open tree: those that hold it against gravity, and those of the wrenches."""
     tree = form.robot.tree
@@ -133,10 +134,10 @@ def _parts(values: Array) -> tuple[Array, Array]:
     return both[..., 0], both[..., 1]
 
 
-def _per_motor(form: RedundantForm, here: _Moving) -> tuple[Array, Array]:
+def _per_motor(form: RedundantSets, here: _Moving) -> tuple[Array, Array]:
     """All rates per motor rate, and the derivative of that: J_f S_f = -J_0."""
     tree, part = form.robot.tree, form.general.partition
-    motors = form.control[: len(form.control) - len(form.robot.sensed)]
+    motors = form.motors
     S, S_dot = np.zeros((tree.n, len(motors))), np.zeros((tree.n, len(motors)))
     S[motors, range(len(motors))] = 1.0
     if len(part.dependent):
@@ -147,7 +148,7 @@ def _per_motor(form: RedundantForm, here: _Moving) -> tuple[Array, Array]:
     return S, S_dot
 
 
-def _per_control(form: RedundantForm, S: Array, S_dot: Array) -> tuple[Array, Array]:
+def _per_control(form: RedundantSets, S: Array, S_dot: Array) -> tuple[Array, Array]:
     """T_q = [1; J_p E^+] and its derivative along motions that fit, [Zubizarreta2010, eqs. (15)-(17)]."""
     tree = form.robot.tree
     place = {int(k): i for i, k in enumerate(form.legs)}
@@ -163,7 +164,7 @@ def _per_control(form: RedundantForm, S: Array, S_dot: Array) -> tuple[Array, Ar
     return T_q, T_q_dot
 
 
-def _with_platform(form: RedundantForm, here: _Moving) -> tuple[Array, Array]:
+def _with_platform(form: RedundantSets, here: _Moving) -> tuple[Array, Array]:
     """All rates per rate of the legs' joints, [1; J_C], and its derivative, [0; J_C_dot]."""
     N, N_dot = np.zeros((form.robot.tree.n, len(form.legs))), np.zeros((form.robot.tree.n, len(form.legs)))
     N[form.legs, range(len(form.legs))] = 1.0
@@ -190,7 +191,7 @@ def _turned(hold: Hold, here: _Moving) -> Array:
     return result
 
 
-def _tree_matrices(form: RedundantForm, here: _Moving, without: tuple[str, ...]) -> tuple[Array, Array]:
+def _tree_matrices(form: RedundantSets, here: _Moving, without: tuple[str, ...]) -> tuple[Array, Array]:
     """Inertia and Coriolis matrix of the open tree: sums of J^T M J and of J^T (M J_dot + [momentum] J)."""
     tree = form.robot.tree
     D, C = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))

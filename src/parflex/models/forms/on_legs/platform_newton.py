@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.closed_form import Angle
-from parflex.models.leg_form import Leg, LegForm, LegMotion, PlatformMotion, leg_motion, leg_values
-from parflex.models.leg_models import motor_columns
+from parflex.models.forms.on_legs.leg_equations import motor_columns
+from parflex.models.forms.on_legs.platform_legs import Leg, LegMotion, Legs, PlatformMotion, leg_motion, leg_values
 from parflex.spatial import quaternion_matrix, quaternion_product, rotation_about
 from parflex.spatial.linear import solve
 
@@ -41,7 +41,7 @@ class PlatformPose:
         return PlatformPose(self.position + step[:3], turn / np.sqrt(turn @ turn))
 
 
-def newton(form: LegForm, pose: PlatformPose, motors: Array, angle: Angle, steps: int) -> PlatformPose:
+def newton(form: Legs, pose: PlatformPose, motors: Array, angle: Angle, steps: int) -> PlatformPose:
     """The pose at which the motors have the given values, from one nearby."""
     for _ in range(steps):
         states = follow(form, pose, angle)
@@ -55,7 +55,7 @@ def newton(form: LegForm, pose: PlatformPose, motors: Array, angle: Angle, steps
 
 
 def follow(
-    form: LegForm, pose: PlatformPose, angle: Angle, v: Array | None = None, w: Array | None = None
+    form: Legs, pose: PlatformPose, angle: Angle, v: Array | None = None, w: Array | None = None
 ) -> list[tuple[LegMotion, list[Any]]]:
     """The legs at a pose, in a motion without acceleration of the platform, and their joint values."""
     R, p = pose.world(form.planar)
@@ -72,11 +72,11 @@ def _missing(leg: Leg, own: int, here: Any, wanted: Any) -> Any:
     """What a motor still has to move; a small angle by its sine, so that no angle has to be found from it."""
     if leg.tree.links[own].joint.kind == "prismatic":
         return wanted - here
-    return np.sin(wanted) * here.cos() - np.cos(wanted) * here.sin()
+    return np.sin(wanted) * np.cos(here) - np.cos(wanted) * np.sin(here)
 
 
 def motor_inverse(
-    form: LegForm, pose: PlatformPose, rates: Array, accelerations: Array, angle: Angle
+    form: Legs, pose: PlatformPose, rates: Array, accelerations: Array, angle: Angle
 ) -> tuple[PlatformMotion, list[Any]]:
     """The platform's motion from that of the motors, and the joint values of the legs."""
     states = follow(form, pose, angle)

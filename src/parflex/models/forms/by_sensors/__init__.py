@@ -1,0 +1,1 @@
+"""Sensors of passive joints as data: the equations of the redundant form."""

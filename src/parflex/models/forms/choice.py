@@ -1,0 +1,158 @@
+"""Which form a model of a robot takes: decided here by what the robot is and what is asked, and nowhere else.
+
+The forms are tried in turn, from the one that needs the fewest operators to the one that always fits; each says why it
+does not. Programs, simulation, control and `explain` all ask here, so what is explained is what is computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.closure.mobility import Partition
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.forms.form import Form, Question
+from parflex.models.forms.general_form import GeneralForm, general_form, held_form
+from parflex.models.forms.leg_form import leg_form
+from parflex.models.forms.node_form import node_form
+from parflex.models.forms.open_form import open_form
+from parflex.models.forms.redundant_form import not_invertible, redundant_form
+from parflex.models.pieces import pieces
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+OF_MOTORS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law")  # the motors are to define the motion
+SENSED = ("step", "pd-law", "task-law")  # what motors sense is to be the whole state
+SOLVED = (*OF_MOTORS, "direct")  # as many motors as freedoms at most
+CLOSING = ("geometry", "geometry-direct")
+
+
+def choose(robot: Robot, question: Question) -> Form:
+    """The form in which a model of a robot is written; `refused` of it says why it is no other one."""
+    refuse_impossible(robot, question)
+    refused: dict[str, str] = {}
+    for name, find in (
+        ("redundant form", redundant_form),
+        ("leg form", leg_form),
+        ("open tree", open_form),
+        ("two-node form", node_form),
+    ):
+        found = find(robot, question) if question.at is None else "numbers at one pose need no program"
+        if isinstance(found, Form):
+            return replace(found, refused=refused)
+        refused[name] = found
+    if question.model == "state-rates-following":
+        raise InputError(
+            "only a platform on legs that follow in closed form can be led in time",
+            key="drive",
+            value="platform",
+            hint="lead the motors",
+        )
+    return replace(_general(robot, question), refused=refused)
+
+
+def refuse_impossible(robot: Robot, question: Question) -> None:
+    """Raise if no form has what is asked: the robot has not the motors, sensors or loops for it."""
+    model = question.model
+    if model == "redundant-direct":
+        raise not_invertible()
+    if model in CLOSING and not robot.closures.loops:
+        raise InputError(
+            "an open robot has no closures to solve",
+            key="MODEL",
+            value=model,
+            hint="use 'kinematics'" if model == "geometry-direct" else "'kinematics' gives the pose from the joints",
+        )
+    if robot.tree.elastic:
+        if model in SENSED:
+            raise InputError(
+                "the sensors of the motors do not give the state of a body that bends",
+                key="MODEL",
+                value="step",
+                hint="use 'inverse' with an estimate of the elastic state, or make the step for the rigid robot",
+            )
+        return
+    if model in OF_MOTORS:
+        Configuration(robot, robot.home).refuse_undefined_actuation()
+    if model in SOLVED and len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
+        raise InputError(
+            "a program for more motors than freedoms is not made",
+            key="actuation",
+            hint="choose an --actuation without spare motors",
+        )
+
+
+# -- the general form: which rates are independent ------------------------------------------------------------------
+
+
+def _general(robot: Robot, question: Question) -> GeneralForm:
+    """The general form, with the independent rates that the question needs."""
+    model = question.model
+    if question.at is not None:
+        return GeneralForm(robot, question.at.reduction.partition, question=question)
+    if model in CLOSING:
+        return held_form(robot, _held(robot, model), question)
+    if question.independent:
+        return general_form(robot, named_partition(robot, question.independent), question, question.rows)
+    if model == "state-rates-driven":
+        return general_form(robot, motor_partition(robot), question)
+    partition = home_partition(robot)
+    if robot.tree.elastic and model in OF_MOTORS and not _has_motors(robot, partition):
+        partition = motor_partition(robot)
+    form = general_form(robot, partition, question)
+    return replace(form, finder=held_form(robot, robot.actuated, question)) if model == "step" else form
+
+
+def _held(robot: Robot, model: str) -> Sequence[int]:
+    """Rates that are held while the others close the loops; of a robot that bends all independent ones."""
+    if robot.tree.elastic:
+        return [int(k) for k in home_partition(robot).independent]
+    bodies = [link.v for link in robot.tree.links if link.joint.kind in ("free", "planar")]
+    if model == "geometry-direct" or not bodies:
+        return robot.actuated
+    return [k for rates in bodies for k in range(rates.start, rates.stop)]
+
+
+def home_partition(robot: Robot) -> Partition:
+    """The rates that are independent at home; of a robot in pieces those that its beams leave so."""
+    found = pieces(robot) if robot.tree.elastic else None
+    return Configuration(robot, robot.home).reduction.partition if found is None else found.partition
+
+
+def named_partition(robot: Robot, independent: Sequence[str]) -> Partition:
+    """All other free rates depend on the named ones; of the rows there are as many as dependent rates."""
+    chosen = {robot.tree.rate_names.index(name) for name in independent}
+    dependent = np.array([k for k in robot.free if k not in chosen], dtype=int)
+    return Partition(np.arange(len(dependent)), dependent, np.array(sorted(chosen), dtype=int))
+
+
+def motor_partition(robot: Robot) -> Partition:
+    """The motors among the independent rates, however large their condition number is."""
+    J = mobility.scaled_jacobian(robot.closures, robot.home)
+    passive = np.array([k for k in robot.free if k not in set(robot.actuated)], dtype=int)
+    if mobility.rank(J[:, passive]) < robot.mobility.rank:
+        raise _dependent_motors(robot)
+    chosen = mobility.choose_partition(J, passive, robot.mobility.rank, robot.preference)
+    dependent = set(chosen.dependent.tolist())
+    independent = np.array([k for k in robot.free if int(k) not in dependent], dtype=int)
+    partition = Partition(chosen.rows, chosen.dependent, independent)
+    if not _has_motors(robot, partition):
+        raise _dependent_motors(robot)
+    return partition
+
+
+def _has_motors(robot: Robot, partition: Partition) -> bool:
+    return set(robot.actuated) <= set(partition.independent.tolist())
+
+
+def _dependent_motors(robot: Robot) -> InputError:
+    return InputError(
+        "the motors of this robot cannot all move independently, so their motion does not define that of the robot",
+        key="actuation",
+        value=robot.actuation,
+        hint="choose an --actuation with fewer motors, or give efforts",
+    )

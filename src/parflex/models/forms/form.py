@@ -1,0 +1,173 @@
+"""What every form of a model is: the same few questions, whatever the coordinates it is written in.
+
+A form is a robot together with a choice of unknowns. It says which groups of numbers go into its models, makes a state
+of them, and answers from a state; over any scalar, so that floats compute and symbols trace. Which form a model takes
+is decided in `choice` and nowhere else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from parflex.closure.closed_form import Angle
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and their shapes
+Given = Mapping[str, Array]  # numbers or symbols of groups
+Answer = dict[str, Array]
+
+
+MODELS = (
+    *("inverse", "direct", "mass-matrix", "kinematics", "jacobian-of-inverse", "geometry", "geometry-direct", "step"),
+    *("pd-law", "task-law", "state-rates", "state-rates-driven", "state-rates-following", "energy"),
+    *("redundant", "extended-law", "classical-law", "extended-step", "classical-step"),
+    *("geometry-redundant", "geometry-motors"),
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: a model by its name, and what of it a form may depend on."""
+
+    model: str
+    wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
+    independent: tuple[str, ...] = ()  # rates that are to be so; none: the form chooses
+    rows: tuple[int, ...] = ()  # of the closures, that give the other rates; none: chosen at home
+    symbolic: bool = False  # numbers of bodies are symbols
+    family: bool = False  # lengths are symbols too: one program for robots that differ in numbers alone
+    angle: Angle | None = field(default=None, repr=False)  # from cosine and sine, for symbols; None: of floats
+    at: Configuration | None = field(default=None, repr=False)  # numbers at this pose alone, not at every pose
+
+
+@dataclass(frozen=True)
+class Form(ABC):
+    """A way of writing the models of a robot; `refused` are the forms that were tried before it, and why they failed.
+
+    `inverse` and `direct` speak of the groups that the form itself names; `accelerations_under` and `efforts_for`, of a
+    state of all positions, speak of its independent rates.
+    """
+
+    name: ClassVar[str]
+    equations: ClassVar[tuple[int, ...]]  # numbers of those in docs/theory.md
+    robot: Robot
+    question: Question = field(kw_only=True)
+    refused: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+
+    # -- what it is ------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def because(self) -> list[str]:
+        """Sentences: what the form does with this robot, and why it is taken."""
+
+    @property
+    def dependence(self) -> str | None:
+        """How the dependent rates follow, where it is not by a block of the closures."""
+        return None
+
+    @property
+    @abstractmethod
+    def independent(self) -> Array:
+        """Numbers of the independent rates."""
+
+    @property
+    def independent_names(self) -> list[str]:
+        """Names of the independent rates."""
+        return [self.robot.tree.rate_names[k] for k in self.independent]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Numbers that say how large the form is, beside those of the robot."""
+        return {}
+
+    def ways(self) -> Sequence[Form]:
+        """Equivalent ways of writing the form, this one first: they differ in the number of operators alone."""
+        return [self]
+
+    # -- inverse and direct model ----------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def state_groups(self) -> Groups:
+        """What a state is given by."""
+
+    @property
+    @abstractmethod
+    def motion_groups(self) -> Groups:
+        """The accelerations that the inverse model takes."""
+
+    @property
+    @abstractmethod
+    def labels(self) -> dict[str, list[str]]:
+        """What the entries of groups are called."""
+
+    @abstractmethod
+    def state(self, given: Given) -> Any:
+        """The state of these groups."""
+
+    @abstractmethod
+    def inverse(self, state: Any, motion: Given) -> Answer:
+        """Efforts for accelerations, and the accelerations that follow from them."""
+
+    @abstractmethod
+    def direct(self, state: Any, tau: Array) -> Answer:
+        """Accelerations under efforts."""
+
+    # -- motion in time --------------------------------------------------------------------------------
+
+    def closed(self, q: Array) -> Array:
+        """Positions of which the dependent ones were a guess; a state closes those that are still open."""
+        return q
+
+    def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> Any:
+        """The state of all positions and the independent rates under wrenches on frames, with all rates as `qd`."""
+        raise self._not_made("a model of a state")
+
+    def accelerations_under(self, state: Any, tau: Array) -> Array:
+        """Independent accelerations under efforts, of a state in motion."""
+        raise self._not_made("a model of a state")
+
+    @property
+    def leading(self) -> tuple[str, int]:
+        """The group of accelerations that `efforts_for` takes, and its size."""
+        return "motor_acceleration", len(self.robot.actuated)
+
+    def efforts_for(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
+        """Efforts that lead motors (or a platform) as given, and all independent accelerations."""
+        raise self._not_made("a model of a led motion")
+
+    def mass_matrix(self, state: Any) -> Array:
+        """Inertia in the independent rates."""
+        raise self._not_made("a mass matrix")
+
+    # -- geometry --------------------------------------------------------------------------------------
+
+    @property
+    def geometry_groups(self) -> Groups:
+        """What the geometry is given by."""
+        return {"guess": (self.robot.tree.nq,)}
+
+    def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
+        """The positions that follow, and what the entries are called."""
+        raise self._not_made("geometry")
+
+    @property
+    def last_groups(self) -> Groups:
+        """What a controller remembers of the pose before."""
+        return {}
+
+    def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
+        """Efforts from what motors sense and shall do, and the pose that is to be remembered."""
+        raise self._not_made("a controller's step")
+
+    def _not_made(self, what: str) -> InputError:
+        return InputError(f"the {self.name} does not make {what}", key="MODEL", value=self.question.model, hint="ask "
+                          "another model")  # fmt: skip

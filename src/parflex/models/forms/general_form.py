@@ -1,0 +1,249 @@
+"""Models of any closed robot over any scalar, for a fixed choice of dependent rates.
+
+The choice is made once, with numbers; the equations are then plain arithmetic: rates of the dependent coordinates by
+one regular block, forces by its transpose. The pivoting of the blocks is left to `solve`. With floats at a pose these
+are the equations of `inverse_dynamics` and `forward_dynamics`, with symbols those of the programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from parflex.closure.mobility import Partition
+from parflex.closure.reduction import Reduction, reduction
+from parflex.models.closing import best_rows, cheapest_closures, closed_by, holding
+from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
+from parflex.models.forms.form import Answer, Form, Given, Groups, Question
+from parflex.models.robot import Robot
+from parflex.recursion import Pose, jacobians, mass_matrix, motion, pose
+from parflex.spatial.linear import scalar_type, solve, solve_positive
+
+Array = np.ndarray
+GUESSED = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
+FAR = 3  # Newton steps from the pose of the last sample, or from any guess nearby
+
+
+@dataclass(frozen=True)
+class GeneralState:
+    """A pose with all rates, the reduction there, and the wrenches that act on links."""
+
+    form: GeneralForm
+    at: Pose
+    q: Any
+    reduction: Reduction
+    qd: Array
+    external: OnLinks = field(default_factory=dict)
+
+    def accelerations(self, independent: Array) -> Array:
+        """All accelerations: those of the dependent rates close the loops, theory (12)."""
+        tree = self.form.robot.tree
+        # the independent accelerations alone open the loops; that the others close them again costs fewer operators
+        # than J
+        start: Array = np.zeros(tree.n, dtype=scalar_type(independent, self.qd))
+        start[self.form.independent] = independent
+        if not self.form.robot.closures.loops:
+            return start
+        opening = self.form.robot.closures.bias(self.at, motion(tree, self.at, self.qd, start))
+        return start + self.reduction.closing(opening)
+
+    @cached_property
+    def bias(self) -> Array:
+        """b: accelerations of all coordinates that the motion itself causes."""
+        return self.accelerations(np.zeros(len(self.form.independent)))
+
+    def forces(self, accelerations: Array, without: Sequence[str] = ()) -> Array:
+        """Forces along all rates of the open tree for accelerations of all of them."""
+        tree = self.form.robot.tree
+        return forces_along_rates(tree, self.at, self.q, self.qd, accelerations, self.external, without)
+
+    @cached_property
+    def mass_matrix(self) -> Array:
+        """M in the independent rates."""
+        J = self.reduction.matrix
+        return J.T @ mass_matrix(self.form.robot.tree, self.at) @ J
+
+    @cached_property
+    def c(self) -> Array:
+        """What the motion, weight and wrenches take along the independent rates, theory (17)."""
+        return self.reduction.forces(self.forces(self.bias))
+
+
+@dataclass(frozen=True)
+class GeneralForm(Form):
+    """A robot with its partition; its loops may be seen from other ends than those of the file."""
+
+    name: ClassVar[str] = "general form"
+    equations: ClassVar[tuple[int, ...]] = (13, 16, 17)
+    partition: Partition
+    finder: GeneralForm | None = None  # finds positions from those of the motors, for a controller's step
+
+    @property
+    def because(self) -> list[str]:
+        """How the rates are reduced, and why no shorter form fits."""
+        form = "two-node form" if self.robot.tree.elastic else "leg form"
+        return [
+            "Dependent rates are chosen once, at home, and eliminated by blocks. The robot does not fit the "
+            f"{form}: {self.refused.get(form, 'it was not asked for')}."
+        ]
+
+    @property
+    def independent(self) -> Array:
+        """Numbers of the independent rates."""
+        return self.partition.independent
+
+    # -- inverse and direct model ----------------------------------------------------------------------
+
+    @property
+    def _led(self) -> bool:
+        """Whether motors are led while the rest is free: bodies bend as they will."""
+        return bool(self.robot.tree.elastic)
+
+    @property
+    def state_groups(self) -> Groups:
+        """All positions, closed, and the independent rates."""
+        return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
+
+    @property
+    def motion_groups(self) -> Groups:
+        """All independent accelerations, of a robot that bends those of the motors."""
+        if self._led:
+            return {"motor_acceleration": (len(self.robot.actuated),)}
+        return {"qdd": (len(self.independent),)}
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """Positions, rates and motors by their names."""
+        names, motors = self.independent_names, self.robot.actuated_names
+        own = set(motors)
+        return {
+            **{"q": list(self.robot.tree.position_names), "qd": names, "qdd": names, "mass_matrix": names},
+            **{"effort": motors, "motor_acceleration": motors, "rates": list(self.robot.tree.rate_names)},
+            "free_acceleration": [name for name in names if name not in own],
+        }
+
+    def state(self, given: Given) -> GeneralState:
+        """All rates from the independent ones."""
+        return self.moving(given["q"], given["qd"])
+
+    def inverse(self, state: GeneralState, motion: Given) -> Answer:
+        """Efforts of the motors, theory (14), (16); of a robot that bends also how the rest accelerates."""
+        if self._led:
+            effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
+            rest = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
+            return {"effort": effort, "free_acceleration": qdd[rest]}
+        forces = state.forces(state.accelerations(motion["qdd"]))
+        return {"effort": motor_efforts(state.reduction, forces, self.robot.actuated)}
+
+    def direct(self, state: GeneralState, tau: Array) -> Answer:
+        """Independent accelerations under the efforts of the motors."""
+        return {"qdd": self.accelerations_under(state, tau)}
+
+    # -- motion in time --------------------------------------------------------------------------------
+
+    def closed(self, q: Any) -> Any:
+        """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
+        return closed_by(self.robot, self.partition, q, GUESSED) if len(self.partition.dependent) else q
+
+    def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
+        """All rates from the independent ones, at closed positions."""
+        tree = self.robot.tree
+        at = pose(tree, q)
+        reduced = reduction(self.robot.closures.jacobian(at, jacobians(tree, at)), self.partition)
+        return GeneralState(self, at, q, reduced, reduced.rates(rates), on_links(tree, at, wrenches or {}))
+
+    def accelerations_under(self, state: GeneralState, tau: Array) -> Array:
+        """Independent accelerations under the efforts of the motors."""
+        push: Array = np.zeros(len(state.qd), dtype=scalar_type(tau))
+        push[list(self.robot.actuated)] = tau
+        c = state.c
+        try:
+            return solve_positive(state.mass_matrix, state.reduction.forces(push) - c)
+        except np.linalg.LinAlgError:
+            raise no_inertia() from None
+
+    def efforts_for(self, state: GeneralState, accelerations: Array) -> tuple[Array, Array]:
+        """Efforts of motors among the independent rates for their accelerations, and all independent accelerations."""
+        independent = [int(k) for k in self.independent]
+        motors = [independent.index(k) for k in self.robot.actuated]
+        rest = [k for k in range(len(independent)) if k not in set(motors)]
+        qdd: Array = np.zeros(len(independent), dtype=scalar_type(state.qd, accelerations))
+        qdd[motors] = accelerations
+        if rest:
+            M, c = state.mass_matrix, state.c
+            qdd[rest] = solve_positive(M[np.ix_(rest, rest)], -c[rest] - M[np.ix_(rest, motors)] @ qdd[motors])
+            return M[motors] @ qdd + c[motors], qdd
+        return state.reduction.forces(state.forces(state.accelerations(qdd)))[motors], qdd
+
+    def mass_matrix(self, state: GeneralState) -> Array:
+        """Inertia in the independent rates."""
+        return state.mass_matrix
+
+    # -- geometry --------------------------------------------------------------------------------------
+
+    def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
+        """All positions by Newton from a guess, in which the independent ones are held."""
+        names = list(self.robot.tree.position_names)
+        return {"q": closed_by(self.robot, self.partition, given["guess"], FAR)}, {"guess": names, "q": names}
+
+    @property
+    def last_groups(self) -> Groups:
+        """All positions."""
+        return {"last": (self.robot.tree.nq,)}
+
+    def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
+        """Positions from those of the motors, then the inverse model."""
+        assert self.finder is not None
+        motors = list(self.robot.actuated)
+        q = with_motors_at(self.robot, last["last"].copy(), sensed)
+        q = closed_by(self.finder.robot, self.finder.partition, q, FAR)
+        J_a = self.moving(q, np.zeros(len(self.independent))).reduction.matrix[motors]
+        state = self.moving(q, solve(J_a, rates))
+        accelerations = solve(J_a, wanted - state.bias[motors])
+        return {**self.inverse(state, {"qdd": accelerations}), "q": q}
+
+
+def with_motors_at(robot: Robot, q: Any, values: Array) -> Any:
+    """Positions, written into, in which the motors stand as given."""
+    tree = robot.tree
+    for value, k in zip(values, robot.actuated, strict=True):
+        q[tree.links[tree.link_of_rate[k]].q.start] = value
+    return q
+
+
+def general_form(robot: Robot, partition: Partition, question: Question, rows: Sequence[int] = ()) -> GeneralForm:
+    """The form in which the closures of a robot cost least, for rates that were chosen before.
+
+    `rows` of `cheapest_closures` give the dependent rates; where none are named, those that do it best at home.
+    """
+    if not len(partition.rows):
+        return GeneralForm(robot, partition, question=question)
+    closures = cheapest_closures(robot)
+    chosen = np.array(rows, dtype=int) if rows else best_rows(closures, robot.home, partition.dependent)
+    return GeneralForm(replace(robot, closures=closures), replace(partition, rows=chosen), question=question)
+
+
+def held_form(robot: Robot, given: Sequence[int], question: Question) -> GeneralForm:
+    """The form that finds positions by Newton while some rates are held; loops are open on the way, and seen so."""
+    return GeneralForm(robot, holding(robot, given), question=question)
+
+
+def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: str = "split") -> Array:
+    """Efforts from the forces of the open tree; as many motors as freedoms.
+
+    "projected": J^T f = J_a^T tau, [Khalil2007, eq. (20)]. "split": the rows of the motors as they are, only the
+    others are projected, [Khalil2007, eq. (22)]. Where the motors are the independent rates both are plain sums.
+    """
+    actuated, independent = list(actuated), list(reduced.partition.independent)
+    if set(actuated) == set(independent):
+        return reduced.forces(f)[[independent.index(k) for k in actuated]]
+    J_a = reduced.matrix[actuated]
+    if form == "projected":
+        return solve(J_a.T, reduced.forces(f))
+    others = f.copy()
+    others[actuated] = 0.0
+    return f[actuated] + solve(J_a.T, reduced.forces(others))

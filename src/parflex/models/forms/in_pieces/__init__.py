@@ -1,0 +1,1 @@
+"""A robot cut at its beams: the equations of the two-node form."""

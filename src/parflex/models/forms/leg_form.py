@@ -1,0 +1,333 @@
+"""The leg form: the state is that of the platform, all legs follow in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from parflex.closure.closed_form import TwoBars
+from parflex.models.dynamics.grouping import cleaned_body, grouped_tree, moments_scale
+from parflex.models.forms.form import Answer, Form, Given, Groups, Question
+from parflex.models.forms.general_form import FAR
+from parflex.models.forms.on_legs import leg_equations
+from parflex.models.forms.on_legs.platform_legs import (
+    Legs,
+    PlatformMotion,
+    end_masses_on_platform,
+    find_legs,
+    leg_motion,
+    leg_values,
+)
+from parflex.models.forms.on_legs.platform_newton import PlatformPose, motor_inverse, newton
+from parflex.models.robot import Robot
+from parflex.spatial.linear import solve_positive
+
+Array = np.ndarray
+LOADED = ("inverse", "direct", "jacobian-of-inverse", "step")  # models with forces, of the platform's motion
+PLACED = ("geometry", "geometry-direct")
+IN_TIME = ("state-rates", "state-rates-following")
+
+
+@dataclass(frozen=True)
+class LegState:
+    """The platform in motion, without acceleration but for gravity, and the joint values of its legs."""
+
+    form: LegForm
+    platform: PlatformMotion
+    values: list[Array]
+    guess: Array | None = None  # of all positions, where these were given
+    rates: Array | None = None  # of the platform and its modes
+
+    @cached_property
+    def q(self) -> Array:
+        """All positions, those of the legs from the platform, in the turn of the guess."""
+        assert self.guess is not None
+        closed = self.guess.copy()
+        for place, value in plain_values(self.form.legs, self.values, self.guess).items():
+            closed[place] = value
+        return closed
+
+    @cached_property
+    def qd(self) -> Array:
+        """All rates."""
+        form, tree = self.form, self.form.robot.tree
+        found: Array = np.zeros(tree.n, dtype=object)
+        found[form.independent] = self.rates
+        for leg, joints in zip(form.legs.legs, self.values, strict=True):
+            own = leg_motion(form.legs, leg, joints, self.platform).qd
+            found[[tree.links[j].v.start for j in leg.links]] = own
+        return found
+
+
+@dataclass(frozen=True)
+class LegForm(Form):
+    """A robot on legs; models speak of the platform in world axes, in the plane only of what moves there."""
+
+    name: ClassVar[str] = "leg form"
+    legs: Legs
+
+    @property
+    def equations(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Of a platform that bends some more."""
+        return (19, 20, 21, 22, *((33, 34) if self.legs.elastic is not None else ()))
+
+    @property
+    def because(self) -> list[str]:
+        """What a leg is reduced to, and how its joints follow."""
+        solved = {
+            "two bars" if isinstance(leg.geometry, TwoBars) else "a slide on crossed hinges" for leg in self.legs.legs
+        }
+        motors = len(self.robot.actuated)
+        text = [
+            f"Each of {len(self.legs.legs)} legs is reduced to what the platform feels at its end; one "
+            f"{motors} x {motors} solve is left. Joint values follow from the platform "
+            f"in closed form ({', '.join(sorted(solved))})."
+        ]
+        if self.legs.elastic is not None:
+            text.append(
+                "The platform bends: attachments move with its modes, and instead of their accelerations the "
+                "unknowns are what they give along the directions in which they move the attachments."
+            )
+        return text
+
+    @property
+    def independent(self) -> Array:
+        """Numbers of the rates of the platform and of its modes."""
+        link = self.robot.tree.links[self.legs.platform]
+        return np.array([*range(link.v.start, link.v.stop), *range(link.e_v.start, link.e_v.stop)], dtype=int)
+
+    def ways(self) -> Sequence[Form]:
+        """By columns of the platform's rotation or not, the legs' end masses on the platform or not."""
+        if self.question.symbolic or self.question.model in IN_TIME:
+            return [self]
+        return [self._written(columns, ends) for columns in (True, False) for ends in (True, False)]
+
+    def _written(self, by_columns: bool, end_masses: bool) -> LegForm:
+        legs = self.legs
+        if end_masses:
+            legs = end_masses_on_platform(legs)
+            body = cleaned_body(legs.body, moments_scale(legs.body, self.robot.tree.length))
+            legs = replace(legs, body=body)
+        return replace(self, legs=replace(legs, by_columns=by_columns))
+
+    # -- inverse and direct model ----------------------------------------------------------------------
+
+    @property
+    def _modes(self) -> int:
+        return self.legs.elastic.body.size if self.legs.elastic is not None else 0
+
+    @property
+    def _place_groups(self) -> Groups:
+        return {"position": (2,), "rotation": (2, 2)} if self.legs.planar else {"position": (3,), "rotation": (3, 3)}
+
+    def _motion_groups(self, slide: str, turn: str) -> Groups:
+        return {slide: (2,), turn: (1,)} if self.legs.planar else {slide: (3,), turn: (3,)}
+
+    @property
+    def state_groups(self) -> Groups:
+        """Pose and twist of the platform, and its modes with their rates."""
+        modes: Groups = {"elastic": (self._modes,), "elastic_rate": (self._modes,)} if self._modes else {}
+        return self._place_groups | modes | self._motion_groups("velocity", "angular_velocity")
+
+    @property
+    def motion_groups(self) -> Groups:
+        """Accelerations of the platform; its modes are free."""
+        return self._motion_groups("acceleration", "angular_acceleration")
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """Motors by their names, and the modes of a platform that bends."""
+        tree = self.robot.tree
+        names = [tree.rate_names[k] for k in tree.elastic]
+        modes = dict.fromkeys(("elastic", "elastic_rate", "elastic_acceleration"), names) if names else {}
+        return {"effort": self.robot.actuated_names} | modes
+
+    def state(self, given: Given) -> LegState:
+        """The platform as given, and the joint values of its legs."""
+        p, R = self._placed(given)
+        v, w = self._world(given["velocity"], given["angular_velocity"])
+        bent = [given[name] for name in ("elastic", "elastic_rate")] if self._modes else []
+        still = np.zeros(3)
+        platform = PlatformMotion(R, p, v, w, still - self.robot.tree.gravity, still, *bent)
+        return LegState(self, platform, self._values(platform))
+
+    def _placed(self, given: Given) -> tuple[Array, Array]:
+        p, R = given["position"], given["rotation"]
+        if not self.legs.planar:
+            return p, R
+        whole = [[R[0, 0], R[0, 1], 0.0], [R[1, 0], R[1, 1], 0.0], [0.0, 0.0, 1.0]]
+        return np.array([*p, 0.0], dtype=p.dtype), np.array(whole, dtype=R.dtype)
+
+    def _world(self, slide: Array, turn: Array) -> tuple[Array, Array]:
+        if not self.legs.planar:
+            return slide, turn
+        return np.array([*slide, 0.0], dtype=slide.dtype), np.array([0.0, 0.0, *turn], dtype=turn.dtype)
+
+    def _values(self, platform: PlatformMotion) -> list[Array]:
+        angle = self.question.angle or _plain_angle
+        return [np.array(leg_values(self.legs, leg, platform, angle), dtype=object) for leg in self.legs.legs]
+
+    def inverse(self, state: LegState, motion: Given) -> Answer:
+        """Efforts of the motors, and accelerations of the modes of a platform that bends."""
+        a, al = self._world(motion["acceleration"], motion["angular_acceleration"])
+        effort, modes = self._efforts(state, a, al)
+        return {"effort": effort} | ({"elastic_acceleration": modes} if self._modes else {})
+
+    def _efforts(self, state: LegState, a: Array, al: Array) -> tuple[Array, Array]:
+        led = replace(state.platform, a=a - self.robot.tree.gravity, al=al)
+        return leg_equations.inverse(self.legs, state.values, led)
+
+    def direct(self, state: LegState, tau: Array) -> Answer:
+        """Accelerations of the platform in world axes, and of its modes."""
+        freedom, modes = self._accelerations(state, tau)
+        split, rigid = (2, 3) if self.legs.planar else (3, 6)
+        found = {"acceleration": freedom[:split], "angular_acceleration": freedom[split:rigid]}
+        return found | ({"elastic_acceleration": modes} if self._modes else {})
+
+    def _accelerations(self, state: LegState, tau: Array) -> tuple[Array, Array]:
+        A, h, B, s = leg_equations.equations(self.legs, state.values, state.platform)
+        freedom = solve_positive(A, B @ tau - h)
+        if not self._modes:
+            return freedom, np.zeros(0)
+        return freedom, leg_equations.mode_accelerations(self.legs, state.platform, freedom, s)
+
+    # -- motion in time --------------------------------------------------------------------------------
+
+    def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> LegState:
+        """The platform from its own coordinates; of the legs' positions only their turns are taken."""
+        link = self.robot.tree.links[self.legs.platform]
+        own, ed = rates[: link.v.stop - link.v.start], rates[link.v.stop - link.v.start :]
+        R, p = link.joint.transform(q[link.q])
+        v, w, still = R @ (link.joint.S_v @ own), R @ (link.joint.S_w @ own), np.zeros(3)
+        platform = PlatformMotion(R, p, v, w, still - self.robot.tree.gravity, still, q[link.e], ed)
+        return LegState(self, platform, self._values(platform), q, rates)
+
+    def accelerations_under(self, state: LegState, tau: Array) -> Array:
+        """Accelerations of the platform in its own axes, and of its modes, under the efforts of the motors."""
+        freedom, modes = self._accelerations(state, tau)
+        return self._own(state, *self._split(freedom), modes)
+
+    @property
+    def leading(self) -> tuple[str, int]:
+        """The platform is led, by its accelerations in world axes."""
+        return "platform_acceleration", 3 if self.legs.planar else 6
+
+    def efforts_for(self, state: LegState, accelerations: Array) -> tuple[Array, Array]:
+        """Efforts that lead the platform, [Long2014, eq. (46)], and its accelerations in its own axes."""
+        a, al = self._split(accelerations)
+        effort, modes = self._efforts(state, a, al)
+        return effort, self._own(state, a, al, modes)
+
+    def _split(self, components: Array) -> tuple[Array, Array]:
+        """Acceleration and angular acceleration from the components of the platform's freedoms."""
+        if self.legs.planar:
+            return np.array([components[0], components[1], 0.0]), np.array([0.0, 0.0, components[2]])
+        return components[:3], components[3:6]
+
+    def _own(self, state: LegState, a: Array, al: Array, modes: Array) -> Array:
+        joint, R = self.robot.tree.links[self.legs.platform].joint, state.platform.R
+        return np.concatenate([joint.S_v.T @ (R.T @ a) + joint.S_w.T @ (R.T @ al), modes])
+
+    # -- geometry --------------------------------------------------------------------------------------
+
+    @property
+    def geometry_groups(self) -> Groups:
+        """The pose of the platform and its modes; or the motors, and the pose before."""
+        if self.question.model == "geometry-direct":
+            return {"motor_position": (len(self.robot.actuated),)} | self.last_groups
+        return self._place_groups | ({"elastic": (self._modes,)} if self._modes else {})
+
+    def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
+        """Joint values of the legs in closed form; or the pose of the platform by Newton."""
+        if self.question.model == "geometry-direct":
+            found = self._found(given["motor_position"], given)
+            return {"position": found.position, "turn": found.turn}, {"motor_position": self.robot.actuated_names}
+        p, R = self._placed(given)
+        still, e = np.zeros(3), given["elastic"] if self._modes else np.zeros(0)
+        values = plain_values(self.legs, self._values(PlatformMotion(R, p, still, still, still, still, e)))
+        links = self.robot.tree.links
+        joints = [values[links[j].q.start] for leg in self.legs.legs for j in leg.links]
+        names = [link.name for leg in self.legs.legs for link in leg.tree.links]
+        return {"joints": np.array(joints, dtype=object)}, {"joints": names} | self.labels
+
+    @property
+    def last_groups(self) -> Groups:
+        """The pose of the platform."""
+        return (
+            {"last_position": (2,), "last_turn": (1,)}
+            if self.legs.planar
+            else {"last_position": (3,), "last_turn": (4,)}
+        )
+
+    def _found(self, sensed: Array, last: Given) -> PlatformPose:
+        """The pose of the platform at which the motors stand so, from the one before."""
+        start = PlatformPose(last["last_position"], last["last_turn"])
+        return newton(self.legs, start, sensed, self.question.angle or _plain_angle, FAR)
+
+    def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
+        """Newton for the platform alone, then Khalil's inverse model."""
+        now, angle = self._found(sensed, last), self.question.angle or _plain_angle
+        platform, values = motor_inverse(self.legs, now, rates, wanted, angle)
+        effort, _ = leg_equations.inverse(self.legs, [np.array(q, dtype=object) for q in values], platform)
+        return {"effort": effort, "position": now.position, "turn": now.turn}
+
+
+def leg_form(robot: Robot, question: Question) -> LegForm | str:
+    """The leg form of a robot, or why it has none or why this model of it is not written so."""
+    found = find_legs(robot)
+    if isinstance(found, str):
+        return found
+    if not found.closed_form:
+        return "the joint values of its legs have no closed form that is recognised"
+    why = _unknown_to_legs(robot, question, found)
+    if why:
+        return why
+    if found.elastic is not None:
+        found = replace(found, legs=tuple(replace(leg, tree=grouped_tree(leg.tree)) for leg in found.legs))
+    return LegForm(robot, found, question=question)
+
+
+def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None:
+    """What is asked, or acts, that legs do not know."""
+    model = question.model
+    if model not in (*LOADED, *PLACED, *IN_TIME):
+        return f"'{model}' is asked in the independent rates"
+    if question.family:
+        return "lengths of its legs are symbols"
+    if question.independent:
+        return "the independent rates were named"
+    if question.wrenches:
+        return "a wrench acts on a frame"
+    if model == "geometry-direct" and legs.elastic is not None:
+        return "its platform bends"
+    springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness}
+    if (model in LOADED and "revolute" in springs) or (model in IN_TIME and springs):
+        return "a spring acts on a joint of its legs, of which sine and cosine alone are known"
+    return None
+
+
+def plain_values(legs: Legs, values: list[Array], near: Array | None = None) -> dict[int, Any]:
+    """Joint values by position coordinate of the robot, angles as numbers; `near` says in which turn they are."""
+    tree, found = legs.robot.tree, {}
+    for leg, own in zip(legs.legs, values, strict=True):
+        for link, value in zip((tree.links[j] for j in leg.links), own, strict=True):
+            found[link.q.start] = value
+            if link.joint.kind != "revolute":
+                continue
+            cos, sin = np.cos(value), np.sin(value)
+            if near is None:
+                found[link.q.start] = np.arctan2(sin, cos)
+                continue
+            guess = near[link.q.start]
+            c, s = np.cos(guess), np.sin(guess)
+            found[link.q.start] = guess + np.arctan2(sin * c - cos * s, cos * c + sin * s)
+    return found
+
+
+def _plain_angle(cos: Any, sin: Any) -> Any:
+    """An angle of floats."""
+    return np.arctan2(sin, cos)

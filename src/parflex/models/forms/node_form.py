@@ -1,0 +1,142 @@
+"""The two-node form: a robot that bends, cut into rigid pieces that beams tie together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from parflex.models.closing import closed_by
+from parflex.models.explaining.explanation import counted
+from parflex.models.forms.form import Answer, Form, Given, Groups, Question
+from parflex.models.forms.general_form import GUESSED
+from parflex.models.forms.in_pieces.node_equations import NodeState, accelerations_under, efforts_for, node_state
+from parflex.models.pieces import LEADS, Pieces, pieces
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+FEW_RATES = 40  # robots with more are written one way only: each way to write one takes a second or more
+LED = ("inverse", "jacobian-of-inverse", "state-rates-driven")  # the motors' accelerations are given
+MODELS = (*LED, "direct", "state-rates")
+
+
+@dataclass(frozen=True)
+class NodeForm(Form):
+    """A robot in pieces; the pieces' accelerations are the unknowns, loops through beams need no equation."""
+
+    name: ClassVar[str] = "two-node form"
+    equations: ClassVar[tuple[int, ...]] = (29, 30, 31)
+    pieces: Pieces
+
+    @property
+    def because(self) -> list[str]:
+        """Where the robot is cut, and what is unknown then."""
+        cuts = [counted(len(self.pieces.beams), "beam element")] if self.pieces.beams else []
+        modal = self.pieces.modal
+        cuts += [counted(len(modal), "body given by modes", "bodies given by modes")] if modal else []
+        return [
+            f"Cut at its {' and '.join(cuts)} the robot falls into {counted(len(self.pieces.pieces), 'piece')}. "
+            f"Unknown are their accelerations and those of the joints inside them, {self.pieces.size} in all; loops "
+            "through beams need no equation. The matrix is symmetric and sparse and is eliminated from the tips "
+            "inwards."
+        ]
+
+    @property
+    def dependence(self) -> str:
+        """By the beam beside a closure."""
+        dependent = len(self.pieces.partition.dependent)
+        return (
+            "Each closure fixes elastic coordinates of one body beside it, so that its end is where it must be: "
+            f"{dependent} of {len(self.robot.free)} rates follow from the others."
+        )
+
+    @property
+    def independent(self) -> Array:
+        """Numbers of the independent rates."""
+        return self.pieces.partition.independent
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Pieces and unknowns."""
+        return {"pieces": len(self.pieces.pieces), "unknowns": self.pieces.size}
+
+    def ways(self) -> Sequence[Form]:
+        """A piece may move freely with the root of a beam, the tip of one or the link at a closure."""
+        if len(self.robot.free) > FEW_RATES or self.question.model == "jacobian-of-inverse":
+            return [self]
+        others = [pieces(self.robot, lead) for lead in LEADS[1:]]
+        return [self, *(NodeForm(self.robot, o, question=self.question) for o in others if o is not None)]
+
+    # -- inverse and direct model ----------------------------------------------------------------------
+
+    @property
+    def state_groups(self) -> Groups:
+        """All positions, closed, and the independent rates."""
+        return {"q": (self.robot.tree.nq,), "qd": (len(self.independent),)}
+
+    @property
+    def motion_groups(self) -> Groups:
+        """Accelerations of the motors: bodies are free to bend."""
+        return {"motor_acceleration": (len(self.robot.actuated),)}
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """Positions, rates and motors by their names."""
+        names, motors = self.independent_names, self.robot.actuated_names
+        own = set(motors)
+        return {
+            **{"q": list(self.robot.tree.position_names), "qd": names, "qdd": names},
+            **{"effort": motors, "motor_acceleration": motors},
+            "free_acceleration": [name for name in names if name not in own],
+        }
+
+    def state(self, given: Given) -> NodeState:
+        """Inertia and forces in the unknowns."""
+        return self.moving(given["q"], given["qd"])
+
+    def inverse(self, state: NodeState, motion: Given) -> Answer:
+        """Efforts of the motors for their accelerations, and how the rest accelerates."""
+        effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
+        rest = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
+        return {"effort": effort, "free_acceleration": qdd[rest]}
+
+    def direct(self, state: NodeState, tau: Array) -> Answer:
+        """Accelerations of the independent coordinates under the efforts of the motors."""
+        return {"qdd": accelerations_under(state, tau)}
+
+    # -- motion in time --------------------------------------------------------------------------------
+
+    def closed(self, q: Any) -> Any:
+        """Positions after Newton steps of the dependent ones from the guesses of an integrator."""
+        part = self.pieces.partition
+        return closed_by(self.robot, part, q, GUESSED) if len(part.dependent) else q
+
+    def moving(self, q: Any, rates: Array, wrenches: Given | None = None) -> NodeState:
+        """Inertia and forces in the unknowns."""
+        return node_state(self.pieces, q, rates, (), wrenches)
+
+    def accelerations_under(self, state: NodeState, tau: Array) -> Array:
+        """Independent accelerations under the efforts of the motors."""
+        return accelerations_under(state, tau)
+
+    def efforts_for(self, state: NodeState, accelerations: Array) -> tuple[Array, Array]:
+        """Efforts of the motors for their accelerations, and all independent accelerations."""
+        return efforts_for(state, accelerations)
+
+
+def node_form(robot: Robot, question: Question) -> NodeForm | str:
+    """The two-node form of a robot, or why it has none."""
+    if not robot.tree.elastic:
+        return "no body bends"
+    if question.model not in MODELS:
+        return f"'{question.model}' is asked in the independent rates"
+    if question.independent:
+        return "the independent rates were named"
+    found = pieces(robot)
+    if found is None:
+        return "some loop runs through rigid links alone, or a body is not a beam with a node at each end"
+    if question.model in LED and not set(robot.actuated) <= set(found.partition.independent.tolist()):
+        return "a motor of it is locked"
+    return NodeForm(robot, found, question=question)
