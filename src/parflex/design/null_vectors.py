@@ -14,10 +14,10 @@ import numpy as np
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.elimination import eliminate, is_zero, substitute
 from parflex.design.search import ACCURATE
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
+from parflex.spatial.elimination import eliminate, is_zero, substitute
 
 Array = np.ndarray
 CLOSE = 1e-5  # relative distance in x of modes that are given as a basis of what they span: roots are known to 1e-9
@@ -92,7 +92,7 @@ def null_program(graph: Graph, x: Any, A: Array, order: list[int]) -> Program:
     b = [graph.symbol(f"b[{k}]") for k in range(size)]
     filled = [(i, j) for i, j in np.ndindex(size, size) if i <= j and not is_zero(A[i, j])]
     slopes = [row[0] for row in jacobian([A[i, j] for i, j in filled], [x])]
-    v = substitute(*eliminate(A), b)
+    v = substitute(eliminate(A), b)
     felt: list[Any] = [0.0] * size
     for (i, j), slope in zip(filled, slopes, strict=True):
         if not is_zero(slope):

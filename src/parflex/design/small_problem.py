@@ -20,12 +20,12 @@ from scipy.sparse.csgraph import connected_components
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.design.condensation import SEPARATE, Band
-from parflex.design.elimination import eliminate, is_zero
 from parflex.design.legs import LegStructure, LegSubstructure
 from parflex.design.null_vectors import NullVectors, null_program
 from parflex.design.search import Elimination, Search
 from parflex.design.tables import LegTable, unpacked
 from parflex.graph.expression import Graph
+from parflex.spatial.elimination import eliminate, is_zero
 
 Array = np.ndarray
 SIDE_BY_SIDE = 8192  # poses at a time: some megabytes
@@ -257,7 +257,7 @@ def _eliminated(A: Array, graph: Graph) -> dict[str, Any]:
 
     The product is that of pivots times given scales, since it would leave the range of numbers without.
     """
-    pivots, _ = eliminate(A)
+    pivots = [step.pivot for step in eliminate(A)]
     signs: Any = 0.0
     product: Any = 1.0
     for k, d in enumerate(pivots):

@@ -1,56 +1,59 @@
-"""Symmetric positive definite systems by elimination in an order that keeps them sparse, over any scalar."""
+"""Elimination of symmetric matrices without pivoting, A = L D L^T, over any scalar.
+
+Zeros stay zeros, so that sparse matrices make short programs. Every principal part of a positive definite matrix is
+regular, so that any order is safe; of other matrices the pivots tell by their signs how many eigenvalues are negative.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
-from parflex.spatial.linear import is_symbolic
 
 Array = np.ndarray
 NUMBER = 0.4  # of a symbol: what a number costs as a factor, since some of its products vanish or fold
 
 
-def solve_sparse(A: Array, b: Array) -> Array:
-    """X with A x = b. The order is chosen as it goes: the row whose elimination touches least comes next.
+@dataclass(frozen=True)
+class EliminationStep:
+    """An unknown that is eliminated: its pivot, the reciprocal of it, and its column of L over those that are left."""
 
-    No pivoting is needed: every principal part of a positive definite matrix is regular.
+    unknown: int
+    pivot: Any
+    inverse: Any
+    column: dict[int, Any]
+
+
+def is_zero(entry: Any) -> bool:
+    """Whether an entry is zero whatever the inputs are."""
+    return isinstance(entry, (int, float)) and entry == 0
+
+
+def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
+    """L and D of a symmetric matrix, of which the lower half is read, unknown after unknown.
+
+    If it is `sparse`, the order is chosen as it goes: the unknown whose elimination touches least comes next.
     """
-    if not _has_symbols(A) and not _has_symbols(b):
-        return np.linalg.solve(A.astype(float), b.astype(float))
-    n = len(b)
-    rows = [{j: A[i, j] for j in range(n) if not _is_zero(A[i, j])} for i in range(n)]
-    right = list(b)
-    left = set(range(n))
-    done: list[tuple[int, Any, dict[int, Any]]] = []
+    left = list(range(len(A)))
+    rows = [{j: A[max(i, j), min(i, j)] for j in left if not is_zero(A[max(i, j), min(i, j)])} for i in left]
+    steps = []
     while left:
-        k = min(sorted(left), key=lambda i: _cost(rows[i], i))
-        left.discard(k)
-        if _is_zero(rows[k].get(k, 0.0)):
+        k = min(left, key=lambda i: _cost(rows[i], i)) if sparse else left[0]
+        left.remove(k)
+        own = rows[k]
+        pivot = own.pop(k, 0.0)
+        if is_zero(pivot):
             raise np.linalg.LinAlgError(f"the unknown with number {k} has no inertia")
-        inverse = 1.0 / rows[k][k]
-        others = {j: value for j, value in rows[k].items() if j != k}
-        scaled = {j: value * inverse for j, value in others.items()}
-        keys = sorted(others)
-        for a, i in enumerate(keys):
-            for j in keys[: a + 1]:
-                value = rows[i].get(j, 0.0) - scaled[i] * others[j]
-                rows[i][j] = rows[j][i] = value
-            right[i] = right[i] - scaled[i] * right[k]
-            rows[i].pop(k, None)
-        done.append((k, inverse, scaled))
-    x = np.zeros(n, dtype=object)
-    for k, inverse, scaled in reversed(done):
-        value = right[k] * inverse
-        for j, factor in scaled.items():
-            value = value - factor * x[j]
-        x[k] = value
-    return x
-
-
-def _has_symbols(array: Array) -> bool:
-    return is_symbolic(array) and any(not isinstance(x, (int, float, np.floating)) for x in array.flat)
+        inverse = 1.0 / pivot
+        others = sorted(own)
+        column = {j: own[j] * inverse for j in others}
+        for a, j in enumerate(others):
+            del rows[j][k]
+            for i in others[a:]:
+                rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - own[i] * column[j]
+        steps.append(EliminationStep(k, pivot, inverse, column))
+    return steps
 
 
 def _cost(row: dict[int, Any], pivot: int) -> float:
@@ -59,5 +62,29 @@ def _cost(row: dict[int, Any], pivot: int) -> float:
     return weight * (weight + 1)
 
 
-def _is_zero(entry: Any) -> bool:
-    return isinstance(entry, (int, float)) and entry == 0
+def substitute(steps: list[EliminationStep], b: Any) -> list[Any]:
+    """The rows x with L D L^T x = b, for rows b: of one number each, or of one for every right side."""
+    x = list(b)
+    for step in steps:
+        for j, factor in step.column.items():
+            x[j] = x[j] - factor * x[step.unknown]
+    for step in reversed(steps):
+        k = step.unknown
+        x[k] = x[k] * step.inverse
+        for j, factor in step.column.items():
+            x[k] = x[k] - factor * x[j]
+    return x
+
+
+def solve_symmetric(A: Array, b: Array, sparse: bool = False) -> Array:
+    """X with A x = b; numbers go to LAPACK. `b` is a vector or a matrix of columns."""
+    if not _has_symbols(A) and not _has_symbols(b):
+        return np.linalg.solve(A.astype(float), b.astype(float))
+    x = np.zeros(b.shape, dtype=object)
+    for k, row in enumerate(substitute(eliminate(A, sparse), b)):
+        x[k] = row
+    return x
+
+
+def _has_symbols(array: Array) -> bool:
+    return array.dtype == object and any(not isinstance(x, (int, float)) for x in array.flat)

@@ -10,6 +10,8 @@ import scipy.linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
+from parflex.spatial.elimination import is_zero, solve_symmetric
+
 Array = np.ndarray
 
 
@@ -123,7 +125,7 @@ def _gauss(rows: Array, n: int) -> int:
 
 def _pattern(A: Array) -> Array:
     """Which entries are not zero."""
-    return np.array([[not _is_zero(entry) for entry in row] for row in A])
+    return np.array([[not is_zero(entry) for entry in row] for row in A])
 
 
 def _eliminated(A: Array, B: Array) -> Array:
@@ -170,38 +172,9 @@ def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
     return blocks
 
 
-def _is_zero(entry: Any) -> bool:
-    return isinstance(entry, (int, float)) and entry == 0
-
-
 def solve_positive(A: Array, b: Array) -> Array:
     """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order.
 
     `b` is a vector or a matrix of columns.
     """
-    if not is_symbolic(A, b):
-        return np.linalg.solve(A, b)
-    n = len(b)
-    L = np.zeros((n, n), dtype=object)
-    scaled = np.zeros((n, n), dtype=object)  # L D
-    inverse = np.zeros(n, dtype=object)
-    for i in range(n):
-        for j in range(i + 1):
-            value = A[i, j]
-            for k in range(j):
-                value = value - scaled[i, k] * L[j, k]
-            scaled[i, j] = value
-            if j < i:
-                L[i, j] = value * inverse[j]
-        if _is_zero(scaled[i, i]):
-            raise np.linalg.LinAlgError(f"row {i} of a positive matrix is zero")
-        inverse[i] = 1.0 / scaled[i, i]
-    x = np.array(b, dtype=object)
-    for i in range(n):
-        for k in range(i):
-            x[i] = x[i] - L[i, k] * x[k]
-    x = (x.T * inverse).T
-    for i in reversed(range(n)):
-        for k in range(i + 1, n):
-            x[i] = x[i] - L[k, i] * x[k]
-    return x
+    return solve_symmetric(A, b) if is_symbolic(A, b) else np.linalg.solve(A, b)

@@ -21,7 +21,7 @@ from parflex.models.pieces import Beam, Modal, Pieces
 from parflex.recursion import Pose, joint_forces, pose
 from parflex.recursion.kinematics import turning
 from parflex.spatial import cross, hat
-from parflex.spatial.elimination import solve_sparse
+from parflex.spatial.elimination import solve_symmetric
 from parflex.spatial.linear import scalar_type
 
 Array = np.ndarray
@@ -273,7 +273,7 @@ def accelerations_under(state: NodeState, tau: Array) -> Array:
     for slot, effort in zip(motor_slots(state), tau, strict=True):
         right[slot] = right[slot] + effort
     try:
-        x = solve_sparse(state.A, right)
+        x = solve_symmetric(state.A, right, sparse=True)
     except np.linalg.LinAlgError:
         raise no_inertia() from None
     return independent_accelerations(state, _numbers(x, state.at.q))
@@ -286,7 +286,8 @@ def efforts_for(state: NodeState, accelerations: Array) -> tuple[Array, Array]:
     A, f, q = state.A, state.f, state.at.q
     x = np.zeros(state.form.size, dtype=object)
     x[driven] = accelerations
-    x[rest] = solve_sparse(A[np.ix_(rest, rest)], -f[rest] - A[np.ix_(rest, driven)] @ x[driven])
+    right = -f[rest] - A[np.ix_(rest, driven)] @ x[driven]
+    x[rest] = solve_symmetric(A[np.ix_(rest, rest)], right, sparse=True)
     effort = A[driven] @ x + f[driven]
     return _numbers(effort, q), independent_accelerations(state, _numbers(x, q))
 
