@@ -15,7 +15,7 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.errors import InputError
 from parflex.graph import Graph
-from parflex.simulation.inputs import polynomials
+from parflex.simulation.inputs import polynomials, quintics
 from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.integrate import METHODS, grid_of, method_named, run_loop
 from parflex.simulation.integrators.system import System
@@ -139,6 +139,27 @@ def test_quintics_are_exact_for_pieces_of_degree_five():
         assert np.abs(found.at(times, order)[:, 0] - wanted).max() < 1e-11  # rounding of powers up to 1/0.3^5
     assert found.at(9.0)[0] == pytest.approx(shape(1.4))
     assert found.at(9.0, 1)[0] == 0.0
+
+
+def test_a_smooth_step_is_the_quintic_from_rest_to_rest():
+    """Held against the six conditions at the ends of any quintic, solved as a linear system."""
+    rng = np.random.default_rng(5)
+
+    def conditions(u):
+        return [np.polynomial.polynomial.polyder(np.eye(6), order).T @ u ** np.arange(6 - order) for order in range(3)]
+
+    V = np.array([row for pair in zip(conditions(0.0), conditions(1.0), strict=True) for row in pair])
+    given = rng.uniform(-1, 1, (3, 2))
+    wanted = np.linalg.solve(V, given.ravel())
+    assert np.array(quintics.quintic_powers(*given)) == pytest.approx(wanted, abs=1e-13)  # rounding
+    step = np.linalg.solve(V, [0, 1, 0, 0, 0, 0])
+    u, time = np.linspace(0, 1, 7), 2.5
+    for order, found in enumerate(quintics.smooth_step(u, time)):
+        exact = np.polynomial.polynomial.polyval(u, np.polynomial.polynomial.polyder(step, order)) / time**order
+        assert found == pytest.approx(exact, abs=1e-13)
+    way = np.polynomial.polynomial.polyval(u, np.polynomial.polynomial.polyint(step))
+    assert quintics.smooth_step_integral(u) == pytest.approx(way, abs=1e-14)
+    assert [part[-1] for part in quintics.smooth_step(u)] == [1.0, 0.0, 0.0]  # at rest, exactly
 
 
 def test_repeated_integrals_of_steps_are_those_of_quadrature():

@@ -13,6 +13,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
+from parflex.simulation.inputs.quintics import smooth_step
 from parflex.spatial import left_jacobian, left_jacobian_rate, rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
@@ -86,7 +87,7 @@ def circle(
     out = radius * out / np.linalg.norm(out)
     side = np.cross(normal, out)
     t = _knots(time)
-    angle, rate, change = (2 * np.pi * turns * part[:, None] for part in quintic(t / time, time))
+    angle, rate, change = (2 * np.pi * turns * part[:, None] for part in smooth_step(t / time, time))
     c, s = np.cos(angle), np.sin(angle)
     along, across = c * out + s * side, c * side - s * out
     values = (centre + along, across * rate, across * change - along * rate**2)
@@ -198,15 +199,6 @@ def _channels(here: Configuration, qd: Array, qdd: Array, base: Array) -> Array:
     rate = inverse @ twist[3:]
     change = inverse @ (push[3:] - left_jacobian_rate(th, rate))
     return np.array([[*p, *th], [*twist[:3], *rate], [*push[:3], *change]])
-
-
-def quintic(u: Array, time: float) -> tuple[Array, Array, Array]:
-    """From 0 to 1 with rest at both ends, u = t / time in 0..1, with its derivatives by time."""
-    return (
-        10 * u**3 - 15 * u**4 + 6 * u**5,
-        30 * u**2 * (1 - u) ** 2 / time,
-        60 * u * (1 - u) * (1 - 2 * u) / time**2,
-    )
 
 
 def _knots(time: float) -> Array:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.simulation.inputs.quintics import quintic_powers
+
 Array = np.ndarray
 NEAR = 1e-12  # of the time: what is as near to a break is at it, whatever the rounding
 ROUNDING = 1e-11  # of a value over the length of a piece: jumps that are not larger are rounding
@@ -98,13 +100,11 @@ def hermite(t: Array, position: Array, velocity: Array, acceleration: Array) -> 
     Exact for piecewise polynomials up to degree five whose breaks are knots and whose acceleration is continuous.
     """
     h = np.diff(t)[:, None]
-    p0, p1, v0, v1 = position[:-1], position[1:], velocity[:-1] * h, velocity[1:] * h
-    a0, a1 = acceleration[:-1] * h * h, acceleration[1:] * h * h
-    way, turn, bend = p1 - p0 - v0 - a0 / 2, v1 - v0 - a0, a1 - a0
-    high = (10 * way - 4 * turn + bend / 2, -15 * way + 7 * turn - bend, 6 * way - 3 * turn + bend / 2)
-    scaled = [p0, v0, a0 / 2, *high]
+    ends = [
+        (part[:-1] * h**order, part[1:] * h**order) for order, part in enumerate((position, velocity, acceleration))
+    ]
     coefficients = np.zeros((len(t), POWERS, position.shape[1]))
-    for power, values in enumerate(scaled):
+    for power, values in enumerate(quintic_powers(*ends)):
         coefficients[:-1, power] = values / h**power
     coefficients[-1, 0] = position[-1]
     return Polynomials(np.array(t, dtype=float), coefficients)

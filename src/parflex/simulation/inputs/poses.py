@@ -13,6 +13,7 @@ from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials, joined
+from parflex.simulation.inputs.quintics import smooth_step, step_derivative
 from parflex.simulation.inputs.roads import Road, lead
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 
@@ -34,8 +35,7 @@ class Move:
     def at(self, t: float) -> tuple[Array, Array, Array, Array]:
         """Position, rotation, twist and acceleration in world axes."""
         s = np.clip((t - self.begin) / self.duration, 0.0, 1.0)
-        u = s**3 * (10 - 15 * s + 6 * s * s)
-        rate, push = 30 * s**2 * (1 - s) ** 2 / self.duration, 60 * s * (1 - s) * (1 - 2 * s) / self.duration**2
+        u, rate, push = smooth_step(s, self.duration)
         axis = self.R @ self.turn  # a turn leaves its own axis in place
         both = np.concatenate([self.way, axis])
         return self.p + u * self.way, self.R @ rotation_from_vector(u * self.turn), rate * both, push * both
@@ -110,8 +110,8 @@ def _accelerations(moves: tuple[Move, ...], planar: bool) -> Polynomials:
         T = move.duration
         both = np.concatenate([move.way, move.R @ move.turn])[channels]
         powers = np.zeros((6, len(channels)))
-        for power, factor in ((1, 60 / T**3), (2, -180 / T**4), (3, 120 / T**5)):
-            powers[power] = factor * both
+        for power, factor in enumerate(step_derivative(2)):
+            powers[power] = factor / T ** (power + 2) * both
         if move.begin > breaks[-1]:
             breaks.append(move.begin)
             rows.append(powers)

@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.simulation.inputs.quintics import smooth_step, smooth_step_integral
+
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """From rest at `begin` over a length (infinite: without end) at a speed, with ramps 10u^3 - 15u^4 + 6u^5."""
+    """From rest at `begin` over a length (infinite: without end) at a speed, with ramps that are smooth steps."""
 
     begin: float
     length: float
@@ -45,6 +47,6 @@ class Stretch:
 def _ramp(t: Array, ramp: float, top: float) -> tuple[Array, Array, Array]:
     """From rest at t = 0 to a speed, which is kept."""
     u = np.clip(t / ramp, 0.0, 1.0)
-    speed = top * (10 * u**3 - 15 * u**4 + 6 * u**5)
-    way = top * ramp * (2.5 * u**4 - 3 * u**5 + u**6) + top * np.maximum(t - ramp, 0.0)
-    return way, speed, top / ramp * 30 * u**2 * (1 - u) ** 2
+    share, rate, _ = smooth_step(u, ramp)
+    way = top * ramp * smooth_step_integral(u) + top * np.maximum(t - ramp, 0.0)
+    return way, top * share, top * rate
