@@ -10,10 +10,11 @@ import scipy.optimize
 
 import parflex
 from parflex.control.following import track
-from parflex.control.references import through
+from parflex.control.references import line, through
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import UnreachableError
 from parflex.recursion import pose
+from parflex.simulation.inputs.led_frames import joints_of_pose
 from parflex.simulation.inputs.motor_motions import from_description
 from parflex.simulation.inputs.paths import arcs_of, follow
 from parflex.simulation.inputs.roads import Road, lead
@@ -138,6 +139,36 @@ def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place():
     )
     assert np.isfinite(led.pieces.coefficients).all()
     assert np.abs(led.pieces.at(0.0) - led.pieces.at(1.0)).max() < 1e-9  # back at home
+
+
+def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch):
+    robot = parflex.load("5r")
+
+    def jumping(*arguments):
+        here, qd, qdd = joints_of_pose(*arguments)
+        q = here.q + 0.2 * (arguments[2].position[0] > 0.01) * np.eye(len(here.q))[0]
+        return type(here)(here.robot, q), qd, qdd
+
+    monkeypatch.setattr("parflex.control.following.joints_of_pose", jumping)
+    monkeypatch.setattr("parflex.control.following._orientation", lambda here, led: 1.0)
+    with pytest.raises(UnreachableError, match=r"at t = 0\.\d+ s: 'left\.1' would jump by 0\.2") as caught:
+        track(robot, line(robot, {"x": 0.03, "y": 0.5}, 1.0), robot.actuated_names, 0.1)
+    assert caught.value.key == "reference"
+
+
+def test_poses_ask_of_a_turn_only_what_the_robot_can_lead(tmp_path):
+    """The tip of a five-bar turns as it goes: between two poses no turn can be asked for."""
+    file = tmp_path / "five.toml"
+    head = 'format = 1\nname = "five"\nextends = "5r"\n[motions.there]\nduration = 0.6\n'
+    file.write_text(head + 'poses = ["home", { x = 0.03, y = 0.5 }]\n')
+    robot = parflex.load(file)
+    motion = from_description(robot, "there", 1.0)
+    way = np.array([0.03, 0.5, 0.0]) - place(robot)
+    half = dict(zip(robot.actuated_names, map(float, motion.at(0.3)[0]), strict=True))
+    assert place(robot, robot.assemble(half)) == pytest.approx(place(robot) + way / 2, abs=1e-9)  # knots are exact
+    led = track(robot, line(robot, {"x": 0.03, "y": 0.5}, 0.6), robot.actuated_names)
+    t = np.linspace(0, 0.6, 25)  # control goes the same way: both err by 1e-6 of the fastest rate at most
+    assert np.abs(led.at(t)[1] - motion.pieces.at(t, 1)).max() < 2e-6 * np.abs(motion.pieces.at(t, 1)).max()
 
 
 def test_a_partial_pose_does_not_depend_on_where_the_search_starts():

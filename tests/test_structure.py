@@ -150,3 +150,115 @@ def test_each_way_to_patch_an_object_is_seen(line):
 
 def test_no_object_is_patched_behind_its_constructor():
     assert broken(patches) == []
+
+
+# -- one definition each --------------------------------------------------------------------------------------
+
+
+ONE_EACH = {  # the module and the function of what several rooms need
+    "quintic": ("simulation/inputs/quintics.py", "quintic_powers"),
+    "L D L^T": ("spatial/elimination.py", "eliminate"),
+    "reader of efforts": ("models/motor_values.py", "read_efforts"),
+    "atomic writer": ("whole_files.py", "replacing"),
+    "pose to motors": ("simulation/inputs/led_frames.py", "joints_of_pose"),
+}
+
+
+def functions(tree: ast.Module) -> Iterator[ast.FunctionDef]:
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+
+
+def numbers_in(node: ast.AST) -> set[float]:
+    return {
+        part.value for part in ast.walk(node) if isinstance(part, ast.Constant) and type(part.value) in (int, float)
+    }
+
+
+def quintics(tree: ast.Module) -> Iterator[ast.AST]:
+    """Functions with the coefficients of a step from rest to rest, or of its second derivative."""
+    yield from (f for f in functions(tree) if {10, 15, 6} <= numbers_in(f) or {60, 180, 120} <= numbers_in(f))
+
+
+def eliminations(tree: ast.Module) -> Iterator[ast.AST]:
+    """A reciprocal in a loop over pivots, and in the same loop an entry less a product of two entries."""
+    for loop in (node for f in functions(tree) for node in f.body if isinstance(node, (ast.For, ast.While))):
+        parts = list(ast.walk(loop))
+        divided = any(
+            isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div) and numbers_in(n.left) == {1.0} for n in parts
+        )
+        less = any(
+            isinstance(n, ast.BinOp) and isinstance(n.op, ast.Sub) and isinstance(n.right, ast.BinOp)
+            and isinstance(n.right.op, ast.Mult) and isinstance(n.right.left, ast.Subscript)
+            and isinstance(n.right.right, ast.Subscript)
+            for n in parts
+        )  # fmt: skip
+        if divided and less:
+            yield loop
+
+
+def readers_of_efforts(tree: ast.Module) -> Iterator[ast.AST]:
+    """Functions of the name, and the refusal of joints that are no motors."""
+    yield from (f for f in functions(tree) if f.name == "read_efforts")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "not an actuated joint" in node.value:
+            yield node
+
+
+def writers(tree: ast.Module) -> Iterator[ast.AST]:
+    """Files that are opened to be written, temporary ones, and those that take the place of others."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+            continue
+        name, words = node.func.attr, [a.value for a in node.args if isinstance(a, ast.Constant)]
+        words += [k.value.value for k in node.keywords if k.arg == "mode" and isinstance(k.value, ast.Constant)]
+        opened = name in ("open", "fdopen") and any(isinstance(w, str) and set(w) & set("wxa") for w in words)
+        moved = name in ("replace", "rename") and len(node.args) == 1 and not node.keywords
+        moved |= ast.unparse(node.func) in ("os.replace", "os.rename", "shutil.move")
+        if opened or moved or name in ("mkstemp", "NamedTemporaryFile", "write_text", "write_bytes"):
+            yield node
+
+
+def leaders(tree: ast.Module) -> Iterator[ast.AST]:
+    """Functions that find a pose and then the rates and accelerations of all joints; not from those of motors."""
+    for f in functions(tree):
+        called = {node.func.attr for node in ast.walk(f) if isinstance(node, ast.Call) and hasattr(node.func, "attr")}
+        found = "path_rates" in called or {"assemble", "rates", "accelerations"} <= called
+        if found and "actuated_names" not in names_in(f):
+            yield f
+
+
+TELL_TALES = {
+    "quintic": quintics,
+    "L D L^T": eliminations,
+    "reader of efforts": readers_of_efforts,
+    "atomic writer": writers,
+    "pose to motors": leaders,
+}
+
+
+@pytest.mark.parametrize("what", ONE_EACH)
+def test_there_is_one_definition_of(what):
+    path, name = ONE_EACH[what]
+    assert name in {f.name for f in functions(modules()[path])}
+    assert list(TELL_TALES[what](modules()[path])), "the tell-tale sees the one there is"
+    assert broken(TELL_TALES[what], skip=path) == []
+
+
+@pytest.mark.parametrize(
+    ("what", "lines"),
+    [
+        ("quintic", "def ease(u):\n    return 10 * u**3 - 15.0 * u**4 + 6 * u**5"),
+        ("quintic", "def push(s):\n    return 60 * s - 180 * s**2 + 120 * s**3"),
+        (
+            "L D L^T",
+            "def f(A):\n  for i in r:\n    d = 1.0 / A[i, i]\n    A[j, k] = A[j, k] - L[j] * A[k, i]",
+        ),
+        ("reader of efforts", "raise InputError(f\"'{name}' is not an actuated joint\")"),
+        ("atomic writer", "Path(name).replace(target)"),
+        ("atomic writer", "with Path(name).open('wb') as file: pass"),
+        ("atomic writer", "handle, name = tempfile.mkstemp()"),
+        ("pose to motors", "def f(robot):\n    q = robot.assemble(w)\n    return here.rates(v), here.accelerations(a)"),
+    ],
+)
+def test_a_second_definition_is_seen(what, lines):
+    assert list(TELL_TALES[what](ast.parse(lines)))

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from parflex.codegen.traces.feedback import led_components
 from parflex.control.references import Path, Reference
-from parflex.errors import ParflexError, SingularError
+from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.inputs.polynomials import Polynomials, hermite, slopes_of
+from parflex.simulation.inputs.led_frames import channels, joints_of_pose
+from parflex.simulation.inputs.polynomials import Polynomials, joined
+from parflex.simulation.inputs.roads import Road, lead
 
 Array = np.ndarray
 KNOT_STEP = 1e-2  # s between knots; quintics between them err by 1e-9 rad on a circle of 0.1 m in two seconds
-TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
 
 
 @dataclass(frozen=True)
@@ -54,77 +56,50 @@ class Track:
 def track(robot: Robot, reference: Reference, names: list[str], step: float = KNOT_STEP) -> Track:
     """Joints of these names along a reference; a pose that cannot be, or a singularity on the way, is refused."""
     rigid = robot.locking(robot.tree.elastic)
-    led = led_components(rigid)
-    count = max(8, int(np.ceil(reference.time / step)))
-    t = np.linspace(0.0, reference.time, count + 1)
-    path = reference.at(t)
-    places = [rigid.tree.links[rigid.tree.number(name)] for name in names]
-    rows = np.zeros((3, len(t), len(names)))
-    q, start, start_rates, side = rigid.home, rigid.home, np.zeros(rigid.tree.n), 0.0
-    for k, moment in enumerate(t):
-        try:
-            here, qd, qdd = _motion(rigid, path, k, q, led)
-        except ParflexError as error:
-            error.message = f"the reference cannot be followed at t = {moment:.4g} s: {error.message}"
-            error.key = "reference"
-            raise
-        q = here.q
-        start, start_rates = (q, qd) if k == 0 else (start, start_rates)
-        turned = _orientation(here, led)
-        if side * turned < 0:
+    way = _Way(rigid, reference, led_components(rigid))
+    rates = tuple(rigid.tree.links[rigid.tree.number(name)].v.start for name in names)
+
+    def at(t: float, near: Array) -> tuple[Array, Array]:
+        return channels(*way.at(t, near), rates)
+
+    q, parts = rigid.home, []
+    for begin, end in pairwise([0.0, *reference.corners, reference.time]):
+        road = Road(begin, end, False, at, _left, "reference", rates, strict=False)
+        pieces, _, q = lead(rigid, road, q, max(8, int(np.ceil((end - begin) / step))))
+        parts.append(pieces)
+    assert way.start is not None
+    return Track(reference, names, joined(parts), *way.start, way.led)
+
+
+def _left(t: float) -> str:
+    return f"the reference cannot be followed at t = {t:.4g} s"
+
+
+@dataclass
+class _Way:
+    """The robot along a reference; it stays on its side of singularities of the platform."""
+
+    rigid: Robot
+    reference: Reference
+    led: tuple[int, ...]
+    start: tuple[Array, Array] | None = None  # all positions and rates where it begins
+    side: float = 0.0
+
+    def at(self, t: float, near: Array) -> tuple[Configuration, Array, Array]:
+        """The robot at a time, with all rates and accelerations."""
+        frame = self.rigid.tree.end_effector
+        here, qd, qdd = joints_of_pose(self.rigid, frame, self.reference.at(t).row(0), near, self.led)
+        side = _orientation(here, self.led)
+        if self.side * side < 0:
             raise SingularError(
-                f"the reference crosses a singularity of the platform at t = {moment:.4g} s",
+                "it crosses a singularity of the platform",
                 key="reference",
-                value=reference.name,
+                value=self.reference.name,
                 hint="choose another working mode or another path",
             )
-        side = turned
-        for j, link in enumerate(places):
-            rows[:, k, j] = q[link.q.start], qd[link.v.start], qdd[link.v.start]
-    if np.isnan(rows[2]).any():
-        rows[2] = slopes_of(t, rows[1], False)
-    rows[0] = _unwrapped(rows[0], [link.joint.kind == "revolute" for link in places])
-    return Track(reference, names, hermite(t, *rows), start, start_rates, led)
-
-
-def _motion(robot: Robot, path: Path, k: int, near: Array, led: tuple[int, ...]) -> tuple[Configuration, Array, Array]:
-    """The robot at a knot of the path, with all rates and accelerations, which are nan where motions are left free."""
-    axes = "xy" if robot.tree.planar else "xyz"
-    place = {f"{robot.tree.end_effector}.{axis}": float(path.position[k, c]) for c, axis in enumerate(axes)}
-    if robot.loose(place):  # the turn is that of the nearest pose
-        here = Configuration(robot, robot.assemble(place, near))
-        qd = robot.path_rates(place, here.q, {word: float(path.velocity[k, "xyz".index(word[-1])]) for word in place})
-        return here, qd, np.full(len(qd), np.nan)
-    here = Configuration(robot, robot.assemble(pose_words(robot, path, k, led), near))
-    push = np.concatenate([path.acceleration[k], path.angular_acceleration[k]])
-    wanted = velocity_words(robot, path, k, led)
-    qd = here.rates(wanted)
-    return here, qd, here.accelerations({w: float(push[c]) for w, c in zip(wanted, led, strict=True)}, qd, wanted)
-
-
-def velocity_words(robot: Robot, path: Path, k: int, led: tuple[int, ...]) -> dict[str, float]:
-    """The velocity at a knot, in the components that the robot can lead."""
-    velocity = np.concatenate([path.velocity[k], path.angular_velocity[k]])
-    return {_twist_word(robot, component): float(velocity[component]) for component in led}
-
-
-def pose_words(robot: Robot, path: Path, k: int, led: tuple[int, ...]) -> dict[str, float]:
-    """The pose at a knot; the rotation is asked for where the robot can lead it."""
-    name = robot.tree.end_effector
-    words = {f"{name}.{'xyz'[c]}": float(path.position[k, c]) for c in led if c < 3}
-    if not any(c > 2 for c in led):
-        return words
-    R = path.rotation[k]
-    if robot.tree.planar:
-        return words | {f"{name}.theta": float(np.arctan2(R[1, 0], R[0, 0]))}
-    from parflex.spatial.rotations import matrix_quaternion
-
-    return words | {f"{name}.q{a}": float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
-
-
-def _twist_word(robot: Robot, component: int) -> str:
-    word = "theta" if robot.tree.planar and component == 5 else TWIST_WORDS[component]
-    return f"{robot.tree.end_effector}.{word}"
+        self.start = (here.q, qd) if self.start is None else self.start
+        self.side = side or self.side
+        return here, qd, qdd
 
 
 def _orientation(here: Configuration, led: tuple[int, ...]) -> float:
@@ -134,8 +109,3 @@ def _orientation(here: Configuration, led: tuple[int, ...]) -> float:
     if motors.shape[0] != motors.shape[1]:
         return 0.0  # more motors than freedoms: no sign tells
     return float(np.sign(np.linalg.det(motors)) * np.sign(np.linalg.det(led_rows)))
-
-
-def _unwrapped(values: Array, turning: list[bool]) -> Array:
-    """Angles without jumps of whole turns."""
-    return np.stack([np.unwrap(v) if turns else v for v, turns in zip(values.T, turning, strict=True)], axis=1)

@@ -9,11 +9,12 @@ import numpy as np
 
 from parflex.codegen.family import family_model, member
 from parflex.codegen.model import Model
-from parflex.control.following import Track, pose_words, velocity_words
+from parflex.control.following import Track
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.robot import Robot
+from parflex.simulation.inputs.led_frames import pose_words, velocity_words
 from parflex.simulation.inputs.polynomials import constant
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem, has_coulomb, prepare
@@ -105,9 +106,9 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
         speeds = track.start_rates[[nominal.tree.rate_names.index(name) for name in robot.actuated_names]]
         velocity = dict(zip(robot.actuated_names, map(float, speeds), strict=True))
     else:
-        begin = track.reference.at(0.0)
-        given = pose_words(rigid, begin, 0, track.led)
-        velocity = velocity_words(rigid, begin, 0, track.led)
+        begin, frame = track.reference.at(0.0).row(0), rigid.tree.end_effector
+        given = pose_words(rigid, frame, begin, track.led)
+        velocity = velocity_words(rigid, frame, begin, track.led)
     q = rigid.assemble(given, near)
     if robot.tree.elastic:
         q = equilibrium(robot, Configuration(robot, q)).configuration.q

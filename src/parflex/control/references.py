@@ -12,6 +12,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.recursion import pose
+from parflex.simulation.inputs.led_frames import FrameMotion
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.quintics import smooth_step
 from parflex.spatial import left_jacobian, left_jacobian_rate, rotation_from_vector, vector_from_rotation
@@ -34,6 +35,12 @@ class Path:
     acceleration: Array
     angular_acceleration: Array
 
+    def row(self, k: int) -> FrameMotion:
+        """One of them."""
+        twist = np.concatenate([self.velocity[k], self.angular_velocity[k]])
+        push = np.concatenate([self.acceleration[k], self.angular_acceleration[k]])
+        return FrameMotion(self.position[k], self.rotation[k], twist, push)
+
 
 @dataclass(frozen=True)
 class Reference:
@@ -43,6 +50,7 @@ class Reference:
     time: float
     pieces: Polynomials  # six channels: position, rotation vector in world axes
     base: Array  # rotation matrix that the rotation vector starts from
+    corners: tuple[float, ...] = ()  # times on the way at which a higher derivative jumps
 
     def at(self, t: Any) -> Path:
         """Place and motion at times."""
@@ -122,7 +130,8 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
     label = name or f"{kind} through {len(poses)} poses"
     still = np.zeros_like(values)
     if kind == "quintic":
-        return Reference(label, float(times[-1]), hermite(times, values, still, still), base)
+        corners = tuple(map(float, times[1:-1]))
+        return Reference(label, float(times[-1]), hermite(times, values, still, still), base, corners)
     return Reference(label, float(times[-1]), _spline(times, values), base)
 
 

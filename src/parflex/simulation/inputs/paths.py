@@ -9,8 +9,8 @@ import numpy as np
 
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.simulation.inputs.led_frames import FrameMotion, channels, joints_of_pose
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.roads import Road, lead
 
@@ -72,33 +72,14 @@ def _circle(motion: MotionTable, name: str) -> Arc:
 def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
     """Motors as functions of the way along an arc, and all positions where it begins and where it ends."""
     rigid = robot.locking(robot.tree.elastic)
+    led = range(2 if robot.tree.planar else 3)
+
+    def at(s: float, q: Array) -> tuple[Array, Array]:
+        place, direction, curvature = arc.at(s)
+        wanted = FrameMotion(place, None, direction, curvature)
+        return channels(*joints_of_pose(rigid, frame, wanted, q, led), robot.actuated)
+
     road = Road(
-        0.0,
-        arc.length,
-        arc.closed,
-        lambda s, q: _motors(rigid, robot, frame, arc, s, q),
-        lambda s: f"the path is left {s:.4g} m from its start",
-        name,
+        0.0, arc.length, arc.closed, at, lambda s: f"the path is left {s:.4g} m from its start", f"motions.{name}"
     )
     return lead(robot, road, near, KNOTS)
-
-
-def _motors(rigid: Robot, robot: Robot, frame: str, arc: Arc, s: float, near: Array) -> tuple[Array, Array]:
-    """Positions of all coordinates, and of the motors position and two derivatives by the way.
-
-    Where the path leaves motions free, the second derivatives are missing: they are those of the first ones.
-    """
-    axes = "xy" if robot.tree.planar else "xyz"
-    place, direction, curvature = arc.at(s)
-    words = [f"{frame}.{axis}" for axis in axes]
-    given = dict(zip(words, map(float, place), strict=False))
-    here = Configuration(rigid, rigid.assemble(given, near))
-    velocity = dict(zip(words, map(float, direction), strict=False))
-    motors = list(robot.actuated)
-    positions = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
-    if rigid.leaves_free(given):
-        qd = rigid.path_rates(given, here.q, velocity)
-        return here.q, np.array([here.q[positions], qd[motors], np.full(len(motors), np.nan)])
-    qd = here.rates(velocity)
-    qdd = here.accelerations(dict(zip(words, map(float, curvature), strict=False)), qd, velocity)
-    return here.q, np.array([here.q[positions], qd[motors], qdd[motors]])

@@ -12,6 +12,7 @@ from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.simulation.inputs.led_frames import FrameMotion, channels, joints_of_pose, led_by
 from parflex.simulation.inputs.polynomials import Polynomials, joined
 from parflex.simulation.inputs.quintics import smooth_step, step_derivative
 from parflex.simulation.inputs.roads import Road, lead
@@ -126,43 +127,16 @@ def motors_through(robot: Robot, name: str) -> tuple[Polynomials, Array]:
     """Motors that lead the rigid robot through the poses, and all positions at the start."""
     path = pose_motion(robot, name)
     rigid, frame, near = robot.locking(robot.tree.elastic), path.frame, path.start
-    parts = []
+    led, parts = led_by(rigid, frame), []
     for move in path.moves:
-        pieces, _, near = lead(robot, _road(rigid, robot, frame, move, name), near, KNOTS)
+        pieces, _, near = lead(robot, _road(rigid, frame, led, move, name), near, KNOTS)
         parts.append(pieces)
     return joined(parts), path.start
 
 
-def _road(rigid: Robot, robot: Robot, frame: str, move: Move, name: str) -> Road:
-    return Road(
-        move.begin,
-        move.begin + move.duration,
-        False,
-        lambda t, q: _motors(rigid, robot, frame, move.at(t), q),
-        lambda t: f"the motion is left at t = {t:.4g} s",
-        name,
-    )
+def _road(rigid: Robot, frame: str, led: list[int], move: Move, name: str) -> Road:
+    def at(t: float, near: Array) -> tuple[Array, Array]:
+        return channels(*joints_of_pose(rigid, frame, FrameMotion(*move.at(t)), near, led), rigid.actuated)
 
-
-def _motors(rigid: Robot, robot: Robot, frame: str, state: Any, near: Array) -> tuple[Array, Array]:
-    """Positions of all coordinates, and position, velocity and acceleration of the motors."""
-    p, R, twist, acceleration = state
-    motors = list(robot.actuated)
-    positions = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in motors]
-    place = _named(frame, ["x", "y", "z"][: 2 if robot.tree.planar else 3], p[: 2 if robot.tree.planar else 3])
-    if rigid.loose(place):  # the frame is led along its way; its turn is that of the nearest pose
-        q = rigid.assemble(place, near)
-        qd = rigid.path_rates(place, q, dict(zip(place, map(float, twist), strict=False)))
-        return q, np.array([q[positions], qd[motors], np.full(len(motors), np.nan)])
-    words = ["x", "y", "theta"] if robot.tree.planar else ["x", "y", "z", "rx", "ry", "rz"]
-    parts = [0, 1, 5] if robot.tree.planar else list(range(6))
-    pose = np.concatenate([p, vector_from_rotation(R)])[parts]
-    here = Configuration(rigid, rigid.assemble(_named(frame, words, pose), near))
-    velocity = _named(frame, words, twist[parts])
-    qd = here.rates(velocity)
-    qdd = here.accelerations(_named(frame, words, acceleration[parts]), qd, velocity)
-    return here.q, np.array([here.q[positions], qd[motors], qdd[motors]])
-
-
-def _named(frame: str, words: list[str], values: Array) -> dict[str, float]:
-    return {f"{frame}.{word}": float(value) for word, value in zip(words, values, strict=True)}
+    end = move.begin + move.duration
+    return Road(move.begin, end, False, at, lambda t: f"the motion is left at t = {t:.4g} s", f"motions.{name}")

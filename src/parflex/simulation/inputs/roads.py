@@ -1,4 +1,4 @@
-"""Motors along a road (a path, a move): knots with exact rates, quintics between them, and the proof that they fit."""
+"""Joints along a road (a path, a move, a reference): knots with exact rates, and quintics that fit between them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ SUDDEN = 2.0  # times the faster of both rates: a longer step is looked at befor
 
 @dataclass(frozen=True)
 class Road:
-    """From `begin` to `end`: `at(s, near)` has all positions, and of the motors position and two derivatives.
+    """From `begin` to `end`: `at(s, near)` has all positions, and of some joints position and two derivatives.
 
-    Second derivatives may be missing (nan): they are those of the first ones.
+    Second derivatives may be missing (nan): they are those of the first ones. A road that is not `strict` is taken even
+    where quintics do not fit well, but not where a joint jumps.
     """
 
     begin: float
@@ -33,7 +34,9 @@ class Road:
     closed: bool
     at: Callable[[float, Array], tuple[Array, Array]]
     left: Callable[[float], str]  # "the path is left 0.1 m from its start"
-    name: str
+    key: str  # of errors
+    rates: tuple[int, ...] | None = None  # of the joints that `at` tells of; None: the motors
+    strict: bool = True
 
 
 @dataclass(frozen=True)
@@ -44,18 +47,18 @@ class _Knots:
 
 
 def lead(robot: Robot, road: Road, near: Array, count: int) -> tuple[Polynomials, Array, Array]:
-    """Motors as functions of s, and all positions where the road begins and where it ends."""
-    for doubled in range(DOUBLED + 1):
+    """Joints as functions of s, and all positions where the road begins and where it ends."""
+    for doubled in range(DOUBLED + 1 if road.strict else 2):
         knots = _knots(robot, road, near, count * 2**doubled)
         pieces = hermite(knots.ways, *knots.values)
-        off, allowed, worst = _off(robot, road, knots, pieces)
+        off, allowed, worst = _off(_units(robot, road), road, knots, pieces)
         if off <= FINE + allowed:
             break
         _refuse_jump(robot, road, knots, worst)
-    if off > COARSE + allowed:
+    if road.strict and off > COARSE + allowed:
         raise UnreachableError(
             f"{road.left(float(knots.ways[worst]))}: the motors would have to move too suddenly there",
-            key=f"motions.{road.name}",
+            key=road.key,
             hint="keep away from singular poses, or say more of the pose",
         )
     return pieces, knots.q[0], knots.q[-1]
@@ -66,17 +69,18 @@ def _exactly(road: Road, s: float, near: Array) -> tuple[Array, Array]:
         return road.at(s, near)
     except ParflexError as error:
         error.message = f"{road.left(s)}: {error.message}"
-        error.key = f"motions.{road.name}"
+        error.key = road.key
         raise
 
 
 def _knots(robot: Robot, road: Road, near: Array, count: int) -> _Knots:
     ways, q, values = np.linspace(road.begin, road.end, count + 1), [near], []
+    units = _units(robot, road)
     for s in ways:
         found, motors = _exactly(road, float(s), q[-1])
         q.append(found)
         values.append(motors)
-        if len(values) > 1 and _sudden(robot, values[-2], values[-1], float(ways[1] - ways[0])):
+        if len(values) > 1 and _sudden(units, values[-2], values[-1], float(ways[1] - ways[0])):
             _refuse_jump(robot, road, _Knots(ways, q[1:], np.stack(values, axis=1)), len(values) - 2)
     every = np.stack(values, axis=1)
     if np.isnan(every[2]).any():
@@ -84,57 +88,63 @@ def _knots(robot: Robot, road: Road, near: Array, count: int) -> _Knots:
     return _Knots(ways, q[1:], every)
 
 
-def _units(robot: Robot) -> Array:
-    return robot.tree.rate_units[list(robot.actuated)]
+def _rates(robot: Robot, road: Road) -> list[int]:
+    return list(robot.actuated if road.rates is None else road.rates)
 
 
-def _sudden(robot: Robot, before: Array, behind: Array, h: float) -> bool:
-    rate = max(_size(robot, before[1]), _size(robot, behind[1]))
-    return _size(robot, behind[0] - before[0]) > SUDDEN * h * rate + ROUNDING
+def _units(robot: Robot, road: Road) -> Array:
+    return robot.tree.rate_units[_rates(robot, road)]
 
 
-def _off(robot: Robot, road: Road, knots: _Knots, pieces: Polynomials) -> tuple[float, float, int]:
+def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
+    rate = max(_size(units, before[1]), _size(units, behind[1]))
+    return _size(units, behind[0] - before[0]) > SUDDEN * h * rate + ROUNDING
+
+
+def _off(units: Array, road: Road, knots: _Knots, pieces: Polynomials) -> tuple[float, float, int]:
     """How far rates of quintics are from exact ones midway between knots, how far they may be, and the worst piece.
 
     Looked at are three pieces on the way, and the one where positions and the integral of exact rates differ most.
     """
     (p, v, a), h = knots.values, float(knots.ways[1] - knots.ways[0])
-    fastest = float(np.abs(v / _units(robot)).max(initial=0.0))
+    fastest = float(np.abs(v / units).max(initial=0.0))
     if not fastest:
         return 0.0, 0.0, 0
     opened = np.diff(p, axis=0) - h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * np.diff(a, axis=0)
-    worst = int(np.argmax(np.abs(opened / _units(robot)).max(axis=1)))
+    worst = int(np.argmax(np.abs(opened / units).max(axis=1)))
     count, found = len(p) - 1, {}
     for k in (worst, count // 5, count // 2, 7 * count // 8):
         s = float(knots.ways[k] + h / 2)
         _, exact = _exactly(road, s, knots.q[k])
         apart = np.abs((pieces.at(s) - exact[0]) / h), np.abs(pieces.at(s, 1) - exact[1])
-        found[k] = float(np.max(np.maximum(*apart) / _units(robot))) / fastest
+        found[k] = float(np.max(np.maximum(*apart) / units)) / fastest
     most = max(found, key=lambda k: found[k])
     return found[most], ROUNDING / (h * fastest), most
 
 
 def _refuse_jump(robot: Robot, road: Road, knots: _Knots, piece: int) -> None:
-    """Raise if a piece that is halved again and again keeps the step of its motors."""
+    """Raise if a piece that is halved again and again keeps the step of its joints."""
+    units = _units(robot, road)
     (s, t), (q, _) = knots.ways[piece : piece + 2], knots.q[piece : piece + 2]
     first, last = knots.values[0, piece], knots.values[0, piece + 1]
     step = last - first
     for _ in range(HALVED):
         middle, (q_mid, values) = (s + t) / 2, _exactly(road, float((s + t) / 2), q)
-        if _size(robot, values[0] - first) > _size(robot, last - values[0]):
+        if _size(units, values[0] - first) > _size(units, last - values[0]):
             t, last = middle, values[0]
         else:
             s, q, first = middle, q_mid, values[0]
-    if _size(robot, last - first) < JUMP * _size(robot, step):
+    if _size(units, last - first) < JUMP * _size(units, step):
         return
-    most = int(np.argmax(np.abs(last - first) / _units(robot)))
+    most = int(np.argmax(np.abs(last - first) / units))
+    joint = robot.tree.rate_names[_rates(robot, road)[most]]
     raise UnreachableError(
-        f"{road.left(float(s))}: '{robot.actuated_names[most]}' would jump by {last[most] - first[most]:.3g} there, "
+        f"{road.left(float(s))}: '{joint}' would jump by {last[most] - first[most]:.3g} there, "
         "as what is not given of the pose cannot be kept beyond",
-        key=f"motions.{road.name}",
+        key=road.key,
         hint="end before it, or lead the end effector through whole poses",
     )
 
 
-def _size(robot: Robot, step: Array) -> float:
-    return float(np.abs(step / _units(robot)).max(initial=0.0))
+def _size(units: Array, step: Array) -> float:
+    return float(np.abs(step / units).max(initial=0.0))

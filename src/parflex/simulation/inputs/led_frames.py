@@ -1,0 +1,95 @@
+"""A frame that is led: from its place and motion to positions, rates and accelerations of all joints.
+
+Paths and poses of simulations and references of controllers all go this way, on the robot with all bodies rigid.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.spatial.rotations import matrix_quaternion
+
+Array = np.ndarray
+TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
+TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+
+
+@dataclass(frozen=True)
+class FrameMotion:
+    """Place, twist and acceleration of a frame in world axes; without a rotation nothing is asked of its turn."""
+
+    position: Array
+    rotation: Array | None
+    twist: Array
+    acceleration: Array
+
+
+def joints_of_pose(
+    rigid: Robot, frame: str, wanted: FrameMotion, near: Array, led: Sequence[int]
+) -> tuple[Configuration, Array, Array]:
+    """The robot with a frame in a place, near positions, and all its rates and accelerations.
+
+    `led` are the components of the frame's twist that the robot can lead. Where the place leaves motions free, or the
+    frame cannot keep its turn, the rest is that of the nearest pose; accelerations are then missing (nan): they are
+    the slopes of the rates.
+    """
+    axes = range(2 if rigid.tree.planar else 3)
+    place = pose_words(rigid, frame, wanted, axes)
+    if rigid.leaves_free(place) if wanted.rotation is None else rigid.loose(place):
+        here = _at(rigid, place, near)
+        qd = rigid.path_rates(place, here.q, _twist_words(rigid, frame, wanted.twist, axes))
+        return here, qd, np.full(len(qd), np.nan)
+    asked = [c for c in led if c < 3 or wanted.rotation is not None]
+    here = _at(rigid, pose_words(rigid, frame, wanted, asked), near)
+    velocity = _twist_words(rigid, frame, wanted.twist, asked)
+    qd = here.rates(velocity)
+    return here, qd, here.accelerations(_twist_words(rigid, frame, wanted.acceleration, asked), qd, velocity)
+
+
+def channels(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int]) -> tuple[Array, Array]:
+    """All positions, and of joints, by the numbers of their rates, position and two derivatives."""
+    tree, own = here.robot.tree, list(rates)
+    return here.q, np.array([here.q[[tree.links[tree.link_of_rate[k]].q.start for k in own]], qd[own], qdd[own]])
+
+
+def _at(rigid: Robot, words: dict[str, float], near: Array) -> Configuration:
+    """The robot at a pose, with angles in the turn in which they were."""
+    q = rigid.assemble(words, near).copy()
+    angles = [link.q.start for link in rigid.tree.links if link.joint.kind == "revolute"]
+    q[angles] += 2 * np.pi * np.round((near[angles] - q[angles]) / (2 * np.pi))
+    return Configuration(rigid, q)
+
+
+def led_by(rigid: Robot, frame: str) -> list[int]:
+    """Components of the twist of a frame that tell how the robot moves; all where none are spare."""
+    here = Configuration(rigid, rigid.home)
+    _, names = here.platform_freedom(frame)
+    if len(names) < here.J.shape[1]:
+        return [0, 1, 5] if rigid.tree.planar else list(range(6))
+    return [TWIST.index(name) for name in names]
+
+
+def pose_words(robot: Robot, frame: str, wanted: FrameMotion, led: Sequence[int]) -> dict[str, float]:
+    """The place of a frame; its rotation is asked for where the robot can lead it."""
+    words = {f"{frame}.{'xyz'[c]}": float(wanted.position[c]) for c in led if c < 3}
+    R = wanted.rotation
+    if R is None or not any(c > 2 for c in led):
+        return words
+    if robot.tree.planar:
+        return words | {f"{frame}.theta": float(np.arctan2(R[1, 0], R[0, 0]))}
+    return words | {f"{frame}.q{a}": float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
+
+
+def velocity_words(robot: Robot, frame: str, wanted: FrameMotion, led: Sequence[int]) -> dict[str, float]:
+    """The velocity of a frame, in the components that the robot can lead."""
+    return _twist_words(robot, frame, wanted.twist, led)
+
+
+def _twist_words(robot: Robot, frame: str, values: Array, led: Sequence[int]) -> dict[str, float]:
+    theta = 5 if robot.tree.planar else None
+    return {f"{frame}.{'theta' if c == theta else TWIST_WORDS[c]}": float(values[c]) for c in led}
