@@ -6,6 +6,8 @@ Shear coefficients are those of Cowper's theory for a material that does not con
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from parflex.bodies.beam import Section
@@ -34,3 +36,18 @@ def tube(diameter: float, thickness: float) -> Section:
     square = (inner / outer) ** 2
     k = 6 * (1 + square) ** 2 / (7 * (1 + square) ** 2 + 20 * square)
     return Section(np.pi * (outer**2 - inner**2), polar / 2, polar / 2, polar, polar, k, k)
+
+
+def numbers(
+    A: float, Iy: float, Iz: float, J: float, Ip: float | None = None, ky: float | None = None, kz: float | None = None
+) -> Section:
+    """Any section by its area and moments; the shear coefficients of a beam without shear are not used."""
+    return Section(A, Iy, Iz, J, Iy + Iz if Ip is None else Ip, ky or 1.0, kz or 1.0)
+
+
+SHAPES: dict[str, Callable[..., Section]] = {  # words of a robot file; the arguments are the keys of its table
+    "rectangle": rectangle,
+    "circle": circle,
+    "tube": tube,
+    "numbers": numbers,
+}

@@ -42,7 +42,7 @@ class Assembler:
         self.tree = tree
         self.closures = closures
         self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
-        self.kinds = {link.q.start: link.joint.kind for link in tree.links}
+        self.periodic = {link.q.start for link in tree.links if link.joint.periodic}
         self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
         self._judged: dict[tuple, list[Judged]] = {}
         self._branches: dict[frozenset[int], Branch] = {}
@@ -155,8 +155,8 @@ class Assembler:
         for index in target.values:
             result[index] = origin[index] + share * (goal[index] - origin[index])
         for link in self.tree.links:
-            if link.joint.kind in ("spherical", "free"):
-                quaternion = slice(link.q.stop - 4, link.q.stop)
+            if link.joint.quaternion:
+                quaternion = link.q_quaternion
                 result[quaternion] /= np.linalg.norm(result[quaternion])
         return result
 
@@ -202,7 +202,7 @@ class Assembler:
         return all(one.fits(self.tree, at, links) for one in self._judges(part, reference))
 
     def _sign(self, q: Array, index: int) -> str:
-        value = np.sin(q[index]) if self.kinds[index] == "revolute" else q[index]
+        value = np.sin(q[index]) if index in self.periodic else q[index]
         return "+" if value >= 0 else "-"
 
     def _positions(self, part: ClosurePart) -> list[int]:
@@ -228,7 +228,7 @@ class Assembler:
     @cached_property
     def free_bodies(self) -> frozenset[int]:
         """Rates of bodies that stand on no joint: platforms."""
-        bodies = [link for link in self.tree.links if link.joint.kind in ("free", "planar")]
+        bodies = [link for link in self.tree.links if link.joint.moves_freely]
         return frozenset(k for link in bodies for k in range(link.v.start, link.v.stop))
 
     def block(self, q: Array, part: ClosurePart) -> Array:
@@ -251,9 +251,9 @@ class Assembler:
     def _starts(self, q: Array, part: ClosurePart) -> Iterator[Array]:
         tree = self.tree
         joints = [tree.links[j] for j in sorted({tree.link_of_rate[k] for k in part.columns})]
-        single = [link for link in joints if link.joint.kind in ("revolute", "prismatic")]
-        turning = [link for link in single if link.joint.kind == "revolute"]
-        sliding = [link for link in single if link.joint.kind == "prismatic"]
+        single = [link for link in joints if link.joint.one_axis]
+        turning = [link for link in single if link.joint.unit == "rad"]
+        sliding = [link for link in single if link.joint.unit == "m"]
         count = 4 if len(turning) <= 3 else 2
         most = 96 if len(turning) <= 6 else 8  # large parts are found from nearby or not at all
         rng = np.random.default_rng(0)  # the same starts every time
@@ -271,7 +271,7 @@ class Assembler:
 
     def _distance(self, q: Array, other: Array, indices: Sequence[int]) -> float:
         difference = np.array([q[i] - other[i] for i in indices])
-        turning = np.array([self.kinds.get(i) == "revolute" for i in indices])
+        turning = np.array([i in self.periodic for i in indices])
         wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / self.tree.length)
         return _largest(wrapped)
 
@@ -310,7 +310,7 @@ class Assembler:
         result, indices = q.copy(), self._positions(part)
         result[indices] = found[indices]
         for index in indices:
-            if self.kinds.get(index) == "revolute":
+            if index in self.periodic:
                 result[index] -= 2 * np.pi * np.round((result[index] - start[index]) / (2 * np.pi))
         return result
 

@@ -86,7 +86,7 @@ class FreePart:
         placed = {frame.place.link for frame in target.frames}
         for j in sorted({tree.link_of_rate[k] for k in target.fixed}):
             link = tree.links[j]
-            if link.joint.kind in ("free", "planar"):
+            if link.joint.moves_freely:
                 first = link.v.start + len(axes)
                 whole = first - len(axes) in target.fixed
                 turned = first in target.fixed

@@ -34,15 +34,15 @@ class Wish:
 
     def __init__(self, tree: Tree, reference: Array) -> None:
         self.tree, self.reference = tree, reference
-        single = [link for link in tree.links if link.joint.kind in ("revolute", "prismatic")]
+        single = [link for link in tree.links if link.joint.one_axis]
         self.positions = np.array([link.q.start for link in single], dtype=int)
         self.rates = np.array([link.v.start for link in single], dtype=int)
         self.weights = np.where(tree.rate_units[self.rates] == 1.0, tree.length, 1.0) ** 2
         self.values = reference[self.positions]
-        kinds = {j: link.joint.kind for j, link in enumerate(tree.links)}
         at = pose(tree, reference)
-        self.balls = {j: at.turned[j] for j, kind in kinds.items() if kind == "spherical"}
-        self.bodies = {j: (at.rotation[j], at.position[j]) for j, kind in kinds.items() if kind in ("free", "planar")}
+        joints = {j: link.joint for j, link in enumerate(tree.links)}
+        self.balls = {j: at.turned[j] for j, joint in joints.items() if joint.quaternion and not joint.moves_freely}
+        self.bodies = {j: (at.rotation[j], at.position[j]) for j, joint in joints.items() if joint.moves_freely}
 
     def slope(self, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """By all rates; a rotation vector stays as it is under its own left Jacobian."""

@@ -58,7 +58,7 @@ class _Names:
     ) -> None:
         tree = robot.tree
         self.model, self.inputs, self.planar = model, inputs, tree.planar
-        body = next((link.name for link in tree.links if link.joint.kind in ("free", "planar")), tree.end_effector)
+        body = next((link.name for link in tree.links if link.joint.moves_freely), tree.end_effector)
         self.frame = tree.end_effector if model in OF_END_EFFECTOR else body
         motors, positions = robot.actuated_names, list(tree.position_names)
         usual = dict.fromkeys(("q", "guess", "last", "position_rates"), positions) | {"rates": list(tree.rate_names)}
@@ -151,4 +151,4 @@ def _units(robot: Robot) -> dict[str, str]:
 
 
 def _kind(link: Any, k: int) -> str:
-    return "m" if np.abs(np.asarray(link.joint.S_v, dtype=float)[:, k]).max() > 0 else "rad"
+    return link.joint.rate_units[k]

@@ -14,7 +14,7 @@ def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
     """Numbers for the inputs of a trace: home, with small rates and accelerations; for examples."""
     home, tree = robot.home, robot.tree
     at = pose(tree, home)
-    body = next((j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")), None)
+    body = next((j for j, link in enumerate(tree.links) if link.joint.moves_freely), None)
     positions = {"q": home, "guess": home, "last": home}
     sensors = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in (*robot.actuated, *robot.sensed)])
     positions["motor_position"] = sensors[: len(robot.actuated)]

@@ -81,7 +81,7 @@ def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
             value=", ".join(plant.actuated_names),
             hint="the motors are to be " + ", ".join(nominal.actuated_names),
         )
-    known = {link.name for link in plant.tree.links if link.joint.kind in ("revolute", "prismatic")}
+    known = {link.name for link in plant.tree.links if link.joint.one_axis}
     missing = [name for name in sensed if name not in known]
     if missing:
         raise InputError(

@@ -86,7 +86,7 @@ class PositionSolver:
             if joint is not None:
                 self.where[name] = joint.q.start
             elif name in offset or (name in VECTOR and not tree.planar):
-                if link.joint.kind not in ("free", "planar") or link.parent != GROUND:
+                if not link.joint.moves_freely or link.parent != GROUND:
                     raise _SlowError
                 self.where[name] = link.q.start + offset.get(name, 3)
             else:

@@ -33,7 +33,7 @@ def cheapest_closures(robot: Robot) -> Closures:
     joints' columns change from pose to pose: seen from the end of a leg, the axes of its last joints stand still.
     """
     tree = robot.tree
-    joints = [k for k in range(tree.n) if tree.links[tree.link_of_rate[k]].joint.kind not in ("free", "planar")]
+    joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
     loops = []
     for loop in robot.closures.loops:
         ends = [replace(end, closed=True) for end in (loop, loop.reversed(tree)) if end is not None]

@@ -344,7 +344,7 @@ class Configuration:
     def _name_motion(self, directions: Array) -> str:
         """The rates that take part most, those of free bodies first; the same for any basis of the motions."""
         tree, size = self.robot.tree, np.linalg.norm(directions, axis=1)
-        bodies = [tree.links[tree.link_of_rate[k]].joint.kind in ("free", "planar") for k in self.robot.free]
+        bodies = [tree.links[tree.link_of_rate[k]].joint.moves_freely for k in self.robot.free]
         order = sorted(range(len(size)), key=lambda k: (not bodies[k], -size[k]))
         names = [tree.rate_names[self.robot.free[k]] for k in order if size[k] > 0.2 * size.max()]
         return ", ".join(f"'{name}'" for name in names[:4])

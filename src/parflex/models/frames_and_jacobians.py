@@ -34,9 +34,7 @@ def geometric_solutions(robot: Robot, at: PoseLike | Configuration = None) -> di
     """
     configuration = configure(robot, at)
     tree = robot.tree
-    held = frozenset(
-        k for link in tree.links if link.joint.kind in ("free", "planar") for k in range(link.v.start, link.v.stop)
-    )
+    held = frozenset(k for link in tree.links if link.joint.moves_freely for k in range(link.v.start, link.v.stop))
     result: dict[str, list[dict[str, float]]] = {}
     for part in robot.assembler.parts(Target(fixed=held), robot.locked) if held else []:
         if not 0 < len(part.columns) <= 3:

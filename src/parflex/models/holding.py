@@ -83,7 +83,7 @@ def _by_motor(robot: Robot, given: Servo, key: str, lock: Lock) -> dict[int, flo
     result: dict[int, float] = {}
     for motor, value in by_motor(robot.actuated_names, given, key).items():
         k, word = robot.actuated[motor], robot.actuated_names[motor]
-        if robot.tree.links[robot.tree.link_of_rate[k]].joint.kind not in ("revolute", "prismatic"):
+        if not robot.tree.links[robot.tree.link_of_rate[k]].joint.one_axis:
             raise InputError(
                 f"'{word}' has more than one axis", key=key, value=word, hint="servos hold joints with one axis"
             )

@@ -51,7 +51,7 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
                 hint=_hint(tree, name, pose_words(tree)),
             )
         if name != word:
-            turning = joint.joint.kind == "revolute" if joint else component in ANGLES
+            turning = joint.joint.unit == "rad" if joint else component in ANGLES
             number = _in_radians(word, number, turning, key, file)
         _refuse_twice(seen, (frame, component) if joint is None else joint.name, word, key, file)
         if joint is not None:
@@ -92,7 +92,7 @@ def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple
 def pose_words(tree: Tree) -> list[str]:
     """Words that a pose may use."""
     ends = ["x", "y", "theta"] if tree.planar else [*POSITION, *QUATERNION, *VECTOR]
-    return [link.name for link in tree.links if link.joint.kind in ("revolute", "prismatic")] + ends
+    return [link.name for link in tree.links if link.joint.one_axis] + ends
 
 
 def _hint(tree: Tree, name: str, words: list[str]) -> str:
@@ -109,7 +109,7 @@ def joint_named(tree: Tree, name: str) -> Link | None:
     """The joint with one axis of this name; `q` may stand in front of it."""
     for candidate in (name, name[1:] if name.startswith("q") else name):
         for link in tree.links:
-            if link.name == candidate and link.joint.kind in ("revolute", "prismatic"):
+            if link.name == candidate and link.joint.one_axis:
                 return link
     return None
 
@@ -207,7 +207,7 @@ def _place_frame(
 def _coordinates_are_pose(link: Link, frame: str) -> bool:
     """Whether the coordinates of a free body are its pose in the world: it is mounted on the ground without offset."""
     mounted = link.parent < 0 and np.array_equal(link.rotation, np.eye(3)) and not link.position.any()
-    return mounted and link.name == frame and link.joint.kind in ("free", "planar")
+    return mounted and link.name == frame and link.joint.moves_freely
 
 
 def _quaternion(parts: dict[str, float]) -> Array:
@@ -254,12 +254,12 @@ def whole_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q:
     values, fixed, frames = dict(target.values), set(target.fixed), []
     given_links = {tree.link_of_rate[k] for k in target.fixed} | {frame.place.link for frame in target.frames}
     for j in given_links:
-        if tree.links[j].joint.kind in ("free", "planar"):
+        if tree.links[j].joint.moves_freely:
             fixed.update(range(tree.links[j].v.start, tree.links[j].v.stop))
     at, placed = pose(tree, q), pose(tree, target.applied(q))
     for frame in target.frames:
         link = tree.links[frame.place.link]
-        free = link.joint.kind in ("free", "planar")
+        free = link.joint.moves_freely
         rotation, position = (placed if free else at).of(frame.place)
         axes = (0, 1) if tree.planar else (0, 1, 2)
         whole = {axis: frame.position.get(axis, float(position[axis])) for axis in axes}
@@ -271,7 +271,7 @@ def whole_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q:
             frames.append(FrameTarget(frame.name, frame.place, whole, asked))
         else:
             frames.append(FrameTarget(frame.name, frame.place, whole, frame.rotation))
-    if not target.frames and not any(tree.links[j].joint.kind in ("free", "planar") for j in given_links):
+    if not target.frames and not any(tree.links[j].joint.moves_freely for j in given_links):
         fixed.update(actuated)
     if fixed == set(target.fixed) and [f.size for f in frames] == [f.size for f in target.frames]:
         return None
@@ -307,7 +307,7 @@ def read_motion(
         if joint is None and tree.planar and TWIST[component] in (2, 3, 4):
             raise InputError(f"a planar robot cannot move along '{word}'", key=key, value=word, hint="use x, y, theta")
         if name != word:
-            turning = joint.joint.kind == "revolute" if joint else TWIST[component] > 2
+            turning = joint.joint.unit == "rad" if joint else TWIST[component] > 2
             number = _in_radians(word, number, turning, key, None)
         _refuse_twice(seen, joint.name if joint else (frame, TWIST[component]), word, key, None)
         if joint is not None:

@@ -138,11 +138,7 @@ class Robot:
         """Positions of motors of which the file says where they start."""
         said = {frame.name for frame in self.description.frame if frame.start} | set(self.mode.start)
         links = [self.tree.links[self.tree.link_of_rate[k]] for k in self.actuated]
-        return tuple(
-            link.q.start
-            for link in links
-            if link.joint.kind in ("revolute", "prismatic") and {link.name, link.name[:-2]} & said
-        )
+        return tuple(link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & said)
 
     def start_warnings(self) -> list[str]:
         """A sentence for each motor that the loops leave far from where the file says that it starts."""
@@ -150,10 +146,9 @@ class Robot:
         given = self.description.poses.get("home", {})
         for index in self._stated_starts:
             link = next(link for link in self.tree.links if link.q.start == index and link.q.stop > index)
-            turning = link.joint.kind == "revolute"
             away = float(self.home[index] - self.start[index])
-            away = float(np.arctan2(np.sin(away), np.cos(away))) if turning else away
-            if link.name not in given and abs(away) > FAR * (1.0 if turning else self.tree.length):
+            away = float(np.arctan2(np.sin(away), np.cos(away))) if link.joint.periodic else away
+            if link.name not in given and abs(away) > FAR * float(self.tree.rate_units[link.v.start]):
                 warnings.append(
                     f"joint '{link.name}' is assembled at {self.home[index]:.4g}, far from its start "
                     f"{self.start[index]:.4g}: check its start, or the starts of the joints that it carries"
@@ -352,7 +347,7 @@ class Robot:
         weights = np.ones(self.tree.n)
         weights[list(self.actuated)] = 0.1
         for link in self.tree.links:
-            if link.joint.kind in ("free", "planar"):
+            if link.joint.moves_freely:
                 weights[link.v] = 0.01
             if not link.body.by_tip:
                 weights[link.e_v] = 0.001

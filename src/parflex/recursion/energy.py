@@ -38,7 +38,7 @@ def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
         elastic = elastic + link.body.strain_energy(e)
         S, _ = link.body.deformed(e)
         gravity = gravity - tree.gravity @ (link.body.m * at.position[j] + at.rotation[j] @ S)
-        if link.joint.kind in ("revolute", "prismatic"):
+        if link.joint.one_axis:
             rate, stretch = qd[link.v.start], at.q[link.q.start] - link.terms.rest
             kinetic = kinetic + 0.5 * link.terms.motor_inertia * (rate * rate)
             elastic = elastic + 0.5 * link.terms.stiffness * (stretch * stretch)

@@ -61,7 +61,7 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
     """Forces of the joints' own rows: motor inertia, friction, springs and dampers, theory (7)."""
     forces = np.zeros(tree.n, dtype=np.result_type(np.asarray(q).dtype, np.asarray(qd).dtype))
     for link in tree.links:
-        if link.joint.kind not in ("revolute", "prismatic"):
+        if not link.joint.one_axis:
             continue
         terms, k = link.terms, link.v.start
         if terms.motor_inertia and "motor-inertia" not in without:

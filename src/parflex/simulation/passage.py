@@ -352,8 +352,8 @@ class Passage:
         """Unit quaternions."""
         q = q.copy()
         for link in self.problem.robot.tree.links:
-            if link.joint.kind in ("spherical", "free"):
-                own = slice(link.q.stop - 4, link.q.stop)
+            if link.joint.quaternion:
+                own = link.q_quaternion
                 q[own] /= np.linalg.norm(q[own])
         return q
 

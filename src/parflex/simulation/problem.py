@@ -70,13 +70,13 @@ class Problem:
         driven = set(robot.actuated) if self.driven else set()
         for link in tree.links:
             pairs = list(zip(range(link.e.start, link.e.stop), range(link.e_v.start, link.e_v.stop), strict=True))
-            if link.joint.kind in ("revolute", "prismatic"):
+            if link.joint.one_axis:
                 pairs.append((link.q.start, link.v.start))
             else:
                 own = list(range(link.q.start, link.q.stop))
                 moves = any(k in place for k in range(link.v.start, link.v.stop))
                 (turning if moves else closing).extend(own)
-                quaternions += own[-4:-3] if link.joint.kind in ("spherical", "free") else []
+                quaternions += [link.q_quaternion.start] if link.joint.quaternion else []
             simple += [(p, place[k]) for p, k in pairs if k in place]
             closing += [p for p, k in pairs if k not in place and k not in driven]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []

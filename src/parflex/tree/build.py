@@ -127,19 +127,15 @@ class _Builder:
             if len(values) != len(parts):
                 raise RobotFileError(f"one start value for {len(parts)} axes", key=key, hint="give one for each")
             for number, ((label, kind, axis), value) in enumerate(zip(parts, values, strict=True)):
-                joint = joints.revolute(axis) if kind == "revolute" else joints.prismatic(axis)
+                joint = joints.AROUND_AXIS[kind](axis)
                 last = number == len(parts) - 1
                 name = f"{frame.name}.{label}"
                 self._add_link(name, here, joint, body if last else RigidBody(), np.array([value]), leg=frame.name)
                 here = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
             self.places[frame.name] = here
             return
-        joint = {
-            "revolute": joints.revolute,
-            "prismatic": joints.prismatic,
-            "spherical": joints.spherical,
-            "free": joints.planar if self.planar else joints.free,
-        }[frame.joint]()
+        joint = joints.JOINTS[frame.joint]()
+        joint = joints.planar() if self.planar and joint.moves_freely else joint
         start = self._start(joint, frame.start, key)
         self._add_link(frame.name, here, joint, body, start, _terms(frame), frame.limits, leg=frame.name)
 
@@ -283,8 +279,8 @@ class _Builder:
         start = joint.neutral()
         if not values:
             return start
-        if joint.kind in ("free", "spherical"):
-            places = 3 if joint.kind == "free" else 0
+        if joint.quaternion:
+            places = joint.quaternion.start
             start[:places] = values[:places]
             turn = values[places:]
             if len(turn) == 3:

@@ -12,6 +12,7 @@ from parflex.bodies.elastic_body import with_damping, with_small_turns
 from parflex.bodies.modal import modal_body, with_values
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
+from parflex.description.elastic_tables import SECTION_KEYS
 from parflex.errors import InputError, ParflexError, RobotFileError
 
 POISSON = 0.3  # of a material that gives neither its shear modulus nor its own ratio
@@ -27,18 +28,8 @@ def read_material(table: schema.MaterialTable) -> Material:
 
 def read_section(table: schema.SectionTable, shear_coefficient: float | None = None) -> Section:
     """Area and moments of a section; `shear_coefficient` takes the place of its own ones."""
-    s = table
-    match s.shape:
-        case "rectangle":
-            section = sections.rectangle(s.y, s.z)  # type: ignore[arg-type]
-        case "circle":
-            section = sections.circle(s.diameter)  # type: ignore[arg-type]
-        case "tube":
-            section = sections.tube(s.diameter, s.thickness)  # type: ignore[arg-type]
-        case _:
-            Ip = s.Ip if s.Ip is not None else s.Iy + s.Iz  # type: ignore[operator]
-            # without its own, the coefficients are never used: the file is refused before
-            section = Section(s.A, s.Iy, s.Iz, s.J, Ip, s.ky or 1.0, s.kz or 1.0)  # type: ignore[arg-type]
+    sizes = {key: getattr(table, key) for key in SECTION_KEYS[table.shape]}
+    section = sections.SHAPES[table.shape](**sizes)
     return section if shear_coefficient is None else replace(section, ky=shear_coefficient, kz=shear_coefficient)
 
 

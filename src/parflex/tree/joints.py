@@ -1,9 +1,15 @@
-"""Joint kinds: how a frame moves from its placed position, and along which directions."""
+"""Joint kinds: how a frame moves from its placed position, and along which directions.
+
+A kind is one class: what it answers is all that the other packages ask of it. Its word in a robot file stands in
+`JOINTS`, and in `description.schema.JointKind`.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -11,10 +17,12 @@ from parflex.spatial import cross, quaternion_matrix, quaternion_product, rotati
 
 Array = np.ndarray
 E3 = np.eye(3)
+QUATERNION = ("qw", "qx", "qy", "qz")
+TURN_RATES = ("wx", "wy", "wz")
 
 
 @dataclass(frozen=True)
-class Joint:
+class Joint(ABC):
     """`S_v` and `S_w` (3 x n): velocity and angular velocity per unit rate, in the axes of the moved frame.
 
     They are constant for every kind, so one recursion serves all: v = X (...) + S_v qd, w = X (...) + S_w qd.
@@ -27,59 +35,36 @@ class Joint:
     S_w: Array = field(repr=False)
     axis: int = 2
 
+    one_axis: ClassVar[bool] = False  # one coordinate, its derivative the rate: may have a motor, a spring, friction
+    periodic: ClassVar[bool] = False  # a whole turn more is the same pose
+    moves_freely: ClassVar[bool] = False  # the frame of a body that no joint holds, in space or in the plane
+    quaternion: ClassVar[slice | None] = None  # where it stands among the coordinates
+
+    @property
+    def rate_units(self) -> tuple[str, ...]:
+        """Unit of each rate, times seconds: "rad" of what turns the frame, "m" of what only moves it along."""
+        return tuple("rad" if turn.any() else "m" for turn in np.asarray(self.S_w, dtype=float).T)
+
+    @property
+    def unit(self) -> str:
+        """Unit of the coordinate of a joint with one axis."""
+        return self.rate_units[0] if self.one_axis else ""
+
+    @abstractmethod
     def transform(self, q: Any) -> tuple[Array, Array]:
         """Rotation and displacement, in the placed axes, that the coordinates `q` give the frame."""
-        match self.kind:
-            case "fixed":
-                return np.eye(3), np.zeros(3)
-            case "revolute":
-                return rotation_about(self.axis, q[0]), np.zeros(3)
-            case "prismatic":
-                return np.eye(3), E3[self.axis] * q[0]
-            case "spherical":
-                return quaternion_matrix(q), np.zeros(3)
-            case "free":
-                return quaternion_matrix(q[3:]), np.array(q[:3])
-            case _:  # planar
-                return rotation_about(2, q[2]), np.array([q[0], q[1], q[0] * 0])
 
+    @abstractmethod
     def moved(self, q: Array, step: Array) -> Array:
         """Coordinates after an increment along the rates (an angle turned in the moved axes, a way gone in them)."""
-        match self.kind:
-            case "fixed" | "revolute" | "prismatic":
-                return q + step
-            case "spherical":
-                return _turned(q, step)
-            case "free":
-                return np.concatenate([q[:3] + quaternion_matrix(q[3:]) @ step[:3], _turned(q[3:], step[3:])])
-            case _:  # planar
-                way = rotation_about(2, q[2])[:2, :2] @ step[:2]
-                return np.array([q[0] + way[0], q[1] + way[1], q[2] + step[2]])
 
+    @abstractmethod
     def position_rates(self, q: Array, v: Array) -> Array:
         """Time derivatives of the coordinates for the rates `v`, theory (2)."""
-        match self.kind:
-            case "fixed" | "revolute" | "prismatic":
-                return v
-            case "spherical":
-                return _quaternion_rate(q, v)
-            case "free":
-                return np.concatenate([quaternion_matrix(q[3:]) @ v[:3], _quaternion_rate(q[3:], v[3:])])
-            case _:  # planar
-                return np.array([*(rotation_about(2, q[2])[:2, :2] @ v[:2]), v[2]])
 
+    @abstractmethod
     def rates(self, q: Array, position_rates: Array) -> Array:
         """The rates for time derivatives of the coordinates: `position_rates` the other way."""
-        match self.kind:
-            case "fixed" | "revolute" | "prismatic":
-                return position_rates
-            case "spherical":
-                return _turning_rate(q, position_rates)
-            case "free":
-                way = quaternion_matrix(q[3:]).T @ position_rates[:3]
-                return np.concatenate([way, _turning_rate(q[3:], position_rates[3:])])
-            case _:  # planar
-                return np.array([*(rotation_about(2, q[2])[:2, :2].T @ position_rates[:2]), position_rates[2]])
 
     def rate_changes(self, v: Array, a: Array) -> Array:
         """Time derivatives of the rates `v` for the resolved accelerations `a`: of a frame that is free, a - w x v."""
@@ -88,6 +73,120 @@ class Joint:
     def neutral(self) -> Array:
         """Coordinates of the placed frame itself."""
         return np.array([1.0 if label == "qw" else 0.0 for label in self.position_labels])
+
+
+class PlainJoint(Joint):
+    """A joint whose rates are the derivatives of its coordinates."""
+
+    def moved(self, q: Array, step: Array) -> Array:
+        """A sum."""
+        return q + step
+
+    def position_rates(self, q: Array, v: Array) -> Array:
+        """The rates themselves."""
+        return v
+
+    def rates(self, q: Array, position_rates: Array) -> Array:
+        """The derivatives themselves."""
+        return position_rates
+
+
+class FixedJoint(PlainJoint):
+    """No motion."""
+
+    def transform(self, q: Any) -> tuple[Array, Array]:
+        """Nothing."""
+        return np.eye(3), np.zeros(3)
+
+
+class RevoluteJoint(PlainJoint):
+    """A turn about one of the frame's own axes."""
+
+    one_axis = True
+    periodic = True
+
+    def transform(self, q: Any) -> tuple[Array, Array]:
+        """The turn."""
+        return rotation_about(self.axis, q[0]), np.zeros(3)
+
+
+class PrismaticJoint(PlainJoint):
+    """A slide along one of the frame's own axes."""
+
+    one_axis = True
+
+    def transform(self, q: Any) -> tuple[Array, Array]:
+        """The way along the axis."""
+        return np.eye(3), E3[self.axis] * q[0]
+
+
+class SphericalJoint(Joint):
+    """A turn about any axis; the coordinates are a quaternion."""
+
+    quaternion = slice(0, 4)
+
+    def transform(self, q: Any) -> tuple[Array, Array]:
+        """The turn."""
+        return quaternion_matrix(q), np.zeros(3)
+
+    def moved(self, q: Array, step: Array) -> Array:
+        """A turn in the moved axes behind the one before."""
+        return _turned(q, step)
+
+    def position_rates(self, q: Array, v: Array) -> Array:
+        """Of the quaternion."""
+        return _quaternion_rate(q, v)
+
+    def rates(self, q: Array, position_rates: Array) -> Array:
+        """The angular velocity in the moved axes."""
+        return _turning_rate(q, position_rates)
+
+
+class FreeJoint(Joint):
+    """Any motion; the coordinates are a position in the placed axes and a quaternion."""
+
+    moves_freely = True
+    quaternion = slice(3, 7)
+
+    def transform(self, q: Any) -> tuple[Array, Array]:
+        """Turn and position."""
+        return quaternion_matrix(q[3:]), np.array(q[:3])
+
+    def moved(self, q: Array, step: Array) -> Array:
+        """A way and a turn in the moved axes."""
+        return np.concatenate([q[:3] + quaternion_matrix(q[3:]) @ step[:3], _turned(q[3:], step[3:])])
+
+    def position_rates(self, q: Array, v: Array) -> Array:
+        """Velocity in the placed axes, rates of the quaternion."""
+        return np.concatenate([quaternion_matrix(q[3:]) @ v[:3], _quaternion_rate(q[3:], v[3:])])
+
+    def rates(self, q: Array, position_rates: Array) -> Array:
+        """The twist in the moved axes."""
+        way = quaternion_matrix(q[3:]).T @ position_rates[:3]
+        return np.concatenate([way, _turning_rate(q[3:], position_rates[3:])])
+
+
+class PlanarJoint(Joint):
+    """Any motion in the plane; the coordinates are a position in the placed axes and an angle."""
+
+    moves_freely = True
+
+    def transform(self, q: Any) -> tuple[Array, Array]:
+        """Turn and position."""
+        return rotation_about(2, q[2]), np.array([q[0], q[1], q[0] * 0])
+
+    def moved(self, q: Array, step: Array) -> Array:
+        """A way and a turn in the moved axes."""
+        way = rotation_about(2, q[2])[:2, :2] @ step[:2]
+        return np.array([q[0] + way[0], q[1] + way[1], q[2] + step[2]])
+
+    def position_rates(self, q: Array, v: Array) -> Array:
+        """Velocity in the placed axes, and the rate of the angle."""
+        return np.array([*(rotation_about(2, q[2])[:2, :2] @ v[:2]), v[2]])
+
+    def rates(self, q: Array, position_rates: Array) -> Array:
+        """The twist in the moved axes."""
+        return np.array([*(rotation_about(2, q[2])[:2, :2].T @ position_rates[:2]), position_rates[2]])
 
 
 def _quaternion_rate(quaternion: Array, w: Array) -> Array:
@@ -109,38 +208,45 @@ def _turned(quaternion: Array, step: Array) -> Array:
     return product / np.linalg.norm(product)
 
 
-QUATERNION = ("qw", "qx", "qy", "qz")
-TURN_RATES = ("wx", "wy", "wz")
-
-
 def fixed() -> Joint:
     """No motion: for elastic bodies that are clamped, and for nodes, which move with the body they are on."""
-    return Joint("fixed", (), (), np.zeros((3, 0)), np.zeros((3, 0)))
+    return FixedJoint("fixed", (), (), np.zeros((3, 0)), np.zeros((3, 0)))
 
 
 def revolute(axis: int = 2) -> Joint:
     """Turn about one of the frame's own axes."""
-    return Joint("revolute", ("",), ("",), np.zeros((3, 1)), E3[:, [axis]], axis)
+    return RevoluteJoint("revolute", ("",), ("",), np.zeros((3, 1)), E3[:, [axis]], axis)
 
 
 def prismatic(axis: int = 2) -> Joint:
     """Slide along one of the frame's own axes."""
-    return Joint("prismatic", ("",), ("",), E3[:, [axis]], np.zeros((3, 1)), axis)
+    return PrismaticJoint("prismatic", ("",), ("",), E3[:, [axis]], np.zeros((3, 1)), axis)
 
 
 def spherical() -> Joint:
     """Turn freely; the rates are the angular velocity in the moved axes."""
-    return Joint("spherical", QUATERNION, TURN_RATES, np.zeros((3, 3)), E3)
+    return SphericalJoint("spherical", QUATERNION, TURN_RATES, np.zeros((3, 3)), E3)
 
 
 def free() -> Joint:
     """Move freely; the rates are the twist in the moved axes."""
     S = np.hstack([E3, np.zeros((3, 3))])
-    return Joint("free", ("x", "y", "z", *QUATERNION), ("vx", "vy", "vz", *TURN_RATES), S, S[:, [3, 4, 5, 0, 1, 2]])
+    labels = ("x", "y", "z", *QUATERNION), ("vx", "vy", "vz", *TURN_RATES)
+    return FreeJoint("free", *labels, S, S[:, [3, 4, 5, 0, 1, 2]])
 
 
 def planar() -> Joint:
     """Move freely in the plane; the rates are the twist in the moved axes."""
     S_v = np.array([[1.0, 0, 0], [0, 1.0, 0], [0, 0, 0]])
     S_w = np.array([[0.0, 0, 0], [0, 0, 0], [0, 0, 1.0]])
-    return Joint("planar", ("x", "y", "theta"), ("vx", "vy", "wz"), S_v, S_w)
+    return PlanarJoint("planar", ("x", "y", "theta"), ("vx", "vy", "wz"), S_v, S_w)
+
+
+AROUND_AXIS: dict[str, Callable[[int], Joint]] = {"revolute": revolute, "prismatic": prismatic}  # of any own axis
+JOINTS: dict[str, Callable[[], Joint]] = {  # words of a robot file; those with two axes are two of these in series
+    "fixed": fixed,
+    "revolute": revolute,
+    "prismatic": prismatic,
+    "spherical": spherical,
+    "free": free,
+}

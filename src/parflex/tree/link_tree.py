@@ -65,6 +65,12 @@ class Link:
         return bool(np.any(self.body.inertia_matrix(np.zeros(self.body.size))))
 
     @property
+    def q_quaternion(self) -> slice:
+        """Where the quaternion of its joint stands among all positions."""
+        assert self.joint.quaternion is not None
+        return slice(self.q.start + self.joint.quaternion.start, self.q.start + self.joint.quaternion.stop)
+
+    @property
     def position_labels(self) -> tuple[str, ...]:
         """Names of its coordinates behind the dot."""
         return self.joint.position_labels + self.elastic_labels
@@ -142,7 +148,7 @@ class Tree:
             return self._known_length
         sizes = [float(np.linalg.norm(link.position)) for link in self.links]
         sizes += [float(np.linalg.norm(place.position)) for place in self.places.values()]
-        sizes += [abs(float(link.start[0])) for link in self.links if link.joint.kind == "prismatic"]
+        sizes += [abs(float(link.start[0])) for link in self.links if link.joint.unit == "m"]
         return max(sizes, default=0.0) or 1.0
 
     @cached_property
@@ -151,7 +157,7 @@ class Tree:
         units = np.ones(self.n)
         for link in self.links:
             if link.joint.rate_labels:
-                units[link.v] = np.where(np.abs(link.joint.S_v).max(axis=0) > 0, self.length, 1.0)
+                units[link.v] = [self.length if unit == "m" else 1.0 for unit in link.joint.rate_units]
             units[link.e_v] = [self.length if unit == "m" else 1.0 for unit in link.body.units]
         return units
 

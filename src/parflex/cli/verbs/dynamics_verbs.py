@@ -106,7 +106,7 @@ def _accelerations(result: Any) -> dict[str, Any]:
     pick = [0, 1, 5] if tree.planar else list(range(6))
     answer: dict[str, Any] = {}
     for link in tree.links:
-        if link.joint.kind in ("free", "planar"):
+        if link.joint.moves_freely:
             answer[link.name] = result.acceleration_of(link.name)[pick].tolist()
         elif link.joint.rate_labels:
             own = result.accelerations[link.v].tolist()

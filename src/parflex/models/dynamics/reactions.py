@@ -38,7 +38,7 @@ def reactions_of(
     joints = {
         link.name: {"force": result.f[j].tolist(), "moment": result.m[j].tolist(), "undetermined": link.name in loose}
         for j, link in enumerate(robot.tree.links)
-        if link.joint.kind not in ("free", "planar")
+        if not link.joint.moves_freely
     }
     for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
         closures[loop.name]["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)

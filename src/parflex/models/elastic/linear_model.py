@@ -150,7 +150,7 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
         e = configuration.q[link.e]
         K[link.e_v, link.e_v] = link.body.material_stiffness(e)
         D[link.e_v, link.e_v] = link.body.damping_at(e)
-        if link.joint.kind in ("revolute", "prismatic"):
+        if link.joint.one_axis:
             k = link.v.start
             if "springs" not in without:
                 K[k, k], D[k, k] = link.terms.stiffness, link.terms.damper

@@ -69,7 +69,7 @@ def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]
     for link in here.robot.tree.links:
         e = shape[link.e_v]
         bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e))
-        turns = link.joint.kind in ("revolute", "prismatic")
+        turns = link.joint.one_axis
         springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if turns else 0.0)
     return bending, springs
 
@@ -118,14 +118,12 @@ def plane_normal(here: Configuration) -> Array | None:
         return np.array([0.0, 0.0, 1.0])
     hinges, slides = [], []
     for link, R in zip(tree.links, here.at.rotation, strict=True):
-        axis = R[:, link.joint.axis]
-        match link.joint.kind:
-            case "revolute":
-                hinges.append(axis)
-            case "prismatic":
-                slides.append(axis)
-            case "spherical":
-                return None
+        if link.joint.moves_freely:
+            continue
+        if len(link.joint.rate_labels) > 1:
+            return None
+        hinges += list((R @ link.joint.S_w).T[link.joint.S_w.any(axis=0)])
+        slides += list((R @ link.joint.S_v).T[link.joint.S_v.any(axis=0)])
     hinges += [
         here.at.of(loop.first)[0] @ loop.u1 for loop in here.robot.closures.loops if loop.turning == "about-axis"
     ]

@@ -122,7 +122,7 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
         moved[frame] = np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
     step = np.zeros(tree.n)
     for link in tree.links:
-        if link.joint.kind in ("revolute", "prismatic"):
+        if link.joint.one_axis:
             step[link.v] = here.q[link.q] - start.q[link.q]
     return _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
 

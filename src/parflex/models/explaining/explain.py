@@ -182,7 +182,7 @@ def _coordinates(robot: Robot) -> Chapter:
     joints = tree.n - elastic
     parts = [counted(joints, "rate of joints and free bodies", "rates of joints and free bodies")]
     parts += [f"{elastic} of elastic coordinates"] if elastic else []
-    quaternions = [link.name for link in tree.links if link.joint.kind in ("free", "spherical")]
+    quaternions = [link.name for link in tree.links if link.joint.quaternion]
     text = [f"All joints are open at first: q_tot has {tree.nq} positions, qd_tot {tree.n} rates ({', '.join(parts)})."]
     if quaternions:
         text.append(f"The orientation of {listed(quaternions)} is a unit quaternion; its rate is the angular velocity.")
@@ -205,7 +205,7 @@ def _coordinates(robot: Robot) -> Chapter:
 
 def _loops(robot: Robot) -> Chapter:
     tree, loops = robot.tree, robot.closures.loops
-    free = [link.name for link in tree.links if link.joint.kind in ("free", "planar") and link.parent == GROUND]
+    free = [link.name for link in tree.links if link.joint.moves_freely and link.parent == GROUND]
     why = "A tree has no loops, so each loop is cut where the file has a closure"
     if free:
         why += f"; {listed(free)} is a body of its own that no leg carries, so every leg ends in one"

@@ -111,7 +111,7 @@ def _held(robot: Robot, model: str) -> Sequence[int]:
     """Rates that are held while the others close the loops; of a robot that bends all independent ones."""
     if robot.tree.elastic:
         return [int(k) for k in home_partition(robot).independent]
-    bodies = [link.v for link in robot.tree.links if link.joint.kind in ("free", "planar")]
+    bodies = [link.v for link in robot.tree.links if link.joint.moves_freely]
     if model == "geometry-direct" or not bodies:
         return robot.actuated
     return [k for rates in bodies for k in range(rates.start, rates.stop)]

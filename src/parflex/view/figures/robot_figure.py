@@ -93,10 +93,10 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
     robot, tree, at = configuration.robot, configuration.robot.tree, configuration.at
     motors = {tree.link_of_rate[k] for k in robot.actuated}
     for j, link in sorted(enumerate(tree.links), key=lambda entry: entry[0] in motors):
-        marker = MARKERS[link.joint.kind]
+        marker = MARKERS.get(link.joint.kind, "o")
         if marker:
             root = at.position[j]
-            if link.joint.kind == "prismatic":
+            if link.joint.unit == "m":
                 root = root - at.rotation[j][:, link.joint.axis] * configuration.q[link.q.start]
             face = MOTOR_COLOUR if j in motors else "white"
             size, order = (7, 7) if j in motors else (5, 5)
@@ -121,7 +121,7 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
 
 def _draw_ground(configuration: Configuration, line: Any) -> None:
     tree = configuration.robot.tree
-    feet = [link.position for link in tree.links if link.parent < 0 and link.joint.kind not in ("free", "planar")]
+    feet = [link.position for link in tree.links if link.parent < 0 and not link.joint.moves_freely]
     for loop in configuration.robot.closures.loops:
         feet += [place.position for place in (loop.first, loop.second) if place.link < 0]
     for foot in feet:

@@ -55,6 +55,6 @@ def _joint(name: str, robot: Robot | None) -> str:
     if label in TURNS:
         return "1"
     if robot is not None:
-        kinds: Mapping[str, str] = {link.name: link.joint.kind for link in robot.tree.links}
-        return {"revolute": "rad", "prismatic": "m"}.get(kinds.get(name, ""), "rad or m")
+        units: Mapping[str, str] = {link.name: link.joint.unit for link in robot.tree.links}
+        return units.get(name) or "rad or m"
     return "rad or m"

@@ -57,7 +57,7 @@ class Playback:
             motors = {
                 tree.links[j].name: float(q[tree.links[j].q.start])
                 for j in (tree.link_of_rate[k] for k in self.robot.actuated)
-                if tree.links[j].joint.kind in ("revolute", "prismatic")
+                if tree.links[j].joint.one_axis
             }
             try:
                 rigid = self.robot.locking(self.robot.deformations)

@@ -84,12 +84,12 @@ class Session:
         sliders = []
         for k in self.robot.actuated:
             link = self.robot.tree.links[self.robot.tree.link_of_rate[k]]
-            if link.joint.kind not in ("revolute", "prismatic"):
+            if not link.joint.one_axis:
                 continue
-            turning = link.joint.kind == "revolute"
-            value, reach = float(self.q[link.q.start]), TURN if turning else REACH * self.scene.size
+            unit = link.joint.unit
+            value, reach = float(self.q[link.q.start]), TURN if unit == "rad" else REACH * self.scene.size
             low, high = link.limits or (value - reach, value + reach)
-            sliders.append(Slider(link.name, min(low, value), max(high, value), value, "rad" if turning else "m"))
+            sliders.append(Slider(link.name, min(low, value), max(high, value), value, unit))
         return sliders
 
     def move(self, given: str | Mapping[str, float]) -> bool:

@@ -169,7 +169,7 @@ def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
     for j, link in enumerate(robot.tree.links):
         parts += _body(robot, j, size)
         parts += _joint(link, j, size, j in motors)
-        if link.joint.kind == "prismatic":
+        if link.joint.unit == "m":
             parts += _slide(robot, link, j, size, j in motors)
     for j, _, body in bones.elastic:
         link = robot.tree.links[j]
@@ -218,14 +218,12 @@ def _joint(link: Link, j: int, size: float, motor: bool) -> list[Part]:
     """A pin along the axis, a ball for a spherical joint; motors are thicker."""
     group = "motors" if motor else "joints"
     zero = np.zeros(3)
-    match link.joint.kind:
-        case "revolute":
-            axis = np.eye(3)[link.joint.axis]
-            return [Fixed(group, j, *_pin(zero, axis, (MOTOR if motor else PIN) * size))]
-        case "spherical":
-            return [Fixed(group, j, *ball(zero, BALL * size))]
-        case _:
-            return []
+    if link.joint.unit == "rad":
+        axis = np.eye(3)[link.joint.axis]
+        return [Fixed(group, j, *_pin(zero, axis, (MOTOR if motor else PIN) * size))]
+    if link.joint.quaternion and not link.joint.moves_freely:
+        return [Fixed(group, j, *ball(zero, BALL * size))]
+    return []
 
 
 def _pin(centre: Array, axis: Array, radius: float) -> Solid:

@@ -136,7 +136,7 @@ def outline(points: Array) -> Array:
 
 def is_platform(link: Link) -> bool:
     """Whether a link is a body that no joint carries."""
-    return link.joint.kind in ("free", "planar")
+    return link.joint.moves_freely
 
 
 def link_points(robot: Robot, number: int) -> Array:
@@ -176,7 +176,7 @@ class _Builder:
                 self._tie(j, first, ring, "plate" if link.body.size else "platform")
             else:
                 self._tie(j, first, spanning_lines(own), "platform" if is_platform(link) else "link")
-            if link.joint.kind == "prismatic":
+            if link.joint.unit == "m":
                 root = self._add(link.parent, link.position[None, :])
                 self.edges.append(Edge(root, first, "slide", j))
         return Skeleton(

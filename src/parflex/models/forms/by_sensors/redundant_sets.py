@@ -100,7 +100,7 @@ def redundant_sets(robot: Robot) -> RedundantSets:
     J = mobility.scaled_jacobian(robot.closures, robot.home)
     chosen = mobility.choose_partition(J, passive, len(passive), np.ones(tree.n))
     partition = replace(chosen, independent=np.sort(np.array(motors, dtype=int)))
-    bodies = [j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")]
+    bodies = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
     platform = [k for j in bodies for k in range(tree.links[j].v.start, tree.links[j].v.stop) if k in set(robot.free)]
     legs = np.array([k for k in range(tree.n) if k not in set(platform)], dtype=int)
     control = np.array([*motors, *robot.sensed], dtype=int)

@@ -247,7 +247,7 @@ def independent_accelerations(state: NodeState, x: Array) -> Array:
             bent = _elastic_acceleration(state, beam, x)
             values |= {start + k: bent[k] for k in own}
     for j, link in enumerate(tree.links):
-        if link.joint.kind in ("free", "planar"):
+        if link.joint.moves_freely:
             moving = state.moving.links[j]
             gravity = state.at.rotation[j].T @ tree.gravity
             a, al = moving.a + moving.J_v @ x + gravity, moving.al + moving.J_w @ x

@@ -96,7 +96,7 @@ class LegMotion:
 def find_legs(robot: Robot) -> Legs | str:
     """The platform of a robot and its legs, or why it is not of this kind."""
     tree = robot.tree
-    free = [j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar")]
+    free = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
     if len(free) != 1:
         return "it has no platform" if not free else "it has several free bodies"
     platform = tree.links[free[0]]
@@ -141,7 +141,7 @@ def find_legs(robot: Robot) -> Legs | str:
 def _leg(robot: Robot, number: int, attachment: Array, end: Place, name: str) -> Leg | None:
     tree = robot.tree
     links = tuple(reversed(tree.path(end.link)))
-    if not links or any(tree.links[j].joint.kind not in ("revolute", "prismatic") for j in links):
+    if not links or any(not tree.links[j].joint.one_axis for j in links):
         return None
     if len(links) != (2 if tree.planar else 3):
         return None
