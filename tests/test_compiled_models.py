@@ -224,6 +224,17 @@ def test_what_is_compiled_is_kept_and_read_again(small, monkeypatch):
     assert np.array_equal(Kernel(program).one(np.array([2.0])), first)
 
 
+def test_machine_code_is_kept_for_one_program_and_one_emitter(small, monkeypatch):
+    program, folder = small
+    Kernel(program)
+    graph = Graph()
+    other = make_program(graph, "small", {"y": graph.symbol("a") * 2.5 + 2})
+    assert Kernel(other).one(np.array([2.0]))[0] == 7.0
+    monkeypatch.setattr("parflex.codegen.compile._code", lambda: "another emitter")
+    Kernel(program)
+    assert len(list(folder.iterdir())) == 3
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", None])
 def test_a_damaged_file_is_ignored_and_written_again(small, damage):
     program, folder = small

@@ -206,6 +206,14 @@ def test_constants_keep_fifteen_digits(graph, symbols):
         assert value(graph, a * number, a=1.0) == pytest.approx(number, rel=CONSTANT)
 
 
+@pytest.mark.parametrize("digits", [8, 11, 13])
+def test_numbers_that_differ_by_more_than_rounding_stay_two(graph, symbols, digits):
+    a, *_ = symbols
+    one, other = 1 / 3, 1 / 3 + 10.0**-digits
+    assert not same(one * a, other * a)
+    assert value(graph, other * a - one * a, a=1.0) == pytest.approx(10.0**-digits, abs=CONSTANT)
+
+
 def test_tracing_takes_microseconds_for_an_operator(figure):
     from parflex.codegen.traces.trace import trace
     from parflex.models.loading import load

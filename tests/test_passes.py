@@ -96,14 +96,16 @@ def test_the_cost_of_sums_and_products_is_what_the_instructions_cost(trial):
 
 
 def operators(name: str, build) -> tuple[int, int]:
-    """Operators before and after a pass, on the long sums and products that `flatten` makes."""
+    """Operators before and after a pass, on the long sums and products that `flatten` makes; the values stay."""
     graph = Graph()
     outputs = build(*(graph.symbol(letter) for letter in "abcd"))
     program = Nary(graph, [value.edge for value in outputs])
-    before = lowered(program).counts()["total"]
+    before = lowered(program)
     PASSES["flatten"](program)
     ALL[name](program)
-    return before, lowered(program).counts()["total"]
+    after, values = lowered(program), {"a": 0.7, "b": -1.3, "c": 2.1, "d": 0.4}
+    assert after.evaluate(values) == pytest.approx(before.evaluate(values), rel=1e-14)  # rounding
+    return before.counts()["total"], after.counts()["total"]
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,8 @@ def operators(name: str, build) -> tuple[int, int]:
         ("factor", lambda a, b, c, d: [a / b + a / c], 3, 3),  # a (1/b + 1/c) would be four
         ("share", lambda a, b, c, d: [(a * c) * b, (b * d) * a * 2], 5, 4),
         ("collect", lambda a, b, c, d: [3 * a + 2, a * b + 5 * (3 * a + 2) - 7 * a], 7, 5),
+        ("collect", lambda a, b, c, d: [3 * a + 2, a * b - 5 * (3 * a + 2) + 7 * a], 7, 5),
+        ("collect", lambda a, b, c, d: [3 * a + 2 * b, 6 * a + 4 * b, -1.5 * a - b], 8, 5),
         ("parallel_axes", lambda a, b, c, d: [c * (a.cos() * b.cos() - a.sin() * b.sin())], 4, 2),
         ("parallel_axes", lambda a, b, c, d: [a.sin() * b.cos() + d - a.cos() * b.sin()], 4, 2),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import llvmlite
@@ -12,10 +13,10 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from parflex.codegen import disk_cache
+from parflex.codegen.emit import emit_llvm, workspace
 from parflex.codegen.emit.emit_llvm import build_module, work_of
 from parflex.codegen.program import Program
 
-EMITTER = 5  # goes into the key of the cache: raise it when the emitted code changes
 Array = np.ndarray
 
 
@@ -35,13 +36,20 @@ def _new_machine() -> Any:
     return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
 
 
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """A hash of the source that writes machine code, so that none that is kept outlives a change of it."""
+    files = (__file__, emit_llvm.__file__, workspace.__file__)
+    return hashlib.sha256(b"\0".join(Path(file).read_bytes() for file in files)).hexdigest()
+
+
 class Kernel:
     """A compiled program: `one` input, or `many` side by side."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
         *target, self.lanes = _host()
-        key = hashlib.sha256(f"{program.digest()} {target} {llvmlite.__version__} {EMITTER}".encode()).hexdigest()
+        key = hashlib.sha256(f"{program.digest()} {target} {llvmlite.__version__} {_code()}".encode()).hexdigest()
         self._engine = _engine(key, program, self.lanes)
         folder = disk_cache.folder()
         self.kept = folder / key if folder is not None and (folder / key).is_file() else None

@@ -100,7 +100,7 @@ class Graph:
         return self.node(ADD, x ^ sign, y ^ sign) << 1 | sign
 
     def _merge(self, x: int, y: int) -> int | None:
-        """C x + d x = (c + d) x for constants, and cos^2 + sin^2 = 1."""
+        """C x + d x = (c + d) x for constants, and cos^2 + sin^2 = 1; x is the older of the two, never made of y."""
         op, a, b = self.op, self.a, self.b
         m, n = x >> 1, y >> 1
         if op[m] == MUL and op[n] == MUL:
@@ -109,8 +109,6 @@ class Graph:
             if op[a[m] >> 1] == CONST and op[a[n] >> 1] == CONST and b[m] == b[n]:
                 c, d = self._coefficient(x), self._coefficient(y)
                 return self.mul(self.edge(c + d), b[m])
-        elif op[m] == MUL and op[a[m] >> 1] == CONST and b[m] >> 1 == n:
-            return self.mul(self.edge(self._coefficient(x) + (-1.0 if y & 1 else 1.0)), b[m])
         elif op[n] == MUL and op[a[n] >> 1] == CONST and b[n] >> 1 == m:
             return self.mul(self.edge(self._coefficient(y) + (-1.0 if x & 1 else 1.0)), b[n])
         return None
