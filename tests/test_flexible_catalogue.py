@@ -83,6 +83,40 @@ def test_elastic_drives_are_at_rest_in_every_pose():
     assert counts(robot)["degrees_of_freedom"] == 3
 
 
+DRIVE = """format = 1
+name = "drive"
+[[frame]]
+name = "motor"
+joint = "{kind}"
+actuated = true
+inertia = {{ mass = 1, about_centre = [1, 1, 1] }}
+[[frame]]
+name = "arm"
+parent = "motor"
+joint = "{kind}"
+place = {{ {place} }}
+spring = {{ stiffness = 50 }}
+inertia = {{ mass = 1, about_centre = [1, 1, 1] }}
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "drive"),
+    [
+        ("revolute", "position = [0, 0, 0.1]", True),
+        ("revolute", 'rotation = ["pi", 0, 0]', True),
+        ("revolute", "position = [0.1, 0, 0]", False),
+        ("revolute", 'rotation = ["pi/2", 0, 0]', False),
+        ("prismatic", "position = [0.1, 0.2, 0]", True),
+        ("prismatic", "rotation = [0, 0.3, 0]", False),
+    ],
+)
+def test_a_spring_is_an_elastic_drive_only_along_the_axis_of_its_motor(kind, place, drive, tmp_path):
+    path = tmp_path / "drive.toml"
+    path.write_text(DRIVE.format(kind=kind, place=place))
+    assert len(parflex.load(path).drive_springs) == drive
+
+
 def test_frequencies_of_the_fitted_dualemps(figure):
     """Briot2014, Table 3: five frequencies by three fitted values, and a sixth that they do not fit exactly."""
     robot = parflex.load("dualemps-fitted")

@@ -132,6 +132,33 @@ def test_a_solve_gives_the_solution_whatever_entries_vanish(graph):
         assert list(found.values()) == pytest.approx(np.linalg.solve(A, b), rel=1e-13)  # condition below 100
 
 
+def test_systems_with_zeros_and_ones_among_symbols_have_the_right_solution():
+    rng, tried = np.random.default_rng(6), 0
+    for _ in range(40):
+        graph, numbers = Graph(), {}
+
+        def entry(graph=graph, numbers=numbers):
+            if rng.random() < 0.5:
+                return float(rng.choice([0.0, 0.0, 1.0, -1.0]))
+            name = f"x{len(numbers)}"
+            numbers[name] = rng.uniform(-1, 1)
+            return graph.symbol(name)
+
+        entries = np.array([entry() for _ in range(12)], dtype=object)
+        plain = np.array(
+            [numbers[graph.names[graph.a[x.edge >> 1]]] if isinstance(x, Expression) else x for x in entries]
+        )
+        A, b = plain[:9].astype(float).reshape(3, 3), plain[9:].astype(float)
+        if not numbers or np.linalg.cond(A) > 100:
+            continue
+        tried += 1
+        x = graph.symbol(next(iter(numbers))).solve_system(entries[:9].reshape(3, 3), entries[9:])
+        program = make_program(graph, "solve", {"x": x})
+        found = program.evaluate({name: numbers[name] for name in program.inputs})
+        assert list(found.values()) == pytest.approx(np.linalg.solve(A, b), rel=1e-12, abs=1e-13)  # condition below 100
+    assert tried > 10
+
+
 def test_elimination_of_more_rows_than_unknowns_solves_some_and_leaves_the_rest(graph):
     m, n = 5, 3
     names = [f"m{k}" for k in range(m * n)] + [f"r{k}" for k in range(m)]

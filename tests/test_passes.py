@@ -150,6 +150,16 @@ def test_signs_and_quarters_of_sums_of_angles_are_right():
                 assert found == pytest.approx(wanted * values["c"] + values["d"], abs=1e-14)  # rounding
 
 
+def test_a_difference_that_is_there_the_other_way_round_is_taken_with_its_sign():
+    graph = Graph()
+    a, b, c, d = (graph.symbol(letter) for letter in "abcd")
+    program = Nary(graph, [(a - b).edge, ((c * d + b) - a).edge])
+    PASSES["flatten"](program)
+    found = lowered(program)
+    assert found.evaluate({"a": 2.0, "b": 3.0, "c": 5.0, "d": 7.0}) == {"y0": -1.0, "y1": 36.0}
+    assert found.counts()["total"] == 3
+
+
 def test_a_lone_reciprocal_may_stand_in_a_sum():
     graph = Graph()
     a, b = graph.symbol("a"), graph.symbol("b")
