@@ -10,8 +10,12 @@ import pytest
 from comparison import largest, nearby_states, positions
 
 import parflex
+from parflex.closure.targets import FrameTarget
 from parflex.errors import ActuationError, SingularError, UnreachableError
 from parflex.models.configuration import Configuration
+from parflex.recursion import pose as pose_of
+from parflex.spatial.rotations import matrix_quaternion, rotation_from_vector
+from parflex.tree.branch import branch
 
 WITH_PLATFORM = ["3-prrr", "3rrr", "c5", "delta", "gough-stewart", "space"]
 
@@ -179,3 +183,83 @@ def test_one_motor_of_a_robot_that_bends_may_move_where_there_are_more_motors_th
     q = robot.assemble({"leg1.1": float(start[motor]) + 0.05})
     assert q[motor] == pytest.approx(start[motor] + 0.05, abs=1e-12)  # given outright
     assert Configuration(robot, q).closure_error < 1e-10  # where Newton ends, of lengths below one metre
+
+
+@pytest.mark.parametrize("name", ["navaro", "gough-stewart", "gough-stewart-beams"])
+def test_a_part_of_a_tree_moves_as_in_the_whole(name):
+    tree = parflex.load(name).tree
+    rng, last = np.random.default_rng(3), len(tree.links) - 1
+    small = branch(tree, [last])
+    assert small.tree.length == tree.length
+    assert tuple(tree.rate_names[k] for k in small.rates) == small.tree.rate_names
+    start, step = tree.moved(tree.start, rng.uniform(-0.1, 0.1, tree.n)), rng.uniform(-0.1, 0.1, tree.n)
+    q = tree.moved(start, step)
+    own = small.tree.moved(start[small.positions], step[small.rates])
+    assert np.array_equal(own, q[small.positions])
+    whole, part = pose_of(tree, q), pose_of(small.tree, own)
+    for j, k in small.number.items():
+        if j >= 0:
+            assert np.array_equal(part.position[k], whole.position[j])
+            assert np.array_equal(part.rotation[k], whole.rotation[j])
+
+
+def test_a_step_of_the_rates_bends_turns_and_slides_by_their_units():
+    tree = parflex.load("gough-stewart-beams").tree
+    step = np.arange(1.0, tree.n + 1)
+    moved = tree.moved(tree.start, step)
+    for link in tree.links:
+        assert np.array_equal(moved[link.e] - tree.start[link.e], step[link.e_v])
+        if link.joint.kind in ("revolute", "prismatic"):
+            assert moved[link.q] - tree.start[link.q] == pytest.approx(step[link.v])
+            assert tree.rate_units[link.v] == (tree.length if link.joint.kind == "prismatic" else 1.0)
+        sliding = [label.startswith("u") for label in link.elastic_labels]
+        assert np.array_equal(tree.rate_units[link.e_v] == tree.length, sliding)
+
+
+@pytest.mark.parametrize("share", [0.25, 1.0])
+def test_part_of_the_way_to_a_target_is_a_part_of_its_turn_and_of_its_way(share):
+    robot = parflex.load("rx90")
+    place = robot.tree.places[robot.tree.end_effector]
+    turn = rotation_from_vector([0.4, -0.9, 0.7])
+    target = FrameTarget("hand", place, {0: 0.3, 2: 0.5}, turn)
+    at = pose_of(robot.tree, robot.tree.moved(robot.home, np.linspace(-0.5, 0.5, robot.tree.n)))
+    near = target.between(at, share)
+    assert near.residual(at, 1.0) == pytest.approx(share * target.residual(at, 1.0), abs=1e-12)
+    if share == 1.0:
+        assert near.rotation == pytest.approx(turn, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["rx90", "puma560"])
+def test_an_arm_is_brought_to_where_its_hand_is_to_be_however_far(name):
+    robot = parflex.load(name)
+    rng = np.random.default_rng(7)
+    for spread in (0.1, 0.5, 1.0):
+        there = parflex.configure(
+            robot,
+            {
+                f"{joint}": float(robot.home[k] + spread * rng.uniform(-1, 1))
+                for k, joint in enumerate(robot.actuated_names)
+            },
+        )
+        p, R = parflex.frames(robot, there)[robot.tree.end_effector]
+        words = dict(zip(("x", "y", "z", "qw", "qx", "qy", "qz"), [*p, *matrix_quaternion(R)], strict=True))
+        found, turned = parflex.frames(robot, {word: float(value) for word, value in words.items()})[
+            robot.tree.end_effector
+        ]
+        assert largest(found - p) < 1e-9 and largest(turned - R) < 1e-9  # Newton ends far below
+
+
+def test_words_of_a_pose_and_of_a_motion_mean_what_they_say():
+    planar = parflex.load("3rrr")
+    turned = [planar.assemble(words) for words in ({"theta_deg": 20}, {"theta": np.pi / 9})]
+    assert largest(turned[0] - turned[1]) < 1e-12  # rounding of Newton's last step
+    robot = parflex.load("gough-stewart")
+    words = {"rx": 0.0, "ry": 0.2, "rz": 0.0}
+    half = {"qw": np.cos(0.1), "qx": 0.0, "qy": np.sin(0.1), "qz": 0.0}
+    for given in (words, half):
+        rotation = parflex.frames(robot, given)["platform"][1]
+        assert largest(rotation - [[np.cos(0.2), 0, np.sin(0.2)], [0, 1, 0], [-np.sin(0.2), 0, np.cos(0.2)]]) < 1e-12
+    here = parflex.configure(robot, words)
+    for place, word in enumerate(("vx", "vy", "vz", "wx", "wy", "wz")):
+        twist = here.frame_rows("platform") @ here.rates({word: 1.0})
+        assert twist == pytest.approx(np.eye(6)[place], abs=1e-12)

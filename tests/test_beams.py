@@ -9,14 +9,17 @@ from published import published
 import parflex
 from parflex.bodies.beam import Material, Section, beam, rolled
 from parflex.bodies.sections import circle, rectangle, tube
+from parflex.description.schema import SectionTable
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import energies
 from parflex.models.elastic.linear_model import linear_model, natural_frequencies
 from parflex.models.elastic.participation import participation
 from parflex.recursion import mass_matrix, motion, newton_euler
+from parflex.tree.elements import read_section
 
 STEEL = Material(200e9, 77e9, 7800)
 BAR = Section(2e-4, 2e-9, 6e-9, 5e-9, 8e-9)
+NUMBERS = {"shape": "numbers", "A": 2e-4, "Iy": 2e-9, "Iz": 6e-9, "J": 5e-9}
 # roots of the characteristic equations of Euler-Bernoulli beams
 ROOTS = {
     "cantilever": (1.8751040687, 4.6940911330, 7.8547574382),
@@ -198,6 +201,10 @@ def test_sections_have_their_textbook_moments():
     assert pytest.approx(5.902e-9, rel=1e-3) == rectangle(0.01, 0.024).J  # Germain2015, Table 2, four digits
     assert pytest.approx(np.pi * 0.03**4 / 32, rel=1e-12) == circle(0.03).J
     assert tube(0.03, 0.002).Iy == pytest.approx(np.pi / 64 * (0.03**4 - 0.026**4), rel=1e-12)
+    flat = rectangle(0.01, 0.024)
+    assert flat.Iy == pytest.approx(0.01 * 0.024**3 / 12) and flat.Iz == pytest.approx(0.024 * 0.01**3 / 12)
+    for section in (square, flat, circle(0.03), tube(0.03, 0.002), read_section(SectionTable(**NUMBERS))):
+        assert pytest.approx(section.Iy + section.Iz, rel=1e-12) == section.Ip  # the theorem of perpendicular axes
 
 
 @pytest.mark.parametrize("name", ["dualemps", "navaro"])

@@ -163,9 +163,12 @@ def test_all_base_parameters_of_a_closed_robot_may_be_symbols():
 
 def test_other_parameters_compile_nothing_again(monkeypatch):
     model = parflex.model(parflex.load("puma560"), "inverse", parameters=["M[3]"])
-    model(**model.sample)
+    before = model(**model.sample)["effort"]
     monkeypatch.setattr("parflex.codegen.compile._engine", lambda *_: pytest.fail("compiled again"))
-    model.with_parameters({"M[3]": 3.0})(**model.sample)
+    heavier = model.with_parameters({"M[3]": 3.0})
+    after = heavier(**model.sample)["effort"]
+    assert after == pytest.approx(heavier.evaluate("numpy", **model.sample)["effort"], rel=1e-12)  # rounding
+    assert np.abs(after - before).max() > 0.1
 
 
 @pytest.mark.parametrize("value", ["much", float("nan"), None, True])
@@ -284,6 +287,8 @@ def test_whatever_changes_a_program_changes_its_key(monkeypatch, tmp_path):
     links = list(plain.tree.links)
     links[3] = replace(links[3], terms=replace(links[3].terms, motor_inertia=0.5))
     robots = [plain, heavy, replace(plain, tree=replace(plain.tree, links=tuple(links)))]
+    links[3] = replace(plain.tree.links[3], position=plain.tree.links[3].position + 1e-3)
+    robots += [replace(plain, tree=replace(plain.tree, links=tuple(links)))]
     robots += [parflex.load("gough-stewart", settings={"gravity": [0, 0, -1.62]}), plain.locking([plain.actuated[0]])]
     robots += [parflex.load(name) for name in parflex.catalogue_names() if name != plain.name]
     keys = [program_store.key_of(robot, "inverse", Options(), 1000) for robot in robots]

@@ -12,6 +12,7 @@ from traced import long
 
 import parflex
 from parflex.control import references
+from parflex.control.control_result import error_indexes
 from parflex.control.following import track
 from parflex.control.gains import gains_from
 from parflex.control.laws import make_law
@@ -94,6 +95,13 @@ def test_an_error_under_the_gains_overshoots_as_asked():
     assert abs(step.max() - 1.25) < 1e-6 and abs(t[step.argmax()] - 0.3) < 2e-5  # the steps of t
 
 
+def test_indexes_of_an_error_are_its_integrals():
+    t = np.linspace(0, 2, 4001)
+    found = error_indexes(t, 3 * t)
+    wanted = {"ise": 24.0, "iae": 6.0, "itae": 8.0, "max": 6.0}  # of 9 t^2, 3 t and 3 t^2 from 0 to 2
+    assert found == pytest.approx(wanted, rel=1e-6)  # the trapezoidal rule: (2/4000)^2
+
+
 def settled(name, q, qd, row):
     """Efforts of a law that found its pose before: three steps of Newton from home do not get there."""
     pose = nominal().home
@@ -144,6 +152,14 @@ def test_pd_holds_the_weight_and_pushes_errors_back():
     off = rng.uniform(-0.1, 0.1, 3)
     pushed = settled("pd", q[:3], np.zeros(3), [*(q[:3] + off), *np.zeros(6)])
     assert ((pushed - rest) * off > 0).all()
+    # an error at home pushes its motor by the stiffness times what that accelerates while the others stand still
+    robot, stiffness = nominal(), gains_from().Kp
+    for motor in robot.actuated_names:
+        push = {name: float(name == motor) for name in robot.actuated_names}
+        still = parflex.inverse_dynamics(robot, "home", acceleration=dict.fromkeys(push, 0.0))
+        moved = parflex.inverse_dynamics(robot, "home", acceleration=push)
+        inertia = moved.efforts[motor] - still.efforts[motor]
+        assert law("pd").program.parameters[f"stiffness[{motor}]"] == pytest.approx(stiffness * inertia, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["pd", "ctc", "extended"])
@@ -233,6 +249,14 @@ def test_efforts_are_what_the_law_says_to_what_it_measured(loop):
     if loop.effort_limit:
         limit = loop.limits(JOINTS[:3])
         assert (np.abs(pushed) <= limit).all() and (np.abs(pushed) == limit).any()
+
+
+def test_noise_of_positions_counts_by_the_one_gain_and_that_of_rates_by_the_other():
+    settings = (LoopSettings(), LoopSettings(noise=1e-5), LoopSettings(rate_noise=1e-5))
+    runs = [run_law(law("ctc"), plants().plant(nominal()), circle(), loop, time=0.02) for loop in settings]
+    plain, position, rate = (np.stack([run[f"effort.{motor}"][:1] for motor in JOINTS[:3]]) for run in runs)
+    ratio = np.linalg.norm(position - plain) / np.linalg.norm(rate - plain)
+    assert 5 < ratio < 200  # Kp over Kv is 33; noise is drawn for each
 
 
 def test_noise_is_the_same_for_the_same_seed_and_makes_errors_larger():
@@ -392,6 +416,9 @@ def test_words_make_the_same_references_as_calls(tmp_path):
     table.write_text("t,x,y\n0,0,0\n0.5,0.03,0.01\n1,0.05,0\n")
     path = reference_from(nominal(), f"spline:{table}")
     assert path.time == 1.0 and np.abs(path.at(0.5).position[0] - [0.03, 0.01, 0]).max() < 1e-12
+    for axis in "xyz":
+        about = reference_from(parflex.load("gough-stewart"), f"circle:radius=0.05,time=1,axis={axis}").at(t / 2)
+        assert (np.ptp(about.position, axis=0) < 1e-12).tolist() == [axis == one for one in "xyz"]
     line = reference_from(nominal(), {"kind": "line", "x": 0.05, "time": 1.0})
     assert np.abs(line.at(1.0).position[0] - [0.05, 0, 0]).max() < 1e-12
 

@@ -29,6 +29,22 @@ def test_control_answers_with_errors_and_no_failure(capsys, tmp_path):
     assert len(back.t) == 301 and abs(back["error"].max() - answer["errors"]["max"]) < 1e-15
 
 
+def test_what_is_left_out_acts_neither_in_the_law_nor_on_the_plant(monkeypatch):
+    class SeenError(Exception):
+        """Ends the call where the plant would be compiled."""
+
+    def look(plant):
+        raise SeenError(max(link.terms.coulomb + link.terms.viscous for link in plant.tree.links))
+
+    monkeypatch.setattr("parflex.control.control_run.make_plant", look)
+    robot = parflex.load("3rrr")
+    rough = parflex.load("3rrr", settings={"legs.frame.1.friction": {"viscous": 0.3}})
+    for without, expected in (((), 0.3), (("friction",), 0.0)):
+        with pytest.raises(SeenError) as seen:
+            parflex.run_control(robot, "circle:radius=0.02,time=0.1", plant=rough, without=without)
+        assert seen.value.args[0] == expected
+
+
 def test_a_motion_may_be_called_as_a_kind_of_reference(capsys, tmp_path):
     path = tmp_path / "mine.toml"
     path.write_text(

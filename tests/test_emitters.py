@@ -39,8 +39,9 @@ from traced import (
 
 import parflex
 from parflex.codegen.compile import Kernel
-from parflex.codegen.model import SCRIPT_LIMIT
+from parflex.codegen.model import SCRIPT_LIMIT, Model
 from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.program import Program
 from parflex.codegen.traces.trace import MODELS
 from parflex.errors import InputError
 from parflex.graph import Graph
@@ -193,6 +194,41 @@ def test_a_library_that_is_not_installed_is_named(monkeypatch):
     with pytest.raises(InputError, match="casadi is not installed") as stop:
         made("four-bar", "inverse").casadi_function()
     assert "pip install casadi" in stop.value.hint
+
+
+def flat_model(name: str, inputs: dict[str, float], program: Program) -> Model:
+    """A program of single numbers as a model."""
+    shapes = dict.fromkeys(inputs, (1,))
+    sample = {word: [value] for word, value in inputs.items()}
+    return Model(name, program, shapes, {"y": (len(program.outputs),)}, sample=sample)
+
+
+def test_every_emitter_swaps_rows_where_a_pivot_vanishes(tmp_path):
+    graph = Graph()
+    entries = np.array([graph.symbol(word) for word in "abcdef"], dtype=object)
+    x = entries[0].solve_system(entries[:4].reshape(2, 2), entries[4:])
+    program = make_program(graph, "pivots", {"y": x})
+    numbers = np.array([[0.0, 2.0, 4.0, 1.0, 3.0, 5.0], [3.0, 1.0, 0.0, 2.0, -1.0, 5.0]])
+    given = {word: numbers[:, [k]] for k, word in enumerate("abcdef")}
+    wanted = np.array([np.linalg.solve(row[:4].reshape(2, 2), row[4:]) for row in numbers])
+    model = flat_model("pivots", dict(zip("abcdef", numbers[0], strict=True)), program)
+    for key, (emitter, _) in EMITTERS.items():
+        assert emitter(model, given)["y"] == pytest.approx(wanted, rel=1e-14), key  # a dozen exact numbers
+    assert c_library(model, given, tmp_path)["y"] == pytest.approx(wanted, rel=1e-14)
+    sympy = function_of_file(model, "sympy")
+    assert [float(value) for value in sympy(list(numbers[0]))] == pytest.approx(wanted[0], rel=1e-14)
+    assert [float(value) for value in model.function("sympy")(list(numbers[0]))] == pytest.approx(wanted[0], rel=1e-14)
+
+
+def test_terms_behind_a_sign_stay_together_in_c(tmp_path):
+    sums = (("add", 1, 2), ("sub", 0, 3), ("sub", 1, 2), ("sub", 0, 5))
+    sums += (("sub", 2, 1), ("add", 0, 7), ("mul", 1, 2), ("sub", 0, 9))
+    program = Program("terms", ("a", "b", "c"), (), sums, 0, (("y[0]", 4), ("y[1]", 6), ("y[2]", 8), ("y[3]", 10)))
+    model = flat_model("terms", {"a": 1.0, "b": 10.0, "c": 100.0}, program)
+    found = c_library(
+        model, {word: np.array([[value]]) for word, value in (("a", 1.0), ("b", 10.0), ("c", 100.0))}, tmp_path
+    )
+    assert found["y"][0].tolist() == [-109.0, 91.0, 91.0, -999.0]
 
 
 # -- lanes ---------------------------------------------------------------------------------------------------------

@@ -276,6 +276,20 @@ def test_inverse_models_of_invented_robots_are_right_or_refused_by_name(name):
     assert difference(program(**inputs(program, states)), expected(name, "inverse", states)) < ROUNDING
 
 
+def test_a_stroke_is_counted_from_where_its_slide_begins():
+    plain = robot("gough-stewart")
+    starts = [1.025, 1.039, 1.142, 1.126, 1.0203, 1.099]
+    settings = {"legs.frame.3.mdh.r": 0.2, "legs.start_3": [start - 0.2 for start in starts]}
+    longer = parflex.load("gough-stewart", settings=settings)
+    found = []
+    for of in (plain, longer):
+        program = parflex.model(of, "geometry")
+        names, joints = program.labels["joints"], program(**program.sample)["joints"]
+        assert np.abs(joints - [of.home[of.tree.position_names.index(name)] for name in names]).max() < 1e-12
+        found.append(np.array([value for name, value in zip(names, joints, strict=True) if name.endswith(".3")]))
+    assert found[1] == pytest.approx(found[0] - 0.2, abs=1e-12)  # rounding
+
+
 @pytest.mark.parametrize("name", ["rx90", "scara", "floating"])
 def test_articulated_bodies_give_the_accelerations_of_the_mass_matrix(name, tmp_path):
     of = parflex.load(floating(tmp_path)) if name == "floating" else robot(name)

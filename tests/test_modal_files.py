@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import CATALOGUE
 from oracles.beam_robots import HEXAGON
 from oracles.modal_data import Modes, invented
 
 import parflex
-from parflex.bodies.modal_file import load_modal
+from parflex.bodies.modal_file import load_modal, save_modal
 from parflex.cli.main import main
 from parflex.errors import ParflexError
 
@@ -162,6 +164,21 @@ ROBOTS: dict[str, tuple[str, str, str]] = {  # what is replaced in the robot fil
         "the modes move the body where its joint holds it",
     ),
 }
+
+
+def test_modal_data_come_back_from_their_file_as_they_were(tmp_path):
+    plate = load_modal(CATALOGUE / "hexagon-plate.npz")
+    given = replace(
+        plate,
+        damping_ratios=np.linspace(0.01, 0.02, plate.count),
+        geometric=np.arange(float(plate.count))[:, None, None] * np.eye(plate.count),
+        title="a plate",
+        source="somebody",
+    )
+    assert given.second_moments is not None and given.thickness
+    found = load_modal(save_modal(given, tmp_path / "plate.npz"))
+    for field in fields(given):
+        assert np.array_equal(getattr(found, field.name), getattr(given, field.name)), field.name
 
 
 def refused(capsys, folder: Path, text: str = ROBOT) -> dict:

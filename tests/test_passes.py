@@ -118,6 +118,8 @@ def operators(name: str, build) -> tuple[int, int]:
         ("factor", lambda a, b, c, d: [a * b + a * c + a * d], 5, 3),
         ("factor", lambda a, b, c, d: [a / b + a / c], 3, 3),  # a (1/b + 1/c) would be four
         ("share", lambda a, b, c, d: [(a * c) * b, (b * d) * a * 2], 5, 4),
+        ("share", lambda a, b, c, d: [(a + c) - b, (a + d) - b], 4, 3),
+        ("share", lambda a, b, c, d: [(a + c) - b, (b + d) - a], 4, 3),
         ("collect", lambda a, b, c, d: [3 * a + 2, a * b + 5 * (3 * a + 2) - 7 * a], 7, 5),
         ("collect", lambda a, b, c, d: [3 * a + 2, a * b - 5 * (3 * a + 2) + 7 * a], 7, 5),
         ("collect", lambda a, b, c, d: [3 * a + 2 * b, 6 * a + 4 * b, -1.5 * a - b], 8, 5),
@@ -153,11 +155,20 @@ def test_signs_and_quarters_of_sums_of_angles_are_right():
 def test_a_difference_that_is_there_the_other_way_round_is_taken_with_its_sign():
     graph = Graph()
     a, b, c, d = (graph.symbol(letter) for letter in "abcd")
-    program = Nary(graph, [(a - b).edge, ((c * d + b) - a).edge])
+    program = Nary(graph, [(c * d).edge, (a - b).edge, ((c * d + b) - a).edge, ((c * d + a) - b).edge])
     PASSES["flatten"](program)
     found = lowered(program)
-    assert found.evaluate({"a": 2.0, "b": 3.0, "c": 5.0, "d": 7.0}) == {"y0": -1.0, "y1": 36.0}
-    assert found.counts()["total"] == 3
+    assert list(found.evaluate({"a": 2.0, "b": 3.0, "c": 5.0, "d": 7.0}).values()) == [35.0, -1.0, 36.0, 34.0]
+    assert found.counts()["total"] == 4
+
+
+def test_terms_that_become_the_same_are_added():
+    graph = Graph()
+    a, b, c, d = (graph.symbol(letter) for letter in "abcd")
+    program = Nary(graph, [(a * b).edge, (c * d).edge, (a * b + c * d).edge])
+    (first, _), (second, _), _ = program.outputs
+    program.rebuild({second: (first, 1)})
+    assert lowered(program).evaluate(dict.fromkeys("abcd", 3.0)) == {"y0": 9.0, "y1": 9.0, "y2": 18.0}
 
 
 def test_a_lone_reciprocal_may_stand_in_a_sum():

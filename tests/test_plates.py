@@ -187,6 +187,15 @@ def test_kirchhoff_and_mindlin_agree_on_a_polygon_with_a_notch():
 # -- nodes -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("theory", ["mindlin", "kirchhoff"])
+def test_rigid_motions_of_the_elements_strain_nothing(theory):
+    plate = Plate([[0, 0], [0.6, 0], [0.7, 0.5], [0.1, 0.4]], 0.08, 70e9, 2700)  # thick: its sections turn with it
+    elements = discretise(plate, theory, 1)
+    assert np.abs(elements.rigid.T @ (elements.M @ elements.rigid) - np.eye(3)).max() < 1e-9
+    size = np.abs(elements.K).max() * np.abs(elements.rigid).max()
+    assert np.abs(elements.K @ elements.rigid).max() < 1e-9 * size  # rounding of a mass matrix of condition 1e5
+
+
 def test_any_polygon_has_its_exact_mass_and_inertia_and_its_attachments_as_nodes():
     attachments = {"corner": (2, 0.6), "inside": (1.5, 0.3), "edge": (1.0, 0.0)}
     data = plate_modes(Plate(ELL, 0.02, E, RHO, NU, attachments), 4, refinements=1)

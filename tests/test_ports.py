@@ -105,6 +105,20 @@ def test_every_entry_of_every_model_has_a_name_and_a_unit(name):
     assert tried >= 6
 
 
+def test_units_are_those_of_what_a_joint_does():
+    def units(name: str, model: str, group: str) -> list[str]:
+        signals = parflex.model(parflex.load(name), model).signals
+        return [signal["unit"] for signal in signals if signal["group"] == group]
+
+    assert units("gough-stewart", "inverse", "effort") == ["N"] * 6
+    assert units("rx90", "inverse", "effort") == ["N m"] * 6
+    assert units("rx90", "inverse", "qdd") == ["rad/s2"] * 6
+    assert units("3-prrr", "inverse", "qd") == ["m/s"] * 3
+    assert units("3-prrr", "mass-matrix", "mass_matrix") == ["kg"] * 9
+    assert units("5r", "mass-matrix", "mass_matrix") == ["kg m2"] * 4
+    assert units("5r", "pd-law", "stiffness") == ["N m/rad"] * 2
+
+
 @pytest.mark.parametrize("model", ["inverse", "pd-law", "mass-matrix"])
 def test_signals_stand_where_the_program_has_them(model):
     program = parflex.model(parflex.load("5r"), model)

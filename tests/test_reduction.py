@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -16,6 +18,7 @@ from parflex.bodies.finite_elements.interface_modes import (
     free_reduction,
     free_vectors,
 )
+from parflex.bodies.finite_elements.lumping import lumped
 from parflex.bodies.finite_elements.structure import structure
 from parflex.bodies.modal import ModalData, integrals, modal_body, momenta
 from parflex.bodies.modal_file import save_modal
@@ -67,6 +70,44 @@ def test_nodal_masses_have_the_mass_centre_and_inertia_of_the_matrix():
     assert data.mass == pytest.approx(exact[0, 0], rel=1e-12)
     np.testing.assert_allclose(S[0], [exact[1, 5], exact[2, 3], exact[0, 4]], atol=1e-12)
     np.testing.assert_allclose(np.trace(G[0, 0]) * np.eye(3) - G[0, 0], exact[3:, 3:], atol=1e-12)
+
+
+def test_matrices_of_a_frame_in_the_plane_are_reduced_as_they_are():
+    """Coordinates out of the plane have neither mass nor stiffness: those of nodes do not stand six apart."""
+    model = FrameModel()
+    corner = [model.node(place) for place in ([0, 0, 0], [0.5, 0.1, 0], [0.9, -0.3, 0])]
+    for first, second in itertools.pairwise(corner):
+        model.beam(first, second, BAR, elements=10)
+    K, M, _ = model.matrices()
+    out = np.flatnonzero(np.isin(np.arange(len(M)) % 6, (2, 3, 4)))
+    for matrix in (K, M):
+        matrix[out] = matrix[:, out] = 0.0
+    inside = np.setdiff1d(np.arange(len(M)), out)
+    exact = scipy.linalg.eigh(K[np.ix_(inside, inside)], M[np.ix_(inside, inside)], eigvals_only=True)
+    nodes, ends = np.array(model.positions), {"a": corner[0], "b": corner[2]}
+    free = free_reduction(M, K, nodes, ends, 4)
+    np.testing.assert_allclose(free.data.modal_stiffnesses, exact[3:7], rtol=1e-7)  # beside the stiffest coordinate
+    assert not np.nan_to_num(free.data.shapes)[:, :, [2, 3, 4]].any()
+    held = craig_bampton(M, K, nodes, ends, 1, root="a")
+    clamped = np.setdiff1d(inside, np.arange(6 * corner[0], 6 * corner[0] + 6))
+    compliance = np.linalg.inv(K[np.ix_(clamped, clamped)])
+    tip = np.flatnonzero(np.isin(clamped, [6 * corner[2], 6 * corner[2] + 1]))
+    shapes = held.data.shapes[:, list(held.data.interface).index("b"), :2]
+    found = np.einsum("ki,kj,k->ij", shapes, shapes, 1 / held.data.modal_stiffnesses)
+    np.testing.assert_allclose(found, compliance[np.ix_(tip, tip)], rtol=1e-8)
+
+
+def test_discs_at_nodes_are_lumped_as_the_second_moments_that_they_have():
+    J = np.array([[[5.0, 0.3, 0], [0.3, 4.0, 0.1], [0, 0.1, 6.0]], [[1.0, 0, 0], [0, 2.0, 0], [0, 0, 2.5]]])
+    M, spring = np.zeros((12, 12)), np.eye(6)
+    for node, mass in enumerate((3.0, 2.0)):
+        M[6 * node : 6 * node + 3, 6 * node : 6 * node + 3] = mass * np.eye(3)
+        M[6 * node + 3 : 6 * node + 6, 6 * node + 3 : 6 * node + 6] = J[node]
+    K = np.block([[spring, -spring], [-spring, spring]])
+    masses, moments, distance = lumped(structure(M, K, [[0, 0, 0], [1.0, 0.5, 0.2]], {"end": 1}))
+    assert masses == pytest.approx([3, 2], rel=1e-12) and distance < 1e-12
+    wanted = np.trace(J, axis1=1, axis2=2)[:, None, None] / 2 * np.eye(3) - J  # of J = int (r^2 - r r^T) dm
+    assert np.abs(moments - wanted).max() < 1e-11
 
 
 def test_sums_over_nodal_masses_tend_to_the_consistent_ones_with_the_square_of_the_element():

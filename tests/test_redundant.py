@@ -359,6 +359,14 @@ def test_the_door_gives_the_matrices_by_name():
     assert not light.G.any() and parflex.redundant_model(robot).G.any()
 
 
+def test_of_a_joint_with_two_axes_the_marked_one_is_sensed(tmp_path):
+    path = tmp_path / "arm.toml"
+    text = 'format = 1\nname = "arm"\n[[frame]]\nname = "wrist"\njoint = "universal"\nsensed = [MARKS]\n'
+    for marks, names in (("true, false", ["wrist.1"]), ("false, true", ["wrist.2"])):
+        path.write_text(text.replace("MARKS", marks))
+        assert parflex.load(path).sensed_names == names
+
+
 def test_a_driven_or_locked_joint_is_not_sensed(tmp_path):
     text = (CATALOGUE / "5r.toml").read_text(encoding="utf-8")
     path = Path(tmp_path) / "other.toml"

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import CATALOGUE
+from scipy.integrate import cumulative_trapezoid
 
 import parflex
 from parflex.errors import InputError
@@ -159,6 +160,9 @@ def test_energy_grows_by_the_work_of_inputs_less_the_losses(given):
     work = run["work.input"] - run["work.loss"]
     error = np.abs(run["energy.total"] - run["energy.total"][0] - work).max()
     assert error == pytest.approx(run.summary["energy_balance_error"], rel=1e-3)
+    for word in ("input", "loss"):  # the columns of power are the rates of those of work, which start from rest
+        sums = cumulative_trapezoid(run[f"power.{word}"], run.t, initial=0.0)
+        assert np.abs(sums - run[f"work.{word}"]).max() < 1e-2 * np.ptp(run[f"work.{word}"])  # rows 0.1 ms apart
 
 
 def test_every_method_gives_the_same_motion():

@@ -17,7 +17,10 @@ from conftest import CATALOGUE
 import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError, ParflexError, RobotFileError
+from parflex.simulation.columns import frame_columns
+from parflex.simulation.inputs.given import given_efforts
 from parflex.simulation.inputs.motor_motions import motion_of
+from parflex.simulation.runs import Run
 
 DUALEMPS = (CATALOGUE / "dualemps.toml").read_text(encoding="utf-8")
 HOME = [0.0, 0.0]
@@ -206,11 +209,34 @@ def test_files_that_are_no_runs_are_refused(short, tmp_path):
 
 def test_a_low_pass_keeps_what_is_slow_in_place():
     t = np.arange(0, 2, 1e-3)
-    run = parflex.simulation.runs.Run({"t": t, "a": np.sin(2 * np.pi * 2 * t), "b": np.sin(2 * np.pi * 200 * t)})
+    run = Run({"t": t, "a": np.sin(2 * np.pi * 2 * t), "b": np.sin(2 * np.pi * 200 * t)})
     assert np.abs(run.low_passed("a", 40.0) - run["a"])[100:-100].max() < 1e-3  # (2/40)^4, forth and back
     assert np.abs(run.low_passed("b", 40.0))[100:-100].max() < 5e-3
     with pytest.raises(InputError, match="cut-off"):
         run.low_passed("a", 600.0)
+
+
+def test_efforts_in_time_go_to_the_motors_of_their_names():
+    robot = parflex.load("5r")
+    assert robot.actuated_names == ["left.1", "right.1"]
+    table = (np.array([0.0, 0.5, 1.0]), np.array([0.0, 2.0, 1.0]))
+    for given, expected in (
+        ({"right.1": 2.0, "left.1": lambda t: 3 * t}, [[0.75, 2.0], [2.25, 2.0]]),
+        ({"right.1": table}, [[0.0, 1.0], [0.0, 1.5]]),
+        ([4.0, 5.0], [[4.0, 5.0], [4.0, 5.0]]),
+        ((np.array([0.0, 1.0]), np.array([[0.0, 1.0], [4.0, 1.0]])), [[1.0, 1.0], [3.0, 1.0]]),
+    ):
+        assert given_efforts(robot, given, 1.0).at(np.array([0.25, 0.75])) == pytest.approx(np.array(expected))
+
+
+def test_a_frame_in_motion_is_told_in_world_axes_and_in_its_own():
+    turn = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]])  # its x is the world's y
+    motion = np.arange(1.0, 13.0)[None]
+    found = frame_columns("hand", np.zeros((1, 3)), turn[None], motion, planar=False)
+    assert [found[f"hand.v{axis}"][0] for axis in "xyz"] == [1, 2, 3]
+    assert [found[f"hand.local_v{axis}"][0] for axis in "xyz"] == [2, -1, 3]
+    assert [found[f"hand.local_al{axis}"][0] for axis in "xyz"] == [11, -10, 12]
+    assert [found[f"hand.q{part}"][0] for part in "wxyz"] == pytest.approx([0.5**0.5, 0, 0, 0.5**0.5])
 
 
 def test_columns_of_rates_are_derivatives_of_columns():
