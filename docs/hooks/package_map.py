@@ -34,7 +34,9 @@ class Package:
 
 def layers() -> list[str]:
     """The packages from the top down, as the contract in pyproject.toml orders them."""
-    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"][
+        "contracts"
+    ]
     rows = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return [name.strip().removeprefix("parflex.") for row in rows for name in row.split("|")]
 
@@ -80,11 +82,12 @@ def svg() -> str:
     found = [package(name) for name in layers()]
     width, height = LEFT + NAME + TEXT + CELL * len(found) + 16, TOP + ROW * len(found) + 12
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+        ' font-family="sans-serif" font-size="13">',
         "<title>Packages of parflex: each imports only from those below it</title>",
         f'<rect width="{width}" height="{height}" fill="white"/>',
         f'<text x="{LEFT}" y="26" font-size="17" font-weight="bold">Packages of parflex</text>',
-        f'<text x="{LEFT}" y="46" fill="#555">Each imports only from those below it. Numbers: modules in a package.</text>',
+        f'<text x="{LEFT}" y="46" fill="#555">Each imports only from those below it. Numbers: modules.</text>',
         f'<text x="{LEFT}" y="64" fill="#555">A dot: the package of the row imports the one of the column.</text>',
     ]
     start = LEFT + NAME + TEXT

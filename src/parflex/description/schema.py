@@ -300,7 +300,7 @@ class Actuation(Table):
     locked: Names = ()
 
 
-class Legs(BaseModel):
+class LegsTable(BaseModel):
     """Repeated legs; every other list beside `names` is a value per leg (JSON schema only: the loader expands legs)."""
 
     model_config = ConfigDict(extra="allow")
@@ -330,7 +330,7 @@ class RobotFile(Table):
     platform: PlatformTable | None = None
     point: tuple[Point, ...] = ()
     closure: tuple[Closure, ...] = ()
-    legs: Legs | list[Legs] | None = None
+    legs: LegsTable | list[LegsTable] | None = None
     poses: dict[Name, Coordinates] = {}
     working_modes: dict[Name, WorkingMode] = {}
     actuation: dict[Name, Actuation] = {}
