@@ -15,7 +15,7 @@ from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.dynamic_models import reduced_equations
+from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.robot import Robot
 
 # [Long2014, Table 2]: generalized stiffness of modes 7 to 16

@@ -11,7 +11,9 @@ from functools import cached_property
 
 import numpy as np
 
+from parflex.closure.loops import Closures
 from parflex.closure.mobility import Partition
+from parflex.recursion import Pose, motion
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray
@@ -30,9 +32,17 @@ class Reduction:
         """All rates."""
         return self.matrix @ independent
 
-    def accelerations(self, independent: Array, b_star: Array) -> Array:
-        """All accelerations; `b_star` are those of the closure rows that the motion itself causes."""
-        return self.matrix @ independent + self.closing(b_star)
+    def accelerations(self, closures: Closures, at: Pose, qd: Array, independent: Array) -> Array:
+        """All accelerations from the independent ones, in a motion with all rates `qd`.
+
+        The independent accelerations alone open the loops; that the others close them again costs fewer operators than
+        J qdd + b would.
+        """
+        start: Array = np.zeros(self.size, dtype=scalar_type(independent, qd))
+        start[self.partition.independent] = independent
+        if not len(self.partition.dependent):
+            return start
+        return start + self.closing(closures.bias(at, motion(closures.tree, at, qd, start)))
 
     def closing(self, rows: Array) -> Array:
         """Accelerations of the dependent rates that cancel those of the closure rows."""

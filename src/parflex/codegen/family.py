@@ -103,7 +103,7 @@ def _traced(tracer: Tracer, robot: Robot, varied: Sequence[str], name: str, opti
     q = tracer.group("q", tree.nq)
     state = form.moving(q, np.zeros(len(form.independent)))
     R, p = pose(tree, q).of(tree.places[tree.end_effector])
-    J_a = np.array(state.reduction.matrix[list(robot.actuated)])
+    J_a = np.array(state.J_a)
     part = form.partition
     block = form.robot.closures.jacobian(state.at, jacobians(tree, state.at))[np.ix_(part.rows, part.dependent)]
     labels = {"q": list(tree.position_names), "qd": form.independent_names}

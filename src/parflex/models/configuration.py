@@ -92,12 +92,8 @@ class Configuration:
 
     def acceleration_bias(self, qd_tot: Array) -> Array:
         """b: accelerations of all coordinates that the motion itself causes."""
-        robot = self.robot
-        if not robot.closures.loops:
-            return np.zeros(robot.tree.n)
-        moving = motion(robot.tree, self.at, qd_tot, np.zeros(robot.tree.n))
         still = np.zeros(len(self.reduction.partition.independent))
-        return self.reduction.accelerations(still, robot.closures.bias(self.at, moving))
+        return self.reduction.accelerations(self.robot.closures, self.at, qd_tot, still)
 
     def frame_rows(self, frame: str) -> Array:
         """World twist of a frame per unit of all rates (6 x n)."""

@@ -13,8 +13,9 @@ from parflex.codegen.traces.sensing import GAINS
 from parflex.codegen.traces.tracing import Options, Outputs, Tracer
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
+from parflex.models.dynamics.dynamic_models import mass_matrix
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, mass_matrix, motion
+from parflex.recursion import jacobians, motion
 from parflex.recursion.kinematics import place_jacobian
 from parflex.spatial.linear import solve
 
@@ -54,7 +55,7 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     twist = np.concatenate([tracer.group("velocity", 3), tracer.group("angular_velocity", 3)])
     push = np.concatenate([tracer.group("acceleration", 3), tracer.group("angular_acceleration", 3)])
     Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
-    J_a = form.moving(q, np.zeros(len(form.independent))).reduction.matrix[list(robot.actuated)]
+    J_a = form.moving(q, np.zeros(len(form.independent))).J_a
     state = form.moving(q, solve(J_a, rates))
     place = tree.places[tree.end_effector]
     R, p = state.at.of(place)
@@ -95,8 +96,7 @@ def wrapped(robot: Robot, error: Array) -> Array:
 
 def motor_inertias(here: Configuration) -> Array:
     """What each motor has to accelerate at a pose while the others stand still: the diagonal of M in motor rates."""
-    J = here.J @ np.linalg.pinv(here.J_a)
-    return np.diag(J.T @ mass_matrix(here.robot.tree, here.at) @ J).astype(float)
+    return np.diag(mass_matrix(here.robot, here, "actuated")[0])
 
 
 def _places(robot: Robot) -> list[int]:

@@ -8,7 +8,7 @@ are and projects only the others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
@@ -16,16 +16,14 @@ import scipy.linalg
 from parflex.checking import numbers, one_of
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.dynamics.forces import Without, Wrenches, tree_forces
+from parflex.models.dynamics.forces import Without, Wrenches
 from parflex.models.dynamics.reactions import reactions_of
-from parflex.models.dynamics.reduced import Result, is_joint_motion, reduced_equations
+from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
 from parflex.models.elastic.bending import bending_inverse
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.forms.general_form import motor_efforts
 from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
-from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.energy import energies as tree_energies
 
 Array = np.ndarray
@@ -57,8 +55,9 @@ def inverse_dynamics(
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
     qdd = configuration.accelerations(acceleration, qd, velocity)
-    f = tree_forces(configuration, qd, qdd, wrenches)
-    tau, redundant = _efforts(configuration, f, form)
+    state = state_at(configuration, qd, wrenches)
+    f = state.forces(qdd)
+    tau, redundant = _efforts(state, f, form)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     if redundant:
@@ -67,13 +66,14 @@ def inverse_dynamics(
     return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
 
 
-def _efforts(configuration: Configuration, f: Array, form: str) -> tuple[Array, bool]:
-    J_a = configuration.J_a
+def _efforts(state: Any, f: Array, form: str) -> tuple[Array, bool]:
+    """Efforts for forces of the open tree; with more motors than freedoms those of least norm."""
+    J_a = state.J_a
     if J_a.shape[0] > J_a.shape[1]:
-        return np.linalg.lstsq(J_a.T, configuration.reduction.forces(f), rcond=None)[0], True
+        return np.linalg.lstsq(J_a.T, state.reduction.forces(f), rcond=None)[0], True
     if not len(J_a):
         return np.zeros(0), False
-    return motor_efforts(configuration.reduction, f, configuration.robot.actuated, form), False
+    return state.efforts(f, form), False
 
 
 def forward_dynamics(
@@ -94,15 +94,15 @@ def forward_dynamics(
     robot = configuration.robot
     tau = read_efforts(robot, effort)
     qd = configuration.rates(velocity)
-    M, c, b = reduced_equations(configuration, qd, wrenches)
-    qdd = configuration.J @ _solve_mass(configuration, M, configuration.J_a.T @ tau - c) + b
+    state = state_at(configuration, qd, wrenches)
+    free = _solve_mass(configuration, state.mass_matrix, state.J_a.T @ tau - state.c)
+    qdd = configuration.J @ free + state.bias
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     warnings += deflection_warnings(robot.tree, configuration.q)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     found = None
     if reactions:
-        f = tree_forces(configuration, qd, qdd, wrenches)
-        found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings)
+        found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrenches, warnings)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
 
@@ -140,12 +140,12 @@ def mass_matrix(
     one_of(coordinates, ("independent", "actuated"), "coordinates")
     configuration = acting_at(robot, at, without)
     robot = configuration.robot
-    J, names = configuration.J, configuration.independent_names
-    if coordinates == "actuated":
-        configuration.refuse_undefined_actuation()
-        J = J @ np.linalg.pinv(configuration.J_a)
-        names = robot.actuated_names
-    return J.T @ tree_mass_matrix(robot.tree, configuration.at) @ J, names
+    M = state_at(configuration, np.zeros(robot.tree.n)).mass_matrix
+    if coordinates == "independent":
+        return M, configuration.independent_names
+    configuration.refuse_undefined_actuation()
+    P = np.linalg.pinv(configuration.J_a)  # independent rates per rate of the motors
+    return P.T @ M @ P, robot.actuated_names
 
 
 def energies(

@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.forces import Without, Wrenches, tree_forces
+from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches
+from parflex.models.forms import Question, choose
 from parflex.models.pose_input import elastic_words
 from parflex.models.robot import Robot
-from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.models.terms import acting_at
 from parflex.recursion import motion
 
 Array = np.ndarray
@@ -49,7 +50,15 @@ def reduced_equations(
     configuration: Configuration, qd: Array, wrenches: Wrenches | None = None, without: Without = ()
 ) -> tuple[Array, Array, Array]:
     """M, c of M qdd + c = J_a^T tau, theory (17), in the independent rates, and the bias b of all accelerations."""
-    J = configuration.J
-    b = configuration.acceleration_bias(qd)
-    M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at, tuple(without)) @ J
-    return M, configuration.reduction.forces(tree_forces(configuration, qd, b, wrenches, without)), b
+    state = state_at(acting_at(configuration.robot, configuration, without), qd, wrenches)
+    return state.mass_matrix, state.c, state.bias
+
+
+def state_at(configuration: Configuration, qd: Array, wrenches: Wrenches | None = None) -> Any:
+    """A state of the general form at a pose: the equations of the programs, with numbers.
+
+    Dependent rates are those that suit this pose, so that every regular pose is answered.
+    """
+    robot = configuration.robot
+    form: Any = choose(robot, Question("numbers", at=configuration))
+    return form.here(qd, checked_wrenches(robot.tree, wrenches))

@@ -8,9 +8,9 @@ import numpy as np
 
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.forces import Wrenches, tree_forces
+from parflex.models.dynamics.forces import Wrenches
 from parflex.models.dynamics.reactions import reactions_of
-from parflex.models.dynamics.reduced import Result, is_joint_motion, reduced_equations
+from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.models.pose_input import elastic_words, read_motion
@@ -35,7 +35,8 @@ def bending_inverse(
     robot = configuration.robot
     by_frame = not is_joint_motion(robot, velocity, acceleration) and bool(velocity or acceleration)
     qd = configuration.rates(velocity)
-    M, c, b = reduced_equations(configuration, qd, wrenches)
+    state = state_at(configuration, qd, wrenches)
+    M, c, b = state.mass_matrix, state.c, state.bias
     rows, wanted = _driven(configuration, velocity, acceleration, qd, b, by_frame)
     near = check_system(configuration, robot.tree.end_effector) if by_frame else []
     J_a, motors = configuration.J_a, list(robot.actuated)
@@ -54,8 +55,9 @@ def bending_inverse(
         warnings += [*near, *_growth_warnings(configuration)]
     if not velocity and not acceleration:
         warnings += _rest_warnings(configuration, qdd)
-    f = tree_forces(configuration, qd, qdd, wrenches)
-    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings) if reactions else None
+    found = None
+    if reactions:
+        found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrenches, warnings)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)

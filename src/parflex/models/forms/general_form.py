@@ -20,7 +20,7 @@ from parflex.models.closing import best_rows, cheapest_closures, closed_by, hold
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
 from parflex.models.forms.form import Answer, Form, Given, Groups, Question
 from parflex.models.robot import Robot
-from parflex.recursion import Pose, jacobians, mass_matrix, motion, pose
+from parflex.recursion import Pose, jacobians, mass_matrix, pose
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray
@@ -41,15 +41,7 @@ class GeneralState:
 
     def accelerations(self, independent: Array) -> Array:
         """All accelerations: those of the dependent rates close the loops, theory (12)."""
-        tree = self.form.robot.tree
-        # the independent accelerations alone open the loops; that the others close them again costs fewer operators
-        # than J
-        start: Array = np.zeros(tree.n, dtype=scalar_type(independent, self.qd))
-        start[self.form.independent] = independent
-        if not self.form.robot.closures.loops:
-            return start
-        opening = self.form.robot.closures.bias(self.at, motion(tree, self.at, self.qd, start))
-        return start + self.reduction.closing(opening)
+        return self.reduction.accelerations(self.form.robot.closures, self.at, self.qd, independent)
 
     @cached_property
     def bias(self) -> Array:
@@ -60,6 +52,15 @@ class GeneralState:
         """Forces along all rates of the open tree for accelerations of all of them."""
         tree = self.form.robot.tree
         return forces_along_rates(tree, self.at, self.q, self.qd, accelerations, self.external, without)
+
+    @property
+    def J_a(self) -> Array:
+        """Rates of the motors per independent rate."""
+        return self.reduction.matrix[list(self.form.robot.actuated)]
+
+    def efforts(self, forces: Array, form: str = "split") -> Array:
+        """Efforts of the motors for forces along all rates."""
+        return motor_efforts(self.reduction, forces, self.form.robot.actuated, form)
 
     @cached_property
     def mass_matrix(self) -> Array:
@@ -136,8 +137,7 @@ class GeneralForm(Form):
             effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
             rest = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
             return {"effort": effort, "free_acceleration": qdd[rest]}
-        forces = state.forces(state.accelerations(motion["qdd"]))
-        return {"effort": motor_efforts(state.reduction, forces, self.robot.actuated)}
+        return {"effort": state.efforts(state.forces(state.accelerations(motion["qdd"])))}
 
     def direct(self, state: GeneralState, tau: Array) -> Answer:
         """Independent accelerations under the efforts of the motors."""
@@ -155,6 +155,12 @@ class GeneralForm(Form):
         at = pose(tree, q)
         reduced = reduction(self.robot.closures.jacobian(at, jacobians(tree, at)), self.partition)
         return GeneralState(self, at, q, reduced, reduced.rates(rates), on_links(tree, at, wrenches or {}))
+
+    def here(self, qd: Array, wrenches: Given | None = None) -> GeneralState:
+        """The state at the pose of the question, of which all rates are known."""
+        at = self.question.at
+        assert at is not None
+        return GeneralState(self, at.at, at.q, at.reduction, qd, on_links(self.robot.tree, at.at, wrenches or {}))
 
     def accelerations_under(self, state: GeneralState, tau: Array) -> Array:
         """Independent accelerations under the efforts of the motors."""
@@ -198,12 +204,11 @@ class GeneralForm(Form):
     def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
         """Positions from those of the motors, then the inverse model."""
         assert self.finder is not None
-        motors = list(self.robot.actuated)
         q = with_motors_at(self.robot, last["last"].copy(), sensed)
         q = closed_by(self.finder.robot, self.finder.partition, q, FAR)
-        J_a = self.moving(q, np.zeros(len(self.independent))).reduction.matrix[motors]
+        J_a = self.moving(q, np.zeros(len(self.independent))).J_a
         state = self.moving(q, solve(J_a, rates))
-        accelerations = solve(J_a, wanted - state.bias[motors])
+        accelerations = solve(J_a, wanted - state.bias[list(self.robot.actuated)])
         return {**self.inverse(state, {"qdd": accelerations}), "q": q}
 
 

@@ -55,8 +55,8 @@ def _passive(form: RedundantSets, at: Pose, qd: Array) -> _Passive:
     units = tree.rate_units[form.control]
     found = _Passive(reduced, reduced.matrix[form.control] / units[:, None], units, qd, np.zeros(tree.n))
     z = found.fit(qd)
-    b_star = closures.bias(at, motion(tree, at, reduced.rates(z), np.zeros(tree.n)))
-    return replace(found, z=z, b=reduced.closing(b_star))
+    still = np.zeros(len(form.general.independent))
+    return replace(found, z=z, b=reduced.accelerations(closures, at, reduced.rates(z), still))
 
 
 def _leg_rates(form: RedundantSets, qd: Array, passive: _Passive | None) -> Array:
