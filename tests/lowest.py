@@ -36,6 +36,7 @@ TESTS = (
     "test_linear.py",
     "test_compiled_models.py",
     "test_derivatives.py",
+    "test_laws.py",
     "test_simulation.py",
     "test_modal_files.py",
     "test_plates.py",
