@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from time import perf_counter
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,7 @@ from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.errors import InputError, ParflexError
 from parflex.models.motor_values import by_motor
-from parflex.simulation.integrators import tableaux
-from parflex.simulation.integrators.integrate import grid_of
+from parflex.simulation.integrators.integrate import IntegratedRows, grid_of, method_named, run_loop
 from parflex.simulation.integrators.loop import record
 from parflex.simulation.integrators.loop_sampled import (
     GEOMETRY,
@@ -27,13 +25,12 @@ from parflex.simulation.integrators.loop_sampled import (
     sampled_explicit_steps,
     sampled_gauss_steps,
 )
-from parflex.simulation.integrators.system import NOT_CONVERGED, new_work
+from parflex.simulation.integrators.system import NOT_CONVERGED, System
 
 Array = np.ndarray
 OPEN = 1e-4  # m or rad: by so much the pose found from the sensors may still move when it is found again
 TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps
 MOST_ROWS = 1_000_000
-PORTION = 250  # samples between two looks at the clock, and at the keyboard
 WORDS = {
     GEOMETRY: ("geometry", "the nominal robot is not found from the sensors"),
     NOT_CONVERGED: ("plant", "the stages of a step of the plant are not found"),
@@ -124,24 +121,18 @@ def run_law(
         none: dict[str, float | None] = dict.fromkeys(INDEXES)
         return Controlled({"t": t[:0]}, none, settings, "start", f"the plant cannot start there: {error.message}", 0.0)
     run = _Run(law, plant, track, loop, grid, t)
-    begin = perf_counter()
-    done, status, interrupted = run.go(np.array(q), qd[plant.problem.places], shown)
-    seconds = perf_counter() - begin
-    return _told(run, done, status, interrupted, settings, seconds)
+    return _told(run, run.go(q, qd[plant.problem.places], shown), settings)
 
 
 class _Run:
-    """Memory of a run."""
+    """Memory of a run: a law that is asked at each row of the loop of all runs, and what it said."""
 
     def __init__(self, law: Law, plant: Plant, track: Track, loop: LoopSettings, grid: Any, t: Array) -> None:
         self.plant, self.track, self.grid, self.t = plant, track, grid, t
         self.turning = {link.name for link in plant.robot.tree.links if link.joint.kind == "revolute"}
         self.system = plant.system()
-        self.implicit = bool(plant.robot.tree.elastic)
-        stages = 2 if self.implicit else 4
-        self.work = new_work(self.system, stages, stages if self.implicit else 1)
-        width = self.work.x.shape[1] - len(self.system.constants)
-        self.x, self.y = np.zeros((len(t), width)), np.zeros((len(t), self.system.outputs))
+        self.row: tuple[Array, Array] | None = None  # the last that is known
+        self.status = OK
         motors = law.robot.actuated_names
         self.efforts = np.zeros((len(t), len(motors)))
         limits = loop.limits(motors)
@@ -169,56 +160,62 @@ class _Run:
             int(loop.delay), -limits, limits, OPEN,
         )  # fmt: skip
 
-    def go(self, q: Array, qd: Array, shown: Callable[[float], None] | None) -> tuple[int, int, bool]:
-        """Rows behind the start that are done, the status, and whether somebody interrupted."""
-        if not record(self.system, self.work, 0.0, q, qd, self.x[0], self.y[0]):
-            return 0, 2, False
-        done, status = 0, OK
-        steps = sampled_gauss_steps if self.implicit else sampled_explicit_steps
-        tableau = tableaux.gauss(2) if self.implicit else tableaux.rk4()
-        try:
-            while done < self.grid.rows and status == OK:
-                last = min(self.grid.rows, done + PORTION)
-                filled, status = steps(
-                    self.sampled, self.system, self.work, tableau, self.grid.step, self.grid.every, TOLERANCE, done,
-                    self.given, self.memory, q, qd, self.x[done : last + 1], self.y[done : last + 1],
-                    self.efforts[done:last],
-                )  # fmt: skip
-                done += filled
-                if shown is not None:
-                    shown(done * self.grid.out_step)
-        except KeyboardInterrupt:
-            return done, status, True
-        self.efforts[done:] = self.efforts[max(0, done - 1)]
-        return done, status, False
+    def go(self, q: Array, qd: Array, shown: Callable[[float], None] | None) -> IntegratedRows:
+        """Move the plant; efforts are held, also behind the last sample."""
+        elastic = bool(self.plant.robot.tree.elastic)
+        self.sampled_steps = sampled_gauss_steps if elastic else sampled_explicit_steps
+        method = replace(method_named("gauss4" if elastic else "rk4"), steps=self.steps)
+        names = [self.plant.robot.tree.rate_names[k] for k in self.plant.problem.places]
+        found = run_loop(self.system, method, self.grid, q, qd, names, TOLERANCE, shown=shown)
+        last = len(found.t) - 1
+        self.efforts[last:] = self.efforts[max(0, last - 1)]
+        return found
+
+    def steps(
+        self, system: System, work: Any, tableau: Any, t: float, h: float, every: int, q: Array, qd: Array,
+        tolerance: float, x: Array, y: Array,
+    ) -> tuple[int, int]:  # fmt: skip
+        """Steps as those of a method, with the law asked at each row; it begins with the row before."""
+        first, more = round(t / self.grid.out_step), len(x)
+        out_x, out_y = np.empty((more + 1, x.shape[1])), np.empty((more + 1, y.shape[1]))
+        if more and self.row is None:
+            record(system, work, t, q, qd, out_x[0], out_y[0])
+        elif self.row is not None:
+            out_x[0], out_y[0] = self.row
+        filled, self.status = self.sampled_steps(
+            self.sampled, system, work, tableau, h, every, tolerance, first, self.given, self.memory, q, qd, out_x,
+            out_y, self.efforts[first : first + more],
+        )  # fmt: skip
+        x[:], y[:] = out_x[1:], out_y[1:]
+        self.row = (out_x[filled].copy(), out_y[filled].copy()) if more else None
+        return filled, self.status
 
 
-def _told(run: _Run, done: int, status: int, interrupted: bool, settings: dict[str, Any], seconds: float) -> Controlled:
+def _told(run: _Run, found: IntegratedRows, settings: dict[str, Any]) -> Controlled:
     """Columns, errors and failures of a run."""
-    t, nq = run.t[: done + 1], run.plant.robot.tree.nq
-    q = run.y[: done + 1, :nq]
+    t, q = found.t, found.y[:, : run.plant.robot.tree.nq]
     failure, why, stopped = "", "", None
-    if interrupted:
+    if found.status == "interrupted":
         failure, why, stopped = "interrupted", "interrupted; what was computed is kept", float(t[-1])
-    elif status != OK:
-        failure, why = WORDS.get(status, ("plant", "the loops of the plant cannot be closed"))
+    elif found.status != "ok":
+        failure, why = WORDS.get(run.status, ("plant", "the loops of the plant cannot be closed"))
         stopped = float(t[-1])
     seen = look(run.plant, q)
     if seen.crossed is not None and failure != "interrupted":
         failure, stopped = "singularity", float(t[seen.crossed[0]])
         why = f"the plant crosses a singularity {seen.crossed[1]}"
-    columns, error, turn = _columns(run, done, seen)
+    columns, error, turn = _columns(run, found, seen)
     errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
     if not failure:
         errors = dict(error_indexes(t, error))
-    summary = {"seconds": seconds, "rows": done + 1, "rotation_max": float(turn.max(initial=0.0))}
+    summary = {"seconds": found.seconds, "rows": len(t), "rotation_max": float(turn.max(initial=0.0))}
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 
-def _columns(run: _Run, done: int, seen: Seen) -> tuple[dict[str, Array], Array, Array]:
-    rows = slice(0, done + 1)
+def _columns(run: _Run, found: IntegratedRows, seen: Seen) -> tuple[dict[str, Array], Array, Array]:
+    rows = slice(0, len(found.t))
     t, robot = run.t[rows], run.plant.robot
-    q = run.y[rows, : robot.tree.nq]
+    q = found.y[:, : robot.tree.nq]
     position, rotation = seen.position, seen.rotation
     path = run.track.path(run.t)
     wanted_p, wanted_R = path.position[rows], path.rotation[rows]
@@ -243,7 +240,7 @@ def _columns(run: _Run, done: int, seen: Seen) -> tuple[dict[str, Array], Array,
     for k, name in enumerate(run.track.names):
         columns[f"reference.{name}"] = joints[:, k]
     places = run.plant.places(run.track.names)
-    rates = run.y[rows, robot.tree.nq : 2 * robot.tree.nq]
+    rates = found.y[:, robot.tree.nq : 2 * robot.tree.nq]
     for k, (name, p) in enumerate(zip(run.track.names, places, strict=True)):
         columns[f"q.{name}"] = _near(q[:, p], joints[:, k], name in run.turning)
     columns |= {f"qd.{name}": rates[:, p] for name, p in zip(run.track.names, places, strict=True)}
