@@ -161,6 +161,7 @@ ONE_EACH = {  # the module and the function of what several rooms need
     "reader of efforts": ("models/motor_values.py", "read_efforts"),
     "atomic writer": ("whole_files.py", "replacing"),
     "pose to motors": ("simulation/inputs/led_frames.py", "joints_of_pose"),
+    "cutting at beams": ("models/cutting.py", "cut_at_beams"),
 }
 
 
@@ -227,12 +228,21 @@ def leaders(tree: ast.Module) -> Iterator[ast.AST]:
             yield f
 
 
+def cutters(tree: ast.Module) -> Iterator[ast.AST]:
+    """Functions of the name, and links gathered into pieces: only the cut makes pieces and steps."""
+    yield from (f for f in functions(tree) if f.name == "cut_at_beams")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("CutPiece", "CutStep"):
+            yield node
+
+
 TELL_TALES = {
     "quintic": quintics,
     "L D L^T": eliminations,
     "reader of efforts": readers_of_efforts,
     "atomic writer": writers,
     "pose to motors": leaders,
+    "cutting at beams": cutters,
 }
 
 
@@ -257,8 +267,15 @@ def test_there_is_one_definition_of(what):
         ("atomic writer", "Path(name).replace(target)"),
         ("atomic writer", "with Path(name).open('wb') as file: pass"),
         ("atomic writer", "handle, name = tempfile.mkstemp()"),
+        ("cutting at beams", "parts.append(CutPiece(link, slots, steps))"),
         ("pose to motors", "def f(robot):\n    q = robot.assemble(w)\n    return here.rates(v), here.accelerations(a)"),
     ],
 )
 def test_a_second_definition_is_seen(what, lines):
     assert list(TELL_TALES[what](ast.parse(lines)))
+
+
+@pytest.mark.parametrize("user", ["models/pieces.py", "design/nodes.py"])
+def test_programs_and_maps_cut_robots_by_the_one_definition(user):
+    called = [ast.unparse(node.func) for node in ast.walk(modules()[user]) if isinstance(node, ast.Call)]
+    assert "cut_at_beams" in called

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.bodies.beam import without_torsion
+from parflex.bodies.body import Body
 from parflex.bodies.elastic_body import ElasticBody
 from parflex.spatial import cross, hat
 
@@ -112,14 +113,20 @@ class TwoNodeBeam:
         return M
 
 
-def two_node_beam(body: ElasticBody) -> TwoNodeBeam | None:
-    """The two-node form of a body whose coordinates are components of the motion of its one tip; else None."""
+def tip_components(body: Body) -> tuple[int, ...] | None:
+    """Components of the motion of its one tip that are the coordinates of a body; None if they are something else."""
     if set(body.nodes) != {"tip"}:
         return None
     tip = body.nodes["tip"]
     motion = np.vstack([tip.Phi_d, tip.Phi_r])
     components = tuple(int(np.abs(column).argmax()) for column in motion.T)
-    if not np.array_equal(motion, np.eye(6)[:, list(components)]):
+    return components if np.array_equal(motion, np.eye(6)[:, list(components)]) else None
+
+
+def two_node_beam(body: ElasticBody) -> TwoNodeBeam | None:
+    """The two-node form of a body whose coordinates are components of the motion of its one tip; else None."""
+    components = tip_components(body)
+    if components is None:
         return None
     bare = body.without_rigid()
     points, polar = without_torsion(bare)

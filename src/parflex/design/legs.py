@@ -19,7 +19,7 @@ from scipy.spatial import cKDTree
 from parflex.closure.loops import Loop
 from parflex.closure.working_modes import following_rates
 from parflex.design.batches import Geometry, Places, Stepper, stepper
-from parflex.design.nodes import Assembly, NodeModel, NotCoveredError, Tie, node_model
+from parflex.design.nodes import Assembly, NodeModel, NotCoveredError, node_model
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.tree.link_tree import GROUND
@@ -151,6 +151,8 @@ def structure(robot: Robot, locked: Robot, geometry: Geometry) -> LegStructure:
         model = node_model(locked, core)
     except NotCoveredError as error:
         raise NotTabulatedError(str(error)) from None
+    if model.modal:
+        raise NotTabulatedError("the robot has a body whose own coordinates are unknowns")
     roots = {model.paths[j][0] for j in core}
     if GROUND in roots:
         raise NotTabulatedError("the core is tied to the ground")
@@ -167,11 +169,7 @@ def _core(model: NodeModel, hub: int) -> list[int]:
     tree = model.robot.tree
     neighbours: dict[int, set[int]] = {j: set() for j in (GROUND, *range(len(tree.links)))}
     edges = [(j, link.parent) for j, link in enumerate(tree.links) if link.joint.kind == "fixed"]
-    edges += [
-        (tie.first, tie.second)
-        for tie in model.ties
-        if not tie.rates and not tie.S.shape[1] and not _jointed(tie, model)
-    ]
+    edges += [(tie.first, tie.second) for tie in model.cut.ties if tie.closure is not None and not tie.size]
     for a, b in edges:
         neighbours[a].add(b)
         neighbours[b].add(a)
@@ -184,13 +182,6 @@ def _core(model: NodeModel, hub: int) -> list[int]:
     if GROUND in found:
         raise NotTabulatedError("the core is fixed to the ground")
     return found
-
-
-def _jointed(tie: Tie, model: NodeModel) -> bool:
-    """Whether the tie is a joint of the tree, whose angle may differ from pose to pose though it is locked."""
-    return (
-        tie.second == tie.link and model.robot.tree.links[tie.second].joint.kind != "fixed" and not tie.position.any()
-    )
 
 
 def _at_home(model: NodeModel, bodies: list[int], columns: Array) -> tuple[Array, Array]:
@@ -219,7 +210,7 @@ def _leg(
 ) -> LegSubstructure:
     tree, own = robot.tree, set(columns.tolist())
     bodies = [j for j, unknowns in felt.items() if unknowns & own]
-    links = sorted({k for j in bodies for k in (j, *model.tips(j))})
+    links = sorted({k for j in bodies for k in model.ends(j)})
     name = tree.links[links[0]].leg or tree.links[links[0]].name
     ends = {c: model.roots[c] for c in {model.paths[j][0] for j in links} if c in core}
     if len(ends) != 1 or set(links) & set(core):
@@ -245,7 +236,8 @@ def _port(robot: Robot, geometry: Geometry, model: NodeModel, root: int, links: 
     """The joint between core and leg: one of the tree with one axis, carried by the leg, that turns."""
     tree = robot.tree
     link = tree.links[root]
-    crossing = [tie for tie in model.ties if {tie.first, tie.second} & {root} and {tie.first, tie.second} & set(links)]
+    ties = [(tie, {tie.first, tie.second}) for tie in model.cut.ties]
+    crossing = [tie for tie, ends in ties if root in ends and ends & set(links)]
     if len(crossing) != 1 or crossing[0].second != root or link.joint.kind != "revolute" or link.parent not in links:
         raise NotTabulatedError(f"'{link.name}' is not carried by a leg on a joint that turns")
     return Port(root, int(np.searchsorted(geometry.kept, link.q.start)), link.joint.axis)

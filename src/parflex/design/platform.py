@@ -6,8 +6,9 @@ import numpy as np
 
 from parflex.design.batches import Geometry
 from parflex.design.legs import LegStructure
-from parflex.design.nodes import PLANE, Assembly, NodeModel
+from parflex.design.nodes import Assembly, NodeModel
 from parflex.errors import InputError
+from parflex.models.cutting import PLANE
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import place_jacobian

@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.models.cutting import CutPiece, CutStep
 from parflex.models.piece_rates import Rates, hinge_pose
-from parflex.models.pieces import Piece, Pieces, Step
+from parflex.models.pieces import Pieces
 from parflex.recursion import Pose
 from parflex.spatial import cross, hat
 from parflex.tree.link_tree import GROUND
@@ -94,16 +95,16 @@ def accelerations(form: Pieces, at: Pose, rates: Rates) -> PieceMotion:
         for step in piece.steps:
             source = carried[step.source]
             carried[step.link] = _stepped(form, at, rates, step, source, piece.reference != GROUND)
-            if step.joint is not None:
+            if step.tie.joint is not None:
                 joints |= _joint_rows(form, step, source, carried[step.link])
     return PieceMotion(carried, joints)
 
 
-def _joint_rows(form: Pieces, step: Step, source: Carried, target: Carried) -> dict[int, Array]:
+def _joint_rows(form: Pieces, step: CutStep, source: Carried, target: Carried) -> dict[int, Array]:
     """Accelerations of the free rates of a joint: unknowns of their own, or what one link turns beyond the other."""
-    link = form.robot.tree.links[step.joint]  # type: ignore[index]
-    own = [k for k in range(link.v.start, link.v.stop) if k not in form.robot.locked]
-    if step.absolute:
+    link = form.robot.tree.links[step.tie.second]
+    own = [link.v.start + k for k in step.tie.free]
+    if step.link in form.absolute:
         moved = target if step.forward else source
         axis = moved.out(link.joint.S_w)[:, 0]
         before, behind = (source, target) if step.forward else (target, source)
@@ -111,7 +112,7 @@ def _joint_rows(form: Pieces, step: Step, source: Carried, target: Carried) -> d
     return {k: np.eye(form.size)[slot] for k, slot in zip(own, range(step.slots.start, step.slots.stop), strict=True)}
 
 
-def _reference(form: Pieces, at: Pose, rates: Rates, piece: Piece) -> Carried:
+def _reference(form: Pieces, at: Pose, rates: Rates, piece: CutPiece) -> Carried:
     J, zero = np.zeros((6, form.size)), np.zeros(3)
     if piece.reference == GROUND:
         return Carried(None, zero, -form.robot.tree.gravity, zero, J[:3], J[3:])
@@ -121,45 +122,69 @@ def _reference(form: Pieces, at: Pose, rates: Rates, piece: Piece) -> Carried:
     return Carried(None, rates.w(piece.reference), zero, zero, J[:3], J[3:])
 
 
-def _stepped(form: Pieces, at: Pose, rates: Rates, step: Step, source: Carried, aligned: bool) -> Carried:
-    tree = form.robot.tree
-    if step.joint is not None:
-        link = tree.links[step.joint]
-        R, p = at.local_rotation[step.joint], at.local_position[step.joint]
-        S_v, S_w, rate = link.joint.S_v, link.joint.S_w, rates.qd[link.v]
-        if step.forward:
-            return _forward(source, R, p, S_v, S_w, rate, step.slots, aligned, step.absolute)
-        return _backward(source, R, p, S_v, S_w, rate, step.slots, aligned, step.absolute)
-    if step.closure is None:
-        return _on_node(form, at, rates, step, source, aligned)
-    h = form.hinges[step.closure]
-    R, p = hinge_pose(at, h)
-    none, rate = slice(0, 0), rates.hinge[step.closure]
+def _stepped(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
+    if step.tie.node:
+        return (_on_node if step.forward else _off_node)(form, at, rates, step, source, aligned)
+    across, absolute = _forward if step.forward else _backward, step.link in form.absolute
+    if step.tie.joint is not None:
+        j, link, free = step.tie.joint, form.robot.tree.links[step.tie.joint], list(step.tie.free)
+        S_v, S_w, rate = link.joint.S_v[:, free], link.joint.S_w[:, free], rates.qd[link.v][free]
+        R, p = at.local_rotation[j], at.local_position[j]
+        return across(source, R, p, S_v, S_w, rate, step.slots, aligned, absolute)
+    assert step.tie.closure is not None
+    h = form.hinges[step.tie.closure]
+    none, rate = slice(0, 0), rates.hinge[step.tie.closure]
     ends = (h.loop.first, h.loop.second) if step.forward else (h.loop.second, h.loop.first)
     fixed = np.zeros((3, 0)), np.zeros((3, 0)), np.zeros(0), none, aligned
     here = _forward(source, ends[0].rotation, ends[0].position, *fixed)
-    across = _forward if step.forward else _backward
-    there = across(here, R, p, h.S_v, h.S_w, rate, step.slots, aligned, step.absolute)
+    R, p = hinge_pose(at, h)
+    if not h.led:
+        there = across(here, R, p, h.S_v, h.S_w, rate, step.slots, aligned, absolute)
+    else:  # two joints in a row, passed in the order in which the step meets them
+        split = step.slots.start + h.led
+        led = np.eye(3), p, h.led_v, h.led_w, rate[: h.led], slice(step.slots.start, split), aligned
+        own = R, np.zeros(3), h.S_v, h.S_w, rate[h.led :], slice(split, step.slots.stop), aligned, absolute
+        first, last = (led, own) if step.forward else (own, led)
+        there = across(across(here, *first), *last)
     return _backward(there, ends[1].rotation, ends[1].position, *fixed)
 
 
-def _on_node(form: Pieces, at: Pose, rates: Rates, step: Step, source: Carried, aligned: bool) -> Carried:
-    """A node of a body given by modes, which moves with it and by its modes."""
+def _node_motion(form: Pieces, at: Pose, rates: Rates, step: CutStep) -> tuple[Array, Array, Array, Array, Array]:
+    """Of a node against its body, in the axes of the body: Phi_d, Phi_r turned, the two motions, and L_dot's part."""
     tree = form.robot.tree
-    body = tree.links[step.source]
-    node = tree.links[step.link].node
+    body, node = tree.links[step.tie.first], tree.links[step.tie.second].node
     assert node is not None
     e, ed = at.q[body.e], rates.qd[body.e_v]
-    moved = source.offset(source.out(at.local_position[step.link]), source.turned)
+    free = next(list(modal.free) for modal in form.modal if modal.link == step.tie.first)
     turns = node.L(e) @ node.Phi_r
-    slide, turn = source.out(node.Phi_d @ ed), source.out(turns @ ed)
-    a, al = moved.a + 2 * cross(source.w, slide), moved.al + cross(source.w, turn) + source.out(node.L_drift(e, ed))
+    return node.Phi_d[:, free], turns[:, free], node.Phi_d @ ed, turns @ ed, node.L_drift(e, ed)
+
+
+def _on_node(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
+    """A node of a body that is not cut, which moves with it and by its coordinates."""
+    slides, turns, slide, turn, drift = (source.out(part) for part in _node_motion(form, at, rates, step))
+    moved = source.offset(source.out(at.local_position[step.link]), source.turned)
+    a, al = moved.a + 2 * cross(source.w, slide), moved.al + cross(source.w, turn) + drift
     J_v, J_w = moved.J_v.astype(object), moved.J_w.astype(object)
-    J_v[:, step.slots] += source.out(node.Phi_d)
-    J_w[:, step.slots] += source.out(turns)
+    J_v[:, step.slots] += slides
+    J_w[:, step.slots] += turns
     R = at.local_rotation[step.link]
     bent = Carried(source.out(R) if aligned else None, source.w + turn, a, al, J_v, J_w)
     return bent if aligned else replace(bent, turned=None).in_axes(R)
+
+
+def _off_node(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
+    """The body that carries a node, from the node."""
+    node = step.source
+    back = at.local_rotation[node].T
+    here = replace(source, turned=source.out(back)) if aligned else source.in_axes(back)
+    slides, turns, slide, turn, drift = (here.out(part) for part in _node_motion(form, at, rates, step))
+    w = here.w - turn
+    a, al = here.a - 2 * cross(w, slide), here.al - cross(w, turn) - drift
+    J_v, J_w = here.J_v.astype(object), here.J_w.astype(object)
+    J_v[:, step.slots] -= slides
+    J_w[:, step.slots] -= turns
+    return Carried(here.turned, w, a, al, J_v, J_w).offset(-here.out(at.local_position[node]), here.turned)
 
 
 def _forward(

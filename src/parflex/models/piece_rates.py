@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import SingularError
-from parflex.models.pieces import Beam, Given, Hinge, Pieces
+from parflex.models.closure_joints import ClosureJoint
+from parflex.models.cutting import CutBeam
+from parflex.models.pieces import BeamThatFollows, Pieces
 from parflex.recursion import Pose
 from parflex.spatial import cross
 from parflex.spatial.linear import solve
@@ -49,6 +51,7 @@ class _Sweep:
         self.qd: Array = np.zeros(tree.n, dtype=object)
         self.qd[form.partition.independent] = independent
         self.known = [k not in set(form.partition.dependent) for k in range(tree.n)]
+        self.whole = {modal.link for modal in form.modal}  # bodies that bend and are not cut
         self.twists: dict[int, Twist] = {GROUND: (np.zeros(3), np.zeros(3))}
         self.before: dict[int, Array] = {}
         self.hinge: dict[int, Array] = {c: np.zeros(0) for c, h in enumerate(form.hinges) if not h.size}
@@ -71,7 +74,7 @@ class _Sweep:
         """Over joints of the tree with known rates."""
         moved = False
         for j, link in enumerate(self.tree.links):
-            if link.node is not None or (link.joint.kind in ("free", "planar") and link.parent != GROUND):
+            if link.node is not None:
                 continue
             if (j in self.twists) == (link.parent in self.twists) or not all(self.known[link.v]):
                 continue
@@ -89,25 +92,35 @@ class _Sweep:
         return moved
 
     def _nodes(self) -> bool:
-        """To nodes of bodies given by modes, whose rates are always known, and back from them."""
+        """To nodes of bodies that are not cut, whose rates are always known, and back from them."""
         moved = False
         for j, link in enumerate(self.tree.links):
-            if link.node is None or self.tree.links[link.parent].body.by_tip:
+            if link.node is None or link.parent not in self.whole or (j in self.twists) == (link.parent in self.twists):
                 continue
-            if (j in self.twists) == (link.parent in self.twists):
-                continue
-            body, p = self.tree.links[link.parent], self.at.local_position[j]
-            ed = self.qd[body.e_v]
-            slide, turn = link.node.Phi_d @ ed, link.node.L(self.at.q[body.e]) @ (link.node.Phi_r @ ed)
             if j in self.twists:
-                v, w = (self._out(j, part) for part in self.twists[j])
-                w = w - turn
-                self.twists[link.parent] = (v - cross(w, p) - slide, w)
+                self.twists[link.parent] = self._off_node(j, self.twists[j], True)
             else:
                 v, w = self.twists[link.parent]
+                slide, turn = self._on_node(j, self.qd[self.tree.links[link.parent].e_v])
+                p = self.at.local_position[j]
                 self.twists[j] = (self._into(j, v + cross(w, p) + slide), self._into(j, w + turn))
             moved = True
         return moved
+
+    def _on_node(self, j: int, ed: Array) -> Twist:
+        """How a node moves against its body."""
+        link, e = self.tree.links[j], self.at.q[self.tree.links[self.tree.links[j].parent].e]
+        assert link.node is not None
+        return link.node.Phi_d @ ed, link.node.L(e) @ (link.node.Phi_r @ ed)
+
+    def _off_node(self, j: int, twist: Twist, moving: bool) -> Twist:
+        """The twist of the body that carries a node, its coordinates moving or held."""
+        v, w = (self._out(j, part) for part in twist)
+        if moving:
+            slide, turn = self._on_node(j, self.qd[self.tree.links[self.tree.links[j].parent].e_v])
+            w = w - turn
+            return v - cross(w, self.at.local_position[j]) - slide, w
+        return v - cross(w, self.at.local_position[j]), w
 
     def _into(self, j: int, vector: Array) -> Array:
         return self.at.from_parent(self.tree, j, vector)
@@ -145,7 +158,7 @@ class _Sweep:
                 moved = True
         return moved
 
-    def _from_ends(self, beam: Beam, tip: Twist) -> Array:
+    def _from_ends(self, beam: CutBeam, tip: Twist) -> Array:
         rates = beam.form.elastic_rates(self.at.q[self.tree.links[beam.link].e])
         at_tip = [self._out(beam.tip, part) for part in tip]
         return rates @ np.concatenate([*self.twists[beam.link], *at_tip])
@@ -171,19 +184,22 @@ class _Sweep:
         v, w = self.twists[place.link]
         return place.rotation.T @ (v + cross(w, place.position)), place.rotation.T @ w
 
-    def _across(self, given: Given, twist: Twist, from_first: bool, rate: Array | None = None) -> Twist:
+    def _across(self, given: BeamThatFollows, twist: Twist, from_first: bool, rate: Array | None = None) -> Twist:
         """From one place of a closure to the other."""
         h = self.form.hinges[given.closure]
         turn, rho = hinge_pose(self.at, h)
-        slide = h.S_v @ rate if rate is not None else np.zeros(3)
-        spin = h.S_w @ rate if rate is not None else np.zeros(3)
+        slide = h.S_v @ rate[h.led :] if rate is not None else np.zeros(3)
+        spin = h.S_w @ rate[h.led :] if rate is not None else np.zeros(3)
+        led_v, led_w = np.zeros(3), np.zeros(3)
+        if h.led and rate is not None:
+            led_v, led_w = h.led_v @ rate[: h.led], h.led_w @ rate[: h.led]
         v, w = twist
         if from_first:
-            return turn.T @ (v + cross(w, rho)) + slide, turn.T @ w + spin
-        w = turn @ (w - spin)
-        return turn @ (v - slide) - cross(w, rho), w
+            return turn.T @ (v + cross(w, rho) + led_v) + slide, turn.T @ (w + led_w) + spin
+        w = turn @ (w - spin) - led_w
+        return turn @ (v - slide) - led_v - cross(w, rho), w
 
-    def _turn_hinge(self, given: Given, beam: Beam, near: Place, far: Place) -> None:
+    def _turn_hinge(self, given: BeamThatFollows, beam: CutBeam, near: Place, far: Place) -> None:
         """The rates of a hinge from the coordinates of the beam that are given, then across it."""
         h = self.form.hinges[given.closure]
         base = self._of(near)
@@ -205,6 +221,9 @@ class _Sweep:
         """The twist of a link nearer to the root, from one further out, joints between moving or held."""
         while link != target:
             own = self.tree.links[link]
+            if own.node is not None:
+                twist, link = self._off_node(link, twist, moving), own.parent
+                continue
             rate: Any = self.qd[own.v] if moving else np.zeros(len(own.joint.rate_labels))
             w = self._out(link, twist[1] - own.joint.S_w @ rate)
             v = self._out(link, twist[0] - own.joint.S_v @ rate) - cross(w, self.at.local_position[link])
@@ -217,7 +236,11 @@ class _Sweep:
         turn, rho = hinge_pose(self.at, h)
         (v1, w1), (v2, w2) = self._of(h.loop.first), self._of(h.loop.second)
         v, w = v2 - turn.T @ (v1 + cross(w1, rho)), w2 - turn.T @ w1
-        return np.linalg.pinv(np.vstack([h.S_v, h.S_w])) @ np.concatenate([v, w])
+        own = np.linalg.pinv(np.vstack([h.S_v, h.S_w])) @ np.concatenate([v, w])
+        if not h.led:
+            return own
+        # of a closed loop, axes in the first place are at right angles to those in the second that turn or slide alike
+        return np.concatenate([h.led_v.T @ (turn @ v) + h.led_w.T @ (turn @ w), own])
 
 
 def _to_link(place: Place, twist: Twist) -> Twist:
@@ -226,10 +249,9 @@ def _to_link(place: Place, twist: Twist) -> Twist:
     return place.rotation @ twist[0] - cross(w, place.position), w
 
 
-def hinge_pose(at: Pose, h: Hinge) -> tuple[Array, Array]:
+def hinge_pose(at: Pose, h: ClosureJoint) -> tuple[Array, Array]:
     """Rotation and position of the second place of a closure in the first."""
-    slides, turns = bool(h.S_v.any()), bool(h.S_w.any())
-    if not slides and not turns:
+    if not h.slides and not h.turns:
         return np.eye(3), np.zeros(3)
     (R1, P1), (R2, P2) = at.of(h.loop.first), at.of(h.loop.second)
-    return (R1.T @ R2 if turns else np.eye(3)), (R1.T @ (P2 - P1) if slides else np.zeros(3))
+    return (R1.T @ R2 if h.turns else np.eye(3)), (R1.T @ (P2 - P1) if h.slides else np.zeros(3))

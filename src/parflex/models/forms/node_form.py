@@ -13,7 +13,7 @@ from parflex.models.explaining.explanation import counted
 from parflex.models.forms.form import Answer, Form, Given, Groups, Question
 from parflex.models.forms.general_form import GUESSED
 from parflex.models.forms.in_pieces.node_equations import NodeState, accelerations_under, efforts_for, node_state
-from parflex.models.pieces import LEADS, Pieces, pieces
+from parflex.models.pieces import LEADS, Pieces, pieces, pieces_or_reason
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -134,9 +134,9 @@ def node_form(robot: Robot, question: Question) -> NodeForm | str:
         return f"'{question.model}' is asked in the independent rates"
     if question.independent:
         return "the independent rates were named"
-    found = pieces(robot)
-    if found is None:
-        return "some loop runs through rigid links alone, or a body is not a beam with a node at each end"
+    found = pieces_or_reason(robot)
+    if isinstance(found, str):
+        return found
     if question.model in LED and not set(robot.actuated) <= set(found.partition.independent.tolist()):
         return "a motor of it is locked"
     return NodeForm(robot, found, question=question)

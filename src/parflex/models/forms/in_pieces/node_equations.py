@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from parflex.bodies import RigidBody
+from parflex.models.cutting import CutBeam, CutModal, floats
 from parflex.models.dynamics.forces import no_inertia, on_links
 from parflex.models.piece_motion import Carried, PieceMotion, accelerations
 from parflex.models.piece_rates import Rates, piece_rates
-from parflex.models.pieces import Beam, Modal, Pieces
+from parflex.models.pieces import Pieces
 from parflex.recursion import Pose, joint_forces, pose
 from parflex.recursion.kinematics import turning
 from parflex.spatial import cross, hat
@@ -80,8 +81,8 @@ def node_state(
     return state
 
 
-def _add_modal(state: NodeState, modal: Modal) -> None:
-    """Inertia and forces of a body given by modes."""
+def _add_modal(state: NodeState, modal: CutModal) -> None:
+    """Inertia and forces of a body that bends and is not cut."""
     link, own = state.form.robot.tree.links[modal.link], state.moving.links[modal.link]
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
     still, count = np.zeros(3), modal.body.size
@@ -89,7 +90,7 @@ def _add_modal(state: NodeState, modal: Modal) -> None:
     forces = np.concatenate(modal.body.forces(turning(w, still), still, w, e, ed, np.zeros(count)))
     M = modal.body.inertia_matrix(e)
     modes = np.zeros((count, state.form.size))
-    modes[:, modal.slots] = np.eye(count)
+    modes[:, modal.slots] = np.eye(count)[:, list(modal.free)]
     parts = (own.a, own.al, own.J_v, own.J_w)
     a, al, J_v, J_w = parts if own.turned is None else (own.turned.T @ part for part in parts)
     _add(state, np.vstack([J_v, J_w, modes]), M, forces + M @ np.concatenate([a, al, np.zeros(count)]))
@@ -108,7 +109,7 @@ def _body(body: RigidBody, w: Array, R: Array | None) -> tuple[Array, Array]:
     return M, np.concatenate([hat(w) @ hat(w) @ S, cross(w, I @ w)])
 
 
-def _add_beam(state: NodeState, beam: Beam) -> None:
+def _add_beam(state: NodeState, beam: CutBeam) -> None:
     """Inertia and forces of a beam and of what its ends carry.
 
     What its root does is put in first, while the inertia still has the zeros of the beam's own axes; then the tip is
@@ -149,7 +150,7 @@ def _add_beam(state: NodeState, beam: Beam) -> None:
             state.A[k, i] = state.A[k, i] + value
 
 
-def _turn_of_tip(state: NodeState, beam: Beam, tip: Carried) -> Array | None:
+def _turn_of_tip(state: NodeState, beam: CutBeam, tip: Carried) -> Array | None:
     """Rotation from the axes of a beam's root to those in which its tip is written; None if they are the same."""
     R = state.at.local_rotation[beam.tip]
     if tip.turned is None:
@@ -157,7 +158,7 @@ def _turn_of_tip(state: NodeState, beam: Beam, tip: Carried) -> Array | None:
     return None if tip.turned is R else tip.turned @ R.T
 
 
-def _loaded(state: NodeState, beam: Beam) -> tuple[Array, Array]:
+def _loaded(state: NodeState, beam: CutBeam) -> tuple[Array, Array]:
     """Inertia and forces of a beam with the bodies at its ends, in the axes of its root."""
     form, link, rates = state.form, state.form.robot.tree.links[beam.link], state.rates
     used, count = list(form.used), len(form.used)
@@ -238,16 +239,16 @@ def independent_accelerations(state: NodeState, x: Array) -> Array:
     values: dict[int, Any] = {k: row @ x for k, row in state.moving.joints.items()}
     wanted = {int(k) for k in form.partition.independent}
     for modal in form.modal:
-        rates = tree.links[modal.link].e_v
-        values |= dict(zip(range(rates.start, rates.stop), x[modal.slots], strict=True))
+        start = tree.links[modal.link].e_v.start
+        values |= dict(zip((start + k for k in modal.free), x[modal.slots], strict=True))
     for beam in form.beams:
         start = tree.links[beam.link].e_v.start
-        own = [k for k in range(beam.form.body.size) if start + k in wanted]
+        own = [k for k in range(beam.body.size) if start + k in wanted]
         if own:
             bent = _elastic_acceleration(state, beam, x)
             values |= {start + k: bent[k] for k in own}
     for j, link in enumerate(tree.links):
-        if link.joint.moves_freely:
+        if floats(form.robot, j):
             moving = state.moving.links[j]
             gravity = state.at.rotation[j].T @ tree.gravity
             a, al = moving.a + moving.J_v @ x + gravity, moving.al + moving.J_w @ x
@@ -256,7 +257,7 @@ def independent_accelerations(state: NodeState, x: Array) -> Array:
     return np.array([values[int(k)] for k in form.partition.independent])
 
 
-def _elastic_acceleration(state: NodeState, beam: Beam, x: Array) -> Array:
+def _elastic_acceleration(state: NodeState, beam: CutBeam, x: Array) -> Array:
     link = state.form.robot.tree.links[beam.link]
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
     root, tip = state.moving.links[beam.link], state.moving.links[beam.tip]
