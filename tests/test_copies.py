@@ -8,7 +8,7 @@ import numpy as np
 
 import parflex
 from parflex.codegen.program_store import digest_of
-from parflex.models.holding import held_robot
+from parflex.models.elastic.holding import held_robot
 from parflex.models.terms import acting
 from parflex.tree.branch import branch
 

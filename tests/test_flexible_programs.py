@@ -22,7 +22,7 @@ from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms import Question
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
-from parflex.models.pieces import LEADS, pieces
+from parflex.models.forms.in_pieces.pieces import LEADS, pieces
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import mass_matrix

@@ -27,9 +27,9 @@ from parflex.models.forms import Question
 from parflex.models.forms.choice import motor_partition
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
+from parflex.models.forms.in_pieces.pieces import LEADS, pieces, pieces_or_reason
 from parflex.models.forms.on_legs import leg_equations
 from parflex.models.forms.on_legs.platform_legs import PlatformMotion, end_masses_on_platform, find_legs
-from parflex.models.pieces import LEADS, pieces, pieces_or_reason
 from parflex.models.robot import Robot
 from parflex.recursion import motion, pose
 

@@ -11,7 +11,7 @@ from scipy.integrate import cumulative_trapezoid
 
 import parflex
 from parflex.errors import InputError
-from parflex.models.pieces import pieces
+from parflex.models.forms.in_pieces.pieces import pieces
 from parflex.simulation.inputs.motor_motions import motion_of
 
 ROBOTS = Path(__file__).parent / "robots"

@@ -155,7 +155,7 @@ def test_no_object_is_patched_behind_its_constructor():
 # -- one definition each --------------------------------------------------------------------------------------
 
 
-ONE_EACH = {  # the module and the function of what several rooms need
+ONE_EACH = {  # the module and the function of what several packages need
     "quintic": ("simulation/inputs/quintics.py", "quintic_powers"),
     "L D L^T": ("spatial/elimination.py", "eliminate"),
     "reader of efforts": ("models/motor_values.py", "read_efforts"),
@@ -275,7 +275,61 @@ def test_a_second_definition_is_seen(what, lines):
     assert list(TELL_TALES[what](ast.parse(lines)))
 
 
-@pytest.mark.parametrize("user", ["models/pieces.py", "design/nodes.py"])
+@pytest.mark.parametrize("user", ["models/forms/in_pieces/pieces.py", "design/nodes.py"])
 def test_programs_and_maps_cut_robots_by_the_one_definition(user):
     called = [ast.unparse(node.func) for node in ast.walk(modules()[user]) if isinstance(node, ast.Call)]
     assert "cut_at_beams" in called
+
+
+# -- packages -------------------------------------------------------------------------------------------------
+
+
+MODULES_IN_A_PACKAGE = 15
+
+
+def packages() -> dict[str, list[str]]:
+    """The modules of every package, without its `__init__`."""
+    found: dict[str, list[str]] = {}
+    for path in modules():
+        folder, _, name = path.rpartition("/")
+        found.setdefault(folder, [])
+        found[folder] += [name.removesuffix(".py")] if name != "__init__.py" else []
+    return found
+
+
+def repeated(names: Iterator[tuple[str, str]]) -> dict[str, list[str]]:
+    """Names that stand in several places."""
+    places: dict[str, list[str]] = {}
+    for name, place in names:
+        places.setdefault(name, []).append(place)
+    return {name: where for name, where in places.items() if len(where) > 1}
+
+
+def test_a_package_has_few_modules():
+    assert {name: len(inside) for name, inside in packages().items() if len(inside) > MODULES_IN_A_PACKAGE} == {}
+
+
+def test_every_package_says_what_is_in_it():
+    assert [
+        path for path, tree in modules().items() if path.endswith("__init__.py") and not ast.get_docstring(tree)
+    ] == []
+
+
+def test_no_module_or_package_has_the_name_of_another():
+    inside = [(name, folder) for folder, names in packages().items() for name in names]
+    folders = [(folder.rpartition("/")[2], folder) for folder in packages() if folder]
+    assert repeated(iter(inside + folders)) == {}
+
+
+def test_no_public_class_has_the_name_of_another():
+    classes = (
+        (node.name, path)
+        for path, tree in modules().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert repeated(classes) == {}
+
+
+def test_repeated_names_are_seen():
+    assert repeated(iter([("Leg", "a"), ("Leg", "b"), ("Arm", "a")])) == {"Leg": ["a", "b"]}

@@ -18,8 +18,8 @@ from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.models.dynamics.reactions import closure_wrenches
+from parflex.models.elastic.holding import Lock, Servo, held_robot
 from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
-from parflex.models.holding import Lock, Servo, held_robot
 from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting

@@ -26,9 +26,9 @@ from parflex.models.elastic.equilibrium import (
     prepare,
     tangent_stiffness,
 )
+from parflex.models.elastic.holding import Lock, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
-from parflex.models.holding import Lock, locked_robot
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix as tree_mass_matrix
 

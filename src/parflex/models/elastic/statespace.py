@@ -16,8 +16,8 @@ import scipy.linalg
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.elastic.equilibrium import Conditions
+from parflex.models.elastic.holding import Lock
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
-from parflex.models.holding import Lock
 from parflex.models.robot import Robot
 
 Array = np.ndarray

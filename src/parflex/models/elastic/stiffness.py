@@ -15,10 +15,10 @@ import numpy as np
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import Conditions, Equilibrium, Loading, equilibrium
+from parflex.models.elastic.holding import Lock
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
 from parflex.models.elastic.stiff_system import StiffnessSolver
-from parflex.models.holding import Lock
 from parflex.models.robot import Robot
 from parflex.recursion import NewtonEuler
 from parflex.spatial import cross

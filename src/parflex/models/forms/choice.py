@@ -17,11 +17,11 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.forms.form import Form, Question
 from parflex.models.forms.general_form import GeneralForm, general_form, held_form
+from parflex.models.forms.in_pieces.pieces import pieces
 from parflex.models.forms.leg_form import leg_form
 from parflex.models.forms.node_form import node_form
 from parflex.models.forms.open_form import open_form
 from parflex.models.forms.redundant_form import not_invertible, redundant_form
-from parflex.models.pieces import pieces
 from parflex.models.robot import Robot
 
 Array = np.ndarray

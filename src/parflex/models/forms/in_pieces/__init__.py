@@ -1,1 +1,1 @@
-"""A robot cut at its beams: the equations of the two-node form."""
+"""A robot cut at its beams: pieces, their motion, and the equations of the two-node form."""

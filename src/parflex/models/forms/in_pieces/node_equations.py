@@ -16,9 +16,9 @@ import numpy as np
 from parflex.bodies import RigidBody
 from parflex.models.cutting import CutBeam, CutModal, floats
 from parflex.models.dynamics.forces import no_inertia, on_links
-from parflex.models.piece_motion import Carried, PieceMotion, accelerations
-from parflex.models.piece_rates import Rates, piece_rates
-from parflex.models.pieces import Pieces
+from parflex.models.forms.in_pieces.piece_motion import Carried, PieceMotion, accelerations
+from parflex.models.forms.in_pieces.piece_rates import Rates, piece_rates
+from parflex.models.forms.in_pieces.pieces import Pieces
 from parflex.recursion import Pose, joint_forces, pose
 from parflex.recursion.kinematics import turning
 from parflex.spatial import cross, hat

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from parflex.models.cutting import CutPiece, CutStep
-from parflex.models.piece_rates import Rates, hinge_pose
-from parflex.models.pieces import Pieces
+from parflex.models.forms.in_pieces.piece_rates import Rates, hinge_pose
+from parflex.models.forms.in_pieces.pieces import Pieces
 from parflex.recursion import Pose
 from parflex.spatial import cross, hat
 from parflex.tree.link_tree import GROUND

@@ -14,7 +14,7 @@ import numpy as np
 from parflex.errors import SingularError
 from parflex.models.closure_joints import ClosureJoint
 from parflex.models.cutting import CutBeam
-from parflex.models.pieces import BeamThatFollows, Pieces
+from parflex.models.forms.in_pieces.pieces import BeamThatFollows, Pieces
 from parflex.recursion import Pose
 from parflex.spatial import cross
 from parflex.spatial.linear import solve
