@@ -12,7 +12,6 @@ from traced import long
 
 import parflex
 from parflex.control import references
-from parflex.control.control_result import error_indexes
 from parflex.control.following import track
 from parflex.control.gains import gains_from
 from parflex.control.laws import make_law
@@ -93,13 +92,6 @@ def test_an_error_under_the_gains_overshoots_as_asked():
     damped = w * np.sqrt(1 - z**2)
     step = 1 - np.exp(-z * w * t) * (np.cos(damped * t) + z / np.sqrt(1 - z**2) * np.sin(damped * t))
     assert abs(step.max() - 1.25) < 1e-6 and abs(t[step.argmax()] - 0.3) < 2e-5  # the steps of t
-
-
-def test_indexes_of_an_error_are_its_integrals():
-    t = np.linspace(0, 2, 4001)
-    found = error_indexes(t, 3 * t)
-    wanted = {"ise": 24.0, "iae": 6.0, "itae": 8.0, "max": 6.0}  # of 9 t^2, 3 t and 3 t^2 from 0 to 2
-    assert found == pytest.approx(wanted, rel=1e-6)  # the trapezoidal rule: (2/4000)^2
 
 
 def settled(name, q, qd, row):

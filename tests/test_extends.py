@@ -74,8 +74,8 @@ def test_settings_reach_what_a_file_has_taken_from_another(tmp_path):
     write(tmp_path, "parent", PARENT)
     child = write(tmp_path, "child", 'extends = "parent.toml"\n')
     grandchild = write(tmp_path, "grandchild", 'extends = "child.toml"\ntitle = "third"\n')
-    robot, file = load_description(grandchild, {"constants.length": 0.6, "frame.upper.inertia.M": 3})
-    assert robot.constants["half"] == 0.3 and robot.frame[0].inertia.M == 3
+    robot, file = load_description(grandchild, {"constants.length": 0.6, "frame.lower.inertia.mass": 3})
+    assert robot.constants["half"] == 0.3 and (robot.frame[0].inertia.M, robot.frame[1].inertia.mass) == (1, 3)
     assert file == str(grandchild) and robot.title == "third" and child.exists()
 
 

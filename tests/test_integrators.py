@@ -16,7 +16,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.errors import InputError
 from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials, quintics
-from parflex.simulation.integrators import tableaux
+from parflex.simulation.integrators import jit, tableaux
 from parflex.simulation.integrators.integrate import METHODS, grid_of, method_named, run_loop
 from parflex.simulation.integrators.system import System
 
@@ -195,3 +195,14 @@ def test_loops_run_where_nothing_can_be_kept(tmp_path):
             [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
         )
         assert done.stdout.strip() == "42", done.stderr
+
+
+def test_compiled_loops_are_kept_for_one_state_of_their_code(monkeypatch, tmp_path):
+    """numba looks at the file of a function alone: what it calls may have changed in another one."""
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
+    places = []
+    for text in ("one", "another", "one"):
+        (tmp_path / "called.py").write_text(text)
+        places.append(jit._cache_folder.__wrapped__())
+    assert places[0] == places[2] != places[1]

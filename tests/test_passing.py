@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from parflex import load, simulate
+from parflex import inverse_dynamics, load, simulate
 from parflex.closure.mobility import choose_partition, scaled_jacobian
 from parflex.codegen.model import model
 from parflex.codegen.program_condition import model_condition
+from parflex.codegen.traces.open_tree import open_tree
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import configure
 from parflex.simulation.simulate import balance_warnings
@@ -280,3 +281,19 @@ def test_the_condition_of_a_program_says_how_near_it_is_to_its_own_dead_centre()
         model_condition(robot, model(robot, "mass-matrix"), poses[-1])
     with pytest.raises(InputError, match="shape"):
         model_condition(robot, made, [0.0])
+
+
+def test_forces_of_the_open_tree_are_the_efforts_of_an_arm_that_does_not_accelerate():
+    robot = load("rx90")
+    rng = np.random.default_rng(5)
+    q, qd = rng.uniform(-1, 1, robot.tree.nq), rng.uniform(-1, 1, robot.tree.n)
+    push = rng.uniform(-5, 5, 6)
+    end = robot.tree.end_effector
+    found = open_tree(robot, [end], 0.0)(q=q, qd=qd, **{f"wrench_{end}": push})
+    motors = robot.actuated_names
+    here = configure(robot, dict(zip(motors, map(float, q), strict=True)))
+    velocity = dict(zip(motors, map(float, qd), strict=True))
+    still = dict.fromkeys(motors, 0.0)
+    wanted = inverse_dynamics(robot, here, velocity, still, wrenches={end: push})
+    assert found["forces"] == pytest.approx(np.array(list(wanted.efforts.values())), rel=1e-10)  # rounding
+    assert sum(link.terms.coulomb + link.terms.viscous for link in robot.tree.links) > 0
