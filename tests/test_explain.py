@@ -12,13 +12,20 @@ from conftest import CATALOGUE
 import parflex
 from parflex.cli.main import main
 from parflex.codegen.model import model
-from parflex.codegen.traces.trace import trace
+from parflex.codegen.traces.trace import MODELS, form_of, trace
+from parflex.codegen.traces.tracing import Options
+from parflex.errors import ParflexError
 from parflex.models.explaining.equations import EQUATIONS
+from parflex.models.forms import MODELS as FORMS_OF
 from parflex.models.forms.on_legs.platform_legs import find_legs
 from parflex.models.frames_and_jacobians import counts
 
 ROOT = Path(__file__).resolve().parents[1]
 ROBOTS = sorted(path.stem for path in CATALOGUE.glob("*.toml"))
+FORMS_TRIED = [
+    *ROBOTS,
+    *(str(ROOT / "tests" / "robots" / f"{name}.toml") for name in ("cart-pendulum", "hexaglide", "upu", "two-bodies")),
+]
 KEYS = ["bodies", "coordinates", "loops", "dependent", "motors", "models", "programs", "data"]
 
 
@@ -75,6 +82,39 @@ def test_the_form_that_is_told_is_that_of_the_program(name, form, inputs):
     robot = parflex.load(name)
     assert parflex.explain(robot).form == form
     assert inputs <= set(trace(robot, "direct").inputs)
+
+
+def test_every_model_is_asked_for_its_form():
+    assert set(MODELS) == set(FORMS_OF)
+
+
+@pytest.mark.parametrize("name", FORMS_TRIED)
+def test_the_form_that_is_told_of_every_model_is_that_of_its_trace(name):
+    robot = parflex.load(name)
+    told = parflex.explain(robot).forms
+    assert set(told) == set(MODELS)
+    for model_name, form in told.items():
+        try:
+            found = form_of(robot, model_name, Options())[0].name  # what a trace is made of, with bodies grouped
+        except ParflexError:
+            found = None
+        assert form == found, model_name
+
+
+def test_a_program_remembers_its_form():
+    robot = parflex.load("3rrr")
+    told = parflex.explain(robot).forms
+    for name in ("direct", "mass-matrix", "redundant"):
+        assert told[name] == trace(robot, name).form == model(robot, name).about["form"]
+
+
+def test_legs_under_a_spring_are_told_as_they_are_computed():
+    """Sine and cosine of a joint of a leg are known, its angle is not: a spring there needs the general form."""
+    robot = parflex.load("3rrr", settings={"legs.frame.1.spring": {"stiffness": 3.0}})
+    told = parflex.explain(robot)
+    assert told.form == trace(robot, "direct").form == "general form"
+    assert "a spring acts on a joint of its legs" in " ".join(told.sections[-2].text)
+    assert told.forms["geometry"] == "leg form"
 
 
 def test_legs_on_universal_joints_are_not_taken_for_legs_on_balls():

@@ -12,6 +12,7 @@ import pytest
 
 import parflex
 from parflex.bodies import Body, ElasticBody, RigidBody
+from parflex.models import forms
 
 SOURCE = Path(parflex.__file__).parent
 KINDS_OF_BODIES = {"ElasticBody", "RigidBody"}
@@ -333,3 +334,47 @@ def test_no_public_class_has_the_name_of_another():
 
 def test_repeated_names_are_seen():
     assert repeated(iter([("Leg", "a"), ("Leg", "b"), ("Arm", "a")])) == {"Leg": ["a", "b"]}
+
+
+# -- one choice of form ---------------------------------------------------------------------------------------
+
+
+@cache
+def form_classes() -> set[str]:
+    """Classes of forms, by what they are made from: all but the one that says what a form is."""
+    known = {"Form"}
+    while True:
+        found = {
+            node.name
+            for tree in modules().values()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ClassDef) and {ast.unparse(base) for base in node.bases} & known
+        }
+        if found <= known:
+            return known - {"Form"}
+        known |= found
+
+
+def forms_named(tree: ast.Module) -> Iterator[ast.AST]:
+    """Classes of forms by name, imported or behind a dot."""
+    known = form_classes()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Name, ast.Attribute, ast.ImportFrom)) and names_in(node) & known:
+            yield node
+
+
+def test_the_forms_are_those_that_are_known():
+    assert form_classes() == {"GeneralForm", "OpenForm", "LegForm", "NodeForm", "RedundantForm"}
+
+
+def test_the_class_of_a_form_is_named_in_the_package_of_forms_alone():
+    assert broken(forms_named, skip="models/forms/") == []
+    assert forms.__all__ == ["MODELS", "Form", "Question", "choose"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["from parflex.models.forms.leg_form import LegForm", "isinstance(form, forms.GeneralForm)", "NodeForm(robot)"],
+)
+def test_each_way_to_name_the_class_of_a_form_is_seen(line):
+    assert list(forms_named(ast.parse(line)))

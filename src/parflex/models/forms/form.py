@@ -23,6 +23,8 @@ Array = np.ndarray
 Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and their shapes
 Given = Mapping[str, Array]  # numbers or symbols of groups
 Answer = dict[str, Array]
+GUESSED = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
+FAR = 3  # Newton steps from the pose of the last sample, or from any guess nearby
 
 
 MODELS = (

@@ -18,14 +18,12 @@ from parflex.closure.mobility import Partition
 from parflex.closure.reduction import Reduction, reduction
 from parflex.models.closing import best_rows, cheapest_closures, closed_by, holding
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
-from parflex.models.forms.form import Answer, Form, Given, Groups, Question
+from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, mass_matrix, pose
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray
-GUESSED = 2  # Newton steps from the guesses of an integrator, off by 1e-5 at most: each squares the error
-FAR = 3  # Newton steps from the pose of the last sample, or from any guess nearby
 
 
 @dataclass(frozen=True)

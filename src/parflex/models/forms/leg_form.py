@@ -11,8 +11,7 @@ import numpy as np
 
 from parflex.closure.closed_form import TwoBars
 from parflex.models.dynamics.grouping import cleaned_body, grouped_tree, moments_scale
-from parflex.models.forms.form import Answer, Form, Given, Groups, Question
-from parflex.models.forms.general_form import FAR
+from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
 from parflex.models.forms.on_legs import leg_equations
 from parflex.models.forms.on_legs.platform_legs import (
     Legs,

@@ -10,8 +10,7 @@ import numpy as np
 
 from parflex.models.closing import closed_by
 from parflex.models.explaining.explanation import counted
-from parflex.models.forms.form import Answer, Form, Given, Groups, Question
-from parflex.models.forms.general_form import GUESSED
+from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.forms.in_pieces.node_equations import NodeState, accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import LEADS, Pieces, pieces, pieces_or_reason
 from parflex.models.robot import Robot

@@ -11,8 +11,7 @@ from parflex.errors import InputError
 from parflex.models.forms.by_sensors.redundant_equations import extended_effort, redundant_effort
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
 from parflex.models.forms.by_sensors.sensor_geometry import geometry_step, with_measured
-from parflex.models.forms.form import Answer, Form, Given, Groups, Question
-from parflex.models.forms.general_form import FAR
+from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
 from parflex.models.robot import Robot
 
 Array = np.ndarray
