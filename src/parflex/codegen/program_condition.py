@@ -9,7 +9,7 @@ import numpy as np
 from parflex.closure.mobility import condition, scaled_jacobian
 from parflex.codegen.model import Model
 from parflex.errors import InputError
-from parflex.models.closing import best_rows, cheapest_closures
+from parflex.models.forms.closing import best_rows, cheapest_closures
 from parflex.models.robot import Robot
 
 Array = np.ndarray

@@ -11,7 +11,7 @@ from parflex.closure import mobility
 from parflex.closure.mobility import scaled_jacobian
 from parflex.codegen.model import model
 from parflex.errors import InputError, did_you_mean
-from parflex.models.closing import best_rows, cheapest_closures
+from parflex.models.forms.closing import best_rows, cheapest_closures
 from parflex.models.robot import Robot
 from parflex.simulation.problem import Problem
 

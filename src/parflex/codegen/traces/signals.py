@@ -12,7 +12,7 @@ from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.traces.power import loss
 from parflex.codegen.traces.trace import Options, Tracer, prepared
-from parflex.models.closing import best_rows
+from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, motion, pose
 from parflex.recursion.energy import energies

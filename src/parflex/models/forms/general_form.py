@@ -16,8 +16,8 @@ import numpy as np
 
 from parflex.closure.mobility import Partition
 from parflex.closure.reduction import Reduction, reduction
-from parflex.models.closing import best_rows, cheapest_closures, closed_by, holding
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
+from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, mass_matrix, pose

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from parflex.models.closing import closed_by
 from parflex.models.explaining.explanation import counted
+from parflex.models.forms.closing import closed_by
 from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.forms.in_pieces.node_equations import NodeState, accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import LEADS, Pieces, pieces, pieces_or_reason

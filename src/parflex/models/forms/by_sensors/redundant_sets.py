@@ -10,8 +10,8 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.loops import Closures, Loop
 from parflex.errors import InputError
-from parflex.models.closing import CHANGE
 from parflex.models.configuration import Configuration
+from parflex.models.forms.closing import CHANGE
 from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import GeneralForm, general_form
 from parflex.models.robot import Robot
