@@ -14,10 +14,12 @@ MUTATIONS, PHYSICS = read_mutations()
 
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.what)
 def test_a_mutation_stands_once_in_the_source_and_names_a_test(mutation, tmp_path):
-    package = shutil.copytree(SOURCE / "parflex", tmp_path / "parflex")
-    before = (package / mutation.file).read_text(encoding="utf-8")
-    mutation.apply(package)
-    after = (package / mutation.file).read_text(encoding="utf-8")
+    copy = tmp_path / mutation.file
+    copy.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(SOURCE / "parflex" / mutation.file, copy)
+    before = copy.read_text(encoding="utf-8")
+    mutation.apply(tmp_path)
+    after = copy.read_text(encoding="utf-8")
     assert after != before
     compile(after, mutation.file, "exec")
     name = re.fullmatch(r"test_\w+\.py(::(test_\w+)(\[.*\])?)?", mutation.test)
