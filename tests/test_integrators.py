@@ -18,7 +18,7 @@ from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials, quintics
 from parflex.simulation.integrators import jit, tableaux
 from parflex.simulation.integrators.integrate import METHODS, grid_of, method_named, run_loop
-from parflex.simulation.integrators.system import System
+from parflex.simulation.integrators.system import System, new_work
 
 TIME = 4.0
 
@@ -100,6 +100,34 @@ def test_gauss_coefficients_integrate_polynomials_of_their_order(stages):
     for power in range(stages):
         assert np.allclose(method.A @ method.c**power, method.c ** (power + 1) / (power + 1), atol=1e-14)
         assert np.allclose(method.ahead @ method.c**power, (1 + method.c) ** power, atol=1e-12)
+
+
+def order_conditions(A: np.ndarray, c: np.ndarray) -> dict[int, list[tuple[np.ndarray, int]]]:
+    """Butcher's conditions of each order: columns, and the number that one is divided by to be their weighted sum."""
+    Ac, Acc = A @ c, A @ c**2
+    leaves = [(c**4, 5), (c**2 * Ac, 10), (Ac**2, 20), (c * Acc, 15), (A @ c**3, 20)]
+    return {
+        1: [(c**0, 1)],
+        2: [(c, 2)],
+        3: [(c**2, 3), (Ac, 6)],
+        4: [(c**3, 4), (c * Ac, 8), (Acc, 12), (A @ Ac, 24)],
+        5: [*leaves, (c * (A @ Ac), 30), (A @ (c * Ac), 40), (A @ Acc, 60), (A @ A @ Ac, 120)],
+    }
+
+
+@pytest.mark.parametrize("method", [tableaux.rk4(), tableaux.dopri5()], ids=["rk4", "dopri5"])
+def test_explicit_coefficients_satisfy_the_conditions_of_their_order(method):
+    weights = {method.order: method.b} | ({method.order - 1: method.b - method.error} if method.error.any() else {})
+    for reached, b in weights.items():
+        for order, conditions in order_conditions(method.A, method.c).items():
+            for column, number in conditions if order <= reached else []:
+                assert b @ column == pytest.approx(1 / number, abs=1e-14)  # rounding
+
+
+def test_constants_of_a_model_stand_behind_its_inputs_at_every_stage():
+    ramp = polynomials.linear(np.array([0.0, 1.0]), np.array([[0.0], [3.0]]))
+    system = swinging(ramp)[0]._replace(constants=np.array([7.0, 8.0]))
+    assert (new_work(system, 2, 2).x == [0, 0, 0, 0, 0, 7, 8]).all()  # q, qd, one effort, constants
 
 
 @pytest.mark.parametrize("radius", [0.0, 0.5, 1.0])

@@ -12,6 +12,7 @@ import parflex
 from parflex.recursion import pose
 from parflex.view.page.session import Session
 from parflex.view.scene import solids
+from parflex.view.scene.elastic_points import BodyPoints
 from parflex.view.scene.robot_scene import Scene, arrows, reaction_arrows, scene
 
 X = np.array([1.0, 0.0, 0.0])
@@ -93,6 +94,13 @@ def test_sections_stay_whole_where_a_beam_bends():
         corners = bent[8 * ring : 8 * ring + 8]
         assert np.linalg.norm(corners - corners.mean(axis=0), axis=1) == pytest.approx(diagonal / 2)
     assert np.abs(bent - straight).max() > 0.01
+
+
+def test_what_is_attached_to_a_point_turns_with_it_by_the_right_hand():
+    turns = np.array([[[0.0], [0.0], [1.0]], [[1.0], [0.0], [0.0]]])  # about z, about x
+    points = BodyPoints(np.zeros((2, 3)), np.zeros((2, 3, 1)), turns, [], "beam")
+    about_z, about_x = [[0, -1, 0], [1, 0, 0], [0, 0, 1]], [[1, 0, 0], [0, 0, -1], [0, 1, 0]]
+    assert points.turned(np.array([np.pi / 2])) == pytest.approx(np.array([about_z, about_x]), abs=1e-15)
 
 
 def test_vertices_follow_a_small_step_as_the_shape_of_a_mode_says():
