@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
+from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
 
 import parflex
+from parflex.bodies.sections import SHAPES
 from parflex.cli.main import main
+from parflex.description.elastic_tables import SECTION_KEYS, SectionTable
 from parflex.errors import ParflexError
 from parflex.models.elastic.linear_model import natural_frequencies
 
@@ -46,6 +52,7 @@ BAD = {  # what is replaced, by what, and words of the sentence
     "flat section": ("z = 0.02\n", "z = 0\n", "z = 0.0 is not positive"),
     "size of another section": ("z = 0.02\n", "z = 0.02\ndiameter = 0.1\n", "a rectangle section has no 'diameter'"),
     "tube full of wall": ('"rectangle"\ny = 0.01\nz = 0.02', '"tube"\ndiameter = 0.02\nthickness = 0.01', "thicker"),
+    "box full of wall": ('"rectangle"', '"box"\nthickness = 0.005', "the wall is thicker than the box"),
     "section that is none": ("J = 5e-9", "J = -5e-9", "J = -5e-09 is not positive"),
     "unknown section": ('section = "bar"', 'section = "bat"', "there is no section 'bat'; did you mean 'bar'"),
     "unknown material": ('material = "steel"', 'material = "stel"', "there is no material 'stel'"),
@@ -71,6 +78,15 @@ def answer_of(capsys, *arguments: str) -> tuple[int, dict]:
     with pytest.raises(SystemExit) as end:
         main([*arguments, "--json"])
     return end.value.code, json.loads(capsys.readouterr().out)
+
+
+def test_every_shape_of_a_section_is_made_of_its_keys_and_on_the_page():
+    words = get_args(SectionTable.model_fields["shape"].annotation)
+    assert set(words) == set(SECTION_KEYS) == set(SHAPES)
+    page = (Path(__file__).parents[1] / "docs" / "robot-file.md").read_text(encoding="utf-8")
+    for word in words:
+        assert tuple(inspect.signature(SHAPES[word]).parameters) == SECTION_KEYS[word]
+        assert re.search(rf'`(shape = )?"{word}"`', page), word
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 from published import published
 
 import parflex
 from parflex.bodies.beam import Material, Section, beam, rolled
-from parflex.bodies.sections import circle, rectangle, tube
+from parflex.bodies.sections import box, circle, rectangle, tube
 from parflex.description.schema import SectionTable
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import energies
@@ -205,6 +206,55 @@ def test_sections_have_their_textbook_moments():
     assert flat.Iy == pytest.approx(0.01 * 0.024**3 / 12) and flat.Iz == pytest.approx(0.024 * 0.01**3 / 12)
     for section in (square, flat, circle(0.03), tube(0.03, 0.002), read_section(SectionTable(**NUMBERS))):
         assert pytest.approx(section.Iy + section.Iz, rel=1e-12) == section.Ip  # the theorem of perpendicular axes
+
+
+def test_a_box_is_a_rectangle_without_its_inside():
+    hollow, outer, inner = box(0.02, 0.03, 0.002), rectangle(0.02, 0.03), rectangle(0.016, 0.026)
+    for name in ("A", "Iy", "Iz", "Ip"):
+        assert getattr(hollow, name) == pytest.approx(getattr(outer, name) - getattr(inner, name), rel=1e-12)
+    t = 1e-7  # of a thin wall to the first order: two webs, two flanges
+    thin = box(0.02, 0.03, t)
+    assert pytest.approx(2 * t * 0.05, rel=1e-4) == thin.A
+    assert thin.Iy == pytest.approx(2 * t * (0.03**3 / 12 + 0.02 * 0.015**2), rel=1e-4)
+    assert thin.Iz == pytest.approx(2 * t * (0.02**3 / 12 + 0.03 * 0.01**2), rel=1e-4)
+    assert pytest.approx(2 * t * (0.02 * 0.03) ** 2 / 0.05, rel=1e-4) == thin.J
+
+
+# percent that Bredt's formula is too low, in whole ones on the page of the robot file
+@pytest.mark.parametrize(
+    ("y", "z", "t", "low"), [(1, 1, 0.05, 2.4), (1, 1, 0.1, 5.4), (1, 1, 0.2, 13.3), (1, 2, 0.1, 3.5)]
+)
+def test_the_torsion_constant_of_a_box_is_bredts(y, z, t, low):
+    coarse, fine = (hollow_torsion(y, z, t, cells) for cells in (5, 10))
+    exact = fine + (fine - coarse) / (2 ** (4 / 3) - 1)  # the order that the corners of the hole leave
+    assert 100 * (1 - box(y, z, t).J / exact) == pytest.approx(low, abs=0.1)  # grids twice as fine move it by less
+
+
+def hollow_torsion(y: float, z: float, t: float, cells: int) -> float:
+    """Saint-Venant's torsion constant by Prandtl's membrane over a square grid; over the hole it is a flat plate."""
+    h = t / cells
+    number = np.full((round(y / h) + 1, round(z / h) + 1), -1)  # on the rim
+    inside = np.zeros(number.shape, bool)
+    inside[1:-1, 1:-1] = True
+    inside[cells:-cells, cells:-cells] = False
+    number[cells:-cells, cells:-cells] = 0  # the plate
+    number[inside] = 1 + np.arange(inside.sum())
+    load = 2 * h**2 * np.bincount(number[number >= 0])
+    edges = np.vstack([np.column_stack([a[:-1].ravel(), a[1:].ravel()]) for a in (number, number.T)])
+    rows = np.repeat(np.arange(len(edges)), 2)
+    used = edges.ravel() >= 0
+    signs = np.tile([1.0, -1.0], len(edges))
+    slopes = scipy.sparse.csc_array((signs[used], (rows[used], edges.ravel()[used])), shape=(len(edges), len(load)))
+    return float(load @ scipy.sparse.linalg.spsolve(slopes.T @ slopes, load))
+
+
+def test_a_cantilever_of_a_box_has_the_frequencies_of_its_stiffness_and_mass(tmp_path):
+    path = tmp_path / "bar.toml"
+    path.write_text(HEAD.replace('"rectangle"', '"box"\nthickness = 0.001') + FILES["cantilever"])
+    Iz, A = (0.02 * 0.01**3 - 0.018 * 0.008**3) / 12, 0.02 * 0.01 - 0.018 * 0.008
+    expected = np.array(ROOTS["cantilever"]) ** 2 * np.sqrt(200e9 * Iz / (7800 * A * 0.8**4)) / (2 * np.pi)
+    found = natural_frequencies(parflex.load(path, elements=8), modes=3).frequencies
+    assert found == pytest.approx(expected, rel=9e-4)  # 1.33 / 1440 of (root / 8)^4
 
 
 @pytest.mark.parametrize("name", ["dualemps", "navaro"])

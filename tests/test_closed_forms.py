@@ -6,12 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
+import scipy.integrate
 from oracles.beam_element import Bar
 from oracles.exact_beams import CLAMPED, FREE, PINNED, ROLLER, corner, frequencies, ring, transfer
 
 import parflex
 from parflex.bodies.beam import Material, Section, beam
-from parflex.bodies.sections import circle, rectangle, tube
+from parflex.bodies.sections import box, circle, rectangle, tube
 from parflex.models.elastic.linear_model import natural_frequencies
 
 E, NU, RHO = 200e9, 0.3, 7800.0
@@ -255,3 +256,19 @@ def test_shapes_of_sections_have_their_shear_coefficients():
     assert rectangle(0.01, 0.03).ky == pytest.approx(5 / 6)
     assert circle(0.02).kz == pytest.approx(6 / 7)
     assert tube(0.02, 1e-6).ky == pytest.approx(0.5, rel=1e-3)  # thin walls
+    assert box(0.02, 0.02, 0.001).ky == pytest.approx(5 / 12)  # Cowper's 20 (1 + nu) / (48 + 39 nu) of a square tube
+    assert box(1.0, 1e-6, 1e-7).ky == pytest.approx(5 / 6, rel=1e-5)  # webs alone are rectangles
+
+
+@pytest.mark.parametrize(("y", "z"), [(0.02, 0.05), (0.05, 0.02), (0.03, 0.04)])
+def test_a_thin_box_shears_by_the_energy_of_its_shear_flow(y, z):
+    """k = I^2 / (A int Q^2 / t ds): without contraction sideways, Cowper's coefficient is that of the energy."""
+    t = 1e-3
+    section, b, h = box(y, z, t), z - t, y - t  # a force along y: webs of height h, flanges of width b
+    flange, web = np.linspace(0, b / 2, 2001), np.linspace(-h / 2, h / 2, 2001)
+    Q = t * b / 2 * h / 2 + t * ((h / 2) ** 2 - web**2) / 2  # of half a flange and of the web beyond
+    squares = 4 * scipy.integrate.simpson((t * flange * h / 2) ** 2, x=flange)
+    squares += 2 * scipy.integrate.simpson(Q**2, x=web)
+    I, A = t * h**3 / 6 + t * b * h**2 / 2, 2 * t * (b + h)
+    assert section.ky == pytest.approx(I**2 / (A * squares / t), rel=1e-9)  # Simpson's rule on a quartic
+    assert box(z, y, t).kz == pytest.approx(section.ky, rel=1e-12)

@@ -82,6 +82,29 @@ def test_beams_have_the_volume_of_their_file():
     assert volume(own, mesh.faces) == pytest.approx(expected, rel=1e-12)
 
 
+NUMBERS = f"A = {0.03 * 0.05}, Iy = {0.03 * 0.05**3 / 12}, Iz = {0.05 * 0.03**3 / 12}, J = 1e-7"
+
+
+@pytest.mark.parametrize("sizes", ['"box", y = 0.03, z = 0.05, thickness = 0.002', f'"numbers", {NUMBERS}'])
+def test_a_beam_that_is_no_solid_rectangle_has_the_outline_of_one(sizes, tmp_path):
+    path = tmp_path / "bar.toml"
+    path.write_text(
+        f"""
+        format = 1
+        name = "bar"
+        materials.steel = {{ elastic_modulus = 200e9, density = 7800 }}
+        sections.bar = {{ shape = {sizes} }}
+        [[frame]]
+        name = "bar"
+        beam = {{ length = 0.8, material = "steel", section = "bar" }}
+        """
+    )
+    made = scene(parflex.load(path))
+    (mesh,) = [mesh for mesh in made.meshes if mesh.name == "beams"]
+    own = made.vertices(made.robot.home)[mesh.vertices]
+    assert np.ptp(own, axis=0) == pytest.approx([0.8, 0.03, 0.05], rel=1e-12)
+
+
 def test_sections_stay_whole_where_a_beam_bends():
     made, step = scene_of("dualemps"), np.zeros(load("dualemps").tree.n)
     tree = made.robot.tree

@@ -1,7 +1,8 @@
 """Cross-sections: area, moments and shear coefficients from shapes.
 
 Shear coefficients are those of Cowper's theory for a material that does not contract sideways (Poisson's ratio 0):
-5/6 for a rectangle, 6/7 for a circle, 1/2 for a thin tube. Other ratios change them by a few percent.
+5/6 for a rectangle, 6/7 for a circle, 1/2 for a thin tube, 5/12 for a thin square box. Other ratios change them by a
+few percent. [G. R. Cowper, "The shear coefficient in Timoshenko's beam theory", Journal of Applied Mechanics 33, 1966]
 """
 
 from __future__ import annotations
@@ -38,6 +39,24 @@ def tube(diameter: float, thickness: float) -> Section:
     return Section(np.pi * (outer**2 - inner**2), polar / 2, polar / 2, polar, polar, k, k)
 
 
+def box(y: float, z: float, thickness: float) -> Section:
+    """A hollow rectangle of outer sides along y and z, with the same wall all around.
+
+    Area and moments are exact. The torsion constant is Bredt's for a thin closed wall: 4 t area^2 / length, of the
+    middle line of the wall. The shear coefficients are those of a thin wall on that line too.
+    """
+    inner_y, inner_z = y - 2 * thickness, z - 2 * thickness
+    Iy, Iz = (y * z**3 - inner_y * inner_z**3) / 12, (z * y**3 - inner_z * inner_y**3) / 12
+    a, b = y - thickness, z - thickness  # sides of the middle line
+    J = 2 * (a * b) ** 2 * thickness / (a + b)
+    return Section(y * z - inner_y * inner_z, Iy, Iz, J, Iy + Iz, _thin_box_shear(b / a), _thin_box_shear(a / b))
+
+
+def _thin_box_shear(n: float) -> float:
+    """Shear coefficient of a thin box whose walls across the force are n times as long as those along it."""
+    return 10 * (1 + 3 * n) ** 2 / (12 + 72 * n + 150 * n**2 + 120 * n**3 + 30 * n**4)
+
+
 def numbers(
     A: float, Iy: float, Iz: float, J: float, Ip: float | None = None, ky: float | None = None, kz: float | None = None
 ) -> Section:
@@ -49,5 +68,6 @@ SHAPES: dict[str, Callable[..., Section]] = {  # words of a robot file; the argu
     "rectangle": rectangle,
     "circle": circle,
     "tube": tube,
+    "box": box,
     "numbers": numbers,
 }

@@ -37,9 +37,12 @@ class MaterialTable(Table):
 
 
 class SectionTable(Table):
-    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness), or numbers (A, Iy, Iz, ...)."""
+    """A cross-section: rectangle (y, z), circle (diameter), tube (diameter, thickness), box (y, z, thickness).
 
-    shape: Literal["rectangle", "circle", "tube", "numbers"]
+    Or numbers (A, Iy, Iz, ...).
+    """
+
+    shape: Literal["rectangle", "circle", "tube", "box", "numbers"]
     y: Number | None = None
     z: Number | None = None
     diameter: Number | None = None
@@ -70,6 +73,9 @@ class SectionTable(Table):
             _refuse_shear_coefficient(key, getattr(self, key))
         if self.shape == "tube" and 2 * self.thickness >= self.diameter:  # type: ignore[operator]
             raise complain("the wall is thicker than the tube", "give a thickness below half the diameter", "thickness")
+        if self.shape == "box" and 2 * self.thickness >= min(self.y, self.z):  # type: ignore[operator,type-var]
+            hint = "give a thickness below half the smaller side"
+            raise complain("the wall is thicker than the box", hint, "thickness")
         return self
 
 
@@ -77,6 +83,7 @@ SECTION_KEYS = {
     "rectangle": ("y", "z"),
     "circle": ("diameter",),
     "tube": ("diameter", "thickness"),
+    "box": ("y", "z", "thickness"),
     "numbers": ("A", "Iy", "Iz", "J", "Ip", "ky", "kz"),
 }
 

@@ -186,15 +186,18 @@ def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
 
 
 def section_ring(robot: Robot, link: Link) -> Array:
-    """Corners of the section of a beam; one that is given by numbers is shown as the rectangle that bends alike."""
+    """Corners of the outline of a beam's section; one given by numbers is shown as the rectangle that bends alike."""
     beam = beam_of(robot, link)
     assert beam is not None
     table = robot.description.sections[beam.section]
     if table.diameter is not None:
         ring = circle(table.diameter / 2, 16)
     else:
-        section = read_section(table)
-        y, z = np.sqrt(3 * section.Iz / section.A), np.sqrt(3 * section.Iy / section.A)  # half sides
+        if table.y is not None and table.z is not None:
+            y, z = table.y / 2, table.z / 2
+        else:
+            section = read_section(table)
+            y, z = np.sqrt(3 * section.Iz / section.A), np.sqrt(3 * section.Iy / section.A)  # half sides
         corners = np.array([[y, z], [-y, z], [-y, -z], [y, -z]])
         ring = np.repeat(corners, 2, axis=0)  # twice each, so that edges look sharp
     c, s = np.cos(beam.roll), np.sin(beam.roll)
