@@ -176,6 +176,18 @@ def test_the_jacobian_of_the_system_is_equation_48(figure):
     assert error < TOLERANCE
 
 
+def test_a_corner_that_is_driven_while_it_turns_accelerates_as_asked():
+    """Its velocity a moment later less that a moment before, along the rates that were found."""
+    robot = parflex.load("3rrr-flexible", settings={"end_effector": "leg1.attachment"})
+    found = parflex.inverse_dynamics(robot, None, {"x": 0.3, "y": -0.2, "theta": 0.5}, {"x": 1.0, "theta": 0.7})
+    changes, step, ends = robot.tree.rate_changes(found.rates, found.accelerations), 1e-5, []
+    for time in (step, -step):
+        there = Configuration(robot, robot.tree.moved(found.configuration.q, time * found.rates))
+        ends.append(there.frame_rows("leg1.attachment") @ (found.rates + time * changes))
+    # third derivatives of size 1 times 1e-5 squared, and 1e-16 / 1e-5; the way to the centre is 0.04
+    assert (ends[0] - ends[1]) / (2 * step) == pytest.approx([1, 0, 0, 0, 0, 0.7], abs=1e-8)
+
+
 def test_efforts_that_hold_the_platform_leave_everything_at_rest():
     robot = flexible()
     for pose in ("home", {"x": 0.3, "y": 0.38, "z": 1.05, "rx": 0.1, "ry": 0.0, "rz": 0.0}):

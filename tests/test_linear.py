@@ -206,6 +206,15 @@ def test_wrong_servos_and_states_are_refused(tmp_path):
         cartesian_stiffness(parflex.load("3rrr"))
 
 
+def test_a_wheel_that_nothing_drives_is_left_out_of_the_stiffness(tmp_path):
+    wheel = '[[frame]]\nname = "wheel"\njoint = "revolute"\ninertia = { mass = 2, about_centre = [0.1, 0.1, 0.1] }\n'
+    alone, beside = bars.cantilever(tmp_path), bars.robot(tmp_path, bars.CANTILEVER + wheel)
+    wanted, found = (cartesian_stiffness(robot, frame="bar.tip").compliance for robot in (alone, beside))
+    assert found == pytest.approx(wanted, rel=1e-9, abs=1e-12 * np.abs(wanted).max())  # rounding of eigenvectors
+    with pytest.raises(SingularError, match="nothing holds 'wheel'"):
+        cartesian_stiffness(beside, frame="wheel")
+
+
 def test_a_motion_without_inertia_is_named(tmp_path):
     text = '[[frame]]\nname = "arm"\njoint = "revolute"\nspring = { stiffness = 3 }\n'
     with pytest.raises(SingularError, match="'arm' has no positive inertia"):

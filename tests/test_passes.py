@@ -191,6 +191,15 @@ def test_arithmetic_on_parameters_alone_is_hoisted_in_front():
     assert main.counts()["total"] == 2 and setup.counts()["total"] == 3
 
 
+def test_a_program_is_run_in_python_by_the_definitions_of_its_operations():
+    graph = Graph()
+    a, b = graph.symbol("a"), graph.symbol("b")
+    terms = [np.sign(a), np.sign(b), a - b, a / b, np.sqrt(b), np.arctan2(a, b)]
+    program = make_program(graph, "some", {"y": np.array(terms, dtype=object)})
+    found = program.evaluate({"a": -2.0, "b": 4.0})
+    assert list(found.values()) == pytest.approx([-1, 1, -6, -0.5, 2, np.arctan2(-2, 4)], rel=1e-15)
+
+
 def test_every_pass_has_its_line_in_the_documentation():
     page = (DOCS / "codegen.md").read_text(encoding="utf-8")
     assert set(re.findall(r"^\| `(\w+)` \|", page, flags=re.M)) >= {*PASSES, "parallel_axes"}
