@@ -234,7 +234,7 @@ def test_bending_takes_from_the_chord_what_the_curve_needs(tmp_path):
 
 def bent_body(shear: bool = True) -> ElasticBody:
     """An element in space with everything: two different planes, shear, a roll, damping."""
-    section = Section(AREA, THIN * WIDE**3 / 12, I, 5e-12, 1e-11)
+    section = Section(AREA, THIN * WIDE**3 / 12, I, 5e-12, 1e-11, 5 / 6, 5 / 6)
     element = rolled(beam(0.4, Material(E, E / 2.6, DENSITY), section, rotary_inertia=True, shear=shear), 0.7)
     return with_damping(element, 3.0, 2e-4)
 
@@ -257,7 +257,7 @@ def test_force_and_damping_of_an_element_are_those_of_its_energy():
 
 def test_swaying_a_bent_beam_does_not_damp_its_stretch():
     """A rate that bends and shortens the chord at once strains no length: damping takes what bending takes alone."""
-    body = with_damping(beam(0.4, Material(E, E / 2.6, DENSITY), Section(AREA, I, I, 5e-12, 1e-11)), 0.0, 1e-3)
+    body = with_damping(beam(0.4, Material(E, E / 2.6, DENSITY), Section(AREA, I, I, 5e-12, 1e-11, 5 / 6, 5 / 6)), 0.0, 1e-3)
     (strain,) = body.strains
     e = np.array([0.0, 0.03, 0, 0, 0, 0.1])
     ed = np.array([0.0, 1.0, 0, 0, 0, 0.5])

@@ -70,6 +70,8 @@ def _section(section: Table, names: Mapping[str, float]) -> tuple[float, float, 
     if section["shape"] == "rectangle":
         y, z = k["y"], k["z"]
         return y * z, y * z**3 / 12, z * y**3 / 12, _rectangle_torsion(y, z), (y * z**3 + z * y**3) / 12
+    if section["shape"] not in ("circle", "tube"):
+        raise ValueError(f"no model of a section '{section['shape']}' is written here")
     outer = k["diameter"]
     inner = 0.0 if section["shape"] == "circle" else outer - 2 * k["thickness"]
     polar = np.pi / 32 * (outer**4 - inner**4)

@@ -36,8 +36,8 @@ class Section:
     Iz: float
     J: float
     Ip: float
-    ky: float = 5 / 6
-    kz: float = 5 / 6
+    ky: float
+    kz: float
 
 
 @dataclass(frozen=True)
