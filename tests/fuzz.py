@@ -69,10 +69,11 @@ WORDS += ["9**9**9**9", "1e999", "nan", "inf", "-inf", "(" * 300 + "1" + ")" * 3
 WORDS += ["__import__('os').system('true')", "{leg}", "{", "a.b.c", "..", ".", "-", "\u00e4\u03b2\u4e2d", "\U0001f600"]
 WORDS += ["\u202e", "\n", "a\tb", "x y", "x=1", "lambda: 0", "acos(2)", "atan2(0,0)", "0**-1", "(-1)**0.5", "deg"]
 WORDS += ["revolute", "spherical", "free", "fixed", "prismatic", "universal", "cylindrical", "welded", "planar", "z"]
+WORDS += ["helical"]
 OTHERS: list[Any] = [True, False, [], {}, [[]], [1], [1, 2], [1, 2, 3], [0, 0, 0], [1] * 7, [math.nan] * 3, [1e300] * 3]
 OTHERS += [["x", "y"], [True, False], {"x": 1}, {"": 0}, [[1, 2], [3, 4]], [[1, 0, 0], [0, 1, 0], [0, 0, 1]], [{}]]
 OTHERS += [datetime.date(2000, 1, 1), datetime.time(1, 2, 3), [[[[[[[[[[[1]]]]]]]]]]]]
-JOINTS = ["fixed", "revolute", "prismatic", "universal", "spherical", "cylindrical", "free", "nothing"]
+JOINTS = ["fixed", "revolute", "prismatic", "helical", "universal", "spherical", "cylindrical", "free", "nothing"]
 CLOSED = ["welded", "revolute", "spherical", "universal", "cylindrical", "prismatic", "planar", "point-on-plane"]
 CLOSED += ["point-on-line", "nothing"]
 KEYS = [

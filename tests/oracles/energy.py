@@ -174,7 +174,10 @@ def transforms(
         first += len(frame.rates)
         place = given[frame.name](x) if given and frame.name in given else ca.SX(chart.placement(frame))
         placed = result[frame.parent] @ place
-        result[frame.name] = placed @ MOTIONS[frame.kind](d, poses.get(frame.name))
+        if frame.kind == "hz":
+            result[frame.name] = placed @ _rigid(_turn_z(d), ca.vertcat(0, 0, frame.pitch * d))
+        else:
+            result[frame.name] = placed @ MOTIONS[frame.kind](d, poses.get(frame.name))
     return result
 
 

@@ -36,7 +36,8 @@ class PinocchioTree:
             joint, offset = carriers[frame.parent]
             placement = offset * pin.SE3(chart.placement(frame))
             if frame.kind != "fixed":
-                joint = self.model.addJoint(joint, JOINTS[frame.kind](), placement, frame.name)
+                kind = pin.JointModelHZ(frame.pitch) if frame.kind == "hz" else JOINTS[frame.kind]()
+                joint = self.model.addJoint(joint, kind, placement, frame.name)
                 moments.append(np.zeros((4, 4)))
                 placement = pin.SE3.Identity()
             carriers[frame.name] = (joint, placement)

@@ -16,6 +16,7 @@ AXES = {"x": [1.0, 0.0, 0.0], "y": [0.0, 1.0, 0.0], "z": [0.0, 0.0, 1.0]}
 KINDS = {
     "revolute": ("rz",),
     "prismatic": ("pz",),
+    "helical": ("hz",),
     "cylindrical": ("rz", "pz"),
     "universal": ("rz", "rx"),
 }
@@ -47,6 +48,7 @@ class Frame:
     stiffness: float = 0.0
     rest: float = 0.0
     damper: float = 0.0
+    pitch: float = 0.0  # of a screw (`hz`), m per rad
     bar: Bar | None = None  # the element between the parent and this node
 
 
@@ -210,6 +212,7 @@ def _frames(entry: Table, names: Mapping[str, float], planar: bool) -> list[Fram
                 coordinates=(name,),
                 rates=(name,),
                 start=value,
+                pitch=number(entry.get("pitch", 0), names),
                 **inertial,
                 **joint_terms(entry, names, 0),
             )

@@ -22,6 +22,7 @@ Array = np.ndarray
 CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are looked for again
 STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, lead nowhere; double roots leave 1/16
+NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 
 
@@ -43,6 +44,7 @@ class Assembler:
         self.closures = closures
         self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
         self.periodic = {link.q.start for link in tree.links if link.joint.periodic}
+        self.screws = {link.q.start for link in tree.links if link.joint.pitch}
         self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
         self._judged: dict[tuple, list[Judged]] = {}
         self._branches: dict[frozenset[int], Branch] = {}
@@ -272,7 +274,8 @@ class Assembler:
     def _distance(self, q: Array, other: Array, indices: Sequence[int]) -> float:
         difference = np.array([q[i] - other[i] for i in indices])
         turning = np.array([i in self.periodic for i in indices])
-        wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / self.tree.length)
+        scale = np.array([1.0 if i in self.screws else self.tree.length for i in indices])
+        wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / scale)
         return _largest(wrapped)
 
     def _search(self, q: Array, start: Array, part: ClosurePart, reference: Array | None) -> Array:
@@ -367,16 +370,20 @@ def _newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: i
         return q, error
     units = tree.rate_units[columns] / L
     scale = np.concatenate([row_scale(tree, row) for row in rows]) if rows else np.zeros(0)
+    pitches = np.array([tree.links[tree.link_of_rate[k]].joint.pitch for k in columns])
+    screws, along = bool(pitches.any()), np.where(pitches, np.abs(pitches) / L, 1.0)  # screws go far by many turns
+    led = [_as_if_closed(row) if screws else row for row in rows]
     for _ in range(steps):
         if error <= CLOSED:
             polish += 1  # near a singular leg the last digits come slowly
             if polish > 30 or error < 1e-15:
                 break
         links = jacobians(tree, at)
-        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in rows]) * scale[:, None] * units
+        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in led]) * scale[:, None] * units
         step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
-        longest = _largest(step)
-        step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
+        longest = _largest(step * along)
+        if not (screws and _left(tree, q, columns, step, rows, r) < NEARLY):
+            step *= min(1.0, STRIDE / longest) if longest > 0 else 1.0
         for _ in range(12):
             increment = np.zeros(tree.n)
             increment[columns] = step * tree.rate_units[columns]
@@ -388,11 +395,25 @@ def _newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: i
             step = step / 3
         else:
             break
-        slow = slow + 1 if trial_r @ trial_r > STALLED * (r @ r) else 0
+        slow = slow + 1 if trial_r @ trial_r > STALLED * (r @ r) and not screws else 0
         q, at, r, error = trial, trial_at, trial_r, _largest(trial_r)
         if slow > 4 and error > CLOSED:
             break  # at a smallest opening that is not zero
     return q, error
+
+
+def _as_if_closed(row: Rows) -> Rows:
+    """A loop whose slopes do not turn the gap with its first end, which a screw would turn many times."""
+    return replace(row, closed=True) if isinstance(row, Loop) and row.turning != "none" else row
+
+
+def _left(tree: Tree, q: Array, columns: Array, step: Array, rows: Sequence[Rows], r: Array) -> float:
+    """Share of the squared opening that a step leaves."""
+    increment = np.zeros(tree.n)
+    increment[columns] = step * tree.rate_units[columns]
+    at = pose(tree, tree.moved(q, increment))
+    there = _stack(row.residual(at, tree.length) for row in rows) / tree.length
+    return float(there @ there) / float(r @ r)
 
 
 def _kind_of(row: Rows) -> tuple:

@@ -8,7 +8,6 @@ from parflex.closure.loops import Closures
 from parflex.tree import Tree
 from parflex.tree.link_tree import GROUND, Link
 
-ONE_AXIS = ("revolute", "prismatic")
 SAME = 1e-9  # of axes that coincide, as a cosine and in typical lengths
 
 
@@ -31,8 +30,10 @@ def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
 
 
 def _repeats(link: Link, before: Link, length: float) -> bool:
-    """Whether both joints move along or about the same axis."""
-    if link.joint.kind != before.joint.kind or link.joint.kind not in ONE_AXIS or link.node is not None:
+    """Whether both joints move along or about the same axis, screws by the same pitch, which has no direction."""
+    if link.joint.kind != before.joint.kind or not link.joint.one_axis or link.node is not None:
+        return False
+    if abs(link.joint.pitch - before.joint.pitch) > SAME * abs(before.joint.pitch):
         return False
     axis = link.rotation[:, link.joint.axis]
     aside = np.delete(link.position, before.joint.axis)

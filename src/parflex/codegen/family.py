@@ -25,6 +25,7 @@ from parflex.models.forms import choose
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.tree import Link, Place
+from parflex.tree.joints import Joint, helical
 
 Array = np.ndarray
 Numbers = dict[str, float]
@@ -73,6 +74,8 @@ def numbers_of(robot: Robot) -> Numbers:
     found: Numbers = {}
     for link in robot.tree.links:
         found |= {f"position[{link.name},{axis}]": float(link.position[axis]) for axis in range(3)}
+        if link.joint.pitch:
+            found[f"pitch[{link.name}]"] = float(link.joint.pitch)
         body = link.body.as_rigid()
         found[f"m[{link.name}]"] = float(body.m)
         found |= {f"S[{link.name},{axis}]": float(body.S[axis]) for axis in range(3)}
@@ -126,8 +129,14 @@ def _symbolic(robot: Robot, symbols: dict[str, Any]) -> Robot:
                 Sigma[i, j] = symbols.get(f"Sigma[{link.name},{min(i, j)},{max(i, j)}]", Sigma[i, j])
         return RigidBody(m, vector("S", link.name, given.S), Sigma)
 
+    def joint(link: Link) -> Joint:
+        pitch = symbols.get(f"pitch[{link.name}]")
+        return link.joint if pitch is None else helical(pitch, link.joint.axis)
+
     tree = robot.tree
-    links = [replace(k, position=vector("position", k.name, k.position), body=body(k)) for k in tree.links]
+    links = [
+        replace(k, position=vector("position", k.name, k.position), joint=joint(k), body=body(k)) for k in tree.links
+    ]
     places = {n: replace(p, position=vector("place", n, p.position)) for n, p in tree.places.items()}
     name_of = {id(place): name for name, place in tree.places.items()}
 

@@ -8,12 +8,22 @@ from parflex.description import schema
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
 
-AXES = {"fixed": 0, "revolute": 1, "prismatic": 1, "universal": 2, "cylindrical": 2, "spherical": 3, "free": 6}
+AXES = {
+    "fixed": 0,
+    "revolute": 1,
+    "prismatic": 1,
+    "helical": 1,
+    "universal": 2,
+    "cylindrical": 2,
+    "spherical": 3,
+    "free": 6,
+}
 # how many start values a joint may have
 STARTS = {
     "fixed": (0,),
     "revolute": (0, 1),
     "prismatic": (0, 1),
+    "helical": (0, 1),
     "universal": (0, 2),
     "cylindrical": (0, 2),
     "spherical": (0, 3, 4),

@@ -32,7 +32,7 @@ from parflex.description.values import (
 )
 
 Sign = Literal["+", "-"]
-JointKind = Literal["fixed", "revolute", "prismatic", "universal", "spherical", "cylindrical", "free"]
+JointKind = Literal["fixed", "revolute", "prismatic", "helical", "universal", "spherical", "cylindrical", "free"]
 ClosureKind = Literal[
     "spherical",
     "revolute",
@@ -185,12 +185,25 @@ def _one_mass(modal: Modal | None, inertia: Inertia, point_masses: tuple[PointMa
         raise complain("a body given by modes has its mass from its file", hint, key)
 
 
+def _check_pitch(joint: str, pitch: float | None) -> None:
+    """A screw needs its pitch; no other joint has one."""
+    hint = "give the way along z per radian in m: the lead of a whole turn divided by 2*pi"
+    if joint != "helical" and pitch is not None:
+        mend = 'drop it, or use joint = "helical"'
+        raise complain(f"a {joint} joint has no pitch", mend, "pitch", pitch)
+    if joint == "helical" and pitch is None:
+        raise complain("a helical joint needs its pitch", hint, "pitch")
+    if pitch == 0:
+        raise complain("a pitch of zero makes a revolute joint", hint + ', or use joint = "revolute"', "pitch", pitch)
+
+
 class Frame(Table):
     """A frame, the joint that carries it and the body fixed to it."""
 
     name: Name
     parent: Name = "base"
     joint: JointKind = "fixed"
+    pitch: Number | None = None
     mdh: MdhRow | None = None
     place: Placement | None = None
     actuated: Flags = False
@@ -214,6 +227,7 @@ class Frame(Table):
         if self.beam is not None and self.modal is not None:
             raise complain("'beam' and 'modal' both describe the body", "keep one of them", "modal")
         _one_mass(self.modal, self.inertia, self.point_masses)
+        _check_pitch(self.joint, self.pitch)
         _not_negative("motor_inertia", self.motor_inertia)
         _not_negative("damper", self.damper)
         if self.limits and self.limits[0] >= self.limits[1]:

@@ -248,7 +248,7 @@ def _shape(robot: Robot, geometry: Geometry, name: str, rates: list[int], inner:
     tree = robot.tree
     links = {k: tree.links[tree.link_of_rate[k]] for k in rates}
     if any(link.joint.kind not in ("revolute", "prismatic") for link in links.values()):
-        raise NotTabulatedError(f"{name} has a joint of more than one axis")
+        raise NotTabulatedError(f"{name} has a joint that neither turns nor slides alone")
     position = {k: int(np.searchsorted(geometry.kept, link.q.start)) for k, link in links.items()}
     ground = [k for k, link in links.items() if link.parent == GROUND]
     if not ground or not _one_axis(robot, ground):

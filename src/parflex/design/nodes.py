@@ -170,7 +170,7 @@ class Assembly:
         own = set(self.bodies)
         for step in (step for piece in self.model.cut.pieces for step in piece.steps if step.tie.size):
             j = step.tie.joint
-            if j in own and tree.links[j].joint.kind in ("revolute", "prismatic"):
+            if j in own and tree.links[j].joint.one_axis:
                 k = self.number[step.slots.start]
                 K[:, k, k] += tree.links[j].terms.stiffness
                 M[:, k, k] += tree.links[j].terms.motor_inertia

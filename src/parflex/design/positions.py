@@ -65,6 +65,8 @@ class PositionSolver:
             loops = [row for row in part.rows if isinstance(row, Loop)]
             if not rates:
                 continue
+            if any(robot.tree.links[robot.tree.link_of_rate[k]].joint.pitch for k in rates):
+                raise _SlowError  # screws turn many times: short steps would end on the way
             if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
                 raise _SlowError
             self.steppers.append(stepper(self.geometry, loops, rates))

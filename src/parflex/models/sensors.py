@@ -8,7 +8,6 @@ from parflex.description import schema
 from parflex.errors import InputError, did_you_mean
 from parflex.tree import Tree
 
-ONE_AXIS = ("revolute", "prismatic")
 TWO_AXES = ("universal", "cylindrical")
 
 
@@ -27,7 +26,7 @@ def sensed_rates(
     tree: Tree, joints: Sequence[str], actuated: Collection[int], locked: Collection[int]
 ) -> tuple[int, ...]:
     """Rates of passive joints by name; a joint that a motor moves or that stands still needs no sensor more."""
-    known = {link.name: link.v.start for link in tree.links if link.joint.kind in ONE_AXIS}
+    known = {link.name: link.v.start for link in tree.links if link.joint.one_axis}
     chosen: list[int] = []
     for name in [joints] if isinstance(joints, str) else joints:
         if name not in known:

@@ -134,7 +134,7 @@ class _Builder:
                 here = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
             self.places[frame.name] = here
             return
-        joint = joints.JOINTS[frame.joint]()
+        joint = joints.JOINTS[frame.joint]() if frame.pitch is None else joints.helical(frame.pitch)
         joint = joints.planar() if self.planar and joint.moves_freely else joint
         start = self._start(joint, frame.start, key)
         self._add_link(frame.name, here, joint, body, start, _terms(frame), frame.limits, leg=frame.name)

@@ -34,6 +34,7 @@ class Joint(ABC):
     S_v: Array = field(repr=False)
     S_w: Array = field(repr=False)
     axis: int = 2
+    pitch: float = 0.0  # of a screw, in m per rad: its coordinate is an angle of which no turn may be dropped
 
     one_axis: ClassVar[bool] = False  # one coordinate, its derivative the rate: may have a motor, a spring, friction
     periodic: ClassVar[bool] = False  # a whole turn more is the same pose
@@ -118,6 +119,16 @@ class PrismaticJoint(PlainJoint):
     def transform(self, q: Any) -> tuple[Array, Array]:
         """The way along the axis."""
         return np.eye(3), E3[self.axis] * q[0]
+
+
+class HelicalJoint(PlainJoint):
+    """A turn about one of the frame's own axes that moves it along: a screw. A whole turn more is another pose."""
+
+    one_axis = True
+
+    def transform(self, q: Any) -> tuple[Array, Array]:
+        """The turn, and the way that goes with it."""
+        return rotation_about(self.axis, q[0]), E3[self.axis] * (self.pitch * q[0])
 
 
 class SphericalJoint(Joint):
@@ -223,6 +234,11 @@ def prismatic(axis: int = 2) -> Joint:
     return PrismaticJoint("prismatic", ("",), ("",), E3[:, [axis]], np.zeros((3, 1)), axis)
 
 
+def helical(pitch: Any, axis: int = 2) -> Joint:
+    """Turn about one of the frame's own axes, and slide along it by `pitch` per radian."""
+    return HelicalJoint("helical", ("",), ("",), E3[:, [axis]] * pitch, E3[:, [axis]], axis, pitch)
+
+
 def spherical() -> Joint:
     """Turn freely; the rates are the angular velocity in the moved axes."""
     return SphericalJoint("spherical", QUATERNION, TURN_RATES, np.zeros((3, 3)), E3)
@@ -244,6 +260,7 @@ def planar() -> Joint:
 
 AROUND_AXIS: dict[str, Callable[[int], Joint]] = {"revolute": revolute, "prismatic": prismatic}  # of any own axis
 JOINTS: dict[str, Callable[[], Joint]] = {  # words of a robot file; those with two axes are two of these in series
+    # "helical" has a number of its own: `helical`
     "fixed": fixed,
     "revolute": revolute,
     "prismatic": prismatic,

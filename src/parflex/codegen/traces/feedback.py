@@ -86,11 +86,9 @@ def led_components(robot: Robot) -> tuple[int, ...]:
 
 
 def wrapped(robot: Robot, error: Array) -> Array:
-    """Errors of motors, of turning ones the short way round."""
-    kinds = [robot.tree.links[robot.tree.link_of_rate[k]].joint.kind for k in robot.actuated]
-    entries = [
-        np.arctan2(np.sin(e), np.cos(e)) if kind == "revolute" else e for e, kind in zip(error, kinds, strict=True)
-    ]
+    """Errors of motors, of those that a whole turn does not change the short way round."""
+    turns = [robot.tree.links[robot.tree.link_of_rate[k]].joint.periodic for k in robot.actuated]
+    entries = [np.arctan2(np.sin(e), np.cos(e)) if turn else e for e, turn in zip(error, turns, strict=True)]
     return np.array(entries, dtype=object)
 
 

@@ -111,7 +111,7 @@ def _planar_bending(link: Link, n: Array, e: Array) -> Array:
 def plane_normal(here: Configuration) -> Array | None:
     """Normal of the plane in which the joints move the robot: z of a planar robot, else the axis of all hinges.
 
-    None where hinges are not parallel, slides leave the plane, or no hinge says what the plane is.
+    None where hinges are not parallel, slides or screws leave the plane, or no hinge says what the plane is.
     """
     tree = here.robot.tree
     if tree.planar:
@@ -123,7 +123,7 @@ def plane_normal(here: Configuration) -> Array | None:
         if len(link.joint.rate_labels) > 1:
             return None
         hinges += list((R @ link.joint.S_w).T[link.joint.S_w.any(axis=0)])
-        slides += list((R @ link.joint.S_v).T[link.joint.S_v.any(axis=0)])
+        slides += [axis / np.linalg.norm(axis) for axis in (R @ link.joint.S_v).T[link.joint.S_v.any(axis=0)]]
     hinges += [
         here.at.of(loop.first)[0] @ loop.u1 for loop in here.robot.closures.loops if loop.turning == "about-axis"
     ]

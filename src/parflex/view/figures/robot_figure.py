@@ -15,7 +15,7 @@ from parflex.view.scene.skeleton import outline, skeleton
 
 __all__ = ["draw", "picture", "picture_path", "write_picture"]
 Array = np.ndarray
-MARKERS = {"revolute": "o", "prismatic": "s", "spherical": "D", "free": "", "planar": "", "fixed": ""}
+MARKERS = {"revolute": "o", "prismatic": "s", "helical": "h", "spherical": "D", "free": "", "planar": "", "fixed": ""}
 GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
 

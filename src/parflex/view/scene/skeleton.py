@@ -176,7 +176,7 @@ class _Builder:
                 self._tie(j, first, ring, "plate" if link.body.size else "platform")
             else:
                 self._tie(j, first, spanning_lines(own), "platform" if is_platform(link) else "link")
-            if link.joint.unit == "m":
+            if link.joint.S_v.any() and link.joint.one_axis:
                 root = self._add(link.parent, link.position[None, :])
                 self.edges.append(Edge(root, first, "slide", j))
         return Skeleton(

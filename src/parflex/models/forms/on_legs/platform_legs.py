@@ -20,7 +20,7 @@ from parflex.recursion.kinematics import Motion, Pose, jacobians, place_jacobian
 from parflex.spatial import cross
 from parflex.spatial.linear import solve
 from parflex.tree import Link, Place, Tree
-from parflex.tree.joints import prismatic, revolute
+from parflex.tree.joints import AROUND_AXIS
 
 Array = np.ndarray
 
@@ -176,7 +176,7 @@ def _along_z(links: list[Link], end: Place) -> tuple[list[Link], Place]:
     for link in links:
         rotation, position = named.T @ link.rotation, named.T @ link.position
         named = np.roll(np.eye(3), 2 - link.joint.axis, axis=1)  # its last column is the joint's axis
-        joint = revolute() if link.joint.kind == "revolute" else prismatic()
+        joint = link.joint if link.joint.axis == 2 else AROUND_AXIS[link.joint.kind](2)
         body = link.body.as_rigid().in_parent(named.T, np.zeros(3))
         aligned.append(replace(link, rotation=rotation @ named, position=position, joint=joint, body=body))
     return aligned, replace(end, rotation=named.T @ end.rotation, position=named.T @ end.position)
