@@ -257,7 +257,9 @@ def test_force_and_damping_of_an_element_are_those_of_its_energy():
 
 def test_swaying_a_bent_beam_does_not_damp_its_stretch():
     """A rate that bends and shortens the chord at once strains no length: damping takes what bending takes alone."""
-    body = with_damping(beam(0.4, Material(E, E / 2.6, DENSITY), Section(AREA, I, I, 5e-12, 1e-11, 5 / 6, 5 / 6)), 0.0, 1e-3)
+    body = with_damping(
+        beam(0.4, Material(E, E / 2.6, DENSITY), Section(AREA, I, I, 5e-12, 1e-11, 5 / 6, 5 / 6)), 0.0, 1e-3
+    )
     (strain,) = body.strains
     e = np.array([0.0, 0.03, 0, 0, 0, 0.1])
     ed = np.array([0.0, 1.0, 0, 0, 0, 0.5])
