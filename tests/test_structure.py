@@ -108,6 +108,47 @@ def test_every_kind_of_body_answers_the_same_questions(kind):
         assert list(asked) == list(answered), name
 
 
+# -- joints -------------------------------------------------------------------------------------------------
+
+
+RECOGNISED = {  # modules that may ask for the kind of a joint: what they do not know they leave to others
+    "closure/closed_form.py": "closed forms of known legs; others are solved by Newton",
+    "closure/drives.py": "a motor behind a spring on one axis; others are no elastic drives",
+    "design/legs.py": "tables of known legs; others are solved pose by pose",
+    "models/dynamics/base_parameters.py": "rules of grouping; the rank finds the rest",
+    "models/explaining/explain.py": "words",
+    "models/forms/in_pieces/piece_bodies.py": "bodies that are fixed to others",
+    "models/forms/in_pieces/pieces.py": "hinges whose unknowns are absolute; others keep their own",
+    "models/forms/leg_form.py": "springs that need an angle",
+    "models/forms/on_legs/platform_legs.py": "joints about another axis",
+    "models/pose_input.py": "the orientation of a ball joint given by its frame",
+    "models/spins.py": "rods between two balls",
+    "reproduction/peers.py": "trees that a peer can read",
+    "view/figures/robot_figure.py": "markers",
+}
+
+
+def kinds_of_joints(tree: ast.Module) -> Iterator[ast.AST]:
+    """Questions for the kind of a joint, in the place of what it can do."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and node.attr == "kind":
+            owner = node.value
+            if (isinstance(owner, ast.Attribute) and owner.attr == "joint") or (
+                isinstance(owner, ast.Name) and owner.id == "joint"
+            ):
+                yield node
+
+
+def test_joints_are_asked_for_what_they_can_do():
+    found = {path for path, tree in modules().items() if not path.startswith("tree/") and list(kinds_of_joints(tree))}
+    assert found == set(RECOGNISED)
+
+
+def test_a_question_for_the_kind_of_a_joint_is_seen():
+    for line in ('link.joint.kind == "revolute"', 'joint.kind in ("free", "planar")', "f(tree.links[j].joint.kind)"):
+        assert len(list(kinds_of_joints(ast.parse(line)))) == 1
+
+
 # -- frozen objects -----------------------------------------------------------------------------------------
 
 

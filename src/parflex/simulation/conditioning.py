@@ -69,7 +69,7 @@ class Watch:
         for link in tree.links:
             own = tree.rate_units[link.v]
             units[link.q] = own if len(own) == link.q.stop - link.q.start else 1.0
-            if link.joint.kind == "free":
+            if link.joint.moves_freely and link.joint.quaternion:
                 units[link.q.start : link.q.start + 3] = tree.length
             units[link.e] = tree.rate_units[link.e_v]
         return units
