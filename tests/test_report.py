@@ -134,7 +134,7 @@ def test_an_own_page_is_replaced_and_an_interrupted_one_leaves_nothing(tmp_path,
     def stop(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(report.figures, "beside_others", stop)
+    monkeypatch.setattr(report.report_figures, "beside_others", stop)
     code, told = run_parflex(["reproduce", "Khalil2007", "--quick", "--report", str(tmp_path / "other")])
     assert code == 1 and told == ""
     assert not (tmp_path / "other").exists()
