@@ -13,7 +13,7 @@ import scipy.optimize
 from parflex.closure.loops import Closures, Loop
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import Judged, Rows, block, judged_blocks, row_scale
-from parflex.errors import SingularError, UnreachableError
+from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.recursion import jacobians, pose
 from parflex.tree import Tree
 from parflex.tree.branch import Branch, branch
@@ -52,6 +52,7 @@ class Assembler:
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
         parts = self.parts(target, locked)
+        self._refuse_uncounted_turns(target, q, parts)
         result = self._newton_near(target, q, parts)
         for part in parts:
             if not self._fits(result, part, reference):
@@ -63,6 +64,22 @@ class Assembler:
         parts = self.parts(target, locked)
         result = self._newton_near(target, q, parts)
         return result if all(self._fits(result, part, reference) for part in parts) else None
+
+    def _refuse_uncounted_turns(self, target: Target, q: Array, parts: list[ClosurePart]) -> None:
+        """Loops close at every whole turn of a shaft, but the screw on it stands elsewhere: nobody counts its turns."""
+        for part in parts if self.screws else ():
+            screws = [index for index in self._positions(part) if index in self.screws]
+            around = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
+            for index in self.periodic & around & set(target.values) if screws else ():
+                if abs(target.values[index] - q[index]) > np.pi:
+                    names = {link.q.start: link.name for link in self.tree.links}
+                    raise InputError(
+                        f"'{names[index]}' turns by more than half a turn, which leaves the turns of the screw "
+                        f"'{names[screws[0]]}' open",
+                        key="pose",
+                        value=names[index],
+                        hint=f"give '{names[screws[0]]}', or the frame that it moves",
+                    )
 
     def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart]) -> Array:
         """Newton on all parts at once, if need be along a path of targets; the result may not be closed."""
