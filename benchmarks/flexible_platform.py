@@ -146,19 +146,19 @@ def _simulation(report: Report, robot: Robot) -> None:
     seconds, cpu = [], []
     for _ in range(ROUNDS):
         begin = process_time()
-        led = parflex.simulate(robot, TOUR, TIME, drive="platform", frames=["platform"])
+        driven = parflex.simulate(robot, TOUR, TIME, drive="platform", frames=["platform"])
         cpu.append((process_time() - begin) / TIME)
-        seconds.append(led.seconds / TIME)
-    note = f"gauss4, {led.settings['step']:g} s, {led.settings['operators']} operators a call"
+        seconds.append(driven.seconds / TIME)
+    note = f"gauss4, {driven.settings['step']:g} s, {driven.settings['operators']} operators a call"
     report.figure(benchmark, "led by the inverse model, loop", min(seconds), "s/s", note=note)
     report.figure(benchmark, "led by the inverse model, all of it", min(cpu), "s/s", note="start and columns too")
-    table = {name: (led.t, led[f"effort.{name}"]) for name in robot.actuated_names}
+    table = {name: (driven.t, driven[f"effort.{name}"]) for name in robot.actuated_names}
     seconds = []
     for _ in range(ROUNDS):
         free = parflex.simulate(robot, None, 1.0, effort=table, pose="home", start="held", frames=["platform"])
         seconds.append(free.seconds)
     rows = len(free.t)
-    off = max(float(np.abs(free[f"platform.{axis}"] - led[f"platform.{axis}"][:rows]).max()) for axis in "xyz")
+    off = max(float(np.abs(free[f"platform.{axis}"] - driven[f"platform.{axis}"][:rows]).max()) for axis in "xyz")
     report.figure(
         benchmark, "efforts from a table, direct model, loop", min(seconds), "s/s",
         note=f"{free.settings['operators']} operators a call; off the tour by {off:.1e} m",

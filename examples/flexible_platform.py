@@ -163,17 +163,17 @@ def paper_figure(run: Run, robot: Robot, path: PoseMotion) -> Figure:
     return page
 
 
-def control_figure(run: Run, led: Run, robot: Robot, path: PoseMotion) -> Figure:
+def control_figure(run: Run, driven: Run, robot: Robot, path: PoseMotion) -> Figure:
     """The controller that does not know the elastic state, beside the inverse model that does."""
     page, panels = page_of(2, 6)
     shift, turn = off_path(run, path)
     legs = np.stack([deformation(run, robot, f"a{number}")[0][:, 2] for number in range(1, 7)], axis=1)
-    rows = min(len(run.t), len(led.t))
+    rows = min(len(run.t), len(driven.t))
     panel(panels[0, 0], run.t, efforts(run, robot), LEGS, "efforts (N)")
     panel(panels[0, 1], run.t, 1e3 * legs, LEGS, "attachments along z (mm)")
     panel(panels[1, 0], run.t, 1e3 * shift, AXES, "off the path (mm)")
     panel(panels[1, 1], run.t, 1e3 * turn, TURNS, "off the path (mrad)")
-    more = (efforts(run, robot)[:rows] - efforts(led, robot)[:rows])[:, 2]
+    more = (efforts(run, robot)[:rows] - efforts(driven, robot)[:rows])[:, 2]
     panels[0, 0].plot(run.t[:rows], more, color="0.6", linewidth=0.9, label="leg 3, less\nthat of the\ninverse model")
     panels[0, 0].legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=8)
     page.suptitle(
@@ -201,13 +201,15 @@ def compute(output: Path, time: float) -> None:
     """Three comparisons: their figures, and their largest numbers."""
     robot, rigid = parflex.load(ROBOT), parflex.load(RIGID)
     path = pose_motion(robot, TOUR)
-    led = parflex.simulate(robot, TOUR, time, drive="platform", frames=["platform"])
-    found = direct_accelerations(led, robot) - wanted(path, led.t)[2]
-    print(f"inverse model feeding the direct one: {led.t[-1]:g} s in {led.seconds:.2f} s")
-    print(f"  largest effort {np.abs(efforts(led, robot)).max():.0f} N, accelerations off by {np.abs(found).max():.1e}")
-    sag, far = deformation(led, robot, "origin")[0], [deformation(led, robot, f"a{k}")[0] for k in range(1, 7)]
+    driven = parflex.simulate(robot, TOUR, time, drive="platform", frames=["platform"])
+    found = direct_accelerations(driven, robot) - wanted(path, driven.t)[2]
+    print(f"inverse model feeding the direct one: {driven.t[-1]:g} s in {driven.seconds:.2f} s")
+    print(
+        f"  largest effort {np.abs(efforts(driven, robot)).max():.0f} N, accelerations off by {np.abs(found).max():.1e}"
+    )
+    sag, far = deformation(driven, robot, "origin")[0], [deformation(driven, robot, f"a{k}")[0] for k in range(1, 7)]
     print(f"  origin of the plate {1e3 * sag[0, 2]:.3f} mm at rest, attachments up to {1e3 * np.abs(far).max():.1f} mm")
-    for warning in led.summary["warnings"]:
+    for warning in driven.summary["warnings"]:
         print(f"  warning: {warning}")
     gains = BANDWIDTH**2, 2 * BANDWIDTH
     law = RigidComputedTorque(parflex.model(rigid, "inverse"), path, *gains)
@@ -221,8 +223,8 @@ def compute(output: Path, time: float) -> None:
     first = np.abs(efforts(runs[0], robot)).max()
     print(f"started undeformed: {first:.0f} N at first, {first / static:.2f} times the {static:.0f} N that it needs")
     figures = {
-        "flexible-platform": paper_figure(led, robot, path),
-        "flexible-platform-control": control_figure(run, led, robot, path),
+        "flexible-platform": paper_figure(driven, robot, path),
+        "flexible-platform-control": control_figure(run, driven, robot, path),
         "flexible-platform-start": start_figure(*runs, robot),
     }
     for name, page in figures.items():

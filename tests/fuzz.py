@@ -451,7 +451,7 @@ def ask(path: Path, number: int) -> str:
 
 
 def through_the_command_line(path: Path, verb: str) -> None:
-    """The same file at the other door: an exit code, and JSON that any program can read."""
+    """The same file on the command line: an exit code, and JSON that any program can read."""
     from parflex.cli.main import main
 
     out, err = io.StringIO(), io.StringIO()

@@ -43,7 +43,7 @@ Bench = Callable[..., Any]  # (name, options of load) -> robot; it may give the 
 class Question:
     """Something to ask, and the function of the package that answers."""
 
-    door: str
+    function: str
     ask: Callable[[Bench], Any]
     loop: bool = False  # it takes the compiled time loop
     alone: bool = False  # it writes figures, which may not be done by several threads at once
@@ -52,11 +52,11 @@ class Question:
 QUESTIONS: dict[str, Question] = {}
 
 
-def add(door: str, key: str, ask: Callable[[Bench], Any], **marks: bool) -> None:
+def add(function: str, key: str, ask: Callable[[Bench], Any], **marks: bool) -> None:
     """One more question."""
-    name = f"{door} {key}"
+    name = f"{function} {key}"
     assert name not in QUESTIONS, name
-    QUESTIONS[name] = Question(door, ask, **marks)
+    QUESTIONS[name] = Question(function, ask, **marks)
 
 
 # -- where robots are asked to be ----------------------------------------------------------------------------------

@@ -77,8 +77,8 @@ def test_an_answer_that_is_changed_changes_no_other_answer():
 
 def test_samples_of_a_reference_are_those_of_the_times_that_were_asked_for():
     robot = parflex.load("5r")
-    led = track(robot, circle(robot, 0.02, 0.5), robot.actuated_names, step=0.05)
+    driven = track(robot, circle(robot, 0.02, 0.5), robot.actuated_names, step=0.05)
     even, other = np.linspace(0.0, 0.4, 5), np.array([0.0, 0.01, 0.02, 0.03, 0.4])
     for times in (even, other, even):
-        assert np.array_equal(led.at(times)[0], led.pieces.at(times))
-        assert np.array_equal(led.path(times).position, led.reference.at(times).position)
+        assert np.array_equal(driven.at(times)[0], driven.pieces.at(times))
+        assert np.array_equal(driven.path(times).position, driven.reference.at(times).position)

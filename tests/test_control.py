@@ -16,9 +16,9 @@ from parflex.control.following import track
 from parflex.control.gains import gains_from
 from parflex.control.laws import make_law
 from parflex.control.plant import family, make_plant
+from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
 from parflex.control.variation import KINDS, parameters_of, varied
-from parflex.control.words import reference_from
 from parflex.errors import InputError
 
 MODES = {"+-+": (1, -1, 1), "-+-": (-1, 1, -1), "+++": (1, 1, 1), "++-": (1, 1, -1)}

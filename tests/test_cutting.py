@@ -29,7 +29,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.cutting import cut_at_beams
 from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
-from parflex.models.forms.in_pieces.pieces import LEADS, pieces, pieces_or_reason
+from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces, pieces_or_reason
 from parflex.models.robot import Robot
 
 TOLERANCE = 1e-10  # accelerations come out of systems whose condition is up to 1e6
@@ -191,11 +191,11 @@ def states(case: str) -> list[dict]:
     return [beams._state(*pair(case), rng, 0.05) for _ in range(2)]
 
 
-@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize("preferred", PREFERENCES)
 @pytest.mark.parametrize("case", ROBOTS)
-def test_programs_in_pieces_move_as_by_lagrange(case, lead, figure):
+def test_programs_in_pieces_move_as_by_lagrange(case, preferred, figure):
     robot, _ = pair(case)
-    form = pieces_or_reason(robot, lead, at_any_cost=True)
+    form = pieces_or_reason(robot, preferred, at_any_cost=True)
     assert not isinstance(form, str), form
     worst, independent = 0.0, form.partition.independent
     for state in states(case):
@@ -206,7 +206,7 @@ def test_programs_in_pieces_move_as_by_lagrange(case, lead, figure):
         worst = max(worst, largest(found - wanted[independent]) / state["sizes"]["qdd"])
         worst = max(worst, largest(qdd - wanted[independent]) / state["sizes"]["qdd"])
         worst = max(worst, largest(effort - state["effort"]) / state["sizes"]["effort"])
-    figure(f"{case}, pieces by {lead}, against Lagrange", worst, TOLERANCE)
+    figure(f"{case}, pieces by {preferred}, against Lagrange", worst, TOLERANCE)
     assert worst < TOLERANCE
 
 
@@ -309,8 +309,8 @@ def test_a_loop_without_a_beam_is_left_over_and_each_form_says_so():
 @pytest.mark.parametrize("name", ["gough-stewart-elastic", "navaro", "dualemps"])
 def test_every_link_is_in_one_piece_and_every_unknown_is_counted_once(name):
     robot = parflex.load(name)
-    for leads in ((), [len(robot.tree.links) - 1]):
-        cut = cut_at_beams(robot, leads)
+    for references in ((), [len(robot.tree.links) - 1]):
+        cut = cut_at_beams(robot, references)
         reached = [piece.reference for piece in cut.pieces[1:]] + [s.link for p in cut.pieces for s in p.steps]
         assert sorted(reached) == list(range(len(robot.tree.links)))
         slots = [piece.slots for piece in cut.pieces] + [modal.slots for modal in cut.modal]

@@ -1,4 +1,4 @@
-"""Every door that takes efforts of motors takes the same words for them, and refuses others in the same sentences."""
+"""All functions and commands that take motor efforts read them alike, and refuse others in the same sentences."""
 
 from __future__ import annotations
 
@@ -116,21 +116,21 @@ REFUSED: dict[str, tuple[Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("door", PYTHON.values(), ids=PYTHON.keys())
-def test_every_door_of_python_reads_the_same_words(door):
+@pytest.mark.parametrize("function", PYTHON.values(), ids=PYTHON.keys())
+def test_every_function_of_python_reads_the_same_keys(function):
     for what, (given, wanted) in WORDS.items():
-        if given is None and door in (function_of_time, controlled):
+        if given is None and function in (function_of_time, controlled):
             continue
         # numbers are passed on as they are; where a servo turns, weights turn by 1e-6 with it
-        assert door(given) == pytest.approx(wanted, abs=1e-4 if door is bent else 1e-15), what
+        assert function(given) == pytest.approx(wanted, abs=1e-4 if function is bent else 1e-15), what
 
 
-@pytest.mark.parametrize("door", PYTHON.values(), ids=PYTHON.keys())
-def test_every_door_of_python_refuses_in_the_same_sentences(door):
+@pytest.mark.parametrize("function", PYTHON.values(), ids=PYTHON.keys())
+def test_every_function_of_python_refuses_in_the_same_sentences(function):
     for what, (given, sentence) in REFUSED.items():
         with pytest.raises(InputError) as refusal:
-            door(given)
-        key = "controller" if door is controlled else "effort"
+            function(given)
+        key = "controller" if function is controlled else "effort"
         assert sentence in refusal.value.message, what
         assert refusal.value.key == key and refusal.value.hint, what
 
@@ -140,7 +140,7 @@ def test_every_door_of_python_refuses_in_the_same_sentences(door):
     [("direct", []), ("stiffness", ["--lock", "none", "--servo", "1e9", "--load", "tip:0,0,0"]),
      ("frequencies", ["--lock", "none", "--servo", "1e9"]), ("simulate", ["--time", "0.001", "--out", "run.npz"])],
 )  # fmt: skip
-def test_every_door_of_the_command_line_reads_and_refuses_the_same(verb, rest, capsys, tmp_path, monkeypatch):
+def test_every_command_reads_and_refuses_the_same(verb, rest, capsys, tmp_path, monkeypatch):
     from parflex.cli.main import main
 
     monkeypatch.chdir(tmp_path)

@@ -85,14 +85,14 @@ def test_every_emitter_gives_the_numbers_of_lagrange(model, tmp_path, figure):
             assert error < TOLERANCE, key
 
 
-@pytest.mark.parametrize("lead", ["efforts", "platform"])
+@pytest.mark.parametrize("drive", ["efforts", "platform"])
 @pytest.mark.parametrize("modes", [10, pytest.param(3, marks=long)])
-def test_states_in_motion_change_as_by_the_general_reduction(lead, modes, figure):
+def test_states_in_motion_change_as_by_the_general_reduction(drive, modes, figure):
     robot = flexible()
     if modes != 10:  # fewer than the directions in which the attachments move
         settings = {"platform.modal.modes": modes, "platform.modal.stiffness": [35625.55, 35625.63, 99677.16]}
         robot = parflex.load(NAME, settings=settings)
-    tree, following = robot.tree, lead == "platform"
+    tree, following = robot.tree, drive == "platform"
     program = parflex.model(robot, "state-rates-following" if following else "state-rates", include=JOINT_TERMS)
     chosen = [tree.rate_names.index(name) for name in program.labels["qd"]]
     rng, worst = np.random.default_rng(2), 0.0
@@ -111,7 +111,7 @@ def test_states_in_motion_change_as_by_the_general_reduction(lead, modes, figure
         assert largest(found["q"] - at.q) < 1e-13 * 10  # legs in closed form, rounding of metres and radians
         expected = tree.position_rates(at.q, state["rates"])
         assert largest(found["position_rates"] - expected) < 1e-12 * largest(expected)  # rounding
-    figure(f"{NAME}, {modes} modes, led by {lead}: general reduction", worst, TOLERANCE)
+    figure(f"{NAME}, {modes} modes, driven by {drive}: general reduction", worst, TOLERANCE)
     assert worst < TOLERANCE
 
 
@@ -201,12 +201,12 @@ def test_efforts_that_hold_the_platform_leave_everything_at_rest():
         assert largest(held.configuration.q[robot.tree.links[robot.tree.number("platform")].e]) > 1e-3  # bent
 
 
-@pytest.mark.parametrize("door", ["inverse", "simulate"])
-def test_unstable_zero_dynamics_are_told_once_with_their_figure(door, tmp_path):
+@pytest.mark.parametrize("function", ["inverse", "simulate"])
+def test_unstable_zero_dynamics_are_told_once_with_their_figure(function, tmp_path):
     robot = flexible()
     here = zero_dynamics(robot, UNSTABLE)
     assert here.growth == pytest.approx(3.877, rel=1e-3) and not here.stable  # found once, pinned
-    if door == "inverse":
+    if function == "inverse":
         warnings = parflex.inverse_dynamics(robot, UNSTABLE, {"x": 0.0}).warnings
         quiet = parflex.inverse_dynamics(robot, None, {"x": 0.0}).warnings
     else:

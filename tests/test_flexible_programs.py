@@ -22,7 +22,7 @@ from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms import Question
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
-from parflex.models.forms.in_pieces.pieces import LEADS, pieces
+from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import mass_matrix
@@ -118,18 +118,18 @@ def test_every_emitter_gives_the_numbers_of_the_general_reduction(name, model, t
     assert error_of(c_library(program, given, tmp_path), wanted, states) < TOLERANCE, "c"
 
 
-@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize("preferred", PREFERENCES)
 @pytest.mark.parametrize("name", FLEXIBLE)
-def test_pieces_move_as_the_tree_does_whatever_they_are_written_with(name, lead, figure):
+def test_pieces_move_as_the_tree_does_whatever_they_are_written_with(name, preferred, figure):
     of, state = robot(name), bent_states(name, 1)[0]
-    form = pieces(of, lead)
+    form = pieces(of, preferred)
     independent = form.partition.independent
     moving = node_state(form, state["q"], state["rates"][independent], JOINT_TERMS)
     assert np.abs(moving.rates.qd - state["rates"]).max() < 1e-11  # rounding of poses and rates of size 1
     found = accelerations_under(node_state(form, state["q"], state["rates"][independent], JOINT_TERMS), state["effort"])
     wanted = state["accelerations"][independent]
     error = float(np.abs(found - wanted).max() / np.abs(wanted).max())
-    figure(f"{name} in pieces ({lead})", error, TOLERANCE)
+    figure(f"{name} in pieces ({preferred})", error, TOLERANCE)
     assert error < TOLERANCE
 
 

@@ -27,7 +27,7 @@ from parflex.models.forms import Question
 from parflex.models.forms.choice import motor_partition
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
-from parflex.models.forms.in_pieces.pieces import LEADS, pieces, pieces_or_reason
+from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces, pieces_or_reason
 from parflex.models.forms.on_legs import leg_equations
 from parflex.models.forms.on_legs.platform_legs import PlatformMotion, end_masses_on_platform, find_legs
 from parflex.models.robot import Robot
@@ -108,11 +108,11 @@ def worst(
     return max(errors)
 
 
-@pytest.mark.parametrize("lead", LEADS)
+@pytest.mark.parametrize("preferred", PREFERENCES)
 @pytest.mark.parametrize("case", IN_PIECES)
-def test_robots_in_pieces_move_as_by_lagrange(case, lead, figure):
+def test_robots_in_pieces_move_as_by_lagrange(case, preferred, figure):
     robot, states = robot_and_states(case)
-    form = pieces_or_reason(robot, lead, at_any_cost=True)
+    form = pieces_or_reason(robot, preferred, at_any_cost=True)
     assert not isinstance(form, str), form
     error = worst(
         robot,
@@ -121,7 +121,7 @@ def test_robots_in_pieces_move_as_by_lagrange(case, lead, figure):
         lambda q, rates, tau: accelerations_under(node_state(form, q, rates), tau),
         lambda q, rates, wanted: efforts_for(node_state(form, q, rates), wanted),
     )
-    figure(f"{case}, pieces by {lead}, against Lagrange", error, TOLERANCE)
+    figure(f"{case}, pieces by {preferred}, against Lagrange", error, TOLERANCE)
     assert error < TOLERANCE
 
 

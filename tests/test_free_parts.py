@@ -14,10 +14,10 @@ from parflex.control.references import line, through
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import UnreachableError
 from parflex.recursion import pose
-from parflex.simulation.inputs.led_frames import joints_of_pose
 from parflex.simulation.inputs.motor_motions import from_description
 from parflex.simulation.inputs.paths import arcs_of, follow
-from parflex.simulation.inputs.roads import Road, lead
+from parflex.simulation.inputs.prescribed_frames import joints_of_pose
+from parflex.simulation.inputs.roads import Road, joints_along
 from parflex.spatial import vector_from_rotation
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -134,11 +134,11 @@ def test_the_circle_of_a_robot_with_five_axes_needs_what_its_knots_need(monkeypa
 
 def test_a_reference_that_a_robot_cannot_lead_whole_is_led_in_place():
     robot = loaded(CASES[0])
-    led = track(
+    driven = track(
         robot, through(robot, ["home", {"x": 0.0, "y": 0.02, "z": 0.8}, "home"], 1.0), robot.actuated_names, 0.1
     )
-    assert np.isfinite(led.pieces.coefficients).all()
-    assert np.abs(led.pieces.at(0.0) - led.pieces.at(1.0)).max() < 1e-9  # back at home
+    assert np.isfinite(driven.pieces.coefficients).all()
+    assert np.abs(driven.pieces.at(0.0) - driven.pieces.at(1.0)).max() < 1e-9  # back at home
 
 
 def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch):
@@ -150,7 +150,7 @@ def test_a_reference_on_which_a_joint_jumps_is_refused_as_a_path_is(monkeypatch)
         return type(here)(here.robot, q), qd, qdd
 
     monkeypatch.setattr("parflex.control.following.joints_of_pose", jumping)
-    monkeypatch.setattr("parflex.control.following._orientation", lambda here, led: 1.0)
+    monkeypatch.setattr("parflex.control.following._orientation", lambda here, driven: 1.0)
     with pytest.raises(UnreachableError, match=r"at t = 0\.\d+ s: 'left\.1' would jump by 0\.2") as caught:
         track(robot, line(robot, {"x": 0.03, "y": 0.5}, 1.0), robot.actuated_names, 0.1)
     assert caught.value.key == "reference"
@@ -166,9 +166,9 @@ def test_poses_ask_of_a_turn_only_what_the_robot_can_lead(tmp_path):
     way = np.array([0.03, 0.5, 0.0]) - place(robot)
     half = dict(zip(robot.actuated_names, map(float, motion.at(0.3)[0]), strict=True))
     assert place(robot, robot.assemble(half)) == pytest.approx(place(robot) + way / 2, abs=1e-9)  # knots are exact
-    led = track(robot, line(robot, {"x": 0.03, "y": 0.5}, 0.6), robot.actuated_names)
+    driven = track(robot, line(robot, {"x": 0.03, "y": 0.5}, 0.6), robot.actuated_names)
     t = np.linspace(0, 0.6, 25)  # control goes the same way: both err by 1e-6 of the fastest rate at most
-    assert np.abs(led.at(t)[1] - motion.pieces.at(t, 1)).max() < 2e-6 * np.abs(motion.pieces.at(t, 1)).max()
+    assert np.abs(driven.at(t)[1] - motion.pieces.at(t, 1)).max() < 2e-6 * np.abs(motion.pieces.at(t, 1)).max()
 
 
 def test_a_partial_pose_does_not_depend_on_where_the_search_starts():
@@ -217,15 +217,15 @@ def kinked(width):
 def test_knots_are_doubled_until_quintics_fit_between_them():
     robot = parflex.load("four-bar")
     road = kinked(0.02)
-    pieces, _, _ = lead(robot, road, robot.home, 40)
+    pieces, _, _ = joints_along(robot, road, robot.home, 40)
     s = np.linspace(0, 1, 501)
     exact = np.array([road.at(one, robot.home)[1] for one in s])
     assert len(pieces.breaks) > 41
     assert np.abs(pieces.at(s, 1) - exact[:, 1]).max() < 1e-5  # FINE midway, somewhat more beside
-    assert len(lead(robot, kinked(0.3), robot.home, 40)[0].breaks) == 41
+    assert len(joints_along(robot, kinked(0.3), robot.home, 40)[0].breaks) == 41
 
 
 def test_what_quintics_cannot_follow_is_refused():
     robot = parflex.load("four-bar")
     with pytest.raises(UnreachableError, match=r"left at 0.4.*too suddenly"):
-        lead(robot, kinked(1e-6), robot.home, 41)
+        joints_along(robot, kinked(1e-6), robot.home, 41)

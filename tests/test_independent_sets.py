@@ -20,10 +20,10 @@ SETS = 12 if VERIFY else 2
 WELL = 300.0  # condition number of the block that gives the dependent rates
 
 
-def sets_of(of, q, led: bool, seed: int, count: int) -> list[list[str]]:
+def sets_of(of, q, driven: bool, seed: int, count: int) -> list[list[str]]:
     """Random choices of independent rates, with the motors where they are led, that say all others well."""
     names, J = of.tree.rate_names, mobility.scaled_jacobian(of.closures, q)
-    size, kept = of.mobility.freedoms(len(of.free)), list(of.actuated) if led else []
+    size, kept = of.mobility.freedoms(len(of.free)), list(of.actuated) if driven else []
     others = [int(k) for k in of.free if k not in kept]
     rng, found = np.random.default_rng(seed), []
     for _ in range(3000):
@@ -59,7 +59,7 @@ def cases(name: str, folder: Path):
 
 @pytest.mark.parametrize("name", ["slider-crank", "gough-stewart", "spatial-four-bar", "nested", "modal"])
 def test_starts_are_equal_and_runs_within_the_error_of_halving_the_step(name, tmp_path, figure):
-    of, given, led = cases(name, tmp_path)
+    of, given, driven = cases(name, tmp_path)
     given |= {"without": ["friction"], "check_width": False, "tolerance": 1e-14, "out_step": given["time"] / 4}
     usual = parflex.simulate(of, **given)
     halved = parflex.simulate(of, **(given | {"step": given["step"] / 2}))
@@ -68,7 +68,7 @@ def test_starts_are_equal_and_runs_within_the_error_of_halving_the_step(name, tm
     step_error = max(float(np.abs(usual[key] - halved[key]).max()) / size[key] for key in columns)
     scale = max(size[key] for key in columns if key.startswith("qd."))
     q = np.array([usual[f"q.{key}"][0] for key in of.tree.position_names])
-    chosen = sets_of(of, q, led, 5, SETS)
+    chosen = sets_of(of, q, driven, 5, SETS)
     assert chosen
     for independent in chosen:
         run = parflex.simulate(of, independent=independent, **given)

@@ -150,8 +150,8 @@ def test_closed_robots_accelerate_as_by_lagrange(case, figure):
 
 
 @pytest.mark.parametrize("case", ALL)
-def test_direct_and_inverse_doors_are_those_of_lagrange(case, figure):
-    """The doors take rates of motors; the body is bent but does not vibrate beyond what these ask for."""
+def test_public_direct_and_inverse_models_are_those_of_lagrange(case, figure):
+    """The functions take rates of motors; the body is bent but does not vibrate beyond what these ask for."""
     robot, oracle = pair(case)
     order, worst = order_of(robot, oracle), {"direct": 0.0, "inverse": 0.0}
     for state in states(case):

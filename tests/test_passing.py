@@ -132,14 +132,14 @@ def test_a_parallelogram_stays_one_through_the_line_free_or_led():
     free = simulate(robot, time=1.0, start={"velocity": {"crank": 3.0}}, step=2e-3, out_step=0.02)
     # nothing is put in: the energy is that of a bar on two equal rockers; order four, 500 steps
     assert free.status == "ok" and np.ptp(free["energy.total"]) < 1e-8
-    led = simulate(robot, lambda t: ([1 + 4 * t], [4.0], [0.0]), time=1.0, step=2e-3, out_step=0.02)
-    assert led.status == "ok" and led.summary["energy_balance_error"] < 1e-8
-    for run in (free, led):
+    driven = simulate(robot, lambda t: ([1 + 4 * t], [4.0], [0.0]), time=1.0, step=2e-3, out_step=0.02)
+    assert driven.status == "ok" and driven.summary["energy_balance_error"] < 1e-8
+    for run in (free, driven):
         assert any("singular_until" in change for change in run.summary["changes"])
         assert np.abs(run["q.crank"] - run["q.rocker"]).max() < 1e-11
     # the crank turns evenly: the effort is the weight's, (m1/2 + m3/2 + m2) g r cos q, with its centre where it is
     arm = 9.81 * (1.0 * 0.25 + 1.3 * 0.5 + 0.7 * 0.25)
-    assert np.abs(led["effort.crank"] - arm * np.cos(led["q.crank"])).max() < 1e-7
+    assert np.abs(driven["effort.crank"] - arm * np.cos(driven["q.crank"])).max() < 1e-7
 
 
 def test_where_the_loops_leave_the_motion_open_a_run_is_refused_in_words():
@@ -224,8 +224,8 @@ def test_a_slider_crank_whose_rod_bends_has_no_dead_centre_and_passes_those_of_r
 def test_a_robot_that_bends_ends_at_a_singular_pose_in_words(tmp_path):
     path = tmp_path / "pointed.toml"
     path.write_text((HERE / "robots" / "parallelogram.toml").read_text() + POINTER)
-    led = {"time": 0.14, "step": 2e-4, "out_step": 0.01, "start": "rest"}
-    run = simulate(load(path), lambda t: ([2.9 + 4 * t], [4.0], [0.0]), **led)
+    driven = {"time": 0.14, "step": 2e-4, "out_step": 0.01, "start": "rest"}
+    run = simulate(load(path), lambda t: ([2.9 + 4 * t], [4.0], [0.0]), **driven)
     assert run.status == "diverged" and "where runs of robots that bend end" in run.summary["why"]
     assert 0.03 < run.summary["stopped_at"] < 0.07 and run["closure_error"].max() < 1e-12  # the line is at 0.0604 s
     assert run.summary["energy_balance_error"] < 1e-6

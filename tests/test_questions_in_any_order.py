@@ -44,7 +44,7 @@ def wrong(asked: list[str], bench: SharedRobots) -> list[str]:
 
 def test_there_are_questions_to_every_function_and_all_have_answers():
     assert len(QUESTIONS) >= 300
-    assert {question.door for question in QUESTIONS.values()} == set(parflex.__all__)
+    assert {question.function for question in QUESTIONS.values()} == set(parflex.__all__)
     assert stored().keys() == QUESTIONS.keys(), "python tests/questions.py --store"
 
 

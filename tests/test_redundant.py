@@ -347,7 +347,7 @@ def test_gains_are_parameters_of_the_compiled_law():
     assert law.parameters == {"Kp": 1517.15, "Kv": 46.05}
 
 
-# -- doors ---------------------------------------------------------------------------------------------
+# -- public interface ---------------------------------------------------------------------------------------------
 
 
 def test_the_door_gives_the_matrices_by_name():

@@ -100,14 +100,14 @@ def test_elastic_rates_at_the_start_are_those_of_the_equations_with_multipliers(
 def test_freedoms_without_a_motor_have_their_stated_velocity_or_none():
     of = parflex.load(ROBOTS / "cart-pendulum.toml")
 
-    def leading(t):
+    def prescribed(t):
         return [[0.3 + 2.0 * t], [2.0], [0.0]]
 
     options = {"step": 1e-3, "out_step": 1e-3}
-    run = parflex.simulate(of, leading, 0.002, **options)
+    run = parflex.simulate(of, prescribed, 0.002, **options)
     assert (run["qd.cart"][0], run["qd.bob"][0]) == (2.0, 0.0)
     assert run.summary["start_energy"]["kinetic"] == pytest.approx(0.5 * 2.5 * 4)
-    run = parflex.simulate(of, leading, 0.002, start={"velocity": {"bob": -1.5}}, **options)
+    run = parflex.simulate(of, prescribed, 0.002, start={"velocity": {"bob": -1.5}}, **options)
     assert (run["qd.cart"][0], run["qd.bob"][0], run["q.cart"][0]) == (2.0, -1.5, 0.3)
     for start, word in (
         ({"velocity": {"cart": 1.0}}, "the motion begins with 2"),
@@ -115,7 +115,7 @@ def test_freedoms_without_a_motor_have_their_stated_velocity_or_none():
         ({"q": [0.3, 0.0], "qd": [1.0, 0.0]}, "do not let the robot start so"),
     ):
         with pytest.raises(InputError, match=word):
-            parflex.simulate(of, leading, 0.002, start=start, **options)
+            parflex.simulate(of, prescribed, 0.002, start=start, **options)
 
 
 def test_velocities_may_be_stated_beside_how_the_robot_is_bent():

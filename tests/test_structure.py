@@ -202,7 +202,7 @@ ONE_EACH = {  # the module and the function of what several packages need
     "L D L^T": ("spatial/elimination.py", "eliminate"),
     "reader of efforts": ("models/motor_values.py", "read_efforts"),
     "atomic writer": ("whole_files.py", "replacing"),
-    "pose to motors": ("simulation/inputs/led_frames.py", "joints_of_pose"),
+    "pose to motors": ("simulation/inputs/prescribed_frames.py", "joints_of_pose"),
     "cutting at beams": ("models/cutting.py", "cut_at_beams"),
 }
 

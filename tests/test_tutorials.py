@@ -106,7 +106,7 @@ def test_the_robot_of_the_examples_is_that_of_the_tutorial() -> None:
 # -- reference --------------------------------------------------------------------------------------------------
 
 
-def test_the_reference_has_every_door_with_its_words() -> None:
+def test_the_reference_has_every_public_function_with_its_arguments() -> None:
     import parflex
 
     written = runpy.run_path(str(ROOT / "docs" / "hooks" / "api_reference.py"))["on_page_markdown"](

@@ -1,4 +1,4 @@
-"""The API reference: signatures and docstrings of all doors of the package, and of what they return.
+"""The API reference: signatures and docstrings of all public functions, and of what they return.
 
 mkdocs runs this as a hook and puts the text in place of a mark in docs/api.md, so that the page is never behind the
 code; `python docs/hooks/api_reference.py` prints it.
@@ -84,7 +84,7 @@ def members(kind: Any) -> list[str]:
 
 
 def section(name: str, shown: set[Any]) -> list[str]:
-    """One door, and the class it returns where that was not shown before."""
+    """One function, and the class it returns where that was not shown before."""
     thing = getattr(parflex, name)
     module = importlib.import_module(thing.__module__)
     lines = [f"## {name}", "", f"`{thing.__module__}`", "", "```python", signature(name, thing), "```", ""]

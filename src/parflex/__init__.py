@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_DOORS = {
+_PUBLIC = {
     "PD": "parflex.simulation.controller",
     "base_parameters": "parflex.models.dynamics.base_parameters",
     "cartesian_stiffness": "parflex.models.elastic.stiffness",
@@ -122,13 +122,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Doors are imported when they are first used, so that `parflex --help` starts at once.
+    """Public functions are imported on first use, so that `parflex --help` starts at once.
 
-    What is handed to them is looked at first, see `parflex.argument_checks`.
+    Their arguments are checked first, see `parflex.argument_checks`.
     """
-    if name in _DOORS:
+    if name in _PUBLIC:
         from parflex.argument_checks import checked
 
-        globals()[name] = checked(getattr(importlib.import_module(_DOORS[name]), name))
+        globals()[name] = checked(getattr(importlib.import_module(_PUBLIC[name]), name))
         return globals()[name]
     raise AttributeError(f"module 'parflex' has no attribute '{name}'")

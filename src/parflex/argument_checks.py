@@ -1,4 +1,4 @@
-"""The doors of the package: what people call is looked at once, here, before any of it is used.
+"""The arguments of public functions are checked once, here, before any of them is used.
 
 A word of the same name means the same in every function, so one table says what it has to be. What a function alone
 can judge (whether a frame is there, whether a mode exists) it judges itself.
@@ -233,7 +233,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
     checks = {**CHECKS, **OTHERS.get(function.__name__, {})}
 
     @functools.wraps(function)
-    def door(*arguments: Any, **words: Any) -> Any:
+    def checked_call(*arguments: Any, **words: Any) -> Any:
         try:
             given = signature.bind(*arguments, **words).arguments
         except TypeError:
@@ -250,7 +250,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
                 check(value, word)
         return function(*arguments, **words)
 
-    return door
+    return checked_call
 
 
 def _strange(function: Callable[..., Any], signature: inspect.Signature, words: Mapping[str, Any]) -> InputError:

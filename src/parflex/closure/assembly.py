@@ -389,14 +389,14 @@ def _newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: i
     scale = np.concatenate([row_scale(tree, row) for row in rows]) if rows else np.zeros(0)
     pitches = np.array([tree.links[tree.link_of_rate[k]].joint.pitch for k in columns])
     screws, along = bool(pitches.any()), np.where(pitches, np.abs(pitches) / L, 1.0)  # screws go far by many turns
-    led = [_as_if_closed(row) if screws else row for row in rows]
+    driven = [_as_if_closed(row) if screws else row for row in rows]
     for _ in range(steps):
         if error <= CLOSED:
             polish += 1  # near a singular leg the last digits come slowly
             if polish > 30 or error < 1e-15:
                 break
         links = jacobians(tree, at)
-        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in led]) * scale[:, None] * units
+        J = np.concatenate([row.jacobian(tree, at, links)[:, columns] for row in driven]) * scale[:, None] * units
         step = np.linalg.lstsq(J, -r, rcond=1e-10)[0]
         longest = _largest(step * along)
         if not (screws and _left(tree, q, columns, step, rows, r) < NEARLY):

@@ -10,8 +10,8 @@ from parflex.control.following import track
 from parflex.control.gains import checked_gains, gains_from
 from parflex.control.laws import COMPENSATED, make_law
 from parflex.control.plant import check_plant, make_plant
+from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
-from parflex.control.words import reference_from
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.models.terms import acting, checked_terms

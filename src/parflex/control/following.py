@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.feedback import led_components
+from parflex.codegen.traces.feedback import driven_components
 from parflex.control.references import Path, Reference
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.inputs.led_frames import channels, joints_of_pose
 from parflex.simulation.inputs.polynomials import Polynomials, joined
-from parflex.simulation.inputs.roads import Road, lead
+from parflex.simulation.inputs.prescribed_frames import channels, joints_of_pose
+from parflex.simulation.inputs.roads import Road, joints_along
 
 Array = np.ndarray
 KNOT_STEP = 1e-2  # s between knots; quintics between them err by 1e-9 rad on a circle of 0.1 m in two seconds
@@ -30,7 +30,7 @@ class Track:
     pieces: Polynomials
     start: Array  # all positions where it begins
     start_rates: Array  # all rates there
-    led: tuple[int, ...]  # components of the end effector's twist that the robot can lead
+    driven: tuple[int, ...]  # components of the end effector's twist that the robot can lead
     _kept: list[Any] = field(default_factory=list, repr=False, compare=False)  # at most one: times, what is there
 
     def at(self, t: Array) -> tuple[Array, Array, Array]:
@@ -56,7 +56,7 @@ class Track:
 def track(robot: Robot, reference: Reference, names: list[str], step: float = KNOT_STEP) -> Track:
     """Joints of these names along a reference; a pose that cannot be, or a singularity on the way, is refused."""
     rigid = robot.locking(robot.tree.elastic)
-    way = _Way(rigid, reference, led_components(rigid))
+    way = _Way(rigid, reference, driven_components(rigid))
     rates = tuple(rigid.tree.links[rigid.tree.number(name)].v.start for name in names)
 
     def at(t: float, near: Array) -> tuple[Array, Array]:
@@ -65,10 +65,10 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
     q, parts = rigid.home, []
     for begin, end in pairwise([0.0, *reference.corners, reference.time]):
         road = Road(begin, end, False, at, _left, "reference", rates, strict=False)
-        pieces, _, q = lead(rigid, road, q, max(8, int(np.ceil((end - begin) / step))))
+        pieces, _, q = joints_along(rigid, road, q, max(8, int(np.ceil((end - begin) / step))))
         parts.append(pieces)
     assert way.start is not None
-    return Track(reference, names, joined(parts), *way.start, way.led)
+    return Track(reference, names, joined(parts), *way.start, way.driven)
 
 
 def _left(t: float) -> str:
@@ -81,15 +81,15 @@ class _Way:
 
     rigid: Robot
     reference: Reference
-    led: tuple[int, ...]
+    driven: tuple[int, ...]
     start: tuple[Array, Array] | None = None  # all positions and rates where it begins
     side: float = 0.0
 
     def at(self, t: float, near: Array) -> tuple[Configuration, Array, Array]:
         """The robot at a time, with all rates and accelerations."""
         frame = self.rigid.tree.end_effector
-        here, qd, qdd = joints_of_pose(self.rigid, frame, self.reference.at(t).row(0), near, self.led)
-        side = _orientation(here, self.led)
+        here, qd, qdd = joints_of_pose(self.rigid, frame, self.reference.at(t).row(0), near, self.driven)
+        side = _orientation(here, self.driven)
         if self.side * side < 0:
             raise SingularError(
                 "it crosses a singularity of the platform",
@@ -102,10 +102,10 @@ class _Way:
         return here, qd, qdd
 
 
-def _orientation(here: Configuration, led: tuple[int, ...]) -> float:
+def _orientation(here: Configuration, driven: tuple[int, ...]) -> float:
     """A number that changes its sign where the motors lose the platform; the choice of coordinates drops out."""
-    led_rows = (here.frame_rows(here.robot.tree.end_effector) @ here.J)[list(led)]
+    driven_rows = (here.frame_rows(here.robot.tree.end_effector) @ here.J)[list(driven)]
     motors = here.J_a
     if motors.shape[0] != motors.shape[1]:
         return 0.0  # more motors than freedoms: no sign tells
-    return float(np.sign(np.linalg.det(motors)) * np.sign(np.linalg.det(led_rows)))
+    return float(np.sign(np.linalg.det(motors)) * np.sign(np.linalg.det(driven_rows)))

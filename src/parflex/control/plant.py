@@ -14,8 +14,8 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.robot import Robot
-from parflex.simulation.inputs.led_frames import pose_words, velocity_words
 from parflex.simulation.inputs.polynomials import constant
+from parflex.simulation.inputs.prescribed_frames import pose_words, velocity_words
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem, has_coulomb, prepare
 
@@ -107,8 +107,8 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
         velocity = dict(zip(robot.actuated_names, map(float, speeds), strict=True))
     else:
         begin, frame = track.reference.at(0.0).row(0), rigid.tree.end_effector
-        given = pose_words(rigid, frame, begin, track.led)
-        velocity = velocity_words(rigid, frame, begin, track.led)
+        given = pose_words(rigid, frame, begin, track.driven)
+        velocity = velocity_words(rigid, frame, begin, track.driven)
     q = rigid.assemble(given, near)
     if robot.tree.elastic:
         q = equilibrium(robot, Configuration(robot, q)).configuration.q

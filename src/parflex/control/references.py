@@ -12,8 +12,8 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.recursion import pose
-from parflex.simulation.inputs.led_frames import FrameMotion
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
+from parflex.simulation.inputs.prescribed_frames import FrameMotion
 from parflex.simulation.inputs.quintics import smooth_step
 from parflex.spatial import left_jacobian, left_jacobian_rate, rotation_from_vector, vector_from_rotation
 

@@ -226,10 +226,10 @@ def _columns(run: _Run, found: IntegratedRows, seen: Seen) -> tuple[dict[str, Ar
     if planar:
         for word, R in (("reference", wanted_R), (robot.tree.end_effector, rotation)):
             columns[f"{word}.theta"] = np.unwrap(np.arctan2(R[:, 1, 0], R[:, 0, 0]))
-    led = [c for c in run.track.led if c < 3]
-    error = np.linalg.norm((wanted_p - position)[:, led], axis=1)
+    driven = [c for c in run.track.driven if c < 3]
+    error = np.linalg.norm((wanted_p - position)[:, driven], axis=1)
     turn = np.zeros(len(t))
-    if any(c > 2 for c in run.track.led):
+    if any(c > 2 for c in run.track.driven):
         E = wanted_R @ rotation.transpose(0, 2, 1)
         axial = np.stack([E[:, 2, 1] - E[:, 1, 2], E[:, 0, 2] - E[:, 2, 0], E[:, 1, 0] - E[:, 0, 1]], axis=1) / 2
         turn = np.arctan2(np.linalg.norm(axial, axis=1), (np.trace(E, axis1=1, axis2=2) - 1) / 2)

@@ -22,11 +22,11 @@ from parflex.control.following import Track, track
 from parflex.control.gains import Gains, checked_gains, gains_from
 from parflex.control.laws import Law, make_law
 from parflex.control.plant import Family, family
+from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
 from parflex.control.study_file import StudyFile
 from parflex.control.summary import summary
 from parflex.control.variation import Parameter, parameters_of, varied
-from parflex.control.words import reference_from
 from parflex.control.workers import end_with_parent
 from parflex.errors import InputError
 from parflex.models.loading import load

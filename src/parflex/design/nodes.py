@@ -103,8 +103,8 @@ def _directions(cut: CutRobot, step: CutStep) -> list[tuple[int, Array]]:
         found = [(tie.joint, np.concatenate([joint.S_v, joint.S_w])[:, list(tie.free)])]
     elif tie.closure is not None:
         hinge = cut.hinges[tie.closure]
-        led, own = np.concatenate([hinge.led_v, hinge.led_w]), np.concatenate([hinge.S_v, hinge.S_w])
-        pairs = ((hinge.loop.first, led), (hinge.loop.second, own))
+        guided, own = np.concatenate([hinge.guided_v, hinge.guided_w]), np.concatenate([hinge.S_v, hinge.S_w])
+        pairs = ((hinge.loop.first, guided), (hinge.loop.second, own))
         found = [(end.link, _outward(end.rotation[None], end.position[None])[0] @ S) for end, S in pairs if S.shape[1]]
     else:
         node, free = tree.links[tie.second].node, next(m.free for m in cut.modal if m.link == tie.first)

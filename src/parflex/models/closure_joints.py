@@ -28,28 +28,28 @@ class ClosureJoint:
     loop: Loop
     S_v: Array
     S_w: Array
-    led_v: Array
-    led_w: Array
+    guided_v: Array
+    guided_w: Array
 
     @property
     def size(self) -> int:
         """Number of rates."""
-        return self.led + self.S_v.shape[1]
+        return self.guided + self.S_v.shape[1]
 
     @property
-    def led(self) -> int:
+    def guided(self) -> int:
         """Number of rates along axes of the first place."""
-        return self.led_v.shape[1]
+        return self.guided_v.shape[1]
 
     @property
     def slides(self) -> bool:
         """Whether the second place leaves the first."""
-        return bool(self.S_v.any() or self.led_v.any())
+        return bool(self.S_v.any() or self.guided_v.any())
 
     @property
     def turns(self) -> bool:
         """Whether the second place turns against the first."""
-        return bool(self.S_w.any() or self.led_w.any())
+        return bool(self.S_w.any() or self.guided_w.any())
 
     @property
     def loose(self) -> bool:
@@ -68,8 +68,8 @@ class ClosureJoint:
 def closure_joint(tree: Tree, loop: Loop) -> ClosureJoint:
     """What a closure leaves free; in the plane nothing leaves it."""
     still = np.zeros((3, 0)), np.zeros((3, 0))
-    behind, led = _in_plane(tree, loop) if tree.planar else _in_space(loop)
-    return ClosureJoint(loop, *(behind or still), *(led or still))
+    behind, guided = _in_plane(tree, loop) if tree.planar else _in_space(loop)
+    return ClosureJoint(loop, *(behind or still), *(guided or still))
 
 
 Motions = tuple[Array, Array] | None

@@ -112,7 +112,7 @@ class CutRobot:
         return [k for k, link in enumerate(self.robot.tree.links) if link.node is not None and link.parent == j]
 
 
-def cut_at_beams(robot: Robot, leads: Iterable[int] = ()) -> CutRobot:
+def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
     """The pieces of a robot; `leads` are tried first, in their order, as links that pieces move with."""
     tree = robot.tree
     beams = tuple(CutBeam(j, tip, tree.links[j].body) for j, tip in _cut_bodies(robot).items())
@@ -125,7 +125,7 @@ def cut_at_beams(robot: Robot, leads: Iterable[int] = ()) -> CutRobot:
             count += len(free)
     ties = tuple(_ties(robot, hinges, {entry.link: entry for entry in modal}))
     walk = _Walk(robot, {entry.link: entry.slots for entry in modal}, count, list(ties))
-    order = (*leads, *range(len(tree.links)))
+    order = (*preferred, *range(len(tree.links)))
     pieces = (walk.piece(GROUND), *(walk.piece(link) for link in order if link in walk.waiting))
     return CutRobot(robot, beams, tuple(modal), hinges, ties, pieces, tuple(walk.left), walk.count)
 

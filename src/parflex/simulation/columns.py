@@ -52,7 +52,7 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str]) -> dict[str, Array]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
     program = signals(problem.robot, frames, problem.independent, problem.width, problem.rows)
     change, given = y[:, nq : 2 * nq], x[:, nq + n :]
-    effort = given[:, :motors] if problem.lead == "efforts" else y[:, 2 * nq + 2 * n :]
+    effort = given[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n :]
     found = program(q=y[:, :nq], position_rates=change, acceleration=y[:, 2 * nq + n : 2 * nq + 2 * n])
     own = {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
     return found | own

@@ -19,7 +19,7 @@ Array = np.ndarray
 MODEL_NAMES = {"motors": "state-rates-driven", "efforts": "state-rates"}
 
 
-def read_independent(robot: Robot, names: Sequence[str] | None, lead: str) -> tuple[str, ...]:
+def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str) -> tuple[str, ...]:
     """Names of rates that are to be independent, in the order of the tree; none: the model chooses."""
     if names is None:
         return ()
@@ -39,11 +39,11 @@ def read_independent(robot: Robot, names: Sequence[str] | None, lead: str) -> tu
             value=", ".join(names),
             hint=f"give {wanted} names of {', '.join(known[:12])}",
         )
-    if lead == "platform":
+    if prescribed == "platform":
         raise InputError(
             "a led platform is itself what is independent", key="independent", hint="leave it out, or lead the motors"
         )
-    missing = [name for name in robot.actuated_names if name not in names] if lead == "motors" else []
+    missing = [name for name in robot.actuated_names if name not in names] if prescribed == "motors" else []
     if missing:
         raise InputError(
             f"the motor '{missing[0]}' is led, so its rate is independent",
@@ -83,7 +83,7 @@ def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> 
     dependent = dependent_rates(robot, independent)
     rows, seen = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
     made = model(
-        robot, MODEL_NAMES[problem.lead], wrenches=problem.wrenches, friction_width=problem.width,
+        robot, MODEL_NAMES[problem.prescribed], wrenches=problem.wrenches, friction_width=problem.width,
         independent=tuple(independent), rows=rows,
     )  # fmt: skip
     return replace(problem, model=made, rows=seen)

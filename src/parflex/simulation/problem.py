@@ -30,7 +30,7 @@ class Problem:
 
     robot: Robot  # without what is left out
     model: Model
-    lead: str
+    prescribed: str
     wrenches: tuple[str, ...]
     width: float
     rows: tuple[int, ...] = ()  # of the robot's closures, that give dependent accelerations; none: chosen at home
@@ -45,7 +45,7 @@ class Problem:
     @property
     def driven(self) -> bool:
         """Whether the motors follow a motion."""
-        return self.lead == "motors"
+        return self.prescribed == "motors"
 
     @property
     def independent(self) -> list[str]:
@@ -87,7 +87,7 @@ class Problem:
             tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
             len(self.model.program.instructions),
             np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients), len(robot.actuated),
-            int(self.lead == "efforts"), 0 if self.power is None else self.power.machine_code()[0].address("one"),
+            int(self.prescribed == "efforts"), 0 if self.power is None else self.power.machine_code()[0].address("one"),
         )  # fmt: skip
 
 
@@ -97,21 +97,21 @@ def _whole(values: list) -> Array:
 
 def prepare(
     robot: Robot,
-    lead: str,
+    prescribed: str,
     wrenches: Collection[str] = (),
     without: Collection[str] = (),
     width: float = 0.0,
     independent: Collection[str] = (),
 ) -> Problem:
     """The model of a state; what is in the file acts, but for what is left out. `independent` rates may be chosen."""
-    if lead == "motors" and not robot.actuated:
+    if prescribed == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to lead", key="motion", hint="leave out the motion")
     changed = acting(robot, without)
-    name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(lead, "state-rates")
+    name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_coulomb(changed) else 0.0
     made = model(changed, name, wrenches=tuple(wrenches), friction_width=used, independent=tuple(independent))
     power = powers(changed, tuple(wrenches), used)
-    return Problem(changed, made, lead, tuple(wrenches), used, power=power)
+    return Problem(changed, made, prescribed, tuple(wrenches), used, power=power)
 
 
 def has_coulomb(robot: Robot) -> bool:

@@ -29,7 +29,7 @@ MOST_TRIES = 3  # at one row
 UNDECIDED = "the robot is at a singular pose, where its loops leave open how it goes on"
 BENDS = "the robot comes to a singular pose, where runs of robots that bend end"
 JUMPS = "the velocity of a motor jumps too near a singular pose,"
-LED = "the loops cannot be closed: the motors lead the robot to a singular pose"
+DRIVEN_SINGULAR = "the loops cannot be closed: the motors lead the robot to a singular pose"
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,9 @@ class Runner:
         self.problem, self.given, self.method = problem, given, method
         self.tolerance, self.shown = tolerance, shown
         self.control = None if control is None else _once(control)
-        loops = bool(problem.robot.closures.loops) and problem.lead != "platform" and problem.robot.mobility.rank > 0
+        loops = (
+            bool(problem.robot.closures.loops) and problem.prescribed != "platform" and problem.robot.mobility.rank > 0
+        )
         self.watch = Watch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
         self.per = grid.every // self.grid.every
@@ -244,7 +246,7 @@ class Runner:
             return UNDECIDED
         begin, end = (np.array([0, 2 * self.per]) + row) * self.grid.out_step
         jumps = [corner.time for corner in course.corners if corner.cross and begin <= corner.time <= end]
-        return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else LED
+        return f"{JUMPS} at t = {jumps[0]:.6g} s" if jumps else DRIVEN_SINGULAR
 
     def _rows(
         self, passage: Passage, at: PassageState, row: int, course: Course

@@ -1,4 +1,4 @@
-"""The door: a robot, what moves it and for how long in, a run out."""
+"""Simulation: a robot, what drives it and for how long in, a run out."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Case:
     """Everything that a run needs but the width of the friction."""
 
     robot: Robot
-    lead: str  # motors, platform or efforts: what is given in time
+    prescribed: str  # motors, platform or efforts: what is given in time
     motion: MotorMotion | PoseMotion | None
     given: Polynomials
     controller: Controller | None
@@ -97,14 +97,14 @@ def simulate(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without,
     )  # fmt: skip
-    case = replace(case, independent=read_independent(robot, independent, case.lead))
+    case = replace(case, independent=read_independent(robot, independent, case.prescribed))
     if not friction_width > 0:
         raise InputError(
             "the width of friction is positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
         )
     looked_at = _frames(robot, frames, case.motion)
     begin = perf_counter()
-    problem = prepare(robot, case.lead, case.wrenches, case.without, friction_width, case.independent)
+    problem = prepare(robot, case.prescribed, case.wrenches, case.without, friction_width, case.independent)
     segments, started = _run(case, problem, shown)
     columns, track, jumps = columns_of(problem, segments, looked_at), segments.track, segments.jumps
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
@@ -147,21 +147,21 @@ def _case(
         )
     moved: Any = None if motion is None else motion_of(robot, motion, float(time), drive)
     wrenches = given_wrenches(robot, wrench, time)
-    lead = drive if moved is not None and controller is None else "efforts"
-    if drive == "platform" and (lead == "efforts" or wrench):
+    prescribed = drive if moved is not None and controller is None else "efforts"
+    if drive == "platform" and (prescribed == "efforts" or wrench):
         raise InputError(
             "a platform is led by a motion alone, without wrenches or a controller",
             key="drive",
             value=drive,
             hint="give a motion through poses, or lead the motors",
         )
-    given: Polynomials = moved.given if lead != "efforts" else given_efforts(robot, effort, time)
+    given: Polynomials = moved.given if prescribed != "efforts" else given_efforts(robot, effort, time)
     for pieces in wrenches.values():
         given = given.beside(pieces)
     limit = tolerance if tolerance is not None else TOLERANCE.get(method, ITERATION_TOLERANCE)
     return Case(
-        robot, lead, moved, given, controller, wrenches, tuple(without), start, pose, method_named(method, radius),
-        grid_of(time, step, rows), limit,
+        robot, prescribed, moved, given, controller, wrenches, tuple(without), start, pose,
+        method_named(method, radius), grid_of(time, step, rows), limit,
     )  # fmt: skip
 
 
@@ -254,7 +254,7 @@ def balance_warnings(columns: Mapping[str, Array], method: str) -> list[str]:
 
 def _width_effect(case: Case, columns: dict[str, Array], frame: str, width: float) -> dict[str, Any]:
     """How far the first frame goes elsewhere with friction of half the width."""
-    problem = prepare(case.robot, case.lead, case.wrenches, case.without, width / 2, case.independent)
+    problem = prepare(case.robot, case.prescribed, case.wrenches, case.without, width / 2, case.independent)
     segments, _ = _run(case, problem, None)
     other = columns_of(problem, segments, [frame])
     names = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
@@ -279,7 +279,7 @@ def _settings(robot: Robot, case: Case, problem: Problem, method: str) -> dict[s
         "working_mode": robot.working_mode,
         "motion": None if case.motion is None else case.motion.name,
         "controller": None if case.controller is None else repr(case.controller),
-        "drive": case.lead,
+        "drive": case.prescribed,
         "start": case.start if isinstance(case.start, str | None) else "given",
         "without": list(case.without),
         "friction_width": problem.width or None,

@@ -26,7 +26,7 @@ from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
-Leading = MotorMotion | PoseMotion | None
+Prescribed = MotorMotion | PoseMotion | None
 STARTS = ("rest", "equilibrium", "held")
 WORDS = ("pose", "velocity", "positions", "q", "qd")
 TWIST = ("x", "y", "z", "rx", "ry", "rz")
@@ -46,7 +46,7 @@ class Started:
 
 
 def start_state(
-    problem: Problem, robot: Robot, start: Any, pose: Any, motion: Leading, wrenches: Mapping[str, Polynomials]
+    problem: Problem, robot: Robot, start: Any, pose: Any, motion: Prescribed, wrenches: Mapping[str, Polynomials]
 ) -> Started:
     """Where a run starts; `pose` is where one without a motion does.
 
@@ -64,8 +64,8 @@ def start_state(
     q, kind, warnings = _positions(
         problem, start, motion.start if motion is not None else configure(robot, pose).q, wrenches
     )
-    led = _led(robot, motion)
-    qd = Configuration(robot, q).rates(led) if any(led.values()) else np.zeros(robot.tree.n)  # rest is everywhere
+    driven = _prescribed(robot, motion)
+    qd = Configuration(robot, q).rates(driven) if any(driven.values()) else np.zeros(robot.tree.n)  # rest is everywhere
     return _started(problem, q, qd, kind, warnings)
 
 
@@ -98,11 +98,11 @@ def _positions(
         return q, "rest", []
     try:
         if kind == "held":
-            if problem.lead != "platform":
+            if problem.prescribed != "platform":
                 return held_frame(problem.robot, here, loads=loads).configuration.q, kind, []
-            led = zero_dynamics(problem.robot, here, loads=loads)
-            near = check_system(led.held.configuration, led.held.frame)
-            return led.held.configuration.q, kind, [*near, *led.warnings()]
+            driven = zero_dynamics(problem.robot, here, loads=loads)
+            near = check_system(driven.held.configuration, driven.held.frame)
+            return driven.held.configuration.q, kind, [*near, *driven.warnings()]
         return equilibrium(problem.robot, here, loads=loads).configuration.q, kind, []
     except SingularError as error:
         if start is not None:
@@ -121,7 +121,7 @@ def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
     return {"kinetic": kinetic, "elastic_rates": float(0.5 * elastic @ elastic)}
 
 
-def _led(robot: Robot, motion: Leading) -> dict[str, float]:
+def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
     """Velocities with which a motion begins, in the words of velocities."""
     if motion is None:
         return {}
@@ -137,12 +137,12 @@ def _led(robot: Robot, motion: Leading) -> dict[str, float]:
 def _usual(problem: Problem) -> str:
     """How a robot that bends starts if nothing is said."""
     ways = 3 if problem.robot.tree.planar else 6
-    held = problem.lead == "platform" or (problem.lead == "efforts" and len(problem.robot.actuated) == ways)
+    held = problem.prescribed == "platform" or (problem.prescribed == "efforts" and len(problem.robot.actuated) == ways)
     return "held" if held else "equilibrium"
 
 
 def _given_positions(
-    problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Leading, wrenches: Mapping[str, Polynomials]
+    problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Prescribed, wrenches: Mapping[str, Polynomials]
 ) -> tuple[Array, str, list[str]]:
     """All positions `q` of the tree, or a pose, undeformed unless `positions` says how it bends."""
     for word in start:
@@ -172,23 +172,23 @@ def _given_positions(
     return _positions(problem, start["positions"], q, wrenches)
 
 
-def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Leading) -> Array:
+def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescribed) -> Array:
     """All rates `qd` of the tree, or some velocities beside those of the motion."""
-    led = _led(here.robot, motion)
+    driven = _prescribed(here.robot, motion)
     if "qd" in start:
         if "velocity" in start:
             raise InputError("'qd' is all rates", key="start", value="qd", hint="leave out the velocity")
-        return _possible(here, np.asarray(start["qd"], dtype=float), led)
+        return _possible(here, np.asarray(start["qd"], dtype=float), driven)
     stated = dict(start.get("velocity") or {})
-    for word in {*stated} & {*led}:
-        if abs(stated[word] - led[word]) > SAME * max(1.0, abs(led[word])):
+    for word in {*stated} & {*driven}:
+        if abs(stated[word] - driven[word]) > SAME * max(1.0, abs(driven[word])):
             raise InputError(
-                f"'{word}' is to start with {stated[word]:g}, but the motion begins with {led[word]:g}",
+                f"'{word}' is to start with {stated[word]:g}, but the motion begins with {driven[word]:g}",
                 key="start.velocity",
                 value=stated[word],
                 hint="state velocities of freedoms that the motion does not lead",
             )
-    return here.rates(stated | led)
+    return here.rates(stated | driven)
 
 
 def _closed(robot: Robot, q: Array) -> Array:
@@ -220,11 +220,11 @@ def _same_positions(robot: Robot, q: Array, motion: MotorMotion) -> None:
             )
 
 
-def _possible(here: Configuration, qd: Array, led: Mapping[str, float]) -> Array:
+def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Array:
     """Given rates, if the loops and the motion let the robot move so; rounding is taken out of them."""
     robot = here.robot
     units = robot.tree.rate_units
-    found, _ = solve_in_order(here.motions, [here.asked(led), (np.eye(len(qd)) / units, qd / units)])
+    found, _ = solve_in_order(here.motions, [here.asked(driven), (np.eye(len(qd)) / units, qd / units)])
     away = (found - qd) / units
     worst = int(np.argmax(np.abs(away))) if len(away) else 0
     if not np.isfinite(qd).all() or (len(away) and abs(away[worst]) > SAME * max(1.0, float(np.abs(qd / units).max()))):

@@ -49,7 +49,7 @@ def pd_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
 def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     """Computed torque with errors of the end effector, in the components of its twist that the motors lead."""
     robot = form.robot
-    tree, led = robot.tree, led_components(robot)
+    tree, driven = robot.tree, driven_components(robot)
     q, rates = tracer.group("q", tree.nq), tracer.group("qd", len(robot.actuated))
     p_wanted, R_wanted = tracer.group("position", 3), tracer.group("rotation", 3, 3)
     twist = np.concatenate([tracer.group("velocity", 3), tracer.group("angular_velocity", 3)])
@@ -66,11 +66,11 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     bias = np.concatenate([R @ a, R @ al])
     error = np.concatenate([p_wanted - p, _turn(R_wanted @ R.T, tree.planar)])
     wanted = push + Kv * (twist - rows @ state.qd) + Kp * error - bias
-    accelerations = solve((rows @ state.reduction.matrix)[list(led)], wanted[list(led)])
+    accelerations = solve((rows @ state.reduction.matrix)[list(driven)], wanted[list(driven)])
     return form.inverse(state, {"qdd": accelerations}), dict.fromkeys(("qd", "effort"), robot.actuated_names)
 
 
-def led_components(robot: Robot) -> tuple[int, ...]:
+def driven_components(robot: Robot) -> tuple[int, ...]:
     """Components of the end effector's twist (x y z, then turns) that the motors lead, as many as freedoms."""
     here = Configuration(robot, robot.home)
     here.refuse_undefined_actuation()

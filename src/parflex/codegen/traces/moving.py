@@ -18,22 +18,22 @@ Array = np.ndarray
 
 def state_rates(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """Positions, independent rates and efforts in; what changes in time out."""
-    return _rates(tracer, form, options, led=False)
+    return _rates(tracer, form, options, driven=False)
 
 
-def led_rates(tracer: Tracer, form: Form, options: Options) -> Outputs:
+def prescribed_rates(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """Accelerations of what leads, motors or the platform, in the place of efforts; the efforts that cause them out."""
-    return _rates(tracer, form, options, led=True)
+    return _rates(tracer, form, options, driven=True)
 
 
-def _rates(tracer: Tracer, form: Form, options: Options, led: bool) -> Outputs:
+def _rates(tracer: Tracer, form: Form, options: Options, driven: bool) -> Outputs:
     tree, motors, names = form.robot.tree, form.robot.actuated_names, form.independent_names
     q = form.closed(tracer.group("q", tree.nq))
     rates = tracer.group("qd", len(form.independent))
-    given = tracer.group(*form.leading) if led else tracer.group("effort", len(motors))
+    given = tracer.group(*form.prescribed) if driven else tracer.group("effort", len(motors))
     wrenches = {frame: tracer.group(f"wrench_{frame}", 6) for frame in options.wrenches}
     state = form.moving(q, rates, wrenches)
-    if led:
+    if driven:
         effort, accelerations = form.efforts_for(state, given)
     else:
         accelerations = form.accelerations_under(state, given)
@@ -46,7 +46,7 @@ def _rates(tracer: Tracer, form: Form, options: Options, led: bool) -> Outputs:
     labels = dict.fromkeys(("q", "position_rates"), positions)
     labels |= dict.fromkeys(("qd", "rate_changes", "acceleration"), names)
     labels |= dict.fromkeys(("effort", "motor_acceleration"), motors)
-    return (outputs | {"effort": effort} if led else outputs), labels
+    return (outputs | {"effort": effort} if driven else outputs), labels
 
 
 def energy(tracer: Tracer, form: Form, options: Options) -> Outputs:

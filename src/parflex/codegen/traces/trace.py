@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.codegen.traces import feedback, sensing
-from parflex.codegen.traces.moving import energy, led_rates, state_rates
+from parflex.codegen.traces.moving import energy, prescribed_rates, state_rates
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.tracing import Options, Outputs, Trace, Tracer
 from parflex.errors import InputError, did_you_mean
@@ -143,8 +143,8 @@ MODELS: dict[str, Callable[[Tracer, Form, Options], Outputs]] = {
     "pd-law": feedback.pd_law,
     "task-law": feedback.task_law,
     "state-rates": state_rates,
-    "state-rates-driven": led_rates,
-    "state-rates-following": led_rates,
+    "state-rates-driven": prescribed_rates,
+    "state-rates-following": prescribed_rates,
     "energy": energy,
     "redundant": _inverse,
     "extended-law": sensing.law,

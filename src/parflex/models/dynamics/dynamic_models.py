@@ -19,8 +19,8 @@ from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.dynamics.forces import Without, Wrenches
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
-from parflex.models.elastic.bending import bending_inverse
 from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
@@ -49,7 +49,7 @@ def inverse_dynamics(
     configuration = acting_at(robot, at, without)
     robot = configuration.robot
     if robot.tree.elastic:
-        return bending_inverse(configuration, velocity, acceleration, wrenches, reactions)
+        return flexible_inverse(configuration, velocity, acceleration, wrenches, reactions)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     configuration.refuse_undefined_actuation()

@@ -25,9 +25,9 @@ def impulse_of_motors(here: Configuration, before: Array, motor_rates: Array) ->
     robot, N = here.robot, here.motions
     M = mass_matrix(robot.tree, here.at)
     motors = list(robot.actuated)
-    led = N[motors] / robot.tree.rate_units[motors][:, None]
-    s = np.linalg.lstsq(led, motor_rates / robot.tree.rate_units[motors], rcond=1e-9)[0]
-    free = N @ scipy.linalg.null_space(led, rcond=1e-9)
+    driven = N[motors] / robot.tree.rate_units[motors][:, None]
+    s = np.linalg.lstsq(driven, motor_rates / robot.tree.rate_units[motors], rcond=1e-9)[0]
+    free = N @ scipy.linalg.null_space(driven, rcond=1e-9)
     after = N @ s
     after = after + free @ _positive(free.T @ M @ free, free.T @ (M @ (before - after)))
     push = N.T @ (M @ (after - before))

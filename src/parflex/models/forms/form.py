@@ -138,7 +138,7 @@ class Form(ABC):
         raise self._not_made("a model of a state")
 
     @property
-    def leading(self) -> tuple[str, int]:
+    def prescribed(self) -> tuple[str, int]:
         """The group of accelerations that `efforts_for` takes, and its size."""
         return "motor_acceleration", len(self.robot.actuated)
 

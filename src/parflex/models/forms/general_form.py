@@ -98,7 +98,7 @@ class GeneralForm(Form):
     # -- inverse and direct model ----------------------------------------------------------------------
 
     @property
-    def _led(self) -> bool:
+    def _prescribed(self) -> bool:
         """Whether motors are led while the rest is free: bodies bend as they will."""
         return bool(self.robot.tree.elastic)
 
@@ -110,7 +110,7 @@ class GeneralForm(Form):
     @property
     def motion_groups(self) -> Groups:
         """All independent accelerations, of a robot that bends those of the motors."""
-        if self._led:
+        if self._prescribed:
             return {"motor_acceleration": (len(self.robot.actuated),)}
         return {"qdd": (len(self.independent),)}
 
@@ -131,7 +131,7 @@ class GeneralForm(Form):
 
     def inverse(self, state: GeneralState, motion: Given) -> Answer:
         """Efforts of the motors, theory (14), (16); of a robot that bends also how the rest accelerates."""
-        if self._led:
+        if self._prescribed:
             effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
             rest = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
             return {"effort": effort, "free_acceleration": qdd[rest]}

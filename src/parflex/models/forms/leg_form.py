@@ -177,8 +177,8 @@ class LegForm(Form):
         return {"effort": effort} | ({"elastic_acceleration": modes} if self._modes else {})
 
     def _efforts(self, state: LegState, a: Array, al: Array) -> tuple[Array, Array]:
-        led = replace(state.platform, a=a - self.robot.tree.gravity, al=al)
-        return leg_equations.inverse(self.legs, state.values, led)
+        driven = replace(state.platform, a=a - self.robot.tree.gravity, al=al)
+        return leg_equations.inverse(self.legs, state.values, driven)
 
     def direct(self, state: LegState, tau: Array) -> Answer:
         """Accelerations of the platform in world axes, and of its modes."""
@@ -211,7 +211,7 @@ class LegForm(Form):
         return self._own(state, *self._split(freedom), modes)
 
     @property
-    def leading(self) -> tuple[str, int]:
+    def prescribed(self) -> tuple[str, int]:
         """The platform is led, by its accelerations in world axes."""
         return "platform_acceleration", 3 if self.legs.planar else 6
 

@@ -12,13 +12,13 @@ from parflex.models.explaining.explanation import counted
 from parflex.models.forms.closing import closed_by
 from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.forms.in_pieces.node_equations import NodeState, accelerations_under, efforts_for, node_state
-from parflex.models.forms.in_pieces.pieces import LEADS, Pieces, pieces, pieces_or_reason
+from parflex.models.forms.in_pieces.pieces import PREFERENCES, Pieces, pieces, pieces_or_reason
 from parflex.models.robot import Robot
 
 Array = np.ndarray
 FEW_RATES = 40  # robots with more are written one way only: each way to write one takes a second or more
-LED = ("inverse", "jacobian-of-inverse", "state-rates-driven")  # the motors' accelerations are given
-MODELS = (*LED, "direct", "state-rates")
+MOTION_GIVEN = ("inverse", "jacobian-of-inverse", "state-rates-driven")  # the motors' accelerations are given
+MODELS = (*MOTION_GIVEN, "direct", "state-rates")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class NodeForm(Form):
         """A piece may move freely with the root of a beam, the tip of one or the link at a closure."""
         if len(self.robot.free) > FEW_RATES or self.question.model == "jacobian-of-inverse":
             return [self]
-        others = [pieces(self.robot, lead) for lead in LEADS[1:]]
+        others = [pieces(self.robot, preferred) for preferred in PREFERENCES[1:]]
         return [self, *(NodeForm(self.robot, o, question=self.question) for o in others if o is not None)]
 
     # -- inverse and direct model ----------------------------------------------------------------------
@@ -136,6 +136,6 @@ def node_form(robot: Robot, question: Question) -> NodeForm | str:
     found = pieces_or_reason(robot)
     if isinstance(found, str):
         return found
-    if question.model in LED and not set(robot.actuated) <= set(found.partition.independent.tolist()):
+    if question.model in MOTION_GIVEN and not set(robot.actuated) <= set(found.partition.independent.tolist()):
         return "a motor of it is locked"
     return NodeForm(robot, found, question=question)

@@ -52,9 +52,9 @@ def course_of(problem: Problem, given: Polynomials, time: float, near: float, be
     A run starts behind a jump at t = 0; one that goes on from a later row, which shows what is before it, crosses it.
     """
     system, names = problem.system(given), problem.robot.actuated_names
-    led = len(names) if problem.driven else 0
-    motion, others = _channels(given, slice(0, led)), _channels(given, slice(led, None))
-    if led:
+    count = len(names) if problem.driven else 0
+    motion, others = _channels(given, slice(0, count)), _channels(given, slice(count, None))
+    if count:
         _refuse_gaps(motion, names, time)
     times, sizes = motion.jumps(1)
     kinds = [times, motion.jumps(2)[0], others.jumps(0)[0]]

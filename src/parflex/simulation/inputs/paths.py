@@ -1,4 +1,4 @@
-"""Paths of a frame, and the motors that lead it along them: exactly, on the robot with all bodies rigid."""
+"""Paths of a frame, and the motors that drive it along them: exactly, on the robot with all bodies rigid."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.models.robot import Robot
-from parflex.simulation.inputs.led_frames import FrameMotion, channels, joints_of_pose
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.inputs.roads import Road, lead
+from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, joints_of_pose
+from parflex.simulation.inputs.roads import Road, joints_along
 
 Array = np.ndarray
 KNOTS = 240  # of a circle's turn or of a straight line: quintics between them err by 1e-12 of the way
@@ -72,14 +72,14 @@ def _circle(motion: MotionTable, name: str) -> Arc:
 def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
     """Motors as functions of the way along an arc, and all positions where it begins and where it ends."""
     rigid = robot.locking(robot.tree.elastic)
-    led = range(2 if robot.tree.planar else 3)
+    driven = range(2 if robot.tree.planar else 3)
 
     def at(s: float, q: Array) -> tuple[Array, Array]:
         place, direction, curvature = arc.at(s)
         wanted = FrameMotion(place, None, direction, curvature)
-        return channels(*joints_of_pose(rigid, frame, wanted, q, led), robot.actuated)
+        return channels(*joints_of_pose(rigid, frame, wanted, q, driven), robot.actuated)
 
     road = Road(
         0.0, arc.length, arc.closed, at, lambda s: f"the path is left {s:.4g} m from its start", f"motions.{name}"
     )
-    return lead(robot, road, near, KNOTS)
+    return joints_along(robot, road, near, KNOTS)

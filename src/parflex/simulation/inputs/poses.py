@@ -12,10 +12,10 @@ from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
-from parflex.simulation.inputs.led_frames import FrameMotion, channels, joints_of_pose, led_by
 from parflex.simulation.inputs.polynomials import Polynomials, joined
+from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose
 from parflex.simulation.inputs.quintics import smooth_step, step_derivative
-from parflex.simulation.inputs.roads import Road, lead
+from parflex.simulation.inputs.roads import Road, joints_along
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
@@ -127,16 +127,16 @@ def motors_through(robot: Robot, name: str) -> tuple[Polynomials, Array]:
     """Motors that lead the rigid robot through the poses, and all positions at the start."""
     path = pose_motion(robot, name)
     rigid, frame, near = robot.locking(robot.tree.elastic), path.frame, path.start
-    led, parts = led_by(rigid, frame), []
+    driven, parts = frame_components(rigid, frame), []
     for move in path.moves:
-        pieces, _, near = lead(robot, _road(rigid, frame, led, move, name), near, KNOTS)
+        pieces, _, near = joints_along(robot, _road(rigid, frame, driven, move, name), near, KNOTS)
         parts.append(pieces)
     return joined(parts), path.start
 
 
-def _road(rigid: Robot, frame: str, led: list[int], move: Move, name: str) -> Road:
+def _road(rigid: Robot, frame: str, driven: list[int], move: Move, name: str) -> Road:
     def at(t: float, near: Array) -> tuple[Array, Array]:
-        return channels(*joints_of_pose(rigid, frame, FrameMotion(*move.at(t)), near, led), rigid.actuated)
+        return channels(*joints_of_pose(rigid, frame, FrameMotion(*move.at(t)), near, driven), rigid.actuated)
 
     end = move.begin + move.duration
     return Road(move.begin, end, False, at, lambda t: f"the motion is left at t = {t:.4g} s", f"motions.{name}")

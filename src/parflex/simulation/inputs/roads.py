@@ -46,7 +46,7 @@ class _Knots:
     values: Array  # (3, knot, motor)
 
 
-def lead(robot: Robot, road: Road, near: Array, count: int) -> tuple[Polynomials, Array, Array]:
+def joints_along(robot: Robot, road: Road, near: Array, count: int) -> tuple[Polynomials, Array, Array]:
     """Joints as functions of s, and all positions where the road begins and where it ends."""
     for doubled in range(DOUBLED + 1 if road.strict else 2):
         knots = _knots(robot, road, near, count * 2**doubled)

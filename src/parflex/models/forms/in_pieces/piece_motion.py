@@ -138,13 +138,13 @@ def _stepped(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carrie
     fixed = np.zeros((3, 0)), np.zeros((3, 0)), np.zeros(0), none, aligned
     here = _forward(source, ends[0].rotation, ends[0].position, *fixed)
     R, p = hinge_pose(at, h)
-    if not h.led:
+    if not h.guided:
         there = across(here, R, p, h.S_v, h.S_w, rate, step.slots, aligned, absolute)
     else:  # two joints in a row, passed in the order in which the step meets them
-        split = step.slots.start + h.led
-        led = np.eye(3), p, h.led_v, h.led_w, rate[: h.led], slice(step.slots.start, split), aligned
-        own = R, np.zeros(3), h.S_v, h.S_w, rate[h.led :], slice(split, step.slots.stop), aligned, absolute
-        first, last = (led, own) if step.forward else (own, led)
+        split = step.slots.start + h.guided
+        guided = np.eye(3), p, h.guided_v, h.guided_w, rate[: h.guided], slice(step.slots.start, split), aligned
+        own = R, np.zeros(3), h.S_v, h.S_w, rate[h.guided :], slice(split, step.slots.stop), aligned, absolute
+        first, last = (guided, own) if step.forward else (own, guided)
         there = across(across(here, *first), *last)
     return _backward(there, ends[1].rotation, ends[1].position, *fixed)
 

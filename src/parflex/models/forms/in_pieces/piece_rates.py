@@ -188,16 +188,16 @@ class _Sweep:
         """From one place of a closure to the other."""
         h = self.form.hinges[given.closure]
         turn, rho = hinge_pose(self.at, h)
-        slide = h.S_v @ rate[h.led :] if rate is not None else np.zeros(3)
-        spin = h.S_w @ rate[h.led :] if rate is not None else np.zeros(3)
-        led_v, led_w = np.zeros(3), np.zeros(3)
-        if h.led and rate is not None:
-            led_v, led_w = h.led_v @ rate[: h.led], h.led_w @ rate[: h.led]
+        slide = h.S_v @ rate[h.guided :] if rate is not None else np.zeros(3)
+        spin = h.S_w @ rate[h.guided :] if rate is not None else np.zeros(3)
+        guided_v, guided_w = np.zeros(3), np.zeros(3)
+        if h.guided and rate is not None:
+            guided_v, guided_w = h.guided_v @ rate[: h.guided], h.guided_w @ rate[: h.guided]
         v, w = twist
         if from_first:
-            return turn.T @ (v + cross(w, rho) + led_v) + slide, turn.T @ (w + led_w) + spin
-        w = turn @ (w - spin) - led_w
-        return turn @ (v - slide) - led_v - cross(w, rho), w
+            return turn.T @ (v + cross(w, rho) + guided_v) + slide, turn.T @ (w + guided_w) + spin
+        w = turn @ (w - spin) - guided_w
+        return turn @ (v - slide) - guided_v - cross(w, rho), w
 
     def _turn_hinge(self, given: BeamThatFollows, beam: CutBeam, near: Place, far: Place) -> None:
         """The rates of a hinge from the coordinates of the beam that are given, then across it."""
@@ -237,10 +237,10 @@ class _Sweep:
         (v1, w1), (v2, w2) = self._of(h.loop.first), self._of(h.loop.second)
         v, w = v2 - turn.T @ (v1 + cross(w1, rho)), w2 - turn.T @ w1
         own = np.linalg.pinv(np.vstack([h.S_v, h.S_w])) @ np.concatenate([v, w])
-        if not h.led:
+        if not h.guided:
             return own
         # of a closed loop, axes in the first place are at right angles to those in the second that turn or slide alike
-        return np.concatenate([h.led_v.T @ (turn @ v) + h.led_w.T @ (turn @ w), own])
+        return np.concatenate([h.guided_v.T @ (turn @ v) + h.guided_w.T @ (turn @ w), own])
 
 
 def _to_link(place: Place, twist: Twist) -> Twist:

@@ -22,7 +22,7 @@ from parflex.tree import Tree
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
-LEADS = ("root", "tip", "closure")
+PREFERENCES = ("root", "tip", "closure")
 
 
 @dataclass(frozen=True)
@@ -84,19 +84,19 @@ class Pieces:
         return [self.robot.tree.rate_names[k] for k in self.partition.independent]
 
 
-def pieces(robot: Robot, lead: str = "root") -> Pieces | None:
+def pieces(robot: Robot, preferred: str = "root") -> Pieces | None:
     """The pieces of a robot, or None where some loop needs the general reduction.
 
     `lead` chooses among equivalent ways to write the same model: whether a piece moves freely with the root of a
     beam, the tip of one or the link at a closure. The independent rates do not depend on it.
     """
-    found = pieces_or_reason(robot, lead)
+    found = pieces_or_reason(robot, preferred)
     return None if isinstance(found, str) else found
 
 
-def pieces_or_reason(robot: Robot, lead: str = "root", at_any_cost: bool = False) -> Pieces | str:
+def pieces_or_reason(robot: Robot, preferred: str = "root", at_any_cost: bool = False) -> Pieces | str:
     """The pieces of a robot, or why it is not written in them; `at_any_cost` also where the general form is shorter."""
-    tree, cut = robot.tree, cut_at_beams(robot, _references(robot, lead))
+    tree, cut = robot.tree, cut_at_beams(robot, _references(robot, preferred))
     if cut.left_over:
         return "a loop has no beam in it"
     if not at_any_cost and any(hinge.loose for hinge in cut.hinges):
@@ -135,7 +135,7 @@ def _turns_freely(cut: CutRobot, step: CutStep) -> bool:
     return link.joint.kind == "revolute" and link.v.start not in set(cut.robot.actuated) | cut.robot.locked
 
 
-def _references(robot: Robot, lead: str) -> list[int]:
+def _references(robot: Robot, preferred: str) -> list[int]:
     """Links in the order in which they are tried as the one that moves freely: platforms, then as `lead` says."""
     tree: Tree = robot.tree
     free = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
@@ -147,7 +147,7 @@ def _references(robot: Robot, lead: str) -> list[int]:
         "tip": [tip for _, tip in beams],
         "closure": [link for link in places if link != GROUND],
     }
-    order = [lead, *(kind for kind in LEADS if kind != lead)]
+    order = [preferred, *(kind for kind in PREFERENCES if kind != preferred)]
     return list(dict.fromkeys([*free, *(j for kind in order for j in kinds[kind])]))
 
 
@@ -198,7 +198,8 @@ def _kept(cut: CutRobot, beam: CutBeam, joint: ClosureJoint) -> tuple[int, ...] 
     (R1, _), (R2, _) = at.of(joint.loop.first), at.of(joint.loop.second)
     R = at.rotation[beam.link]
     sliding, turning = (
-        np.hstack([R.T @ R1 @ led, R.T @ R2 @ own]) for led, own in ((joint.led_v, joint.S_v), (joint.led_w, joint.S_w))
+        np.hstack([R.T @ R1 @ guided, R.T @ R2 @ own])
+        for guided, own in ((joint.guided_v, joint.S_v), (joint.guided_w, joint.S_w))
     )
     kept: list[int] = []
     components = list(used_components(cut.robot.tree))

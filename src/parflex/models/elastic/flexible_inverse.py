@@ -20,7 +20,7 @@ Array = np.ndarray
 STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
 
 
-def bending_inverse(
+def flexible_inverse(
     configuration: Configuration,
     velocity: Mapping[str, float] | None,
     acceleration: Mapping[str, float] | None,

@@ -1,4 +1,4 @@
-"""The doors of simulation: motions in robot files, results in files, the verb, and how each says no."""
+"""The interface of simulation: motions in robot files, results in files, the command, and the errors of each."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ class FrameMotion:
 
 
 def joints_of_pose(
-    rigid: Robot, frame: str, wanted: FrameMotion, near: Array, led: Sequence[int]
+    rigid: Robot, frame: str, wanted: FrameMotion, near: Array, driven: Sequence[int]
 ) -> tuple[Configuration, Array, Array]:
     """The robot with a frame in a place, near positions, and all its rates and accelerations.
 
@@ -44,7 +44,7 @@ def joints_of_pose(
         here = _at(rigid, place, near)
         qd = rigid.path_rates(place, here.q, _twist_words(rigid, frame, wanted.twist, axes))
         return here, qd, np.full(len(qd), np.nan)
-    asked = [c for c in led if c < 3 or wanted.rotation is not None]
+    asked = [c for c in driven if c < 3 or wanted.rotation is not None]
     here = _at(rigid, pose_words(rigid, frame, wanted, asked), near)
     velocity = _twist_words(rigid, frame, wanted.twist, asked)
     qd = here.rates(velocity)
@@ -65,7 +65,7 @@ def _at(rigid: Robot, words: dict[str, float], near: Array) -> Configuration:
     return Configuration(rigid, q)
 
 
-def led_by(rigid: Robot, frame: str) -> list[int]:
+def frame_components(rigid: Robot, frame: str) -> list[int]:
     """Components of the twist of a frame that tell how the robot moves; all where none are spare."""
     here = Configuration(rigid, rigid.home)
     _, names = here.platform_freedom(frame)
@@ -74,22 +74,22 @@ def led_by(rigid: Robot, frame: str) -> list[int]:
     return [TWIST.index(name) for name in names]
 
 
-def pose_words(robot: Robot, frame: str, wanted: FrameMotion, led: Sequence[int]) -> dict[str, float]:
+def pose_words(robot: Robot, frame: str, wanted: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
     """The place of a frame; its rotation is asked for where the robot can lead it."""
-    words = {f"{frame}.{'xyz'[c]}": float(wanted.position[c]) for c in led if c < 3}
+    words = {f"{frame}.{'xyz'[c]}": float(wanted.position[c]) for c in driven if c < 3}
     R = wanted.rotation
-    if R is None or not any(c > 2 for c in led):
+    if R is None or not any(c > 2 for c in driven):
         return words
     if robot.tree.planar:
         return words | {f"{frame}.theta": float(np.arctan2(R[1, 0], R[0, 0]))}
     return words | {f"{frame}.q{a}": float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
 
 
-def velocity_words(robot: Robot, frame: str, wanted: FrameMotion, led: Sequence[int]) -> dict[str, float]:
+def velocity_words(robot: Robot, frame: str, wanted: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
     """The velocity of a frame, in the components that the robot can lead."""
-    return _twist_words(robot, frame, wanted.twist, led)
+    return _twist_words(robot, frame, wanted.twist, driven)
 
 
-def _twist_words(robot: Robot, frame: str, values: Array, led: Sequence[int]) -> dict[str, float]:
+def _twist_words(robot: Robot, frame: str, values: Array, driven: Sequence[int]) -> dict[str, float]:
     theta = 5 if robot.tree.planar else None
-    return {f"{frame}.{'theta' if c == theta else TWIST_WORDS[c]}": float(values[c]) for c in led}
+    return {f"{frame}.{'theta' if c == theta else TWIST_WORDS[c]}": float(values[c]) for c in driven}
