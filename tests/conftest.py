@@ -35,6 +35,7 @@ RIGID = [name for name in parflex.catalogue_names() if not _bends(name)]
 TIME_LOOP = ("test_against_exudyn", "test_control", "test_documentation", "test_integrators", "test_simulation")
 TIME_LOOP += (
     "test_benchmark_mechanisms",
+    "test_coming_from",
     "test_flexible_benchmarks",
     "test_flexible_platform",
     "test_study",
