@@ -306,7 +306,7 @@ def test_the_schema_is_json_and_knows_every_key_of_the_documentation(capsys):
     def documented(heading: str) -> set[str]:
         section = PAGE.split(f"\n## {heading}")[1].split("\n## ")[0].split("**")[0]
         rows = re.findall(r"^(?:- |\| )`([^|:]*)`(?::| \|)", section, re.MULTILINE)  # of lists and tables
-        return {re.sub(r"[`\[\]]|\.NAME", "", word) for row in rows for word in re.split(r" or | ", row)} - {"or"}
+        return {re.sub(r"[`,\[\]]|\.NAME", "", word) for row in rows for word in re.split(r" or | ", row)} - {"or"}
 
     assert documented("Top level") == set(tables["robot"])
     assert documented("`[[frame]]`") == set(tables["Frame"])
