@@ -129,6 +129,16 @@ class Loop:
         together = self.closed and len(self.translations) == (2 if tree.planar else 3)
         return E3 if fixed else R1.T @ R2, np.zeros(3) if together else R1.T @ (P2 - P1)
 
+    def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """J qd: how fast the rows open in a motion, theory (9), (10)."""
+        turn, rho = self._offset(tree, at)
+        v1, w1, _, _ = moving.of(self.first)
+        v2, w2 = (turn @ part for part in moving.of(self.second)[:2])
+        parts: list[Any] = [self.translations @ (v2 - v1 - cross(w1, rho)), self.rotations @ (w2 - w1)]
+        if self.turning == "universal":
+            parts.append(np.array([cross(turn @ self.u2, self.u1) @ (w2 - w1)]))
+        return np.concatenate(parts)
+
     def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
         """What J qdd must cancel: the accelerations of the rows in a motion, theory (9), (10)."""
         turn, rho = self._offset(tree, at)
@@ -278,6 +288,11 @@ class Closures:
             for loop in self.loops
         ]
         return np.concatenate(units) if units else np.zeros(0)
+
+    def rate(self, at: Pose, moving: Motion) -> Array:
+        """J_tot qd: how fast the loops open in a motion."""
+        parts = [loop.rate(self.tree, at, moving) for loop in self.loops]
+        return np.concatenate(parts) if parts else np.zeros(0)
 
     def bias(self, at: Pose, moving: Motion) -> Array:
         """b_star: what J_tot qdd must cancel, theory (11)."""

@@ -236,6 +236,8 @@ def model(
     friction_width: float = 0.0,
     independent: Sequence[str] = (),
     rows: Sequence[int] = (),
+    coordinates: str | None = None,
+    checks: bool = False,
     limit: int = OPERATOR_LIMIT,
 ) -> Model:
     """The model of a robot with the fewest operators that the known ways of writing it give.
@@ -246,10 +248,18 @@ def model(
     which a wrench acts, for models of a state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb friction
     changes its sign (0: at once, as in `inverse_dynamics`); `independent`: rates that a model of a state is to
     integrate, and `rows` of the closures that give the others. What was made once is kept on disk.
+
+    `coordinates` says what goes into the models of a motion ("inverse", "direct"), whatever form they are written in;
+    None: what each form takes. "all": `q` of all positions, closed, `qd` and `qdd` of all rates in the order of the
+    tree, of which the independent ones are read. "independent": the same with the independent rates alone. With
+    `checks` (coordinates "all") the outputs `closure`, `closure_rate`, `closure_acceleration` say how far the inputs
+    are from closed, relative to the size of the robot, of the rates and of the accelerations, and `condition` bounds
+    the condition number of what is solved: no number below 1e7 is singular.
     """
     options = replace(
         _options(parameters, left_out(without, include), wrenches, friction_width),
         independent=names(independent, "independent"), rows=tuple(int(row) for row in rows),
+        coordinates=coordinates, checks=bool(checks),
     )  # fmt: skip
     key = program_store.key_of(robot, name, options, limit)
     kept = program_store.read(key) if key is not None else None

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.models.forms.in_coordinates.input_checks import CHECKS
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -72,6 +73,8 @@ class _Names:
         """Name and unit of one entry."""
         if direction == "output" and self.model == "energy" and group in ENERGIES:
             return group, "J"
+        if direction == "output" and group in CHECKS:
+            return group, "1"
         if group == "mass_matrix":
             (a, unit_a), (b, unit_b) = (self._of(self.labels[group][k], "") for k in index)
             return f"{a}, {b}", {"m m": "kg", "rad rad": "kg m2"}.get(f"{unit_a} {unit_b}", "kg m")

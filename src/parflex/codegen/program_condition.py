@@ -29,7 +29,7 @@ def model_condition(robot: Robot, made: Model, q: Any) -> float:
         raise InputError(
             f"the pose has the shape {q.shape}", key="q", value=str(q.shape), hint=f"give {robot.tree.nq} positions"
         )
-    names, own = robot.tree.rate_names, set(made.labels["qd"])
+    names, own = robot.tree.rate_names, set(made.about.get("independent") or made.labels["qd"])
     dependent = np.array([k for k in robot.free if names[k] not in own], dtype=int)
     if not len(dependent):
         return 1.0

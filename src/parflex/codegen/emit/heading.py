@@ -25,6 +25,8 @@ def origin(robot: Robot, traced: Trace, options: Options) -> dict[str, Any]:
         "robot_sha256": hashlib.sha256(robot.description.model_dump_json().encode()).hexdigest(),
         "model": traced.model,
         "form": traced.form,
+        "coordinates": options.coordinates,
+        "independent": traced.independent,
         "actuation": robot.actuation,
         "working_mode": robot.working_mode,
         "without": list(options.without),
@@ -47,7 +49,8 @@ def heading(program: Program, about: dict[str, Any]) -> list[str]:
     if about:
         lines += [
             f"robot {about['robot']}, sha256 of its description {about['robot_sha256']}",
-            f"model {about['model']}; actuation {about['actuation']}; working mode {about['working_mode']}",
+            f"model {about['model']}; coordinates {about.get('coordinates') or 'of the model'}; "
+            f"actuation {about['actuation']}; working mode {about['working_mode']}",
             f"left out: {_listed(about['without'])}; parameters: {_listed(about['parameters'])}; "
             f"friction width: {about['friction_width']:g}; wrenches: {_listed(about['wrenches'])}",
         ]

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.codegen.traces import feedback, sensing
+from parflex.codegen.traces import asked, feedback, sensing
 from parflex.codegen.traces.moving import energy, prescribed_rates, state_rates
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.tracing import Options, Outputs, Trace, Tracer
@@ -45,6 +45,7 @@ def form_of(robot: Robot, model: str, options: Options) -> tuple[Form, Graph, di
     """The form of a model, and the parameters that are symbols in it."""
     if model not in MODELS and model != "redundant-direct":
         raise InputError(f"there is no model '{model}'", key="MODEL", value=model, hint=did_you_mean(model, MODELS))
+    asked.refuse_unknown(model, options)
     graph = Graph()
     robot = prepared(robot, model, options)
     grouped, values = grouped_robot(robot, graph, options.parameters)
@@ -55,9 +56,12 @@ def form_of(robot: Robot, model: str, options: Options) -> tuple[Form, Graph, di
 
 def _traced(form: Form, model: str, options: Options, graph: Graph, values: dict[str, float]) -> Trace:
     tracer = Tracer(graph)
-    outputs, labels = MODELS[model](tracer, form, options)
+    made = MODELS if options.coordinates is None else asked.MODELS
+    outputs, labels = made[model](tracer, form, options)
     used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}
-    return Trace(model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, used)
+    return Trace(
+        model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, used, form.independent_names
+    )
 
 
 def prepared(robot: Robot, model: str, options: Options) -> Robot:

@@ -26,6 +26,7 @@ class Trace:
     outputs: dict[str, Array]
     parameters: dict[str, float] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)  # what the entries of a group are
+    independent: list[str] = field(default_factory=list)  # rates that the form takes as such
 
 
 class Tracer:
@@ -64,9 +65,12 @@ class Options:
     friction_width: float = 0.0  # rate over which Coulomb friction changes its sign
     independent: tuple[str, ...] = ()  # rates that are to be so, of models of a state; none: the model chooses
     rows: tuple[int, ...] = ()  # of the closures, that give the others; none: chosen at home
+    coordinates: str | None = None  # in which motions are given; None: in those of the form
+    checks: bool = False  # whether outputs tell how well the inputs fit the loops
 
     def question(self, model: str, family: bool = False) -> Question:
         """What a model with these options asks of a form."""
         return Question(
-            model, self.wrenches, self.independent, self.rows, self.parameters != "numbers", family, known_angle
-        )
+            model, self.wrenches, self.independent, self.rows, self.parameters != "numbers", family, known_angle,
+            coordinates=self.coordinates,
+        )  # fmt: skip

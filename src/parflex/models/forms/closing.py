@@ -68,3 +68,9 @@ def closed_by(robot: Robot, part: Partition, q: Any, steps: int) -> Any:
         step[part.dependent] = solve(block, -robot.closures.linear_residual(at)[part.rows])
         q = tree.moved(q, step)
     return q
+
+
+def unitless_block(robot: Robot, part: Partition, block: Array) -> Array:
+    """The block J_f of the closures, as `mobility.scale` measures it."""
+    tree = robot.tree
+    return robot.closures.row_units()[part.rows][:, None] * block * (tree.rate_units / tree.length)[part.dependent]

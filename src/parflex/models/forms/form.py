@@ -47,6 +47,12 @@ class Question:
     family: bool = False  # lengths are symbols too: one program for robots that differ in numbers alone
     angle: Angle | None = field(default=None, repr=False)  # from cosine and sine, for symbols; None: of floats
     at: Configuration | None = field(default=None, repr=False)  # numbers at this pose alone, not at every pose
+    coordinates: str | None = None  # in which motions are given; None: in those of the form
+
+    @property
+    def positions_given(self) -> bool:
+        """Whether all positions go in, closed: none has to be found."""
+        return self.coordinates in ("all", "independent")
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,25 @@ class Form(ABC):
     @abstractmethod
     def direct(self, state: Any, tau: Array) -> Answer:
         """Accelerations under efforts."""
+
+    # -- of all coordinates ----------------------------------------------------------------------------
+
+    def given_motion(self, state: Any, qdd: Array) -> Given:
+        """The groups that `inverse` takes, from accelerations of all coordinates; only those that it needs are read."""
+        if "motor_acceleration" in self.motion_groups:
+            return {"motor_acceleration": qdd[list(self.robot.actuated)]}
+        return {"qdd": qdd[self.independent]}
+
+    def all_accelerations(self, state: Any, independent: Array) -> Array:
+        """Accelerations of all coordinates from the independent ones, of a state in motion."""
+        raise self._not_made("accelerations of all coordinates")
+
+    def systems(self, state: Any, motors: bool) -> list[Array]:
+        """Matrices without units that are regular where the answers of a state are defined.
+
+        They give the dependent rates, and, if `motors`, the efforts.
+        """
+        return []
 
     # -- motion in time --------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ import numpy as np
 from parflex.closure.mobility import Partition
 from parflex.closure.reduction import Reduction, reduction
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
-from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding
+from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding, unitless_block
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, mass_matrix, pose
@@ -140,6 +140,21 @@ class GeneralForm(Form):
     def direct(self, state: GeneralState, tau: Array) -> Answer:
         """Independent accelerations under the efforts of the motors."""
         return {"qdd": self.accelerations_under(state, tau)}
+
+    # -- of all coordinates ----------------------------------------------------------------------------
+
+    def all_accelerations(self, state: GeneralState, independent: Array) -> Array:
+        """The dependent ones close the loops."""
+        return state.accelerations(independent)
+
+    def systems(self, state: GeneralState, motors: bool) -> list[Array]:
+        """J_f; and J_a unless the motors are independent rates themselves."""
+        units, part = self.robot.tree.rate_units, self.partition
+        found = [unitless_block(self.robot, part, state.reduction.block)] if len(part.dependent) else []
+        actuated = list(self.robot.actuated)
+        if motors and len(actuated) == len(part.independent) and set(actuated) != set(part.independent.tolist()):
+            found.append(state.J_a * units[part.independent] / units[actuated][:, None])
+        return found
 
     # -- motion in time --------------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,9 +12,11 @@ from parflex.closure.closed_form import TwoBars
 from parflex.models.dynamics.grouping import cleaned_body, grouped_tree, moments_scale
 from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
 from parflex.models.forms.on_legs import leg_equations
+from parflex.models.forms.on_legs.leg_state import LegState, plain_values
 from parflex.models.forms.on_legs.platform_legs import (
     Legs,
     PlatformMotion,
+    down,
     end_masses_on_platform,
     find_legs,
     leg_motion,
@@ -23,43 +24,12 @@ from parflex.models.forms.on_legs.platform_legs import (
 )
 from parflex.models.forms.on_legs.platform_newton import PlatformPose, motor_inverse, newton
 from parflex.models.robot import Robot
-from parflex.spatial.linear import solve_positive
+from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray
 LOADED = ("inverse", "direct", "jacobian-of-inverse", "step")  # models with forces, of the platform's motion
 PLACED = ("geometry", "geometry-direct")
 IN_TIME = ("state-rates", "state-rates-following")
-
-
-@dataclass(frozen=True)
-class LegState:
-    """The platform in motion, without acceleration but for gravity, and the joint values of its legs."""
-
-    form: LegForm
-    platform: PlatformMotion
-    values: list[Array]
-    guess: Array | None = None  # of all positions, where these were given
-    rates: Array | None = None  # of the platform and its modes
-
-    @cached_property
-    def q(self) -> Array:
-        """All positions, those of the legs from the platform, in the turn of the guess."""
-        assert self.guess is not None
-        closed = self.guess.copy()
-        for place, value in plain_values(self.form.legs, self.values, self.guess).items():
-            closed[place] = value
-        return closed
-
-    @cached_property
-    def qd(self) -> Array:
-        """All rates."""
-        form, tree = self.form, self.form.robot.tree
-        found: Array = np.zeros(tree.n, dtype=object)
-        found[form.independent] = self.rates
-        for leg, joints in zip(form.legs.legs, self.values, strict=True):
-            own = leg_motion(form.legs, leg, joints, self.platform).qd
-            found[[tree.links[j].v.start for j in leg.links]] = own
-        return found
 
 
 @dataclass(frozen=True)
@@ -194,6 +164,48 @@ class LegForm(Form):
             return freedom, np.zeros(0)
         return freedom, leg_equations.mode_accelerations(self.legs, state.platform, freedom, s)
 
+    # -- of all coordinates ----------------------------------------------------------------------------
+
+    def given_motion(self, state: LegState, qdd: Array) -> Given:
+        """Accelerations of the platform in world axes."""
+        link = self.robot.tree.links[self.legs.platform]
+        a, al = (state.platform.R @ (S @ qdd[link.v]) for S in (link.joint.S_v, link.joint.S_w))
+        if self.legs.planar:
+            a, al = a[:2], al[2:]
+        return {"acceleration": a, "angular_acceleration": al}
+
+    def all_accelerations(self, state: LegState, independent: Array) -> Array:
+        """The legs follow the platform and its modes."""
+        tree = self.robot.tree
+        found: Array = np.zeros(tree.n, dtype=scalar_type(independent, state.platform.R))
+        found[self.independent] = independent
+        own = self.given_motion(state, found)
+        a, al = self._world(own["acceleration"], own["angular_acceleration"])
+        led = replace(state.platform, a=a - tree.gravity, al=al)
+        for leg, joints in zip(self.legs.legs, state.values, strict=True):
+            moving = leg_motion(self.legs, leg, joints, led)
+            qdd = moving.qdd
+            if self.legs.elastic is not None:
+                modes = independent[len(independent) - self._modes :]
+                bending = led.R @ self.legs.elastic.rate(leg.number, modes)
+                qdd = qdd + solve(moving.J, down(leg, moving.at, bending))
+            found[[tree.links[j].v.start for j in leg.links]] = qdd
+        return found
+
+    def systems(self, state: LegState, motors: bool) -> list[Array]:
+        """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
+        units, length = self.robot.tree.rate_units, self.robot.tree.length
+        pairs = zip(self.legs.legs, state.values, strict=True)
+        states = [leg_motion(self.legs, leg, own, state.platform) for leg, own in pairs]
+        links = self.robot.tree.links
+        found = [one.J * units[[links[j].v.start for j in one.leg.links]] / length for one in states]
+        if motors and self.legs.elastic is None:
+            slides = 2 if self.legs.planar else 3
+            B = leg_equations.motor_columns(self.legs, states, state.platform.R).T
+            freedoms = np.r_[np.full(slides, length), np.ones(B.shape[1] - slides)]
+            found.append(B * freedoms / units[list(self.robot.actuated)][:, None])
+        return found
+
     # -- motion in time --------------------------------------------------------------------------------
 
     def moving(self, q: Array, rates: Array, wrenches: Given | None = None) -> LegState:
@@ -203,7 +215,11 @@ class LegForm(Form):
         R, p = link.joint.transform(q[link.q])
         v, w, still = R @ (link.joint.S_v @ own), R @ (link.joint.S_w @ own), np.zeros(3)
         platform = PlatformMotion(R, p, v, w, still - self.robot.tree.gravity, still, q[link.e], ed)
-        return LegState(self, platform, self._values(platform), q, rates)
+        if not self.question.positions_given:
+            return LegState(self, platform, self._values(platform), q, rates)
+        links = self.robot.tree.links
+        given = [np.array([q[links[j].q.start] for j in leg.links]) for leg in self.legs.legs]
+        return LegState(self, platform, given, q, rates)
 
     def accelerations_under(self, state: LegState, tau: Array) -> Array:
         """Accelerations of the platform in its own axes, and of its modes, under the efforts of the motors."""
@@ -280,7 +296,7 @@ def leg_form(robot: Robot, question: Question) -> LegForm | str:
     found = find_legs(robot)
     if isinstance(found, str):
         return found
-    if not found.closed_form:
+    if not found.closed_form and not question.positions_given:
         return "the joint values of its legs have no closed form that is recognised"
     why = _unknown_to_legs(robot, question, found)
     if why:
@@ -303,28 +319,12 @@ def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None
         return "a wrench acts on a frame"
     if model == "geometry-direct" and legs.elastic is not None:
         return "its platform bends"
+    if question.positions_given:
+        return None
     springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness}
     if (model in LOADED and "revolute" in springs) or (model in IN_TIME and springs):
         return "a spring acts on a joint of its legs, of which sine and cosine alone are known"
     return None
-
-
-def plain_values(legs: Legs, values: list[Array], near: Array | None = None) -> dict[int, Any]:
-    """Joint values by position coordinate of the robot, angles as numbers; `near` says in which turn they are."""
-    tree, found = legs.robot.tree, {}
-    for leg, own in zip(legs.legs, values, strict=True):
-        for link, value in zip((tree.links[j] for j in leg.links), own, strict=True):
-            found[link.q.start] = value
-            if not link.joint.periodic:
-                continue
-            cos, sin = np.cos(value), np.sin(value)
-            if near is None:
-                found[link.q.start] = np.arctan2(sin, cos)
-                continue
-            guess = near[link.q.start]
-            c, s = np.cos(guess), np.sin(guess)
-            found[link.q.start] = guess + np.arctan2(sin * c - cos * s, cos * c + sin * s)
-    return found
 
 
 def _plain_angle(cos: Any, sin: Any) -> Any:

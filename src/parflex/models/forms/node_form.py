@@ -8,12 +8,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from parflex.closure.reduction import Reduction, reduction
 from parflex.models.explaining.explanation import counted
-from parflex.models.forms.closing import closed_by
+from parflex.models.forms.closing import closed_by, unitless_block
 from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.forms.in_pieces.node_equations import NodeState, accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, Pieces, pieces, pieces_or_reason
 from parflex.models.robot import Robot
+from parflex.recursion import jacobians
 
 Array = np.ndarray
 FEW_RATES = 40  # robots with more are written one way only: each way to write one takes a second or more
@@ -104,6 +106,21 @@ class NodeForm(Form):
     def direct(self, state: NodeState, tau: Array) -> Answer:
         """Accelerations of the independent coordinates under the efforts of the motors."""
         return {"qdd": accelerations_under(state, tau)}
+
+    # -- of all coordinates ----------------------------------------------------------------------------
+
+    def _reduction(self, state: NodeState) -> Reduction:
+        J = self.robot.closures.jacobian(state.at, jacobians(self.robot.tree, state.at))
+        return reduction(J, self.pieces.partition)
+
+    def all_accelerations(self, state: NodeState, independent: Array) -> Array:
+        """The dependent ones close the loops."""
+        return self._reduction(state).accelerations(self.robot.closures, state.at, state.qd, independent)
+
+    def systems(self, state: NodeState, motors: bool) -> list[Array]:
+        """J_f; the motors are independent rates."""
+        part = self.pieces.partition
+        return [unitless_block(self.robot, part, self._reduction(state).block)] if len(part.dependent) else []
 
     # -- motion in time --------------------------------------------------------------------------------
 

@@ -1,0 +1,93 @@
+"""Closed positions of all coordinates, with the rates of all or of the independent ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from parflex.models.forms.form import Answer, Given, Groups
+from parflex.models.forms.in_coordinates.coordinates import Coordinates
+from parflex.spatial.linear import scalar_type
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class AllCoordinates(Coordinates):
+    """All rates and accelerations; the independent ones are read, the others follow from the loops."""
+
+    word: ClassVar[str] = "all"
+
+    @property
+    def state_groups(self) -> Groups:
+        """All positions, closed, and all rates."""
+        return {"q": (self.form.robot.tree.nq,), "qd": (self.form.robot.tree.n,)}
+
+    @property
+    def motion_groups(self) -> Groups:
+        """All accelerations."""
+        return {"qdd": (self.form.robot.tree.n,)}
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """Names of the tree."""
+        return _labels(self, list(self.form.robot.tree.rate_names))
+
+    def state(self, given: Given) -> Any:
+        """The independent rates are read."""
+        return self.form.moving(given["q"], given["qd"][self.form.independent])
+
+    def motion(self, state: Any, given: Given) -> Given:
+        """The independent accelerations are read; of a flexible robot those of the motors."""
+        return self.form.given_motion(state, given["qdd"])
+
+    def accelerations(self, state: Any, independent: Array) -> Answer:
+        """Of all coordinates."""
+        return {"qdd": self.form.all_accelerations(state, independent)}
+
+
+@dataclass(frozen=True)
+class IndependentCoordinates(Coordinates):
+    """The independent rates and accelerations; positions of all, since no finite program closes them."""
+
+    word: ClassVar[str] = "independent"
+
+    @property
+    def state_groups(self) -> Groups:
+        """All positions, closed, and the independent rates."""
+        return {"q": (self.form.robot.tree.nq,), "qd": (len(self.form.independent),)}
+
+    @property
+    def motion_groups(self) -> Groups:
+        """Independent accelerations; of a robot whose elastic coordinates are free those of the motors."""
+        if self.form.robot.tree.elastic:
+            return {"motor_acceleration": (len(self.form.robot.actuated),)}
+        return {"qdd": (len(self.form.independent),)}
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """Names of the independent rates."""
+        return _labels(self, self.form.independent_names)
+
+    def state(self, given: Given) -> Any:
+        """As given."""
+        return self.form.moving(given["q"], given["qd"])
+
+    def motion(self, state: Any, given: Given) -> Given:
+        """As given."""
+        if "motor_acceleration" in given:
+            return given
+        qdd: Array = np.zeros(self.form.robot.tree.n, dtype=scalar_type(given["qdd"]))
+        qdd[self.form.independent] = given["qdd"]
+        return self.form.given_motion(state, qdd)
+
+    def accelerations(self, state: Any, independent: Array) -> Answer:
+        """Of the independent coordinates."""
+        return {"qdd": independent}
+
+
+def _labels(asked: Coordinates, rates: list[str]) -> dict[str, list[str]]:
+    positions = list(asked.form.robot.tree.position_names)
+    return asked.form.labels | {"q": positions, "qd": rates, "qdd": rates}
