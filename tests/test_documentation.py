@@ -139,6 +139,8 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/figures.md",
         "docs/reproduce.md",
         "docs/flexible-bodies.md",
+        "docs/maps.md",
+        "docs/redundant.md",
     ),
 )
 def test_python_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
