@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.bodies.rigid import RigidBody
+from parflex.records import Record
 from parflex.spatial import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
 
 if TYPE_CHECKING:
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Node:
+@dataclass(frozen=True, eq=False, repr=False)
+class Node(Record):
     """A place on an elastic body, theory (27): at r0 + Phi_d e, turned by exp(hat(th)) with th = Phi_r e.
 
     Its angular velocity beyond that of the root is L th_dot. `consistent` is False for the approximation L = 1 of the
@@ -50,8 +51,8 @@ class Node:
         return left_jacobian_rate(self.Phi_r @ e, self.Phi_r @ ed) if self.consistent else np.zeros(3)
 
 
-@dataclass(frozen=True)
-class MeanStrain:
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanStrain(Record):
     """An elongation u_m = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
 
     A line that bends needs more length than its chord: that is H. K and D of the body hold the linear part, which is
@@ -77,8 +78,8 @@ class MeanStrain:
         return self.k * self.value(e)
 
 
-@dataclass(frozen=True)
-class ElasticBody:
+@dataclass(frozen=True, eq=False, repr=False)
+class ElasticBody(Record):
     """Mass, integrals S (N+1 x 3) and G (N+1 x N+1 x 3 x 3), stiffness and damping of the elastic coordinates.
 
     K and D are those of the body at rest in its own shape. Where it is strained ask `elastic_force`, `strain_energy`,

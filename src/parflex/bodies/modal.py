@@ -14,6 +14,7 @@ import numpy as np
 from parflex.bodies.elastic_body import ElasticBody, Node
 from parflex.bodies.stress_stiffness import mean_slopes, stress_strains, wrong_geometric
 from parflex.errors import InputError
+from parflex.records import Record
 from parflex.spatial import hat
 
 Array = np.ndarray
@@ -29,8 +30,8 @@ SIGN_TIE = 1e-6  # components as large as the largest but for this decide the si
 THIN = 0.5  # deflections beyond this share of the thickness stretch the middle of a plate: theory of plates
 
 
-@dataclass(frozen=True)
-class ModalData:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModalData(Record):
     """Nodes (interface first), masses and modes of a body, in its frame; see the exchange file for the units."""
 
     nodes: Array  # n x 3

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.spatial import cross, hat
 
 if TYPE_CHECKING:
@@ -19,8 +20,8 @@ NO_COORDINATES = np.zeros(0)  # those of a rigid body
 NO_COORDINATES.setflags(write=False)
 
 
-@dataclass(frozen=True)
-class RigidBody:
+@dataclass(frozen=True, eq=False, repr=False)
+class RigidBody(Record):
     """Mass `m`, first moments `S` = int r and second moments `Sigma` = int r r^T over mass, in axes of the frame."""
 
     m: Any = 0.0

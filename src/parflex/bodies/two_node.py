@@ -17,6 +17,7 @@ import numpy as np
 from parflex.bodies.beam import without_torsion
 from parflex.bodies.body import Body
 from parflex.bodies.elastic_body import ElasticBody
+from parflex.records import Record
 from parflex.spatial import cross, hat
 
 Array = np.ndarray
@@ -25,8 +26,8 @@ DEPENDENT = 1e-10  # of the size of a function: what is smaller is rounding of t
 E3 = np.eye(3)
 
 
-@dataclass(frozen=True)
-class TwoNodeBeam:
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoNodeBeam(Record):
     """A beam whose coordinates are `components` of the motion of its tip."""
 
     body: ElasticBody

@@ -14,6 +14,7 @@ from parflex.closure.loops import Closures, Loop
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import Judged, Rows, block, judged_blocks, row_scale
 from parflex.errors import InputError, SingularError, UnreachableError
+from parflex.records import Record
 from parflex.recursion import jacobians, pose
 from parflex.tree import Tree
 from parflex.tree.branch import Branch, branch
@@ -26,8 +27,8 @@ NEARLY = 0.01  # of the squared opening: where screws turn many times, a step th
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 
 
-@dataclass(frozen=True)
-class ClosurePart:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClosurePart(Record):
     """A piece of the problem that stands alone: some rows and the rates that close them."""
 
     name: str

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.tree import Place, Tree
 
 Array = np.ndarray
 Angle = Callable[[Any, Any], Any]  # from cosine and sine to something with cos() and sin()
 
 
-@dataclass(frozen=True)
-class CrossedSlide:
+@dataclass(frozen=True, eq=False, repr=False)
+class CrossedSlide(Record):
     """U-P: axes 1 and 2 cross at right angles, the slide starts at their crossing at right angles to axis 2."""
 
     root: Array  # rotation of the first joint's placed frame
@@ -46,8 +47,8 @@ class CrossedSlide:
         return [angle(c1, s1), angle(c2, s2), length - self.offset]
 
 
-@dataclass(frozen=True)
-class TwoBars:
+@dataclass(frozen=True, eq=False, repr=False)
+class TwoBars(Record):
     """R-R: parallel axes; the end of the second bar is reached with the elbow on one of two sides."""
 
     root: Array

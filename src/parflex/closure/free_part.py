@@ -18,6 +18,7 @@ from parflex.closure.loops import Closures
 from parflex.closure.nearest import Nearest, Wish, nearest
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import Rows, block
+from parflex.records import Record
 from parflex.recursion import jacobians, pose
 from parflex.tree import Place, Tree
 
@@ -25,8 +26,8 @@ Array = np.ndarray
 STILL = 1e-7  # turns per unit of the other motions: a component that moves less does not move
 
 
-@dataclass(frozen=True)
-class FreePart:
+@dataclass(frozen=True, eq=False, repr=False)
+class FreePart(Record):
     """A robot whose target leaves motions free."""
 
     closures: Closures

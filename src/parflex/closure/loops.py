@@ -14,6 +14,7 @@ import numpy as np
 
 from parflex.description import schema
 from parflex.errors import RobotFileError
+from parflex.records import Record, counted, listed
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.spatial import cross, hat, vector_from_rotation
 from parflex.tree import Place, Tree
@@ -23,8 +24,8 @@ Array = np.ndarray
 E3 = np.eye(3)
 
 
-@dataclass(frozen=True)
-class Loop:
+@dataclass(frozen=True, eq=False, repr=False)
+class Loop(Record):
     """One closure: the places it ties, directions of its translation and rotation rows, and how it turns."""
 
     name: str
@@ -244,12 +245,17 @@ def neutral_rotation(tree: Tree, place: Place) -> Array:
     return rotation
 
 
-@dataclass(frozen=True)
-class Closures:
+@dataclass(frozen=True, eq=False, repr=False)
+class Closures(Record):
     """All loops of a robot, their rows one below the other."""
 
     tree: Tree
     loops: tuple[Loop, ...]
+
+    def _told(self) -> str:
+        return (
+            f"{counted(len(self.loops), 'loop')}, {counted(self.size, 'row')}: {listed([l.name for l in self.loops])}"
+        )
 
     @property
     def size(self) -> int:

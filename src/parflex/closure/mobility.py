@@ -9,6 +9,7 @@ import scipy.linalg
 
 from parflex.closure.loops import Closures
 from parflex.errors import SingularError
+from parflex.records import Record
 from parflex.recursion import jacobians, pose
 
 Array = np.ndarray
@@ -63,8 +64,8 @@ def redundant_rows(J: Array, generic_rank: int) -> list[int]:
     return redundant
 
 
-@dataclass(frozen=True)
-class Partition:
+@dataclass(frozen=True, eq=False, repr=False)
+class Partition(Record):
     """Which rows are used and which of the free columns depend on the others."""
 
     rows: Array

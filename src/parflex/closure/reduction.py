@@ -13,14 +13,15 @@ import numpy as np
 
 from parflex.closure.loops import Closures
 from parflex.closure.mobility import Partition
+from parflex.records import Record
 from parflex.recursion import Pose, motion
 from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Reduction:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduction(Record):
     """The two blocks of the closure rows at a pose, and the number of all rates."""
 
     partition: Partition

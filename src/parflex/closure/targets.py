@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.recursion.kinematics import Pose, place_jacobian
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 from parflex.tree import Place, Tree
@@ -14,8 +15,8 @@ from parflex.tree.branch import Branch
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class FrameTarget:
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameTarget(Record):
     """A place is to have some world coordinates and perhaps a rotation (in the plane: an angle)."""
 
     name: str
@@ -73,8 +74,8 @@ class FrameTarget:
         return FrameTarget(self.name, self.place, position, rotation)
 
 
-@dataclass(frozen=True)
-class Target:
+@dataclass(frozen=True, eq=False, repr=False)
+class Target(Record):
     """Coordinates that are given outright (`fixed` rates, their positions in `q`) and frames that are to be placed."""
 
     values: dict[int, float] = field(default_factory=dict)  # position coordinate -> value

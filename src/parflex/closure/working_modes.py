@@ -16,6 +16,7 @@ import scipy.linalg
 
 from parflex.closure import mobility
 from parflex.closure.loops import Loop
+from parflex.records import Record
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import Pose
 from parflex.spatial.linear import triangular_blocks
@@ -66,8 +67,8 @@ class Rows(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Judged:
+@dataclass(frozen=True, eq=False, repr=False)
+class Judged(Record):
     """A square block whose determinant tells a side: rows of some loops or targets, and the rates that close them."""
 
     rows: tuple[Rows, ...]

@@ -26,6 +26,7 @@ from parflex.codegen.traces.tracing import Options, Trace
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.models.terms import left_out
+from parflex.records import Record, counted, listed
 
 Array = np.ndarray
 TARGETS = ("c", "llvm", *DIALECTS)
@@ -38,6 +39,9 @@ class _Compiled:
     def __init__(self, program: Program) -> None:
         self.program = program
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"program": self.program}  # machine code stays on its machine: it is made anew, or read from the disk
+
     @cached_property
     def parts(self) -> tuple[Program, Any]:
         """Both of them."""
@@ -47,8 +51,8 @@ class _Compiled:
         return setup, Kernel(main)
 
 
-@dataclass(frozen=True)
-class Model:
+@dataclass(frozen=True, eq=False, repr=False)
+class Model(Record):
     """A program with the shapes of its groups of inputs and outputs, and values of its symbolic parameters."""
 
     name: str
@@ -214,6 +218,13 @@ class Model:
         if target != "numpy" and len(self.program.instructions) > SCRIPT_LIMIT:
             raise _too_long(target, self.program)
         return emit_python(self.program, target, self.signals, self.about)
+
+    def _told(self) -> str:
+        groups = [[f"{n}{list(shape)}" for n, shape in side.items()] for side in (self.inputs, self.outputs)]
+        parts = [f"inputs {listed(groups[0])}", f"outputs {listed(groups[1])}", f"{self.counts['total']} operators"]
+        return f"{self.name}: " + ", ".join(
+            [*parts, *[counted(len(self.parameters), "parameter")] * bool(self.parameters)]
+        )
 
 
 def _too_long(target: str, program: Program) -> InputError:

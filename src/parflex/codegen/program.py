@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.records import Record
+
 # Values are numbered: first the inputs, then one for each instruction. An instruction is (operation, arguments...);
 # arguments are numbers of values, but that of "const", which is the constant itself.
 Instruction = tuple
@@ -27,8 +29,8 @@ APART = {
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
 
 
-@dataclass(frozen=True)
-class Program:
+@dataclass(frozen=True, repr=False)  # no arrays in it, and millions of numbers: Python compares tuples faster
+class Program(Record):
     """A function of `inputs` (variables first, then parameters) with scalar `outputs`.
 
     Instructions before `setup` depend on parameters alone: they are run once, and again only when a parameter changes.
@@ -125,6 +127,10 @@ class Program:
                 float(OPERATIONS[operation](*(arguments if operation == "const" else (numbers[k] for k in arguments))))
             )
         return {name: numbers[k] for name, k in self.outputs}
+
+    def _told(self) -> str:
+        sizes = f"{len(self.inputs)} inputs, {len(self.outputs)} outputs, {len(self.instructions)} instructions"
+        return f"{self.name}: {sizes}"
 
 
 def _renumbered(instruction: Instruction, number: dict[int, int]) -> Instruction:

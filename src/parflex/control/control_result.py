@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.integrate import trapezoid
 
+from parflex.records import Record, brief
+
 Array = np.ndarray
 INDEXES = ("ise", "iae", "itae", "max")
 
@@ -23,8 +25,8 @@ def error_indexes(t: Array, error: Array) -> dict[str, float]:
     }
 
 
-@dataclass(frozen=True)
-class Controlled(Mapping[str, Array]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Controlled(Record, Mapping[str, Array]):
     """Named time series of a run; `failure` is empty where it ended well."""
 
     columns: dict[str, Array]
@@ -59,3 +61,9 @@ class Controlled(Mapping[str, Array]):
         status = "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"
         summary = {**self.summary, "status": status, "errors": self.errors, "failure": self.failure or None}
         return [str(file) for file in Run(self.columns, self.settings, summary).save(path)]
+
+    def _told(self) -> str:
+        t = self.columns.get("t", np.zeros(1))
+        found = ", ".join(f"{word} {value:.4g}" for word, value in self.errors.items() if value is not None)
+        rows = f"{len(t)} rows to t = {t[-1] if len(t) else 0.0:.4g} s"
+        return f"{brief(self.settings.get('law', ''))}: {rows}, {found or self.failure}"

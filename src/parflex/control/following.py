@@ -13,6 +13,7 @@ from parflex.control.references import Path, Reference
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials, joined
 from parflex.simulation.inputs.prescribed_frames import channels, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along
@@ -21,8 +22,8 @@ Array = np.ndarray
 KNOT_STEP = 1e-2  # s between knots; quintics between them err by 1e-9 rad on a circle of 0.1 m in two seconds
 
 
-@dataclass(frozen=True)
-class Track:
+@dataclass(frozen=True, eq=False, repr=False)
+class Track(Record):
     """Joint values along a reference, with their rates, and all positions of the robot at knots."""
 
     reference: Reference
@@ -75,8 +76,8 @@ def _left(t: float) -> str:
     return f"the reference cannot be followed at t = {t:.4g} s"
 
 
-@dataclass
-class _Way:
+@dataclass(eq=False, repr=False)
+class _Way(Record):
     """The robot along a reference; it stays on its side of singularities of the platform."""
 
     rigid: Robot

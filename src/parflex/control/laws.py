@@ -20,6 +20,7 @@ from parflex.control.gains import Gains
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.records import Record
 
 Array = np.ndarray
 LAWS = ("pd", "ctc", "ctc-task", "extended")
@@ -27,8 +28,8 @@ PROGRAMS = {"pd": "pd-law", "ctc": "classical-law", "ctc-task": "task-law", "ext
 COMPENSATED = ("motor-inertia", "springs")  # joint terms of the nominal robot that a law knows; friction on request
 
 
-@dataclass(frozen=True)
-class Law:
+@dataclass(frozen=True, eq=False, repr=False)
+class Law(Record):
     """A law ready for the loop, for one nominal robot."""
 
     name: str

@@ -14,6 +14,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.simulation.inputs.polynomials import constant
 from parflex.simulation.inputs.prescribed_frames import pose_words, velocity_words
 from parflex.simulation.integrators.system import System
@@ -24,8 +25,8 @@ FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction of the plant c
 STARTS = ("motors", "platform")
 
 
-@dataclass(frozen=True)
-class Plant:
+@dataclass(frozen=True, eq=False, repr=False)
+class Plant(Record):
     """A robot with its program of motion; `watch` tells where it is and how near to a singularity (rigid ones)."""
 
     robot: Robot
@@ -42,8 +43,8 @@ class Plant:
         return np.array([tree.links[tree.number(name)].q.start for name in names], dtype=np.int64)
 
 
-@dataclass(frozen=True)
-class Family:
+@dataclass(frozen=True, eq=False, repr=False)
+class Family(Record):
     """Compiled programs for rigid plants that differ in numbers alone."""
 
     rates: Model
@@ -124,8 +125,8 @@ def _near(rigid: Robot, nominal: Robot, start: Array) -> Array:
     return np.array([known.get(name, value) for name, value in values])
 
 
-@dataclass(frozen=True)
-class Seen:
+@dataclass(frozen=True, eq=False, repr=False)
+class Seen(Record):
     """Where the end effector was in each row, and the first row behind a singularity with its kind, if any.
 
     A singularity is crossed where a determinant changes its sign: of the motors' rates per independent rate (of the

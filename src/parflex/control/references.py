@@ -11,6 +11,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import pose
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.prescribed_frames import FrameMotion
@@ -24,8 +25,8 @@ MOST_KNOTS = 200_000
 LARGEST = 1e9  # m, s or turns
 
 
-@dataclass(frozen=True)
-class Path:
+@dataclass(frozen=True, eq=False, repr=False)
+class Path(Record):
     """Place and motion of the end effector at times, world axes, a row for each."""
 
     position: Array
@@ -42,8 +43,8 @@ class Path:
         return FrameMotion(self.position[k], self.rotation[k], twist, push)
 
 
-@dataclass(frozen=True)
-class Reference:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reference(Record):
     """Position and rotation vector (from `base` on) of the end effector as piecewise polynomials, and how long."""
 
     name: str

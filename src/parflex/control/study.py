@@ -32,6 +32,7 @@ from parflex.errors import InputError
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
+from parflex.records import Record, brief, listed
 from parflex.whole_files import whole_file
 
 Array = np.ndarray
@@ -40,8 +41,8 @@ SAVE_EVERY = 2.0  # s between two writes of what is done
 Case = tuple[int, int]  # percentage and template, by number
 
 
-@dataclass
-class Study:
+@dataclass(eq=False, repr=False)
+class Study(Record):
     """What a study found: for each percentage and template, what each law did."""
 
     file: StudyFile
@@ -60,6 +61,9 @@ class Study:
     def summary(self) -> list[dict[str, Any]]:
         """Means over templates that all laws finish, failures apart, for each percentage."""
         return summary(self.file, self.cases)
+
+    def _told(self) -> str:
+        return f"{brief(self.file.robot)}: {len(self.cases)} of {self.total} cases, laws {listed(list(self.file.laws))}"
 
 
 class Bench:

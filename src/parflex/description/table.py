@@ -8,12 +8,18 @@ from pydantic import BaseModel, ConfigDict, model_validator
 
 from parflex.description.values import complain, shown
 from parflex.errors import did_you_mean
+from parflex.records import clipped
 
 
 class Table(BaseModel):
     """A table of the file: frozen, and an unknown key is an error that names the nearest known one."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    def __repr__(self) -> str:
+        return clipped(super().__repr__())  # a robot file would fill pages
+
+    __str__ = __repr__
 
     @classmethod
     def keys(cls) -> list[str]:

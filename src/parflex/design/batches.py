@@ -16,6 +16,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.graph.expression import Graph
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import jacobians, pose
 from parflex.spatial.linear import solve
 from parflex.tree import Tree
@@ -94,8 +95,8 @@ class Geometry:
         return Places(BatchProgram(make_program(graph, "places", outputs, quick=True)), branch.positions, len(own))
 
 
-@dataclass(frozen=True)
-class Places:
+@dataclass(frozen=True, eq=False, repr=False)
+class Places(Record):
     """Rotations and positions of links in world axes, from positions of the rigid tree."""
 
     program: BatchProgram
@@ -139,8 +140,8 @@ class CarriedLinks:
         return replace(loop, first=first, second=second)
 
 
-@dataclass(frozen=True)
-class Stepper:
+@dataclass(frozen=True, eq=False, repr=False)
+class Stepper(Record):
     """Newton steps on some loops by some joints, for many poses at once."""
 
     inputs: Array  # positions of the rigid tree that the program takes

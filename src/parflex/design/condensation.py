@@ -17,6 +17,8 @@ from numpy.polynomial import chebyshev
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
+from parflex.records import Record
+
 Array = np.ndarray
 SEPARATE = 1e-8  # of the diagonal: entries below are zero but for rounding, in every shape of a leg
 POINTS = 5  # points of the band at which the series is kept
@@ -40,8 +42,8 @@ class Band:
         return np.linalg.inv(np.vander(self.points / self.top, increasing=True)).T
 
 
-@dataclass(frozen=True)
-class LegGroup:
+@dataclass(frozen=True, eq=False, repr=False)
+class LegGroup(Record):
     """Coordinates that hang together: of the leg, and components of its end; with the number of modes kept."""
 
     inner: Array

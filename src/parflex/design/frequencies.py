@@ -25,6 +25,7 @@ from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, check_modes, locked_robot, natural_frequencies
 from parflex.models.robot import Robot
+from parflex.records import Record, counted
 
 Array = np.ndarray
 WORTH = 500  # poses from which tables pay
@@ -198,8 +199,8 @@ def _tables(found: LegStructure, q: Array, band: Band) -> list[LegTable]:
     return [tables[id(leg)] for leg in found.legs]
 
 
-@dataclass(frozen=True)
-class ManyFrequencies:
+@dataclass(frozen=True, eq=False, repr=False)
+class ManyFrequencies(Record):
     """Frequencies in Hz (poses x modes; not a number where the pose cannot be) and the state of each pose.
 
     `shapes`, if asked for, are the twists of the end effector in each mode (poses x modes x 6): velocity of its origin
@@ -208,8 +209,18 @@ class ManyFrequencies:
 
     frequencies: Array
     status: Array
-    solver: FrequencySolver
+    solver: FrequencySolver = field(compare=False, repr=False)
     shapes: Array | None = None
+
+    def _told(self) -> str:
+        return f"{counted(len(self.status), 'pose')}, {cells_line(self.frequencies, self.status == OK)}"
+
+
+def cells_line(frequencies: Array, good: Array) -> str:
+    """How many cells have frequencies, and between which the lowest lie."""
+    lowest = frequencies[..., 0][good]
+    span = f"lowest {lowest.min():.4g} to {lowest.max():.4g} Hz" if lowest.size else "no frequency"
+    return f"{int(good.sum())} of {good.size} reached, {counted(frequencies.shape[-1], 'mode')}, {span}"
 
 
 def many_frequencies(

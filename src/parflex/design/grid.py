@@ -15,11 +15,12 @@ import numpy as np
 
 from parflex.codegen.program_store import digest_of
 from parflex.design.batches import Geometry
-from parflex.design.frequencies import WORTH, FrequencySolver
+from parflex.design.frequencies import WORTH, FrequencySolver, cells_line
 from parflex.design.positions import OK, SINGULAR, UNREACHABLE, WAITING, PositionSolver
 from parflex.errors import InputError
 from parflex.models.elastic.linear_model import check_modes
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
@@ -31,8 +32,8 @@ STATES = {OK: "ok", UNREACHABLE: "unreachable", SINGULAR: "singular", WAITING: "
 Axis = tuple[str, float, float, int]  # coordinate, first and last value, number of values
 
 
-@dataclass(frozen=True)
-class FrequencyMap:
+@dataclass(frozen=True, eq=False, repr=False)
+class FrequencyMap(Record):
     """Frequencies in Hz over a grid (grid x modes; not a number where there are none) and the state of each cell."""
 
     axes: dict[str, Array]
@@ -48,6 +49,10 @@ class FrequencyMap:
     def count(self, state: int) -> int:
         """Cells in a state."""
         return int((self.status == state).sum())
+
+    def _told(self) -> str:
+        size = " x ".join(f"{len(axis)} {name}" for name, axis in self.axes.items())
+        return f"{size}, {cells_line(self.frequencies, self.status == OK)}"
 
 
 def frequency_map(

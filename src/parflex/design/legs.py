@@ -21,6 +21,7 @@ from parflex.closure.working_modes import following_rates
 from parflex.design.batches import Geometry, Places, Stepper, stepper
 from parflex.design.nodes import Assembly, NodeModel, NotCoveredError, node_model
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import pose
 from parflex.tree.link_tree import GROUND
 
@@ -34,8 +35,8 @@ class NotTabulatedError(Exception):
     """The robot has no core with legs of few shape coordinates; it is solved pose by pose."""
 
 
-@dataclass(frozen=True)
-class Shape:
+@dataclass(frozen=True, eq=False, repr=False)
+class Shape(Record):
     """Shape coordinates of a leg: joints, counted from the base joint where they turn about its axis."""
 
     base: int  # position of the base joint
@@ -87,8 +88,8 @@ class Port:
         return R
 
 
-@dataclass
-class LegSubstructure:
+@dataclass(eq=False, repr=False)
+class LegSubstructure(Record):
     """A substructure: its own unknowns, those of the core at its port, and its matrices at shapes."""
 
     name: str
@@ -129,8 +130,8 @@ def _guess(at: Array, values: Array, wanted: Array) -> Array:
     return (np.linalg.pinv(slopes) @ values[nearest])[:, 0]
 
 
-@dataclass(frozen=True)
-class LegStructure:
+@dataclass(frozen=True, eq=False, repr=False)
+class LegStructure(Record):
     """The core with its constant matrices over `columns`, and its legs."""
 
     model: NodeModel

@@ -16,6 +16,7 @@ from parflex.design.legs import CLOSED
 from parflex.errors import ParflexError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
+from parflex.records import Record
 from parflex.spatial import vector_quaternion
 from parflex.tree.link_tree import GROUND
 
@@ -30,8 +31,8 @@ class _SlowError(Exception):
     """These poses are not given by coordinates alone, or a leg has more joints than its loops decide."""
 
 
-@dataclass(frozen=True)
-class Positions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Positions(Record):
     """Positions of the rigid tree (poses x nq) and the state of each pose: OK, UNREACHABLE or SINGULAR."""
 
     q: Array

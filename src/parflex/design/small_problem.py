@@ -25,22 +25,23 @@ from parflex.design.null_vectors import NullVectors, null_program
 from parflex.design.search import Elimination, Search
 from parflex.design.tables import LegTable, unpacked
 from parflex.graph.expression import Graph
+from parflex.records import Record
 from parflex.spatial.elimination import eliminate, is_zero
 
 Array = np.ndarray
 SIDE_BY_SIDE = 8192  # poses at a time: some megabytes
 
 
-@dataclass(frozen=True)
-class Found:
+@dataclass(frozen=True, eq=False, repr=False)
+class Found(Record):
     """Squares of circular frequencies (poses x modes), and which poses are proved."""
 
     x: Array
     ok: Array
 
 
-@dataclass(frozen=True)
-class _Share:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Share(Record):
     """What one group of a leg gives to a block: its components at the port, in axes of leg and core, and its modes."""
 
     leg: int

@@ -22,6 +22,7 @@ from parflex.design.condensation import (
     separate,
 )
 from parflex.design.legs import LegSubstructure, NotTabulatedError
+from parflex.records import Record
 
 Array = np.ndarray
 TOLERANCE = 1e-10  # error of an entry beside the diagonal entries of its row and column
@@ -36,8 +37,8 @@ NEAR = 0.9 * FAR  # a mode that is not kept and lies below this multiple of the 
 UNFELT = 1e-9  # a component that meets so little of its stiffness and mass through the leg is free of it
 
 
-@dataclass(frozen=True)
-class Layout:
+@dataclass(frozen=True, eq=False, repr=False)
+class Layout(Record):
     """One group of a leg's coordinates: which ends it has, how many modes are kept, where its entries stand."""
 
     group: LegGroup
@@ -56,15 +57,15 @@ class Layout:
         return (2 + POINTS) * b * (b + 1) // 2 + r * (r + 1) // 2 + b * r
 
 
-@dataclass
-class _Box:
+@dataclass(eq=False, repr=False)
+class _Box(Record):
     low: Array
     high: Array
     coefficients: Array
 
 
-@dataclass
-class LegTable:
+@dataclass(eq=False, repr=False)
+class LegTable(Record):
     """Entries of condensed legs as functions of shape; legs that are alike share one."""
 
     leg: LegSubstructure

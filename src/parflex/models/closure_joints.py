@@ -12,14 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.closure.loops import Loop, neutral_rotation
+from parflex.records import Record
 from parflex.tree import Tree
 
 Array = np.ndarray
 EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros keep motions in and out of a plane apart
 
 
-@dataclass(frozen=True)
-class ClosureJoint:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClosureJoint(Record):
     """Velocity and angular velocity of the second place per unit rate: `led_*` in axes of the first, `S_*` of its own.
 
     The rates of what is led in the first place come first.

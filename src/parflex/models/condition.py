@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from parflex.records import Record
+
 SINGULAR = 1e7  # condition number above which a model is refused: seven of sixteen digits are gone
 NEAR_SINGULAR = 1e4  # above which a warning is given
 
 
-@dataclass(frozen=True)
-class Condition:
+@dataclass(frozen=True, eq=False, repr=False)
+class Condition(Record):
     """Condition numbers: of each leg, of the platform with motors locked, of the closures."""
 
     legs: dict[str, float]

@@ -13,11 +13,13 @@ from parflex.closure import mobility
 from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
+from parflex.models.brief_lines import configuration_line
 from parflex.models.condition import SINGULAR, Condition
 from parflex.models.pose_input import read_motion
 from parflex.models.priorities import root_of, solve_in_order
 from parflex.models.robot import Robot
 from parflex.models.spins import spin_error, spinning
+from parflex.records import Record
 from parflex.recursion import Motion, Pose, jacobians, motion, pose
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import place_jacobian
@@ -26,8 +28,8 @@ Array = np.ndarray
 PoseLike = str | Mapping[str, float] | None
 
 
-@dataclass(frozen=True)
-class Configuration:
+@dataclass(frozen=True, eq=False, repr=False)
+class Configuration(Record):
     """A robot with all its positions known."""
 
     robot: Robot
@@ -361,6 +363,9 @@ class Configuration:
         scale = np.r_[np.ones(3), np.full(3, self.robot.tree.length)]
         S = basis * scale[chosen][None, :] / scale[:, None]
         return S, [("vx", "vy", "vz", "wx", "wy", "wz")[k] for k in chosen]
+
+    def _told(self) -> str:
+        return configuration_line(self)
 
 
 def configure(robot: Robot, at: PoseLike | Configuration = None) -> Configuration:

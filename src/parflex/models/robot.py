@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from parflex.closure.loops import Closures
 from parflex.closure.targets import Target
 from parflex.description import schema
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError, did_you_mean
+from parflex.models.brief_lines import robot_line
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import sensed_rates
+from parflex.records import Record
 from parflex.recursion import pose
 from parflex.tree import Tree
 
@@ -26,8 +29,8 @@ SAME_FRAME = 1e-8  # typical lengths: a frame is where it was to be kept
 FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
 
 
-@dataclass(frozen=True)
-class Mobility:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mobility(Record):
     """Rank of the closures and what follows from it."""
 
     rank: int
@@ -39,8 +42,8 @@ class Mobility:
         return columns - self.rank
 
 
-@dataclass(frozen=True)
-class Robot:
+@dataclass(frozen=True, eq=False, repr=False)
+class Robot(Record):
     """A robot with a chosen actuation and working mode. Made by `load`."""
 
     description: schema.RobotFile
@@ -363,6 +366,13 @@ class Robot:
                     f"joint '{link.name}' is at {q[link.q.start]:.4g}, outside its limits [{low:.4g}, {high:.4g}]"
                 )
         return warnings
+
+    def __getstate__(self) -> dict[str, Any]:
+        known = self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
+        return super().__getstate__() | {"_known": known}  # what took long to find is not looked for again
+
+    def _told(self) -> str:
+        return robot_line(self)
 
 
 def frames_at(robot: Robot, q: Array) -> dict[str, tuple[Array, Array]]:

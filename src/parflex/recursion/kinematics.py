@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.spatial import cross, exponential, hat
 from parflex.tree import Place, Tree
 from parflex.tree.link_tree import GROUND
@@ -19,8 +20,8 @@ from parflex.tree.link_tree import GROUND
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Pose:
+@dataclass(frozen=True, eq=False, repr=False)
+class Pose(Record):
     """Of each link: rotation and position in its parent and in the world; `turned`: the joint's part of it."""
 
     q: Any
@@ -46,8 +47,8 @@ class Pose:
         return R @ place.rotation, self.position[place.link] + R @ place.position
 
 
-@dataclass(frozen=True)
-class Motion:
+@dataclass(frozen=True, eq=False, repr=False)
+class Motion(Record):
     """Of each link: v, w, a, al and U = hat(al) + hat(w) hat(w) in its axes; `base`: acceleration of the ground."""
 
     v: list[Array]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial import cross
 from parflex.tree import Tree
@@ -17,8 +18,8 @@ Array = np.ndarray
 JOINT_TERMS = ("motor-inertia", "friction", "springs")
 
 
-@dataclass(frozen=True)
-class NewtonEuler:
+@dataclass(frozen=True, eq=False, repr=False)
+class NewtonEuler(Record):
     """`forces` along all rates, theory (8), and the wrench (f, m) that the parent puts on each link at its origin."""
 
     forces: Array

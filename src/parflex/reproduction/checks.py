@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from parflex.errors import ParflexError
+from parflex.records import Record
 from parflex.reproduction.ahead import Ahead
 from parflex.reproduction.published_tables import Group, Paper, Row, paper_names, read_paper
 from parflex.reproduction.quantities import Workshop, compute
@@ -17,8 +18,8 @@ Shown = Callable[[int, int, str], None]
 OK, DIFFERS, FITTED, NOT_REPRODUCIBLE = "ok", "differs", "fitted", "not-reproducible"
 
 
-@dataclass(frozen=True)
-class Check:
+@dataclass(frozen=True, eq=False, repr=False)
+class Check(Record):
     """One published number. `ok` is None where nothing can be said; `group` and `reason` serve tables for people."""
 
     paper: str

@@ -16,6 +16,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.codegen.traces.open_tree import closure_rows
+from parflex.records import Record
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
@@ -28,8 +29,8 @@ LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are n
 JUMP = 0.5  # of the way between two rows that their rates do not explain: another assembly
 
 
-@dataclass(frozen=True)
-class Event:
+@dataclass(frozen=True, eq=False, repr=False)
+class Event(Record):
     """A row at which something must be done: "choose" other rates, or "cross" a singular pose; `again` from there."""
 
     row: int

@@ -10,14 +10,15 @@ import numpy as np
 
 from parflex.models.motor_values import read_efforts
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Sensed:
+@dataclass(frozen=True, eq=False, repr=False)
+class Sensed(Record):
     """What a controller sees, in the order of the motors: positions and rates, and those of the reference motion.
 
     `coordinates` and `coordinate_rates` are those of the whole tree (`robot.tree.position_names`), for a controller

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.simulation.inputs.corners import Corner
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.tableaux import dopri5, gauss
@@ -45,8 +46,8 @@ class NotDeterminedError(Exception):
     """The closures do not say on which branch the motion goes on."""
 
 
-@dataclass(frozen=True)
-class PassageState:
+@dataclass(frozen=True, eq=False, repr=False)
+class PassageState(Record):
     """A state on the closures with all accelerations, the efforts of motors, and the work put in and lost so far."""
 
     q: Array

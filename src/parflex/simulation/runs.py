@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
+from parflex.records import Record, brief, counted
 from parflex.simulation.table_files import read_settings, read_table, write_table
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Run(Mapping[str, Array]):
+@dataclass(frozen=True, eq=False, repr=False)
+class Run(Record, Mapping[str, Array]):
     """Columns by name, all as long as `t`; `settings` says how the run was made, `summary` how it went."""
 
     columns: dict[str, Array]
@@ -71,6 +72,13 @@ class Run(Mapping[str, Array]):
     def save(self, path: str | Path) -> list[Path]:
         """Write an npz file, or a CSV file with its settings beside it; the files are there whole or not at all."""
         return write_table(path, self.columns, {"settings": self.settings, "summary": self.summary})
+
+    def _told(self) -> str:
+        rows = f"{counted(len(self.t), 'row')} to t = {self.t[-1] if len(self.t) else 0.0:.4g} s"
+        of, warnings = self.settings.get("robot", ""), self.summary.get("warnings", ())
+        parts = [rows, counted(len(self.columns), "column"), self.status]
+        parts += [counted(len(warnings), "warning")] * bool(warnings)
+        return (f"{brief(of)}: " if of else "") + ", ".join(parts)
 
 
 def load_run(path: str | Path) -> Run:

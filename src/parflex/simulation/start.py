@@ -19,6 +19,7 @@ from parflex.models.elastic.driven_frame import check_system, held_frame, zero_d
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion.energy import energies
 from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
@@ -34,8 +35,8 @@ SAME = 1e-6  # in units of the rates or of typical lengths: a state that is give
 OPEN = 1e-3  # in typical lengths: loops of given positions that are open by less are closed
 
 
-@dataclass(frozen=True)
-class Started:
+@dataclass(frozen=True, eq=False, repr=False)
+class Started(Record):
     """All positions and rates at the start, what kind of start it is, and what is to be told of it."""
 
     q: Array

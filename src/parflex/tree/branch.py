@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.tree.link_tree import GROUND, Place, Tree
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Branch:
+@dataclass(frozen=True, eq=False, repr=False)
+class Branch(Record):
     """The smaller tree, and which positions and rates of the whole one it has, in rising order."""
 
     tree: Tree

@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.spatial import cross, quaternion_matrix, quaternion_product, rotation_about, vector_quaternion
 
 Array = np.ndarray
@@ -21,8 +22,8 @@ QUATERNION = ("qw", "qx", "qy", "qz")
 TURN_RATES = ("wx", "wy", "wz")
 
 
-@dataclass(frozen=True)
-class Joint(ABC):
+@dataclass(frozen=True, eq=False, repr=False)
+class Joint(Record, ABC):
     """`S_v` and `S_w` (3 x n): velocity and angular velocity per unit rate, in the axes of the moved frame.
 
     They are constant for every kind, so one recursion serves all: v = X (...) + S_v qd, w = X (...) + S_w qd.

@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.bodies import Body, Node
 from parflex.errors import InputError, did_you_mean
+from parflex.records import Record, counted
 from parflex.tree.joints import Joint
 
 Array = np.ndarray
@@ -29,8 +30,8 @@ class JointTerms:
     width: float = 0.0  # rate at which Coulomb friction has 0.7 of its value; 0: it is a sign
 
 
-@dataclass(frozen=True)
-class Link:
+@dataclass(frozen=True, eq=False, repr=False)
+class Link(Record):
     """A moving link: where it is mounted, the joint that carries it, its body and its slices of the coordinates."""
 
     name: str
@@ -86,8 +87,8 @@ class Link:
         return self.body.labels
 
 
-@dataclass(frozen=True)
-class Place:
+@dataclass(frozen=True, eq=False, repr=False)
+class Place(Record):
     """A named frame fixed to a link (or to the ground), at `position`, turned by `rotation`."""
 
     link: int
@@ -95,8 +96,8 @@ class Place:
     position: Array = field(repr=False)
 
 
-@dataclass(frozen=True)
-class Tree:
+@dataclass(frozen=True, eq=False, repr=False)
+class Tree(Record):
     """Links in an order in which parents come first."""
 
     links: tuple[Link, ...]
@@ -109,6 +110,9 @@ class Tree:
 
     def __post_init__(self, known_length: float | None) -> None:
         object.__setattr__(self, "_known_length", known_length)
+
+    def _told(self) -> str:
+        return f"{counted(len(self.links), 'link')}, {counted(self.n, 'rate')}, end effector '{self.end_effector}'"
 
     @cached_property
     def nq(self) -> int:

@@ -15,13 +15,14 @@ from parflex.bodies.finite_elements.nodal import settled
 from parflex.bodies.finite_elements.structure import Structure, lowest_modes, structure
 from parflex.bodies.modal import ModalData, normalised
 from parflex.errors import InputError, did_you_mean
+from parflex.records import Record
 
 Array = np.ndarray
 LIMIT = 0.5  # sums over nodal masses that miss the given matrix by more are those of another body
 
 
-@dataclass(frozen=True)
-class Reduced:
+@dataclass(frozen=True, eq=False, repr=False)
+class Reduced(Record):
     """Modal data, and how far sums over the nodal masses were from the given mass matrix before they were mended.
 
     `sums` is the largest error of modal masses and products, `inertia` what is left of that of the rigid mass matrix.

@@ -13,13 +13,14 @@ from scipy.sparse.linalg import splu
 
 from parflex.bodies.finite_elements.mesh import area, checked_polygon, corner_of, quadrature
 from parflex.errors import InputError
+from parflex.records import Record
 
 Array = np.ndarray
 CORNERS = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])  # of the reference triangle
 
 
-@dataclass(frozen=True)
-class Plate:
+@dataclass(frozen=True, eq=False, repr=False)
+class Plate(Record):
     """Corners in the plane z = 0 of the body's frame, thickness, material and attachments (name: (x, y)).
 
     It moves along z and turns about x and y; it is rigid in its own plane. SI units.
@@ -60,8 +61,8 @@ class Plate:
         return np.array(list(self.attachments.values()), dtype=float).reshape(-1, 2)
 
 
-@dataclass(frozen=True)
-class Discrete:
+@dataclass(frozen=True, eq=False, repr=False)
+class Discrete(Record):
     """Mass and stiffness of a plate's finite elements, and its fields at any point.
 
     `fields(cells, X)` gives three sparse matrices that take the unknowns to the deflection w and the slopes s_x, s_y at

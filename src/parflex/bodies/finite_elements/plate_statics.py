@@ -11,12 +11,13 @@ from scipy.sparse.linalg import splu
 
 from parflex.bodies.finite_elements.plate import Discrete
 from parflex.errors import InputError, did_you_mean
+from parflex.records import Record
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class PlateDeflection:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlateDeflection(Record):
     """What loads do to a plate: deflections along z and rotations about x and y, at each attachment by name.
 
     `elastic` is `total` less the rigid motion in it: the part that free modes describe. `reactions` are the forces

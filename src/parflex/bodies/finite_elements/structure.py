@@ -13,6 +13,7 @@ from scipy.sparse.linalg import eigsh, splu
 
 from parflex.bodies.finite_elements.nodal import rigid_shapes
 from parflex.errors import InputError
+from parflex.records import Record
 
 Array = np.ndarray
 SYMMETRIC = 1e-6  # of the largest entry: matrices of other programs are printed with some digits only
@@ -22,8 +23,8 @@ FREE = 1e-4  # of the first elastic eigenvalue: rigid motions may have so much
 STIFF = 1e-12  # of the stiffest coordinate: motions with less have no stiffness
 
 
-@dataclass(frozen=True)
-class Structure:
+@dataclass(frozen=True, eq=False, repr=False)
+class Structure(Record):
     """Matrices over coordinates `node * width + axis`, of which only the active ones carry mass or stiffness."""
 
     M: sparse.csc_matrix  # over the active coordinates, as K

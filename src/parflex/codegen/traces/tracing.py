@@ -9,14 +9,15 @@ import numpy as np
 
 from parflex.graph.expression import Expression, Graph, known_angle
 from parflex.models.forms import Question
+from parflex.records import Record
 
 Array = np.ndarray
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]
 Groups = Mapping[str, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class Trace:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trace(Record):
     """Expressions of a model: groups of inputs and outputs by name, values of symbolic parameters."""
 
     model: str

@@ -16,6 +16,7 @@ import scipy.linalg
 from parflex.bodies import RigidBody
 from parflex.errors import InputError
 from parflex.models.robot import Robot
+from parflex.records import Record, brief, counted, listed
 from parflex.recursion import motion, newton_euler, pose
 from parflex.tree import Tree
 
@@ -23,8 +24,8 @@ Array = np.ndarray
 PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 
-@dataclass(frozen=True)
-class BaseParameters:
+@dataclass(frozen=True, eq=False, repr=False)
+class BaseParameters(Record):
     """Names and values of the base parameters of the legs and platform, and a robot that has only them."""
 
     names: list[str]
@@ -32,6 +33,9 @@ class BaseParameters:
     grouped: dict[str, str]  # parameter that was grouped by rank -> where it went
     after_rules: int  # parameters that the rules alone leave
     robot: Robot
+
+    def _told(self) -> str:
+        return f"{brief(self.robot.name)}: {counted(len(self.names), 'base parameter')}: {listed(self.names)}"
 
 
 def body_parameters(body: RigidBody) -> Array:

@@ -8,19 +8,21 @@ from typing import Any
 
 import numpy as np
 
+from parflex.models.brief_lines import efforts_line
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches
 from parflex.models.forms import Question, choose
 from parflex.models.pose_input import elastic_words
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
+from parflex.records import Record, brief, counted
 from parflex.recursion import motion
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Result:
+@dataclass(frozen=True, eq=False, repr=False)
+class Result(Record):
     """Outcome of a dynamic model."""
 
     robot: Robot
@@ -37,6 +39,10 @@ class Result:
         """World acceleration (a, al) of a frame, by default the end effector."""
         moving = motion(self.robot.tree, self.configuration.at, self.rates, self.accelerations)
         return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
+
+    def _told(self) -> str:
+        warned = f"; {counted(len(self.warnings), 'warning')}" if self.warnings else ""
+        return f"{brief(self.robot.name)}: {efforts_line(self.robot, self.efforts)}{warned}"
 
 
 def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:

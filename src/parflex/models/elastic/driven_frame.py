@@ -25,6 +25,7 @@ from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.stiff_system import rate_units
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
+from parflex.records import Record
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.spatial import vector_from_rotation
 
@@ -48,8 +49,8 @@ class HeldFrame:
         return driven_rows(self.configuration, self.frame)
 
 
-@dataclass(frozen=True)
-class ZeroDynamics:
+@dataclass(frozen=True, eq=False, repr=False)
+class ZeroDynamics(Record):
     """Eigenvalues (1/s) of the motion that is left when a frame is held by the motors, fastest growing first."""
 
     eigenvalues: Array

@@ -23,6 +23,7 @@ from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_n
 from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
+from parflex.records import Record, brief, counted, listed
 from parflex.recursion import NewtonEuler, joint_forces
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.spatial.dual import slopes, small_steps
@@ -46,8 +47,8 @@ class Conditions(TypedDict, total=False):
     without: Without
 
 
-@dataclass(frozen=True)
-class Loading:
+@dataclass(frozen=True, eq=False, repr=False)
+class Loading(Record):
     """What acts on a robot at rest: loads on frames, constant efforts along rates, and terms that are left out."""
 
     loads: Wrenches = field(default_factory=dict)
@@ -71,9 +72,14 @@ class Loading:
         own = joint_forces(configuration.robot.tree, configuration.q, still, still, tuple(self.without))
         return self.wrenches(configuration, lam).forces + own - self.tau
 
+    def _told(self) -> str:
+        words = (("wrenches on", list(self.loads)), ("without", list(self.without)))
+        parts = [f"{word} {listed(names)}" for word, names in words if names]
+        return ", ".join([*parts, *["efforts"] * bool(np.any(self.tau))]) or "gravity and springs alone"
 
-@dataclass(frozen=True)
-class Equilibrium:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Equilibrium(Record):
     """A robot at rest under loads, how it is loaded, where it started from, and how many steps were taken."""
 
     given: Robot  # before it was held
@@ -86,6 +92,11 @@ class Equilibrium:
     def robot(self) -> Robot:
         """The robot as it is held."""
         return self.configuration.robot
+
+    def _told(self) -> str:
+        tip = self.robot.tree.place(self.robot.tree.end_effector)
+        moved = float(np.linalg.norm(self.configuration.at.of(tip)[1] - self.start.at.of(tip)[1]))
+        return f"{brief(self.robot.name)}: end effector moved by {moved:.4g} m, {counted(self.steps, 'step')}"
 
 
 def prepare(

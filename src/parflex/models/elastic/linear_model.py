@@ -14,6 +14,7 @@ import numpy as np
 
 from parflex.checking import one_of
 from parflex.errors import InputError
+from parflex.models.brief_lines import hertz_line
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.dynamics.forces import Without
 from parflex.models.elastic.deflection import deflection_warnings
@@ -30,6 +31,7 @@ from parflex.models.elastic.holding import Lock, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
 from parflex.models.robot import Robot
+from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
 
 __all__ = ["LinearModel", "Modes", "linear_model", "locked_robot", "natural_frequencies", "tree_stiffness"]
@@ -37,8 +39,8 @@ Array = np.ndarray
 About = Literal["undeformed", "equilibrium"]
 
 
-@dataclass(frozen=True)
-class LinearModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearModel(Record):
     """M qdd + D qd + K q = 0 in the independent coordinates, theory (28), and J from these to all coordinates.
 
     `K_tot` is the stiffness of the open tree where K is J^T K_tot J.
@@ -60,9 +62,13 @@ class LinearModel:
         """The robot as it is held."""
         return self.configuration.robot
 
+    def _told(self) -> str:
+        held = "about the undeformed pose" if self.start is self.configuration else "about an equilibrium"
+        return f"{brief(self.robot.name)}: {counted(len(self.names), 'independent coordinate')}, {held}"
 
-@dataclass(frozen=True)
-class Modes:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Modes(Record):
     """Frequencies in Hz, shapes, damping ratios, and motions without stiffness by the name of what moves most.
 
     Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive. Damping ratios are
@@ -76,6 +82,12 @@ class Modes:
     independent_coordinates: int
     unstable_motions: list[str]
     model: LinearModel
+
+    def _told(self) -> str:
+        apart = ((self.free_motions, "motion without stiffness"), (self.unstable_motions, "unstable motion"))
+        modes = f"{counted(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
+        parts = [f"{brief(self.model.robot.name)}: {modes}"]
+        return "; ".join([*parts, *(f"{len(names)} {word}" for names, word in apart if names)])
 
 
 def state_about(about: About | None, conditions: Mapping[str, Any], felt: bool = True) -> About:

@@ -19,6 +19,7 @@ from parflex.models.elastic.equilibrium import Conditions
 from parflex.models.elastic.holding import Lock
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.robot import Robot
+from parflex.records import Record, counted, listed
 
 Array = np.ndarray
 FORCES = {"fx": 0, "fy": 1, "fz": 2, "mx": 3, "my": 4, "mz": 5}
@@ -26,8 +27,8 @@ MOTIONS = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
 ORDERS = ("position", "velocity", "acceleration")
 
 
-@dataclass(frozen=True)
-class StateSpace:
+@dataclass(frozen=True, eq=False, repr=False)
+class StateSpace(Record):
     """Matrices of x_dot = A x + B u, y = C x + D u, and the names of what they hold."""
 
     A: Array
@@ -54,6 +55,9 @@ class StateSpace:
                 continue
             answers.append(self.C @ np.concatenate([q, s * q]) + self.D)
         return np.array(answers).reshape(-1, *self.D.shape)
+
+    def _told(self) -> str:
+        return f"{counted(len(self.states), 'state')}, inputs {listed(self.inputs)}, outputs {listed(self.outputs)}"
 
 
 def state_space(

@@ -20,6 +20,7 @@ from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.robot import Robot
+from parflex.records import Record, brief, counted, listed
 from parflex.recursion import NewtonEuler
 from parflex.spatial import cross
 from parflex.spatial.rotations import vector_from_rotation
@@ -30,8 +31,8 @@ SECTION_FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
-@dataclass(frozen=True)
-class Stiffness:
+@dataclass(frozen=True, eq=False, repr=False)
+class Stiffness(Record):
     """Compliance and stiffness of a frame in world axes, in the order of `directions`.
 
     `stiffness` is None where some direction is rigid; `rigid` names the coordinates that do not give way.
@@ -44,9 +45,15 @@ class Stiffness:
     rigid: list[str]
     model: LinearModel
 
+    def _told(self) -> str:
+        units = ["rad/(N m)" if word in ("rx", "ry", "rz", "theta") else "m/N" for word in self.directions]
+        own = zip(self.directions, np.diag(self.compliance), units, strict=True)
+        given = f", rigid: {listed(self.rigid)}" if self.rigid else ""
+        return f"of '{self.frame}': compliance {listed([f'{w} {c:.4g} {u}' for w, c, u in own])}{given}"
 
-@dataclass(frozen=True)
-class Deflection:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Deflection(Record):
     """A robot under loads: motion of frames (world displacement, rotation vector), efforts and section forces."""
 
     frames: dict[str, Array]
@@ -54,6 +61,12 @@ class Deflection:
     sections: list[dict[str, Any]]
     configuration: Configuration
     warnings: list[str]
+
+    def _told(self) -> str:
+        norm = np.linalg.norm
+        moved = [f"'{name}' {norm(d[:3]):.4g} m, {norm(d[3:]):.4g} rad" for name, d in self.frames.items()]
+        warned = f"; {counted(len(self.warnings), 'warning')}" if self.warnings else ""
+        return f"{brief(self.configuration.robot.name)}: moved {listed(moved, 3)}{warned}"
 
 
 def cartesian_stiffness(

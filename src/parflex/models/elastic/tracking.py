@@ -18,6 +18,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import check_modes, natural_frequencies
 from parflex.models.robot import Robot
+from parflex.records import Record, counted
 from parflex.recursion import mass_matrix, pose
 
 Array = np.ndarray
@@ -26,8 +27,8 @@ CLOSE = 1e-3  # relative distance of frequencies within which modes are taken as
 SPARE = 4  # modes above those that are followed: partners of a branch that leaves the lowest ones
 
 
-@dataclass(frozen=True)
-class TrackedModes:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrackedModes(Record):
     """Branches along a path: frequencies (poses x branches) in Hz, shapes (poses x coordinates x branches).
 
     `places` counts the poses that were given; a pose put between has a fraction. `agreement` (poses x branches) is the
@@ -42,9 +43,15 @@ class TrackedModes:
     agreement: Array
     doubtful: list[float] = field(default_factory=list)
 
+    def _told(self) -> str:
+        poses, branches = self.frequencies.shape
+        span = f"{np.nanmin(self.frequencies):.4g} to {np.nanmax(self.frequencies):.4g} Hz"
+        doubts = f", {counted(len(self.doubtful), 'doubtful place')}" if self.doubtful else ""
+        return f"{counted(branches, 'mode')} at {counted(poses, 'pose')}, {span}{doubts}"
 
-@dataclass(frozen=True)
-class Sight:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sight(Record):
     """Modes at one place of the path."""
 
     place: float
@@ -54,8 +61,8 @@ class Sight:
     shapes: Array
 
 
-@dataclass(frozen=True)
-class _Match:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Match(Record):
     """Modes of a sight in the order and with the basis of the sight before, and how well each agrees."""
 
     frequencies: Array

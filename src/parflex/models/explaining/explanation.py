@@ -7,12 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from parflex.models.explaining.equations import EQUATIONS
+from parflex.records import Record, counted
 
 INDENT = "    "
 
 
-@dataclass(frozen=True)
-class Chapter:
+@dataclass(frozen=True, eq=False, repr=False)
+class Chapter(Record):
     """Sentences about one step of the model, and the numbers of the equations in docs/theory.md that it takes."""
 
     key: str
@@ -21,8 +22,8 @@ class Chapter:
     equations: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Explanation(Record):
     """How the model of a robot is made: `form` of its direct program, sizes, and sections in the order of the work."""
 
     name: str
@@ -73,6 +74,9 @@ class Explanation:
         head = {"name": self.name, "title": self.title, "form": self.form, "forms": self.forms, "sizes": self.sizes}
         return {**head, "sections": sections, "warnings": list(self.warnings)}
 
+    def _told(self) -> str:
+        return f"{self.name}: {self.form}, {counted(len(self.sections), 'section')}: print it with as_text()"
+
 
 def _numbered(number: int) -> list[str]:
     """The lines of an equation, its number behind the last one."""
@@ -85,8 +89,3 @@ def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
     if len(names) <= most:
         return ", ".join(names)
     return ", ".join([*names[: most - 2], "...", names[-1]])
-
-
-def counted(count: int, word: str, many: str | None = None) -> str:
-    """`1 body`, `3 bodies`."""
-    return f"{count} {word if count == 1 else many or word + 's'}"

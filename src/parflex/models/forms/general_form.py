@@ -20,14 +20,15 @@ from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inert
 from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding, unitless_block
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import Pose, jacobians, mass_matrix, pose
 from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class GeneralState:
+@dataclass(frozen=True, eq=False, repr=False)
+class GeneralState(Record):
     """A pose with all rates, the reduction there, and the wrenches that act on links."""
 
     form: GeneralForm

@@ -15,6 +15,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.impulse import impulse_of_motors
+from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem
@@ -24,8 +25,8 @@ SAME_TIME = 1e-9  # s: jumps that are nearer to each other are one
 MOST_TOLD = 3  # jumps in a warning
 
 
-@dataclass(frozen=True)
-class Corner:
+@dataclass(frozen=True, eq=False, repr=False)
+class Corner(Record):
     """A time at which inputs jump, the system with those behind it, and what becomes of the state there.
 
     `cross` takes closed positions and their rates of change before it, and gives independent rates behind it and the

@@ -13,6 +13,7 @@ from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, did_you_mean
 from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.simulation.inputs.paths import arcs_of, follow
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, integral, joined
 from parflex.simulation.inputs.poses import PoseMotion, motors_through, pose_motion
@@ -24,8 +25,8 @@ RAMP_KNOTS, KNOT_STEP = 40, 2e-3  # knots in time: so many in a ramp, and not fa
 SAMPLE = 1e-3  # time between samples of a function
 
 
-@dataclass(frozen=True)
-class MotorMotion:
+@dataclass(frozen=True, eq=False, repr=False)
+class MotorMotion(Record):
     """What the motors do, and all positions of the robot with rigid bodies when it begins."""
 
     name: str

@@ -10,6 +10,7 @@ import numpy as np
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along
@@ -18,8 +19,8 @@ Array = np.ndarray
 KNOTS = 240  # of a circle's turn or of a straight line: quintics between them err by 1e-12 of the way
 
 
-@dataclass(frozen=True)
-class Arc:
+@dataclass(frozen=True, eq=False, repr=False)
+class Arc(Record):
     """A part of a path: position and its derivatives by the way s along it."""
 
     length: float  # once round, for a circle

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.simulation.inputs.quintics import quintic_powers
 
 Array = np.ndarray
@@ -15,8 +16,8 @@ ROUNDING = 1e-11  # of a value over the length of a piece: jumps that are not la
 POWERS = 6  # quintics: position, velocity and acceleration at both ends of a piece
 
 
-@dataclass(frozen=True)
-class Polynomials:
+@dataclass(frozen=True, eq=False, repr=False)
+class Polynomials(Record):
     """`coefficients` (piece, power, channel) of polynomials in the time since `breaks[piece]`."""
 
     breaks: Array

@@ -12,6 +12,7 @@ from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials, joined
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose
 from parflex.simulation.inputs.quintics import smooth_step, step_derivative
@@ -22,8 +23,8 @@ Array = np.ndarray
 KNOTS = 60  # of a move, for the motors: quintics between them err by 1e-9 of the way
 
 
-@dataclass(frozen=True)
-class Move:
+@dataclass(frozen=True, eq=False, repr=False)
+class Move(Record):
     """From one pose to the next in a time: position and turn go the same share u of their ways."""
 
     begin: float
@@ -42,8 +43,8 @@ class Move:
         return self.p + u * self.way, self.R @ rotation_from_vector(u * self.turn), rate * both, push * both
 
 
-@dataclass(frozen=True)
-class PoseMotion:
+@dataclass(frozen=True, eq=False, repr=False)
+class PoseMotion(Record):
     """A frame led through poses, by its acceleration in world axes, and all positions of the rigid robot at the start.
 
     Channels of `accelerations` are ax ay az alx aly alz, in the plane ax ay al.

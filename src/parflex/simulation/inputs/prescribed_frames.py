@@ -12,6 +12,7 @@ import numpy as np
 
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.spatial.rotations import matrix_quaternion
 
 Array = np.ndarray
@@ -19,8 +20,8 @@ TWIST_WORDS = ("x", "y", "z", "rx", "ry", "rz")
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
-@dataclass(frozen=True)
-class FrameMotion:
+@dataclass(frozen=True, eq=False, repr=False)
+class FrameMotion(Record):
     """Place, twist and acceleration of a frame in world axes; without a rotation nothing is asked of its turn."""
 
     position: Array

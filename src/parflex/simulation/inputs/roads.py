@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.errors import ParflexError, UnreachableError
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, slopes_of
 
 Array = np.ndarray
@@ -21,8 +22,8 @@ JUMP = 0.5  # of a step between knots: what stays of it in a piece that is 2^8 t
 SUDDEN = 2.0  # times the faster of both rates: a longer step is looked at before more knots are laid
 
 
-@dataclass(frozen=True)
-class Road:
+@dataclass(frozen=True, eq=False, repr=False)
+class Road(Record):
     """From `begin` to `end`: `at(s, near)` has all positions, and of some joints position and two derivatives.
 
     Second derivatives may be missing (nan): they are those of the first ones. A road that is not `strict` is taken even
@@ -39,8 +40,8 @@ class Road:
     strict: bool = True
 
 
-@dataclass(frozen=True)
-class _Knots:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Knots(Record):
     ways: Array
     q: list[Array]
     values: Array  # (3, knot, motor)

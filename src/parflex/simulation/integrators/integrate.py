@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
+from parflex.records import Record
 from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.system import COUNTS, NOT_CONVERGED, NUMBERS, OK, STEP_TOO_SMALL, System, new_work
 
@@ -62,8 +63,8 @@ def method_named(name: str, radius: float = 0.8) -> Method:
     return Method(name, adaptive_steps, tableaux.dopri5(), 7)
 
 
-@dataclass
-class IntegratedRows:
+@dataclass(eq=False, repr=False)
+class IntegratedRows(Record):
     """Rows of inputs and outputs of the model in time, and how the run went."""
 
     t: Array

@@ -11,6 +11,7 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.view.figures.style import LINES, MEASURED, new_figure, picture_path, styled, write_picture
 from parflex.view.figures.units import unit_of
 
@@ -22,8 +23,8 @@ ENERGIES = ("energy.kinetic", "energy.elastic", "energy.gravity", "energy.total"
 FEWEST = 16  # rows of a spectrum
 
 
-@dataclass(frozen=True)
-class Difference:
+@dataclass(frozen=True, eq=False, repr=False)
+class Difference(Record):
     """How far a computed column is from a measured one, over the times that both have."""
 
     rms: float

@@ -11,6 +11,7 @@ from parflex.bodies.beam import centre_line
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.tree.elements import read_material, read_section
 from parflex.tree.link_tree import Link
 
@@ -19,8 +20,8 @@ MOST_NODES = 600  # that are drawn of a body given by modes
 FLAT = 1e-6  # of the size of a body: what is thinner is a row or a sheet of nodes
 
 
-@dataclass(frozen=True)
-class BodyPoints:
+@dataclass(frozen=True, eq=False, repr=False)
+class BodyPoints(Record):
     """Points at r0 + Phi_d e of a body, turned by exp(hat(Phi_r e)), and the lines between them."""
 
     r0: Array  # n x 3

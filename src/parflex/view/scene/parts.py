@@ -10,6 +10,7 @@ import numpy as np
 
 from parflex.closure.loops import Loop
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import pose
 from parflex.tree.elements import read_section
 from parflex.tree.link_tree import GROUND, Link, Place
@@ -46,8 +47,8 @@ class Part(Protocol):
         """Its vertices in the axes of the link."""
 
 
-@dataclass(frozen=True)
-class Fixed:
+@dataclass(frozen=True, eq=False, repr=False)
+class Fixed(Record):
     """A solid that is fixed to a link."""
 
     group: str
@@ -65,8 +66,8 @@ class Fixed:
         return self.local
 
 
-@dataclass(frozen=True)
-class Rod:
+@dataclass(frozen=True, eq=False, repr=False)
+class Rod(Record):
     """A rod from the root of a slide to its carriage: as long as the stroke."""
 
     group: str
@@ -86,8 +87,8 @@ class Rod:
         return self.at_carriage + self.per_stroke * q[self.coordinate]
 
 
-@dataclass(frozen=True)
-class Swept:
+@dataclass(frozen=True, eq=False, repr=False)
+class Swept(Record):
     """A beam: its section carried along its bent axis."""
 
     group: str

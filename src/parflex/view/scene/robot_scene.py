@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import Pose, pose
 from parflex.view.scene.elastic_points import BodyPoints
 from parflex.view.scene.parts import GROUPS, Fixed, Part, parts_of
@@ -24,8 +25,8 @@ __all__ = ["BodyPoints", "Mesh", "ModeShape", "Scene", "arrows", "mode_shape_poi
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Mesh:
+@dataclass(frozen=True, eq=False, repr=False)
+class Mesh(Record):
     """A group of things of one colour: where its vertices stand among all, and its triangles."""
 
     name: str

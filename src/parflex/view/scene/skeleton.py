@@ -14,6 +14,7 @@ import numpy as np
 
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import Pose, pose
 from parflex.tree.link_tree import GROUND, Link
 from parflex.view.scene.elastic_points import BodyPoints, points_of_body
@@ -33,8 +34,8 @@ class Edge:
     link: int
 
 
-@dataclass(frozen=True)
-class Skeleton:
+@dataclass(frozen=True, eq=False, repr=False)
+class Skeleton(Record):
     """Points by the body that they are on, their coordinates there, and the edges between them."""
 
     robot: Robot
@@ -58,8 +59,8 @@ class Skeleton:
         return np.array([(edge.first, edge.second) for edge in self.edges], dtype=int).reshape(-1, 2)
 
 
-@dataclass(frozen=True)
-class ModeShape:
+@dataclass(frozen=True, eq=False, repr=False)
+class ModeShape(Record):
     """A mode as plain arrays: what is at rest at `points` moves to `points + amplitude * shape`.
 
     `shape` has 1 as its largest displacement, so that an amplitude is a length. `edges` are pairs of numbers of points,

@@ -23,6 +23,7 @@ from parflex.closure.reduction import Reduction, reduction
 from parflex.models.dynamics.forces import on_links
 from parflex.models.forms.by_sensors.redundant_sets import PRODUCTS, Hold, RedundantSets
 from parflex.models.forms.general_form import motor_efforts
+from parflex.records import Record
 from parflex.recursion import Motion, Pose, jacobians, joint_forces, motion, newton_euler, pose
 from parflex.recursion.kinematics import turning
 from parflex.spatial.linear import is_symbolic, scalar_type, solve, solve_positive
@@ -33,8 +34,8 @@ Array = np.ndarray
 # -- motion --------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Passive:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Passive(Record):
     """Passive joints without a sensor: J of all rates per motor rate, the rates z of the motors that fit q best."""
 
     reduced: Reduction

@@ -19,6 +19,7 @@ from parflex.models.forms.by_sensors.redundant_equations import all_rates
 from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, redundant_sets
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
+from parflex.records import Record
 from parflex.recursion import Pose, jacobians, joint_forces, motion, newton_euler, pose
 from parflex.spatial import hat
 from parflex.spatial.dual import Dual
@@ -26,8 +27,8 @@ from parflex.spatial.dual import Dual
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Matrices:
+@dataclass(frozen=True, eq=False, repr=False)
+class Matrices(Record):
     """tau = D qdd + C qd + G + H - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
 
     `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
@@ -48,8 +49,8 @@ class Matrices:
     J_C_dot: Array = field(repr=False)
 
 
-@dataclass(frozen=True)
-class _Moving:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Moving(Record):
     """A pose whose positions carry their own rates as slopes, and all rates."""
 
     at: Pose

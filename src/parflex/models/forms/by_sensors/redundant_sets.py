@@ -15,6 +15,7 @@ from parflex.models.forms.closing import CHANGE
 from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import GeneralForm, general_form
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import jacobians, pose
 
 Array = np.ndarray
@@ -22,8 +23,8 @@ CLEAN = 1e-13  # of the largest entry: what is smaller is rounding
 PRODUCTS = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
 
 
-@dataclass(frozen=True)
-class Hold:
+@dataclass(frozen=True, eq=False, repr=False)
+class Hold(Record):
     """Loops that hold the platform, seen from it, and the least squares that find its motion from theirs.
 
     `inverse` is J_x^+ where it is made of numbers alone: the twist is in axes of the platform, so what is fixed on it
@@ -38,8 +39,8 @@ class Hold:
     quadratic: Array | None = field(default=None, repr=False)
 
 
-@dataclass(frozen=True)
-class RedundantSets:
+@dataclass(frozen=True, eq=False, repr=False)
+class RedundantSets(Record):
     """A robot with its sets of rates: joints of legs q_r, of these q = [q_a, q_s] and the others q_p; platform x."""
 
     general: GeneralForm  # its independent rates are the motors

@@ -19,6 +19,7 @@ from parflex.models.dynamics.forces import no_inertia, on_links
 from parflex.models.forms.in_pieces.piece_motion import Carried, PieceMotion, accelerations
 from parflex.models.forms.in_pieces.piece_rates import Rates, piece_rates
 from parflex.models.forms.in_pieces.pieces import Pieces
+from parflex.records import Record
 from parflex.recursion import Pose, joint_forces, pose
 from parflex.recursion.kinematics import turning
 from parflex.spatial import cross, hat
@@ -28,8 +29,8 @@ from parflex.spatial.linear import scalar_type
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class NodeState:
+@dataclass(frozen=True, eq=False, repr=False)
+class NodeState(Record):
     """Everything at a state: rates, accelerations per unknown, inertia and forces in the unknowns."""
 
     form: Pieces

@@ -13,6 +13,7 @@ import numpy as np
 from parflex.models.cutting import CutPiece, CutStep
 from parflex.models.forms.in_pieces.piece_rates import Rates, hinge_pose
 from parflex.models.forms.in_pieces.pieces import Pieces
+from parflex.records import Record
 from parflex.recursion import Pose
 from parflex.spatial import cross, hat
 from parflex.tree.link_tree import GROUND
@@ -20,8 +21,8 @@ from parflex.tree.link_tree import GROUND
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Carried:
+@dataclass(frozen=True, eq=False, repr=False)
+class Carried(Record):
     """A frame at an instant: its acceleration is a + J_v x, al + J_w x with x the unknowns.
 
     All is in axes that need not be its own: `turned` takes vectors of the frame to them (None: they are its own). A
@@ -78,8 +79,8 @@ class Carried:
         return J_v, J_w
 
 
-@dataclass(frozen=True)
-class PieceMotion:
+@dataclass(frozen=True, eq=False, repr=False)
+class PieceMotion(Record):
     """Accelerations of all links, and of the joints' free rates as rows over the unknowns."""
 
     links: dict[int, Carried]

@@ -15,6 +15,7 @@ from parflex.errors import SingularError
 from parflex.models.closure_joints import ClosureJoint
 from parflex.models.cutting import CutBeam
 from parflex.models.forms.in_pieces.pieces import BeamThatFollows, Pieces
+from parflex.records import Record
 from parflex.recursion import Pose
 from parflex.spatial import cross
 from parflex.spatial.linear import solve
@@ -25,8 +26,8 @@ Array = np.ndarray
 Twist = tuple[Array, Array]
 
 
-@dataclass
-class Rates:
+@dataclass(eq=False, repr=False)
+class Rates(Record):
     """Twists of links in their own axes, all rates of the tree, rates of the closures as joints."""
 
     twists: dict[int, Twist]

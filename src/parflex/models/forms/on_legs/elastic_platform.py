@@ -18,14 +18,15 @@ import numpy as np
 
 from parflex.bodies import Body, Node
 from parflex.bodies.modal import agreed
+from parflex.records import Record
 
 Array = np.ndarray
 INDEPENDENT = 1e-6  # smallest singular value of P, of the largest: below, directions follow from each other
 ROUND_OFF = 1e-14  # of the largest entry: what products of constants leave of zero
 
 
-@dataclass(frozen=True)
-class ElasticPlatform:
+@dataclass(frozen=True, eq=False, repr=False)
+class ElasticPlatform(Record):
     """A platform given by modes, and constants that reduce its modes to the motion of the attachments."""
 
     body: Body

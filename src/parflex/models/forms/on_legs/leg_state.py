@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from parflex.models.forms.on_legs.platform_legs import Legs, PlatformMotion, leg_motion
+from parflex.records import Record
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class LegState:
+@dataclass(frozen=True, eq=False, repr=False)
+class LegState(Record):
     """The platform in motion, without acceleration but for gravity, and the joint values of its legs."""
 
     form: Any

@@ -15,6 +15,7 @@ from parflex.bodies import Node, RigidBody
 from parflex.closure.closed_form import Angle, CrossedSlide, TwoBars, recognise
 from parflex.models.forms.on_legs.elastic_platform import ElasticPlatform, elastic_platform
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import motion, pose
 from parflex.recursion.kinematics import Motion, Pose, jacobians, place_jacobian, turning
 from parflex.spatial import cross
@@ -25,8 +26,8 @@ from parflex.tree.joints import AROUND_AXIS
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Leg:
+@dataclass(frozen=True, eq=False, repr=False)
+class Leg(Record):
     """One leg as a tree of its own, its end, where it holds the platform, and its closed form if it has one."""
 
     number: int
@@ -63,8 +64,8 @@ class Legs:
         return all(leg.geometry is not None for leg in self.legs)
 
 
-@dataclass(frozen=True)
-class PlatformMotion:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlatformMotion(Record):
     """World rotation and position, velocity, angular velocity, acceleration less gravity, angular acceleration.
 
     Of a platform that bends also its elastic coordinates and their rates.
@@ -80,8 +81,8 @@ class PlatformMotion:
     ed: Array = field(default_factory=lambda: np.zeros(0))
 
 
-@dataclass(frozen=True)
-class LegMotion:
+@dataclass(frozen=True, eq=False, repr=False)
+class LegMotion(Record):
     """A leg at a pose in a motion, with the arm from the platform's origin to its end in world axes."""
 
     leg: Leg

@@ -14,14 +14,15 @@ import numpy as np
 from parflex.closure.closed_form import Angle
 from parflex.models.forms.on_legs.leg_equations import motor_columns
 from parflex.models.forms.on_legs.platform_legs import Leg, LegMotion, Legs, PlatformMotion, leg_motion, leg_values
+from parflex.records import Record
 from parflex.spatial import quaternion_matrix, quaternion_product, rotation_about
 from parflex.spatial.linear import solve
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class PlatformPose:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlatformPose(Record):
     """Position and, in space, quaternion; in the plane x, y and the angle."""
 
     position: Array

@@ -1,0 +1,140 @@
+"""Records: what the package hands out. They compare by value, pickle, and print as one short line.
+
+A dataclass that holds arrays cannot do these by itself: `==` of two arrays is an array, a read-only array comes back
+from a pickle writable, and a robot prints as 22 000 characters. A record is a dataclass with `eq=False, repr=False` and
+this base.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+LONGEST = 240  # letters of a line
+FEW = 6  # entries that are shown
+WORD = 40  # letters of a word that is shown
+READ_ONLY = "read only arrays"  # in a pickle: no name of a field
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are equal: arrays entry by entry (NaN equals NaN), containers by what they hold."""
+    if one is other:
+        return True
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return _same_array(one, other)
+    if is_dataclass(one) and not isinstance(one, Record | type) and type(one) is type(other):
+        return _same_fields(one, other)
+    if not isinstance(one, Record) and isinstance(one, Mapping) and isinstance(other, Mapping):
+        return len(one) == len(other) and all(name in other and same(one[name], other[name]) for name in one)
+    if isinstance(one, list | tuple) and type(one) is type(other):
+        return len(one) == len(other) and all(same(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, float) and isinstance(other, float) and one != one and other != other:
+        return True  # what is not known is not known in both
+    return bool(one == other)
+
+
+def _same_fields(one: Any, other: Any) -> bool:
+    return all(same(getattr(one, field.name), getattr(other, field.name)) for field in fields(one) if field.compare)
+
+
+def _same_array(one: Any, other: Any) -> bool:
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray) or one.shape != other.shape:
+        return False
+    if one.dtype == object or other.dtype == object:
+        return all(same(a, b) for a, b in zip(one.ravel(), other.ravel(), strict=True))
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc" and other.dtype.kind in "fc")
+
+
+def _rough(value: Any) -> Any:
+    """A part of a hash: alike for values that are the same, and quick."""
+    if isinstance(value, np.ndarray):
+        return value.shape
+    if isinstance(value, Mapping | Sequence | Set) and not isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, str | int | float):
+        return value if value == value else "nan"
+    return None
+
+
+def brief(value: Any) -> str:
+    """A value in a few letters; nothing where there is nothing to say."""
+    if value is None or (isinstance(value, str | Mapping | Sequence | Set) and not value):
+        return ""
+    if isinstance(value, str):
+        return value if len(value) <= WORD else f"{value[: WORD - 3]}..."
+    if isinstance(value, bool | int | np.integer | np.bool_):
+        return str(value)
+    if isinstance(value, float | np.floating | complex | np.complexfloating):
+        return f"{value:.5g}"
+    if isinstance(value, np.ndarray):
+        small = value.ndim == 1 and value.dtype.kind in "fiu" and value.size <= FEW
+        return f"[{', '.join(map(brief, value.tolist()))}]" if small else f"array {'x'.join(map(str, value.shape))}"
+    if isinstance(value, Mapping):
+        plain = len(value) <= FEW and all(isinstance(entry, str | int | float) for entry in value.values())
+        return (
+            ", ".join(f"{name} {brief(entry)}" for name, entry in value.items()) if plain else f"{len(value)} entries"
+        )
+    if isinstance(value, list | tuple | Set):
+        plain = len(value) <= FEW and all(isinstance(entry, str | int | float) for entry in value)
+        return f"[{', '.join(map(brief, value))}]" if plain else f"{len(value)} entries"
+    name = getattr(value, "name", None)
+    return f"{type(value).__name__} {name}" if isinstance(name, str) and name else type(value).__name__
+
+
+def clipped(text: str, most: int = LONGEST) -> str:
+    """One line that is not too long."""
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def listed(names: Sequence[str], most: int = FEW) -> str:
+    """The first names, and how many there are where there are more."""
+    shown = ", ".join(brief(name) for name in names[:most])
+    return shown if len(names) <= most else f"{shown}, ... ({len(names)})"
+
+
+def counted(count: int, word: str, many: str | None = None) -> str:
+    """`1 motor`, `2 motors`, `3 bodies`."""
+    return f"{count} {word if count == 1 else many or word + 's'}"
+
+
+class Record:
+    """A value: compared by its fields, pickled without what follows from them, printed as one short line."""
+
+    def __eq__(self, other: object) -> bool:
+        return _same_fields(self, other) if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        if not self.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            raise TypeError(f"unhashable type: '{type(self).__name__}', which can change")
+        compared = [field.name for field in fields(self) if field.compare]  # type: ignore[arg-type]
+        return hash((type(self).__name__, *(_rough(getattr(self, name)) for name in compared)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        kind = type(self)
+        state = {k: v for k, v in self.__dict__.items() if not isinstance(getattr(kind, k, None), cached_property)}
+        fixed = [k for k, value in state.items() if isinstance(value, np.ndarray) and not value.flags.writeable]
+        return {**state, READ_ONLY: fixed} if fixed else state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        fixed = state.get(READ_ONLY, ())
+        self.__dict__.update({name: value for name, value in state.items() if name != READ_ONLY})
+        for name in fixed:
+            self.__dict__[name].setflags(write=False)
+
+    def _told(self) -> str:
+        """What the line says behind the name of the class."""
+        shown = [(f.name, brief(getattr(self, f.name))) for f in fields(self) if f.repr]  # type: ignore[arg-type]
+        return ", ".join(f"{name} {text}" for name, text in shown if text)
+
+    def __repr__(self) -> str:
+        return f"<{clipped(f'{type(self).__name__} {self._told()}', LONGEST - 2)}>"
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows. The pages are made above all that has records, so they are looked up by name."""
+        return importlib.import_module("parflex.view.notebook").page_of(self)
