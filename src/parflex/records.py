@@ -123,9 +123,11 @@ class Record:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         fixed = state.get(READ_ONLY, ())
-        self.__dict__.update({name: value for name, value in state.items() if name != READ_ONLY})
-        for name in fixed:
-            self.__dict__[name].setflags(write=False)
+        for name, value in state.items():
+            if name != READ_ONLY:
+                object.__setattr__(self, name, value)
+            if name in fixed:
+                value.setflags(write=False)
 
     def _told(self) -> str:
         """What the line says behind the name of the class."""
