@@ -229,12 +229,12 @@ def test_what_is_compiled_is_kept_and_read_again(small, monkeypatch):
 
 def test_machine_code_is_kept_for_one_program_and_one_emitter(small, monkeypatch):
     program, folder = small
-    Kernel(program)
+    Kernel(program).half("one")
     graph = Graph()
     other = make_program(graph, "small", {"y": graph.symbol("a") * 2.5 + 2})
     assert Kernel(other).one(np.array([2.0]))[0] == 7.0
     monkeypatch.setattr("parflex.codegen.compile._code", lambda: "another emitter")
-    Kernel(program)
+    Kernel(program).half("one")
     assert len(list(folder.iterdir())) == 3
 
 
@@ -253,7 +253,7 @@ def test_a_damaged_file_is_ignored_and_written_again(small, damage):
 def test_without_a_cache_nothing_is_written(small, monkeypatch):
     program, folder = small
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    Kernel(program)
+    Kernel(program).half("one")
     assert not folder.exists() and disk_cache.folder() is None
 
 
@@ -353,7 +353,7 @@ def test_a_cache_that_cannot_be_written_is_said_in_one_sentence(small, monkeypat
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(InputError, match="programs cannot be kept there") as stop:
-        Kernel(program)
+        Kernel(program).half("one")
     assert stop.value.key == "PARFLEX_CACHE" and "off" in stop.value.hint
 
 
@@ -364,6 +364,7 @@ def test_the_usual_cache_may_fail_with_a_warning(small, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.warns(UserWarning, match="not kept"):
         kernel = Kernel(program)
+        kernel.half("one")
     assert np.isfinite(kernel.one(np.array([1.0]))).all()
 
 

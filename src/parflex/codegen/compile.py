@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
+import threading
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -44,31 +45,39 @@ def _code() -> str:
 
 
 class Kernel:
-    """A compiled program: `one` input, or `many` side by side."""
+    """A compiled program: `one` input, or `many` side by side. Each half is compiled when it is first needed."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        *target, self.lanes = _host()
-        key = hashlib.sha256(f"{program.digest()} {target} {llvmlite.__version__} {_code()}".encode()).hexdigest()
-        self._engine = _engine(key, program, self.lanes)
-        folder = disk_cache.folder()
-        self.kept = folder / key if folder is not None and (folder / key).is_file() else None
-        pointer = ctypes.c_void_p
-        working = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64, pointer)
-        self._one = working(self._engine.get_function_address("one_in"))
-        self._many = working(self._engine.get_function_address("many_in"))
+        self.lanes = _host()[-1]
         self._work = work_of(program, 1)
+        self._halves: dict[str, _Half] = {}
+        self._lock = threading.Lock()
+
+    def half(self, name: str) -> _Half:
+        """The machine code of `one` or of `many`."""
+        found = self._halves.get(name)
+        if found is None:
+            with self._lock:  # threads that ask at once wait for one compilation
+                found = self._halves.get(name) or _Half(self.program, name, self.lanes)
+                self._halves[name] = found
+        return found
+
+    @property
+    def kept(self) -> Path | None:
+        """The file that keeps the machine code for one input, None where nothing is kept."""
+        return self.half("one").kept
 
     def address(self, name: str) -> int:
-        """Address of `one(x, y, 1)` or `many(x, y, count)` for other compiled code."""
-        return self._engine.get_function_address(name)
+        """Address of `one(x, y, 1)` or `many(x, y, count)` for other compiled code; `_in`: with a workspace."""
+        return self.half(name.removesuffix("_in")).engine.get_function_address(name)
 
     def one(self, x: Array) -> Array:
         """Outputs for one vector of inputs."""
         x = np.ascontiguousarray(x, dtype=float)
         y = np.empty(len(self.program.outputs))
         work = self._workspace(1)
-        self._one(x.ctypes.data, y.ctypes.data, 1, work.ctypes.data if work is not None else None)
+        self.half("one").call(x.ctypes.data, y.ctypes.data, 1, work.ctypes.data if work is not None else None)
         return y
 
     def many(self, x: Array) -> Array:
@@ -89,7 +98,7 @@ class Kernel:
         result = np.empty((len(self.program.outputs), columns.shape[1]))
         work = self._workspace(self.lanes)
         place = work.ctypes.data if work is not None else None
-        self._many(columns.ctypes.data, result.ctypes.data, columns.shape[1], place)
+        self.half("many").call(columns.ctypes.data, result.ctypes.data, columns.shape[1], place)
         return result
 
     def workspace(self) -> Array:
@@ -101,12 +110,27 @@ class Kernel:
         return np.empty(self._work * lanes) if self._work else None
 
 
+class _Half:
+    """Machine code of a program for one input, or for lanes of them."""
+
+    def __init__(self, program: Program, name: str, lanes: int) -> None:
+        *target, _ = _host()
+        words = f"{program.digest()} {name} {target} {llvmlite.__version__} {_code()}"
+        key = hashlib.sha256(words.encode()).hexdigest()
+        self.engine = _engine(key, program, 1 if name == "one" else lanes)
+        folder = disk_cache.folder()
+        self.kept = folder / key if folder is not None and (folder / key).is_file() else None
+        pointer = ctypes.c_void_p
+        working = ctypes.CFUNCTYPE(None, pointer, pointer, ctypes.c_int64, pointer)
+        self.call = working(self.engine.get_function_address(f"{name}_in"))
+
+
 def _engine(key: str, program: Program, lanes: int) -> Any:
     """An execution engine with the object code of the program, from the cache if it is there."""
     data = disk_cache.read(key)
     if data is None:
         machine = _new_machine()
-        module = llvm.parse_assembly(str(build_module(program, lanes)))
+        module = llvm.parse_assembly(str(build_module(program, (lanes,))))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         data = machine.emit_object(module)
         disk_cache.write(key, data)

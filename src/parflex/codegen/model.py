@@ -30,6 +30,7 @@ from parflex.records import Record, counted, listed
 
 Array = np.ndarray
 TARGETS = ("c", "llvm", *DIALECTS)
+BLOCK = 4_000_000  # values that a batch is worked on with at once, in NumPy
 SCRIPT_LIMIT = 20_000  # operators beyond which JAX, CasADi and SymPy take minutes
 
 
@@ -124,11 +125,18 @@ class Model(Record):
         """The same by another library: "numpy" on floats or batches, "jax" under its transformations."""
         flat, batch = self._flat(arrays)
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
-        columns = list(flat[0]) if batch is None else list(flat.T)
-        results = run(self.program, [*columns, *numbers], functions_of(target))
+        functions = functions_of(target)
         if batch is None:
+            results = run(self.program, [*flat[0], *numbers], functions)
             return self._shaped(np.array([float(value) for value in results]), None)
-        return self._shaped(np.array([np.broadcast_to(np.asarray(value), (batch,)) for value in results]).T, batch)
+        # blocks keep what a long program works on small; other libraries may trace the batch and see it whole
+        rows = max(BLOCK // max(len(self.program.instructions), 1), 1) if target == "numpy" else max(batch, 1)
+        blocks = []
+        for start in range(0, max(batch, 1), rows):
+            block = flat[start : start + rows]
+            results = run(self.program, [*block.T, *numbers], functions)
+            blocks.append(np.array([np.broadcast_to(np.asarray(value), (len(block),)) for value in results]).T)
+        return self._shaped(np.concatenate(blocks), batch)
 
     def function(self, target: str) -> Callable[[Sequence[Any]], list[Any]]:
         """A function of the flat list of inputs, on whatever scalars the target computes with."""
@@ -214,7 +222,7 @@ class Model(Record):
             for word, direction in (("x", "input"), ("p", "parameter"), ("y", "output")):
                 lines += [f"{word} {entry}" for entry in entries(self.program, self.signals, direction)]
             head = "".join(f"; {line}\n" for line in lines)
-            return {f"{identifier(self.name)}.ll": f"{head}{build_module(program, 2)}"}
+            return {f"{identifier(self.name)}.ll": f"{head}{build_module(program, (1, 2))}"}
         if target != "numpy" and len(self.program.instructions) > SCRIPT_LIMIT:
             raise _too_long(target, self.program)
         return emit_python(self.program, target, self.signals, self.about)

@@ -12,10 +12,11 @@ from parflex.simulation.segments import Segment, Segments
 
 Array = np.ndarray
 AXES = "xyz"
+FEW = 20_000  # rows up to which NumPy is done before a program would be compiled
 
 
 def columns_of(problem: Problem, run: Segments, frames: Sequence[str]) -> dict[str, Array]:
-    """All columns of a run, by compiled code in one go; accelerations are those of the rates of the problem."""
+    """All columns of a run, by one program in one go; accelerations are those of the rates of the problem."""
     tree, motors = problem.robot.tree, problem.robot.actuated_names
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
     seen = [_seen(part, keep, looked_at) for part, keep in zip(run.parts, run.kept(), strict=True)]
@@ -50,10 +51,13 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str]) -> dict[str, Array]
     """Positions, their rates of change, what is given, efforts, and what the signals are, of rows of one segment."""
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
-    program = signals(problem.robot, frames, problem.independent, problem.width, problem.rows)
+    few = len(x) <= FEW
+    program = signals(problem.robot, frames, problem.independent, problem.width, problem.rows, quick=few)
     change, given = y[:, nq : 2 * nq], x[:, nq + n :]
     effort = given[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n :]
-    found = program(q=y[:, :nq], position_rates=change, acceleration=y[:, 2 * nq + n : 2 * nq + 2 * n])
+    state = {"q": y[:, :nq], "position_rates": change, "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
+    with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
+        found = program.evaluate("numpy", **state) if few else program(**state)
     own = {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
     return found | own
 

@@ -7,6 +7,7 @@ for angles up to 1e5 rad.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -156,17 +157,19 @@ class _Kernel:
         return signed(s, quarter), signed(k, b.add(quarter, number(1)))
 
 
-def build_module(program: Program, lanes: int) -> ir.Module:
-    """A module with `one(x, y, 1)` and `many(x, y, count)`; in x and y the values of one input lie `count` apart.
+def build_module(program: Program, widths: Sequence[int]) -> ir.Module:
+    """A module with `one(x, y, 1)` for the width 1, and `many(x, y, count)` for a width of several lanes.
 
-    `one_in` and `many_in` take a place to work in as their last argument, which the others put on the stack.
+    In x and y the values of one input lie `count` apart. `one_in` and `many_in` take a place to work in as their last
+    argument, which the others put on the stack.
     """
     module = ir.Module(name="parflex")
-    _build_kernel(module, program, 1, "one_in")
-    _build_kernel(module, program, lanes, "lanes")
-    _build_loop(module, lanes)
-    for name, width in (("one", 1), ("many", lanes)):
-        _build_on_stack(module, name, work_of(program, width))
+    for lanes in widths:
+        name = "one" if lanes == 1 else "many"
+        _build_kernel(module, program, lanes, "one_in" if lanes == 1 else "lanes")
+        if lanes > 1:
+            _build_loop(module, lanes)
+        _build_on_stack(module, name, work_of(program, lanes))
     return module
 
 

@@ -173,7 +173,8 @@ class Nary:
     def order(self, change: dict[int, Signed] | None = None) -> list[int]:
         """Live nodes, arguments first; nodes in `change` have their replacement as their only argument."""
         replaced = change or {}
-        done: set[int] = set()
+        kinds, content = self.kind, self.content
+        done = bytearray(len(kinds))
         result: list[int] = []
         for root, _ in self.outputs:
             stack = [root]
@@ -181,11 +182,19 @@ class Nary:
                 node = stack.pop()
                 if node < 0:  # all that it uses is there
                     result.append(~node)
-                elif node not in done:
-                    done.add(node)
-                    stack.append(~node)
-                    below = [replaced[node][0]] if node in replaced else self.children(node)
-                    stack += [child for child in below if child not in done]
+                elif not done[node]:
+                    done[node] = 1
+                    kind = kinds[node]
+                    if node in replaced:
+                        stack += (~node, replaced[node][0])
+                    elif kind == "leaf":
+                        result.append(node)
+                    elif kind == "function":
+                        stack.append(~node)
+                        stack += [child for child, _ in self.arguments[node]]
+                    else:
+                        stack.append(~node)
+                        stack += content[node]
         return result
 
     def uses(self, order: list[int]) -> Counter:

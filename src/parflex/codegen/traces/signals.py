@@ -28,21 +28,23 @@ def signals(
     friction_width: float = 0.0,
     rows: Sequence[int] = (),
     limit: int = OPERATOR_LIMIT,
+    quick: bool = False,
 ) -> Model:
     """What a run is looked at with: closed positions, their rates of change and independent accelerations in.
 
     Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, and how far the loops
     are open. `rows` of the closures give the dependent accelerations (none: those that do it best at home). What was
-    made once is kept on disk.
+    made once is kept on disk; but `quick` makes it at once, without passes, to be run a few times.
     """
     options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
-    key = program_store.key_of(robot, "signals", tuple(frames), tuple(independent), options, limit)
+    words = ("signals", tuple(frames), tuple(independent), options, limit)
+    key = None if quick else program_store.key_of(robot, *words)
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
     tracer = Tracer()
     outputs = _outputs(tracer, prepared(robot, "signals", options), frames, independent, options)
-    program = make_program(tracer.graph, f"{robot.name}_signals", outputs, [], limit)
+    program = make_program(tracer.graph, f"{robot.name}_signals", outputs, [], limit, quick)
     inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
     made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
     if key is not None:
