@@ -60,7 +60,7 @@ EMITTERS = {  # and the number of states: all for those that take them side by s
     "casadi function": (casadi_function, 20),
 }
 ALWAYS = ("llvm batch", "llvm scalar", "numpy run")
-SHORT = 4_000  # instructions up to which all emitters are tried in every run
+SHORT = 1_500  # instructions up to which all emitters are tried in every run
 LONG = {(name, "jacobian-of-inverse") for name in LONG_JACOBIANS} | {("gough-stewart", "extended-law")}
 CASES = [
     pytest.param(name, model, marks=long if (name, model) in LONG else [])

@@ -11,7 +11,7 @@ from questions import QUESTIONS, SharedRobots, answer_to, differing, fresh_answe
 
 import parflex
 
-DRAWS = 500
+DRAWS = 300
 THREADS = 4
 ALWAYS = ["puma560", "rx90", "four-bar"]  # whose poses once depended on what was asked before
 QUICK = 0.35  # seconds of a new process: longer ones are left to the long proof, and to some draws
