@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from conftest import CATALOGUE
+from oracles.energy import EnergyModel
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
 from test_flexible_programs import bent_state, bent_states
+from test_ports import check_signals
 from traced import Sample, inputs, long, robot, samples
+from traced import _input as sample_input
 
 import parflex
 from parflex.codegen.model import Model
+from parflex.codegen.traces.asked import COORDINATES
 from parflex.models.forms import Question, choose
+from parflex.models.forms.in_coordinates.coordinates import Coordinates
 from parflex.models.forms.in_coordinates.joint_coordinates import AllCoordinates
 from parflex.models.terms import acting
 from parflex.recursion.newton_euler import JOINT_TERMS
 
+ROBOTS = Path(__file__).parent / "robots"
 SMALL = ["3rrr", "5r"]
 WIDE = ["gough-stewart", "delta", "3-prrr", "c5", "space", "rx90", "puma560", "four-bar"]
 RIGID = [*SMALL, *(pytest.param(name, marks=long) for name in WIDE)]
@@ -70,15 +78,118 @@ def test_accelerations_of_all_coordinates_come_back_from_their_efforts(name):
     assert error(found, np.array([state.accelerations for state in states])) < ROUNDING
 
 
-@pytest.mark.parametrize("name", ["dualemps", "gough-stewart-flexible", "gough-stewart", "delta", "hexaglide"])
-def test_forms_answer_in_coordinates_as_the_float_path_does(name):
-    """Over numbers, where nothing is traced: robots whose programs take long to make."""
+# -- over numbers, where nothing is traced: every model in every choice, of robots whose programs take long to make ----
+
+
+def given_to(here: Coordinates, state: Sample) -> dict[str, np.ndarray]:
+    """What a choice of coordinates takes at a state, the positions before a little off."""
+    groups = here.place_groups | here.rate_groups | here.motion_groups
+    rng = np.random.default_rng(0)
+    stub = SimpleNamespace(labels=here.labels, name=here.form.robot.name)
+    given = {group: sample_input(stub, group, state, rng) for group in groups if group != "last"}
+    step = 1e-4 * rng.uniform(-1, 1, state.robot.tree.n) * state.robot.tree.rate_units
+    return given | {"last": state.robot.tree.moved(state.configuration.q, step)}
+
+
+def file_of(name: str) -> Path:
+    return next(path for path in (CATALOGUE / f"{name}.toml", ROBOTS / f"{name}.toml") if path.exists())
+
+
+def rates_of(here: Coordinates, names: list[str], state: Sample) -> np.ndarray:
+    """The named rates, of which a mass matrix speaks."""
+    tree, platform = state.robot.tree, state.platform()
+    if here.word != "platform":
+        return state.rates[[tree.rate_names.index(name) for name in names]]
+    turn = (
+        platform["angular_velocity"]
+        if len(platform["angular_velocity"]) == 3
+        else [0, 0, *platform["angular_velocity"]]
+    )
+    slide = platform["velocity"] if len(platform["velocity"]) == 3 else [*platform["velocity"], 0]
+    words = dict(zip(("vx", "vy", "vz", "wx", "wy", "wz"), (*slide, *turn), strict=True))
+    return np.array([words[name.rpartition(".")[2]] for name in names])
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize(
+    "name", ["5r", "3rrr", "gough-stewart", "c5", "delta", "3-prrr", "rx90", "four-bar", "hexaglide"]
+)
+def test_every_model_in_every_choice_gives_the_numbers_of_the_float_path(name, coordinates):
+    of = acting(robot(name), JOINT_TERMS)
+    energy = EnergyModel(read_robot(file_of(name)))
+    for state in samples(name, 2):
+        q = state.configuration.q
+        for model in ("inverse", "direct", "mass-matrix", "kinematics"):
+            here = COORDINATES[coordinates](choose(of, Question(model, coordinates=coordinates)))
+            given = given_to(here, state)
+            moving = here.state(given)
+            if model == "inverse":
+                found = here.inverse(moving, given)
+                assert error(found["effort"], state.efforts) < ROUNDING
+            elif model == "direct":
+                found = here.direct(moving, state.efforts)
+                wanted = given_to(here, state)
+                for group in here.motion_groups:
+                    assert np.abs(found[group] - wanted[group]).max() < ROUNDING * np.abs(state.accelerations).max()
+            elif model == "mass-matrix":
+                found, (M, names) = here.found(moving), here.mass_matrix(moving)
+                rates = rates_of(here, names, state)
+                tree_mass, _ = energy.mass_matrix_and_bias(
+                    dict(zip(of.tree.position_names, q, strict=True)), np.zeros(of.tree.n), ()
+                )
+                order = [energy.coordinates.index(word) for word in of.tree.rate_names]
+                wanted = state.rates @ tree_mass[np.ix_(order, order)] @ state.rates  # twice the kinetic energy
+                assert abs(rates @ M @ rates - wanted) < ROUNDING * wanted
+                assert M.shape == (len(names), len(names))
+            else:
+                found = here.kinematics(moving)
+                assert error(found["rates"], state.rates) < ROUNDING
+                if "position" in found:
+                    R, p = state.configuration.at.of(of.tree.places[of.tree.end_effector])
+                    assert (
+                        np.abs(found["position"] - p).max() < ROUNDING
+                        and np.abs(found["rotation"] - R).max() < ROUNDING
+                    )
+                    twist = state.configuration.frame_rows(of.tree.end_effector) @ state.rates
+                    ours = np.concatenate([found["velocity"], found["angular_velocity"]])
+                    assert np.abs(ours - twist).max() < ROUNDING * np.abs(state.rates).max()
+            if "q" in found:
+                assert np.abs(found["q"] - q).max() < ROUNDING
+
+
+TRACED = ["5r", *(pytest.param(name, marks=long) for name in ("3rrr", "gough-stewart", "delta", "rx90"))]
+
+
+@pytest.mark.parametrize("model", ["inverse", "direct", "mass-matrix", "kinematics"])
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("name", TRACED)
+def test_programs_give_the_numbers_of_their_form(name, coordinates, model):
+    """The form over numbers is proven above."""
+    (state,), made = samples(name, 1), asked(name, model, coordinates)
+    here = COORDINATES[coordinates](choose(acting(robot(name), JOINT_TERMS), Question(model, coordinates=coordinates)))
+    given = given_to(here, state) | {"effort": state.efforts}
+    moving = here.state(given)
+    answer = {"inverse": here.inverse, "direct": here.direct, "kinematics": here.kinematics}
+    if model == "mass-matrix":
+        wanted = {"mass_matrix": here.mass_matrix(moving)[0]} | here.found(moving)
+    else:
+        arguments = {"inverse": (given,), "direct": (state.efforts,), "kinematics": ()}[model]
+        wanted = answer[model](moving, *arguments)
+    found = made(**{group: given[group] for group in made.inputs})
+    assert set(found) == set(wanted)
+    for group, values in wanted.items():
+        assert np.abs(found[group] - values).max() < ROUNDING * max(np.abs(values).max(), 1e-3), group
+    check_signals(made.signals, f"{model} in {coordinates}")
+    assert made.about["coordinates"] == coordinates
+
+
+@pytest.mark.parametrize("name", ["dualemps", "gough-stewart-flexible"])
+def test_flexible_robots_answer_in_coordinates_as_the_general_reduction_does(name):
     of, rng = robot(name), np.random.default_rng(5)
     state = bent_state(of, rng)
     for model in ("inverse", "direct"):
-        form = choose(acting(of, JOINT_TERMS), Question(model, coordinates="all"))
+        here = AllCoordinates(choose(acting(of, JOINT_TERMS), Question(model, coordinates="all")))
         given = {"q": state["q"], "qd": state["rates"], "qdd": state["accelerations"]}
-        here = AllCoordinates(form)
         moving = here.state(given)
         if model == "direct":
             qdd = here.direct(moving, state["effort"])["qdd"]

@@ -86,21 +86,22 @@ class Sample:
         return self.configuration.robot
 
     def platform(self) -> Arrays:
-        """Pose, twist and acceleration of the platform in world axes, in the plane only what moves."""
+        """Pose, twist and acceleration of the platform, else of the end effector, in world axes; in the plane only what
+        moves."""
         tree, at = self.robot.tree, self.configuration.at
-        j = next(j for j, link in enumerate(tree.links) if link.joint.kind in ("free", "planar"))
-        moving = motion(tree, at, self.rates, self.accelerations)
-        R, flat = at.rotation[j], slice(0, 2 if tree.planar else 3)
+        body = next((link for link in tree.links if link.joint.kind in ("free", "planar")), None)
+        place = tree.places[tree.end_effector if body is None else body.name]
+        v, w, a, al = motion(tree, at, self.rates, self.accelerations).of(place)
+        (R, p), flat = at.of(place), slice(0, 2 if tree.planar else 3)
         turn = slice(2 if tree.planar else 0, 3)
-        own = self.configuration.q[tree.links[j].q]
-        return {
-            "position": at.position[j][flat],
+        own = {} if body is None else {"turn": self.configuration.q[body.q][2 if tree.planar else 3 :]}
+        return own | {
+            "position": p[flat],
             "rotation": R[flat, flat],
-            "velocity": (R @ moving.v[j])[flat],
-            "angular_velocity": (R @ moving.w[j])[turn],
-            "acceleration": (R @ moving.a[j])[flat],
-            "angular_acceleration": (R @ moving.al[j])[turn],
-            "turn": own[2 if tree.planar else 3 :],
+            "velocity": (R @ v)[flat],
+            "angular_velocity": (R @ w)[turn],
+            "acceleration": (R @ a)[flat],
+            "angular_acceleration": (R @ al)[turn],
         }
 
 

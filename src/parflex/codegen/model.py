@@ -318,7 +318,7 @@ def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
         traced.parameters,
         traced.labels,
         sample_inputs(robot, traced.inputs),
-        signals_of(robot, name, inputs, outputs, program.parameters, traced.labels),
+        signals_of(robot, name, inputs, outputs, program.parameters, traced.labels, options.coordinates),
         origin(robot, traced, options),
     )
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from parflex.models.forms.in_coordinates.input_checks import CHECKS
+from parflex.models.forms.platform_frame import frame_of
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -30,9 +31,10 @@ def signals_of(
     outputs: Mapping[str, tuple[int, ...]],
     parameters: Sequence[str],
     labels: Mapping[str, list[str]],
+    coordinates: str | None = None,
 ) -> list[Signal]:
     """All entries of the inputs x, the parameters p and the outputs y of a program, in their order."""
-    names = _Names(robot, model, inputs, labels)
+    names = _Names(robot, model, inputs, labels, coordinates)
     found: list[Signal] = []
     for direction, groups in (("input", inputs), ("output", outputs)):
         number = 0
@@ -55,12 +57,17 @@ class _Names:
     """Names and units of the entries of a model's groups."""
 
     def __init__(
-        self, robot: Robot, model: str, inputs: Mapping[str, tuple[int, ...]], labels: Mapping[str, list[str]]
+        self,
+        robot: Robot,
+        model: str,
+        inputs: Mapping[str, tuple[int, ...]],
+        labels: Mapping[str, list[str]],
+        coordinates: str | None = None,
     ) -> None:
         tree = robot.tree
         self.model, self.inputs, self.planar = model, inputs, tree.planar
-        body = next((link.name for link in tree.links if link.joint.moves_freely), tree.end_effector)
-        self.frame = tree.end_effector if model in OF_END_EFFECTOR else body
+        of_end_effector = model in OF_END_EFFECTOR and coordinates != "platform"
+        self.frame = tree.end_effector if of_end_effector else frame_of(tree)[0]
         motors, positions = robot.actuated_names, list(tree.position_names)
         usual = dict.fromkeys(("q", "guess", "last", "position_rates"), positions) | {"rates": list(tree.rate_names)}
         usual |= dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), motors)
@@ -68,6 +75,8 @@ class _Names:
         usual |= dict.fromkeys(("reference", "reference_rate", "reference_acceleration"), wanted)
         self.labels = usual | dict(labels)
         self.units = _units(robot)
+        twist = {f"{self.frame}.{letter}{axis}": unit for letter, unit in (("v", "m"), ("w", "rad")) for axis in "xyz"}
+        self.units = twist | self.units  # of the platform in world axes, of a free body in its own
 
     def entry(self, direction: str, group: str, shape: tuple[int, ...], index: tuple[int, ...]) -> Named:
         """Name and unit of one entry."""
@@ -88,7 +97,7 @@ class _Names:
             )
         if len(index) == 1 and len(self.labels.get(group, ())) == shape[0]:
             return self._labelled(group, index[0])
-        return self._of_frame(group, index)
+        return self._of_frame(group, shape, index)
 
     def _labelled(self, group: str, number: int) -> Named:
         name = self.labels[group][number]
@@ -102,7 +111,7 @@ class _Names:
         unit = self.units[name]
         return name, (f"1{suffix}" if unit == "1" and suffix else f"{unit}{suffix}")
 
-    def _of_frame(self, group: str, index: tuple[int, ...]) -> Named:
+    def _of_frame(self, group: str, shape: tuple[int, ...], index: tuple[int, ...]) -> Named:
         """Entries of the pose and motion of the platform, or of the end effector."""
         frame, word, axes = self.frame, group.removeprefix("last_"), "xyz"
         first = index[0]
@@ -120,8 +129,7 @@ class _Names:
         letters = {"velocity": ("v", "m/s"), "acceleration": ("a", "m/s2")}
         letters |= {"angular_velocity": ("w", "rad/s"), "angular_acceleration": ("al", "rad/s2")}
         letter, unit = letters[word]
-        turning = word.startswith("angular") and self.planar and self.model not in OF_END_EFFECTOR
-        return f"{frame}.{letter}{'z' if turning else axes[first]}", unit
+        return f"{frame}.{letter}{'z' if shape == (1,) else axes[first]}", unit
 
     def parameter(self, word: str, owner: str) -> str:
         """Unit of a parameter."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from parflex.models.forms.platform_frame import frame_of
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 
@@ -15,6 +16,7 @@ def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
     home, tree = robot.home, robot.tree
     at = pose(tree, home)
     body = next((j for j, link in enumerate(tree.links) if link.joint.moves_freely), None)
+    _, platform = frame_of(tree)
     positions = {"q": home, "guess": home, "last": home}
     sensors = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in (*robot.actuated, *robot.sensed)])
     positions["motor_position"] = sensors[: len(robot.actuated)]
@@ -28,10 +30,10 @@ def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
             own = home[tree.links[body].q]
             split = 2 if tree.planar else 3
             value = own[:split] if name == "last_position" else own[split:]
-        elif name == "position" and body is not None:
-            value = at.position[body][: symbols.shape[0]]
-        elif name == "rotation" and body is not None:
-            value = at.rotation[body][: symbols.shape[0], : symbols.shape[1]]
+        elif name == "position":
+            value = at.of(platform)[1][: symbols.shape[0]]
+        elif name == "rotation":
+            value = at.of(platform)[0][: symbols.shape[0], : symbols.shape[1]]
         elif name in ("elastic", "elastic_rate"):
             value = 1e-3 * np.ones(symbols.shape)  # a body that bends bends a little
         else:

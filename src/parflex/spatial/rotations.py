@@ -84,6 +84,23 @@ def quaternion_product(a: Any, b: Any) -> Array:
     return np.array([a[0] * b[0] - a[1] * b[1] - a[2] * b[2] - a[3] * b[3], *vector])
 
 
+def quaternion_near(R: Any, near: Any) -> Array:
+    """Unit quaternion of a rotation matrix, of the two the one nearer to another quaternion; no case is told apart.
+
+    4 Q Q^T is linear in R, and Q Q^T times any quaternion is a multiple of Q, zero only at half a turn away.
+    """
+    square = np.array(
+        [
+            [1 + R[0, 0] + R[1, 1] + R[2, 2], R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]],
+            [R[2, 1] - R[1, 2], 1 + R[0, 0] - R[1, 1] - R[2, 2], R[0, 1] + R[1, 0], R[0, 2] + R[2, 0]],
+            [R[0, 2] - R[2, 0], R[0, 1] + R[1, 0], 1 - R[0, 0] + R[1, 1] - R[2, 2], R[1, 2] + R[2, 1]],
+            [R[1, 0] - R[0, 1], R[0, 2] + R[2, 0], R[1, 2] + R[2, 1], 1 - R[0, 0] - R[1, 1] + R[2, 2]],
+        ]
+    )
+    found = square @ np.asarray(near)
+    return found / np.sqrt(found @ found)
+
+
 def vector_quaternion(vector: Any) -> Array:
     """Unit quaternion of a rotation vector, or of each row of many."""
     vector = np.asarray(vector, dtype=float)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -12,16 +13,17 @@ from parflex.models.forms import Form
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
 from parflex.models.forms.in_coordinates.input_checks import checks_of
 from parflex.models.forms.in_coordinates.joint_coordinates import AllCoordinates, IndependentCoordinates
+from parflex.models.forms.in_coordinates.motor_coordinates import MotorCoordinates
+from parflex.models.forms.in_coordinates.platform_coordinates import PlatformCoordinates
 
 Array = np.ndarray
-COORDINATES: dict[str, type[Coordinates]] = {kind.word: kind for kind in (AllCoordinates, IndependentCoordinates)}
+KINDS = (PlatformCoordinates, MotorCoordinates, IndependentCoordinates, AllCoordinates)
+COORDINATES: dict[str, type[Coordinates]] = {kind.word: kind for kind in KINDS}
 
 
 def inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """Accelerations in, efforts out."""
-    asked = _asked(form, options)
-    given = tracer.groups(asked.state_groups)
-    state = asked.state(given)
+    asked, given, state = _moving(tracer, form, options)
     given |= tracer.groups(asked.motion_groups)
     outputs = asked.inverse(state, given)
     return outputs | (checks_of(form, state, given, motors=True) if options.checks else {}), asked.labels
@@ -29,19 +31,45 @@ def inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:
 
 def direct(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """Efforts in, accelerations out."""
-    asked = _asked(form, options)
-    given = tracer.groups(asked.state_groups)
-    state = asked.state(given)
+    asked, given, state = _moving(tracer, form, options)
     outputs = asked.direct(state, tracer.group("effort", len(form.robot.actuated)))
     return outputs | (checks_of(form, state, given, motors=False) if options.checks else {}), asked.labels
 
 
-MODELS: dict[str, Callable[[Tracer, Form, Options], Outputs]] = {"inverse": inverse, "direct": direct}
+def kinematics(tracer: Tracer, form: Form, options: Options) -> Outputs:
+    """Positions and rates of what is asked for in, those of the rest out."""
+    asked, _, state = _moving(tracer, form, options)
+    return asked.kinematics(state), asked.labels
+
+
+def mass_matrix(tracer: Tracer, form: Form, options: Options) -> Outputs:
+    """Positions in; inertia in the rates of the coordinates out."""
+    asked = _asked(form, options)
+    given = tracer.groups(asked.place_groups)
+    still = {name: np.zeros(shape) for name, shape in asked.rate_groups.items()}
+    state = asked.state(given | still)
+    M, names = asked.mass_matrix(state)
+    return {"mass_matrix": M} | asked.found(state), asked.labels | {"mass_matrix": names}
+
+
+MODELS: dict[str, Callable[[Tracer, Form, Options], Outputs]] = {
+    "inverse": inverse,
+    "direct": direct,
+    "mass-matrix": mass_matrix,
+    "kinematics": kinematics,
+}
 
 
 def _asked(form: Form, options: Options) -> Coordinates:
     assert options.coordinates is not None
     return COORDINATES[options.coordinates](form)
+
+
+def _moving(tracer: Tracer, form: Form, options: Options) -> tuple[Coordinates, dict[str, Array], Any]:
+    """The form in its coordinates, what goes in, and the state."""
+    asked = _asked(form, options)
+    given = tracer.groups(asked.place_groups | asked.rate_groups)
+    return asked, given, asked.state(given)
 
 
 def refuse_unknown(model: str, options: Options) -> None:
@@ -54,17 +82,17 @@ def refuse_unknown(model: str, options: Options) -> None:
             value=word,
             hint=did_you_mean(str(word), COORDINATES),
         )
-    if word is not None and model not in MODELS:
+    if word is not None and model not in (*MODELS, "jacobian-of-inverse"):
         raise InputError(
-            f"the inputs of '{model}' are what they are: it takes no coordinates",
+            f"the inputs of '{model}' do not depend on coordinates",
             key="coordinates",
             value=word,
-            hint=f"leave them out, or ask one of {', '.join(MODELS)}",
+            hint=f"leave them out, or ask one of {', '.join((*MODELS, 'jacobian-of-inverse'))}",
         )
-    if options.checks and word != "all":
+    if options.checks and (word != "all" or model not in ("inverse", "direct")):
         raise InputError(
-            "checks compare positions, rates and accelerations of all coordinates",
+            "checks compare given positions, rates and accelerations of all coordinates",
             key="checks",
-            value=word,
-            hint='ask with coordinates "all"',
+            value=model,
+            hint="ask 'inverse' or 'direct' with coordinates \"all\"",
         )

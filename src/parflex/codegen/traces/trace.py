@@ -56,7 +56,7 @@ def form_of(robot: Robot, model: str, options: Options) -> tuple[Form, Graph, di
 
 def _traced(form: Form, model: str, options: Options, graph: Graph, values: dict[str, float]) -> Trace:
     tracer = Tracer(graph)
-    made = MODELS if options.coordinates is None else asked.MODELS
+    made = MODELS if options.coordinates is None else MODELS | asked.MODELS
     outputs, labels = made[model](tracer, form, options)
     used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}
     return Trace(
@@ -113,7 +113,8 @@ def _kinematics(tracer: Tracer, form: Form, options: Options) -> Outputs:
 
 def _jacobian_of_inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """Derivatives of the efforts by every group of inputs."""
-    outputs, labels = _inverse(tracer, form, options)
+    inverse = _inverse if options.coordinates is None else asked.inverse
+    outputs, labels = inverse(tracer, form, options)
     effort = list(outputs["effort"])
     result = {"effort": outputs["effort"]}
     for name, symbols in list(tracer.inputs.items()):

@@ -68,6 +68,7 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
             hint="use 'kinematics'" if model == "geometry-direct" else "'kinematics' gives the pose from the joints",
         )
     if robot.tree.elastic:
+        _refuse_unmeasured(robot, question)
         if model in SENSED:
             raise InputError(
                 "the sensors of the motors do not give the state of a body that bends",
@@ -76,13 +77,27 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
                 hint="use 'inverse' with an estimate of the elastic state, or make the step for the rigid robot",
             )
         return
-    if model in OF_MOTORS:
+    by_motors = question.coordinates == "motors"
+    if model in OF_MOTORS or by_motors:
         Configuration(robot, robot.home).refuse_undefined_actuation()
-    if model in SOLVED and len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
+    if (model in SOLVED or by_motors) and len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
         raise InputError(
             "a program for more motors than freedoms is not made",
             key="actuation",
             hint="choose an --actuation without spare motors",
+        )
+
+
+def _refuse_unmeasured(robot: Robot, question: Question) -> None:
+    """Raise if a flexible robot is to follow from motors or a platform, which leave its deformations open."""
+    word = question.coordinates
+    led = word == "motors" or (word == "platform" and isinstance(leg_form(robot, question), str))
+    if led:
+        raise InputError(
+            f"the motion of the {word} does not say how the bodies of a flexible robot are deformed",
+            key="coordinates",
+            value=word,
+            hint='ask with coordinates "all" or "independent", or the model of the rigid robot',
         )
 
 
@@ -104,7 +119,11 @@ def _general(robot: Robot, question: Question) -> GeneralForm:
     if robot.tree.elastic and model in OF_MOTORS and not _has_motors(robot, partition):
         partition = motor_partition(robot)
     form = general_form(robot, partition, question)
-    return replace(form, finder=held_form(robot, robot.actuated, question)) if model == "step" else form
+    if model == "step" or question.coordinates == "motors":
+        return replace(form, finder=held_form(robot, robot.actuated, question))
+    if question.coordinates == "platform":  # by loops that are open on the way
+        return replace(form, finder=GeneralForm(robot, partition, question=question))
+    return form
 
 
 def _held(robot: Robot, model: str) -> Sequence[int]:

@@ -186,14 +186,64 @@ class Form(ABC):
         """The positions that follow, and what the entries are called."""
         raise self._not_made("geometry")
 
+    # -- led by motors or by the platform --------------------------------------------------------------
+
     @property
     def last_groups(self) -> Groups:
         """What a controller remembers of the pose before."""
         return {}
 
+    def by_motors(self, sensed: Array, rates: Array, last: Given) -> Any:
+        """The state in which the motors stand and move so, near the pose before."""
+        raise self._not_made("a motion of the motors")
+
+    def for_motors(self, state: Any, wanted: Array) -> Given:
+        """The accelerations that `inverse` takes, from those of the motors."""
+        raise self._not_made("a motion of the motors")
+
+    def motor_inertia(self, state: Any) -> Array:
+        """The mass matrix in the rates of the motors."""
+        raise self._not_made("a mass matrix of the motors")
+
+    def remembered(self, state: Any) -> Answer:
+        """The pose that a controller remembers."""
+        return {}
+
     def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
         """Efforts from what motors sense and shall do, and the pose that is to be remembered."""
-        raise self._not_made("a controller's step")
+        state = self.by_motors(sensed, rates, last)
+        return self.inverse(state, self.for_motors(state, wanted)) | self.remembered(state)
+
+    @property
+    def place_groups(self) -> Groups:
+        """What the pose of the platform is given by, and where needed the positions before."""
+        planar, nq = self.robot.tree.planar, self.robot.tree.nq
+        pose: Groups = {"position": (2,), "rotation": (2, 2)} if planar else {"position": (3,), "rotation": (3, 3)}
+        return pose | {"last": (nq,)}
+
+    @property
+    def twist_groups(self) -> Groups:
+        """What the twist of the platform is given by."""
+        return self._vectors("velocity", "angular_velocity")
+
+    def _vectors(self, slide: str, turn: str) -> Groups:
+        return {slide: (2,), turn: (1,)} if self.robot.tree.planar else {slide: (3,), turn: (3,)}
+
+    def by_platform(self, given: Given) -> Any:
+        """The state in which the platform stands and moves so."""
+        raise self._not_made("a motion of the platform")
+
+    def for_platform(self, state: Any, given: Given) -> Given:
+        """The accelerations that `inverse` takes, from those of the platform."""
+        raise self._not_made("a motion of the platform")
+
+    def platform_accelerations(self, state: Any, independent: Array) -> Answer:
+        """Accelerations of the platform in world axes from the independent ones."""
+        raise self._not_made("a motion of the platform")
+
+    def platform_inertia(self, state: Any) -> tuple[Array, list[str]]:
+        """The mass matrix in the components of the platform's twist that say how the robot moves, and their names."""
+        raise self._not_made("a mass matrix of the platform")
 
     def _not_made(self, what: str) -> InputError:
         return InputError(f"the {self.name} does not make {what}", key="MODEL", value=self.question.model, hint="ask "

@@ -17,8 +17,10 @@ import numpy as np
 from parflex.closure.mobility import Partition
 from parflex.closure.reduction import Reduction, reduction
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
+from parflex.models.forms import driving
 from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding, unitless_block
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
+from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, shown
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Pose, jacobians, mass_matrix, pose
@@ -80,7 +82,7 @@ class GeneralForm(Form):
     name: ClassVar[str] = "general form"
     equations: ClassVar[tuple[int, ...]] = (13, 16, 17)
     partition: Partition
-    finder: GeneralForm | None = None  # finds positions from those of the motors, for a controller's step
+    finder: GeneralForm | None = None  # finds positions from those of the motors or the platform
 
     @property
     def because(self) -> list[str]:
@@ -210,28 +212,52 @@ class GeneralForm(Form):
         names = list(self.robot.tree.position_names)
         return {"q": closed_by(self.robot, self.partition, given["guess"], FAR)}, {"guess": names, "q": names}
 
+    # -- led by motors or by the platform --------------------------------------------------------------
+
     @property
     def last_groups(self) -> Groups:
         """All positions."""
         return {"last": (self.robot.tree.nq,)}
 
-    def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
-        """Positions from those of the motors, then the inverse model."""
-        assert self.finder is not None
-        q = with_motors_at(self.robot, last["last"].copy(), sensed)
-        q = closed_by(self.finder.robot, self.finder.partition, q, FAR)
-        J_a = self.moving(q, np.zeros(len(self.independent))).J_a
-        state = self.moving(q, solve(J_a, rates))
-        accelerations = solve(J_a, wanted - state.bias[list(self.robot.actuated)])
-        return {**self.inverse(state, {"qdd": accelerations}), "q": q}
+    def by_motors(self, sensed: Array, rates: Array, last: Given) -> GeneralState:
+        """Positions by Newton with the motors held, then rates."""
+        return driving.motor_state(self, sensed, rates, last["last"])
 
+    def for_motors(self, state: GeneralState, wanted: Array) -> Given:
+        """Independent accelerations."""
+        return {"qdd": solve(state.J_a, wanted - state.bias[list(self.robot.actuated)])}
 
-def with_motors_at(robot: Robot, q: Any, values: Array) -> Any:
-    """Positions, written into, in which the motors stand as given."""
-    tree = robot.tree
-    for value, k in zip(values, robot.actuated, strict=True):
-        q[tree.links[tree.link_of_rate[k]].q.start] = value
-    return q
+    def motor_inertia(self, state: GeneralState) -> Array:
+        """The mass matrix in the rates of the motors."""
+        return driving.inertia_along(state.mass_matrix, state.J_a)
+
+    def remembered(self, state: GeneralState) -> Answer:
+        """All positions."""
+        return {"q": state.q}
+
+    @cached_property
+    def frame(self) -> PlatformFrame:
+        """The platform, or the end effector."""
+        return platform_frame(self.robot)
+
+    def by_platform(self, given: Given) -> GeneralState:
+        """Positions by Newton with the platform where it is to be, then rates."""
+        return driving.platform_state(self, self.frame, given)
+
+    def for_platform(self, state: GeneralState, given: Given) -> Given:
+        """Independent accelerations."""
+        return {"qdd": driving.platform_led(self, self.frame, state, given)}
+
+    def platform_accelerations(self, state: GeneralState, independent: Array) -> Answer:
+        """Of the platform, or the end effector."""
+        found = self.frame.accelerations(state.at, state.qd, state.accelerations(independent))
+        a, al = shown(self.robot.tree.planar, *found)
+        return {"acceleration": a, "angular_acceleration": al}
+
+    def platform_inertia(self, state: GeneralState) -> tuple[Array, list[str]]:
+        """In as many components of its twist as the robot has freedoms."""
+        rows = self.frame.rows(state.at) @ state.reduction.matrix
+        return driving.inertia_along(state.mass_matrix, rows), self.frame.labels
 
 
 def general_form(robot: Robot, partition: Partition, question: Question, rows: Sequence[int] = ()) -> GeneralForm:

@@ -10,25 +10,26 @@ import numpy as np
 
 from parflex.closure.closed_form import TwoBars
 from parflex.models.dynamics.grouping import cleaned_body, grouped_tree, moments_scale
+from parflex.models.forms.driving import inertia_along
 from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
-from parflex.models.forms.on_legs import leg_equations
+from parflex.models.forms.on_legs import following, leg_equations
 from parflex.models.forms.on_legs.leg_state import LegState, plain_values
 from parflex.models.forms.on_legs.platform_legs import (
     Legs,
     PlatformMotion,
-    down,
     end_masses_on_platform,
     find_legs,
-    leg_motion,
     leg_values,
 )
-from parflex.models.forms.on_legs.platform_newton import PlatformPose, motor_inverse, newton
+from parflex.models.forms.on_legs.platform_newton import PlatformPose, motor_accelerations, motor_motion, newton
+from parflex.models.forms.platform_frame import shown, world, world_vectors
 from parflex.models.robot import Robot
-from parflex.spatial.linear import scalar_type, solve, solve_positive
+from parflex.spatial.linear import solve_positive
 
 Array = np.ndarray
 LOADED = ("inverse", "direct", "jacobian-of-inverse", "step")  # models with forces, of the platform's motion
 PLACED = ("geometry", "geometry-direct")
+FOLLOWING = ("kinematics", "mass-matrix")  # where motors or the platform lead
 IN_TIME = ("state-rates", "state-rates-following")
 
 
@@ -90,22 +91,19 @@ class LegForm(Form):
         return self.legs.elastic.body.size if self.legs.elastic is not None else 0
 
     @property
-    def _place_groups(self) -> Groups:
+    def _pose_groups(self) -> Groups:
         return {"position": (2,), "rotation": (2, 2)} if self.legs.planar else {"position": (3,), "rotation": (3, 3)}
-
-    def _motion_groups(self, slide: str, turn: str) -> Groups:
-        return {slide: (2,), turn: (1,)} if self.legs.planar else {slide: (3,), turn: (3,)}
 
     @property
     def state_groups(self) -> Groups:
         """Pose and twist of the platform, and its modes with their rates."""
         modes: Groups = {"elastic": (self._modes,), "elastic_rate": (self._modes,)} if self._modes else {}
-        return self._place_groups | modes | self._motion_groups("velocity", "angular_velocity")
+        return self._pose_groups | modes | self._vectors("velocity", "angular_velocity")
 
     @property
     def motion_groups(self) -> Groups:
         """Accelerations of the platform; its modes are free."""
-        return self._motion_groups("acceleration", "angular_acceleration")
+        return self._vectors("acceleration", "angular_acceleration")
 
     @property
     def labels(self) -> dict[str, list[str]]:
@@ -117,24 +115,12 @@ class LegForm(Form):
 
     def state(self, given: Given) -> LegState:
         """The platform as given, and the joint values of its legs."""
-        p, R = self._placed(given)
-        v, w = self._world(given["velocity"], given["angular_velocity"])
+        p, R = world(self.legs.planar, given["position"], given["rotation"])
+        v, w = world_vectors(self.legs.planar, given["velocity"], given["angular_velocity"])
         bent = [given[name] for name in ("elastic", "elastic_rate")] if self._modes else []
         still = np.zeros(3)
         platform = PlatformMotion(R, p, v, w, still - self.robot.tree.gravity, still, *bent)
         return LegState(self, platform, self._values(platform))
-
-    def _placed(self, given: Given) -> tuple[Array, Array]:
-        p, R = given["position"], given["rotation"]
-        if not self.legs.planar:
-            return p, R
-        whole = [[R[0, 0], R[0, 1], 0.0], [R[1, 0], R[1, 1], 0.0], [0.0, 0.0, 1.0]]
-        return np.array([*p, 0.0], dtype=p.dtype), np.array(whole, dtype=R.dtype)
-
-    def _world(self, slide: Array, turn: Array) -> tuple[Array, Array]:
-        if not self.legs.planar:
-            return slide, turn
-        return np.array([*slide, 0.0], dtype=slide.dtype), np.array([0.0, 0.0, *turn], dtype=turn.dtype)
 
     def _values(self, platform: PlatformMotion) -> list[Array]:
         angle = self.question.angle or _plain_angle
@@ -142,7 +128,7 @@ class LegForm(Form):
 
     def inverse(self, state: LegState, motion: Given) -> Answer:
         """Efforts of the motors, and accelerations of the modes of a platform that bends."""
-        a, al = self._world(motion["acceleration"], motion["angular_acceleration"])
+        a, al = world_vectors(self.legs.planar, motion["acceleration"], motion["angular_acceleration"])
         effort, modes = self._efforts(state, a, al)
         return {"effort": effort} | ({"elastic_acceleration": modes} if self._modes else {})
 
@@ -170,41 +156,16 @@ class LegForm(Form):
         """Accelerations of the platform in world axes."""
         link = self.robot.tree.links[self.legs.platform]
         a, al = (state.platform.R @ (S @ qdd[link.v]) for S in (link.joint.S_v, link.joint.S_w))
-        if self.legs.planar:
-            a, al = a[:2], al[2:]
+        a, al = shown(self.legs.planar, a, al)
         return {"acceleration": a, "angular_acceleration": al}
 
     def all_accelerations(self, state: LegState, independent: Array) -> Array:
         """The legs follow the platform and its modes."""
-        tree = self.robot.tree
-        found: Array = np.zeros(tree.n, dtype=scalar_type(independent, state.platform.R))
-        found[self.independent] = independent
-        own = self.given_motion(state, found)
-        a, al = self._world(own["acceleration"], own["angular_acceleration"])
-        led = replace(state.platform, a=a - tree.gravity, al=al)
-        for leg, joints in zip(self.legs.legs, state.values, strict=True):
-            moving = leg_motion(self.legs, leg, joints, led)
-            qdd = moving.qdd
-            if self.legs.elastic is not None:
-                modes = independent[len(independent) - self._modes :]
-                bending = led.R @ self.legs.elastic.rate(leg.number, modes)
-                qdd = qdd + solve(moving.J, down(leg, moving.at, bending))
-            found[[tree.links[j].v.start for j in leg.links]] = qdd
-        return found
+        return following.all_accelerations(self, state, independent)
 
     def systems(self, state: LegState, motors: bool) -> list[Array]:
         """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
-        units, length = self.robot.tree.rate_units, self.robot.tree.length
-        pairs = zip(self.legs.legs, state.values, strict=True)
-        states = [leg_motion(self.legs, leg, own, state.platform) for leg, own in pairs]
-        links = self.robot.tree.links
-        found = [one.J * units[[links[j].v.start for j in one.leg.links]] / length for one in states]
-        if motors and self.legs.elastic is None:
-            slides = 2 if self.legs.planar else 3
-            B = leg_equations.motor_columns(self.legs, states, state.platform.R).T
-            freedoms = np.r_[np.full(slides, length), np.ones(B.shape[1] - slides)]
-            found.append(B * freedoms / units[list(self.robot.actuated)][:, None])
-        return found
+        return following.systems(self.legs, state, motors)
 
     # -- motion in time --------------------------------------------------------------------------------
 
@@ -254,14 +215,14 @@ class LegForm(Form):
         """The pose of the platform and its modes; or the motors, and the pose before."""
         if self.question.model == "geometry-direct":
             return {"motor_position": (len(self.robot.actuated),)} | self.last_groups
-        return self._place_groups | ({"elastic": (self._modes,)} if self._modes else {})
+        return self._pose_groups | ({"elastic": (self._modes,)} if self._modes else {})
 
     def geometry(self, given: Given) -> tuple[Answer, dict[str, list[str]]]:
         """Joint values of the legs in closed form; or the pose of the platform by Newton."""
         if self.question.model == "geometry-direct":
             found = self._found(given["motor_position"], given)
             return {"position": found.position, "turn": found.turn}, {"motor_position": self.robot.actuated_names}
-        p, R = self._placed(given)
+        p, R = world(self.legs.planar, given["position"], given["rotation"])
         still, e = np.zeros(3), given["elastic"] if self._modes else np.zeros(0)
         values = plain_values(self.legs, self._values(PlatformMotion(R, p, still, still, still, still, e)))
         links = self.robot.tree.links
@@ -283,12 +244,62 @@ class LegForm(Form):
         start = PlatformPose(last["last_position"], last["last_turn"])
         return newton(self.legs, start, sensed, self.question.angle or _plain_angle, FAR)
 
-    def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
-        """Newton for the platform alone, then Khalil's inverse model."""
-        now, angle = self._found(sensed, last), self.question.angle or _plain_angle
-        platform, values = motor_inverse(self.legs, now, rates, wanted, angle)
-        effort, _ = leg_equations.inverse(self.legs, [np.array(q, dtype=object) for q in values], platform)
-        return {"effort": effort, "position": now.position, "turn": now.turn}
+    # -- led by motors or by the platform --------------------------------------------------------------
+
+    def by_motors(self, sensed: Array, rates: Array, last: Given) -> LegState:
+        """Newton for the platform alone, then its twist; `last` is its pose, or all positions."""
+        guess = last.get("last")
+        if guess is not None:
+            own, slides = guess[self.robot.tree.links[self.legs.platform].q], 2 if self.legs.planar else 3
+            last = {"last_position": own[:slides], "last_turn": own[slides:]}
+        now = self._found(sensed, last)
+        platform, values = motor_motion(self.legs, now, rates, self.question.angle or _plain_angle)
+        if guess is not None:
+            guess = following.with_pose(self.legs, guess, np.concatenate([now.position, now.turn]))
+        return LegState(self, platform, [np.array(q, dtype=object) for q in values], guess, found=now)
+
+    def for_motors(self, state: LegState, wanted: Array) -> Given:
+        """Accelerations of the platform."""
+        a, al = shown(self.legs.planar, *motor_accelerations(self.legs, state.platform, state.values, wanted))
+        return {"acceleration": a, "angular_acceleration": al}
+
+    def motor_inertia(self, state: LegState) -> Array:
+        """The mass matrix in the rates of the motors."""
+        A, _, B, _ = leg_equations.equations(self.legs, state.values, state.platform)
+        return inertia_along(A, B.T)
+
+    def remembered(self, state: LegState) -> Answer:
+        """The pose of the platform."""
+        assert state.found is not None
+        return {"position": state.found.position, "turn": state.found.turn}
+
+    @property
+    def place_groups(self) -> Groups:
+        """The pose of the platform and its modes; where positions are asked for, those before."""
+        last: Groups = {"last": (self.robot.tree.nq,)} if self.question.model == "kinematics" else {}
+        return self._pose_groups | ({"elastic": (self._modes,)} if self._modes else {}) | last
+
+    @property
+    def twist_groups(self) -> Groups:
+        """The twist of the platform, and the rates of its modes."""
+        return ({"elastic_rate": (self._modes,)} if self._modes else {}) | super().twist_groups
+
+    def by_platform(self, given: Given) -> LegState:
+        """The platform as given."""
+        state = self.state(given)
+        if "last" not in given:
+            return state
+        q = following.platform_position(self.legs, state.platform, given["last"])
+        return replace(state, guess=following.with_pose(self.legs, given["last"], q))
+
+    def for_platform(self, state: LegState, given: Given) -> Given:
+        """As given."""
+        return given
+
+    def platform_inertia(self, state: LegState) -> tuple[Array, list[str]]:
+        """In the components of the platform's twist in world axes."""
+        A, _, _, _ = leg_equations.equations(self.legs, state.values, state.platform)
+        return A, following.twist_names(self.legs)
 
 
 def leg_form(robot: Robot, question: Question) -> LegForm | str:
@@ -309,7 +320,8 @@ def leg_form(robot: Robot, question: Question) -> LegForm | str:
 def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None:
     """What is asked, or acts, that legs do not know."""
     model = question.model
-    if model not in (*LOADED, *PLACED, *IN_TIME):
+    led = question.coordinates in ("motors", "platform") and model in FOLLOWING and legs.elastic is None
+    if model not in (*LOADED, *PLACED, *IN_TIME) and not led:
         return f"'{model}' is asked in the independent rates"
     if question.family:
         return "lengths of its legs are symbols"
@@ -322,7 +334,7 @@ def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None
     if question.positions_given:
         return None
     springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness}
-    if (model in LOADED and "revolute" in springs) or (model in IN_TIME and springs):
+    if (model in (*LOADED, *FOLLOWING) and "revolute" in springs) or (model in IN_TIME and springs):
         return "a spring acts on a joint of its legs, of which sine and cosine alone are known"
     return None
 

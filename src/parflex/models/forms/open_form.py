@@ -8,8 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from parflex.closure.mobility import Partition
+from parflex.models.forms.driving import with_motors_at
 from parflex.models.forms.form import Answer, Given, Groups, Question
-from parflex.models.forms.general_form import GeneralForm, GeneralState, with_motors_at
+from parflex.models.forms.general_form import GeneralForm, GeneralState
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix
 from parflex.recursion.articulated import articulated_accelerations
@@ -49,11 +50,23 @@ class OpenForm(GeneralForm):
         """Nothing: the motors say all positions."""
         return {}
 
-    def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
-        """The inverse model at the positions of the motors."""
+    def by_motors(self, sensed: Array, rates: Array, last: Given) -> GeneralState:
+        """The motors say all positions and rates."""
         q = with_motors_at(self.robot, self.robot.home.astype(scalar_type(sensed)), sensed)
-        order = np.argsort(self.robot.actuated)
-        return self.inverse(self.moving(q, rates[order]), {"qdd": wanted[order]})
+        return self.moving(q, rates[np.argsort(self.robot.actuated)])
+
+    def for_motors(self, state: GeneralState, wanted: Array) -> Given:
+        """The same in the order of the rates."""
+        return {"qdd": wanted[np.argsort(self.robot.actuated)]}
+
+    def motor_inertia(self, state: GeneralState) -> Array:
+        """The same in the order of the motors."""
+        order = np.argsort(np.argsort(self.robot.actuated))
+        return self.mass_matrix(state)[np.ix_(order, order)]
+
+    def remembered(self, state: GeneralState) -> Answer:
+        """Nothing."""
+        return {}
 
 
 def open_form(robot: Robot, question: Question) -> OpenForm | str:

@@ -13,6 +13,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.models.forms.form import Answer, Form, Given, Groups
+from parflex.recursion import jacobians
+from parflex.recursion.kinematics import place_jacobian
 
 Array = np.ndarray
 
@@ -26,8 +28,13 @@ class Coordinates(ABC):
 
     @property
     @abstractmethod
-    def state_groups(self) -> Groups:
-        """What a state is given by."""
+    def place_groups(self) -> Groups:
+        """What the positions are given by."""
+
+    @property
+    @abstractmethod
+    def rate_groups(self) -> Groups:
+        """What the rates are given by."""
 
     @property
     @abstractmethod
@@ -51,6 +58,10 @@ class Coordinates(ABC):
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """What the direct model gives, from the independent accelerations."""
 
+    @abstractmethod
+    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
+        """Inertia in the rates of these coordinates, and their names."""
+
     def found(self, state: Any) -> Answer:
         """Positions that had to be found, which the next call starts from."""
         return {}
@@ -64,3 +75,12 @@ class Coordinates(ABC):
         answer = self.form.direct(state, tau)
         own = answer["qdd"] if "qdd" in answer else self.form.accelerations_under(state, tau)
         return self.accelerations(state, own) | self.found(state)
+
+    def kinematics(self, state: Any) -> Answer:
+        """Pose and twist of the end effector in world axes, and all rates."""
+        tree = self.form.robot.tree
+        place = tree.places[tree.end_effector]
+        R, p = state.at.of(place)
+        J_v, J_w = place_jacobian(tree, jacobians(tree, state.at), place)
+        twist = {"velocity": R @ (J_v @ state.qd), "angular_velocity": R @ (J_w @ state.qd)}
+        return {"position": p, "rotation": R} | twist | {"rates": state.qd} | self.found(state)

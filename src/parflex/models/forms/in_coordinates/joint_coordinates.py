@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.models.forms.form import Answer, Given, Groups
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
+from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.spatial.linear import scalar_type
 
 Array = np.ndarray
@@ -21,9 +22,14 @@ class AllCoordinates(Coordinates):
     word: ClassVar[str] = "all"
 
     @property
-    def state_groups(self) -> Groups:
-        """All positions, closed, and all rates."""
-        return {"q": (self.form.robot.tree.nq,), "qd": (self.form.robot.tree.n,)}
+    def place_groups(self) -> Groups:
+        """All positions, closed."""
+        return {"q": (self.form.robot.tree.nq,)}
+
+    @property
+    def rate_groups(self) -> Groups:
+        """All rates."""
+        return {"qd": (self.form.robot.tree.n,)}
 
     @property
     def motion_groups(self) -> Groups:
@@ -47,6 +53,11 @@ class AllCoordinates(Coordinates):
         """Of all coordinates."""
         return {"qdd": self.form.all_accelerations(state, independent)}
 
+    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
+        """That of the open tree: twice the kinetic energy is qd^T M qd for all rates that keep the loops closed."""
+        tree = self.form.robot.tree
+        return tree_mass_matrix(tree, state.at), list(tree.rate_names)
+
 
 @dataclass(frozen=True)
 class IndependentCoordinates(Coordinates):
@@ -55,9 +66,14 @@ class IndependentCoordinates(Coordinates):
     word: ClassVar[str] = "independent"
 
     @property
-    def state_groups(self) -> Groups:
-        """All positions, closed, and the independent rates."""
-        return {"q": (self.form.robot.tree.nq,), "qd": (len(self.form.independent),)}
+    def place_groups(self) -> Groups:
+        """All positions, closed."""
+        return {"q": (self.form.robot.tree.nq,)}
+
+    @property
+    def rate_groups(self) -> Groups:
+        """The independent rates."""
+        return {"qd": (len(self.form.independent),)}
 
     @property
     def motion_groups(self) -> Groups:
@@ -87,7 +103,12 @@ class IndependentCoordinates(Coordinates):
         """Of the independent coordinates."""
         return {"qdd": independent}
 
+    def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
+        """In the independent rates."""
+        return self.form.mass_matrix(state), self.form.independent_names
+
 
 def _labels(asked: Coordinates, rates: list[str]) -> dict[str, list[str]]:
     positions = list(asked.form.robot.tree.position_names)
-    return asked.form.labels | {"q": positions, "qd": rates, "qdd": rates}
+    named = {"q": positions, "qd": rates, "qdd": rates, "rates": list(asked.form.robot.tree.rate_names)}
+    return asked.form.labels | named

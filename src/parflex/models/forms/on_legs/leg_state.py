@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from parflex.models.forms.on_legs.platform_legs import Legs, PlatformMotion, leg_motion
+from parflex.models.forms.on_legs.platform_newton import PlatformPose
 from parflex.records import Record
+from parflex.recursion import Pose, pose
 
 Array = np.ndarray
 
@@ -22,7 +24,13 @@ class LegState(Record):
     platform: PlatformMotion
     values: list[Array]
     guess: Array | None = None  # of all positions, where these were given
-    rates: Array | None = None  # of the platform and its modes
+    rates: Array | None = None  # of the platform and its modes, in its own axes
+    found: PlatformPose | None = None  # where motors say it
+
+    @cached_property
+    def at(self) -> Pose:
+        """Poses of all links."""
+        return pose(self.form.robot.tree, self.q)
 
     @cached_property
     def q(self) -> Array:
@@ -38,11 +46,16 @@ class LegState(Record):
         """All rates."""
         form, tree = self.form, self.form.robot.tree
         found: Array = np.zeros(tree.n, dtype=object)
-        found[form.independent] = self.rates
+        found[form.independent] = self._own_rates() if self.rates is None else self.rates
         for leg, joints in zip(form.legs.legs, self.values, strict=True):
             own = leg_motion(form.legs, leg, joints, self.platform).qd
             found[[tree.links[j].v.start for j in leg.links]] = own
         return found
+
+    def _own_rates(self) -> Array:
+        joint, platform = self.form.robot.tree.links[self.form.legs.platform].joint, self.platform
+        v, w = platform.R.T @ platform.v, platform.R.T @ platform.w
+        return np.concatenate([joint.S_v.T @ v + joint.S_w.T @ w, platform.ed])
 
 
 def plain_values(legs: Legs, values: list[Array], near: Array | None = None) -> dict[int, Any]:

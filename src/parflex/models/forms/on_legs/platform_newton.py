@@ -76,19 +76,23 @@ def _missing(leg: Leg, own: int, here: Any, wanted: Any) -> Any:
     return np.sin(wanted) * np.cos(here) - np.cos(wanted) * np.sin(here)
 
 
-def motor_inverse(
-    form: Legs, pose: PlatformPose, rates: Array, accelerations: Array, angle: Angle
-) -> tuple[PlatformMotion, list[Any]]:
-    """The platform's motion from that of the motors, and the joint values of the legs."""
+def motor_motion(form: Legs, pose: PlatformPose, rates: Array, angle: Angle) -> tuple[PlatformMotion, list[Any]]:
+    """The platform's pose and twist from the rates of the motors, and the joint values of the legs."""
     states = follow(form, pose, angle)
     columns = motor_columns(form, [state for state, _ in states])
     v, w = _split(solve(columns.T, rates), form.planar)
-    drift = np.zeros(len(rates), dtype=object)
-    for state, _ in follow(form, pose, angle, v, w):
-        drift[list(state.leg.motors)] = state.qdd[list(state.leg.actuated)]
-    a, al = _split(solve(columns.T, accelerations - drift), form.planar)
     R, p = pose.world(form.planar)
-    return PlatformMotion(R, p, v, w, a - form.robot.tree.gravity, al), [values for _, values in states]
+    return PlatformMotion(R, p, v, w, -form.robot.tree.gravity, np.zeros(3)), [values for _, values in states]
+
+
+def motor_accelerations(form: Legs, platform: PlatformMotion, values: list[Any], wanted: Array) -> tuple[Array, Array]:
+    """Acceleration and angular acceleration of the platform for those of the motors."""
+    pairs = zip(form.legs, values, strict=True)
+    states = [leg_motion(form, leg, np.array(own, dtype=object), platform) for leg, own in pairs]
+    drift = np.zeros(len(wanted), dtype=object)
+    for state in states:
+        drift[list(state.leg.motors)] = state.qdd[list(state.leg.actuated)]
+    return _split(solve(motor_columns(form, states).T, wanted - drift), form.planar)
 
 
 def _split(freedom: Array, planar: bool) -> tuple[Array, Array]:

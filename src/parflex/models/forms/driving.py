@@ -1,0 +1,76 @@
+"""States of the general form from what drives a robot, its motors or its platform: positions by Newton, then rates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.reduction import reduction
+from parflex.models.forms.closing import closed_by
+from parflex.models.forms.form import FAR, Given
+from parflex.models.forms.platform_frame import PlatformFrame, world, world_vectors
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, pose
+from parflex.spatial.linear import scalar_type, solve
+
+Array = np.ndarray
+
+
+def with_motors_at(robot: Robot, q: Any, values: Array) -> Any:
+    """Positions, written into, in which the motors stand as given."""
+    tree = robot.tree
+    for value, k in zip(values, robot.actuated, strict=True):
+        q[tree.links[tree.link_of_rate[k]].q.start] = value
+    return q
+
+
+def motor_state(form: Any, sensed: Array, rates: Array, last: Array) -> Any:
+    """The state in which the motors stand and move so, near the last positions."""
+    q = with_motors_at(form.robot, last.copy(), sensed)
+    q = closed_by(form.finder.robot, form.finder.partition, q, FAR)
+    J_a = form.moving(q, np.zeros(len(form.independent))).J_a
+    return form.moving(q, solve(J_a, rates))
+
+
+def platform_state(form: Any, frame: PlatformFrame, given: Given) -> Any:
+    """The state in which the platform stands and moves so, near the last positions."""
+    planar = form.robot.tree.planar
+    p, R = world(planar, given["position"], given["rotation"])
+    q = _placed(form, frame, p, R, given["last"])
+    rows = frame.rows(pose(form.robot.tree, q))
+    still = form.moving(q, np.zeros(len(form.independent)))
+    twist = frame.picked(*world_vectors(planar, given["velocity"], given["angular_velocity"]))
+    return form.moving(q, solve(rows @ still.reduction.matrix, twist))
+
+
+def _placed(form: Any, frame: PlatformFrame, p: Array, R: Array, q: Any) -> Any:
+    """All positions after Newton steps: loops closed, and the frame where it is to be.
+
+    The dependent rates close the loops, the independent ones bring the frame there: one step of Newton in two parts.
+    Loops are open on the way, and seen so.
+    """
+    finder = form.finder or form
+    robot, part = finder.robot, finder.partition
+    for _ in range(FAR):
+        at = pose(robot.tree, q)
+        reduced = reduction(robot.closures.jacobian(at, jacobians(robot.tree, at)), part)
+        closing = reduced.closing(robot.closures.linear_residual(at))
+        rows = frame.rows(at)
+        step = solve(rows @ reduced.matrix, frame.missing(at, p, R) - rows @ closing)
+        q = robot.tree.moved(q, reduced.matrix @ step + closing)
+    return q
+
+
+def platform_led(form: Any, frame: PlatformFrame, state: Any, given: Given) -> Array:
+    """Independent accelerations for those of the platform."""
+    wanted = world_vectors(form.robot.tree.planar, given["acceleration"], given["angular_acceleration"])
+    drift = frame.accelerations(state.at, state.qd, state.bias)
+    rows = frame.rows(state.at) @ state.reduction.matrix
+    return solve(rows, frame.picked(*wanted) - frame.picked(*drift))
+
+
+def inertia_along(M: Array, rows: Array) -> Array:
+    """The mass matrix in rates that are `rows` of the rates of M."""
+    P = solve(rows, np.eye(len(rows), dtype=scalar_type(rows)))
+    return P.T @ M @ P
