@@ -12,7 +12,7 @@ from parflex.closure.closed_form import TwoBars
 from parflex.models.dynamics.grouping import cleaned_body, grouped_tree, moments_scale
 from parflex.models.forms.driving import inertia_along
 from parflex.models.forms.form import FAR, Answer, Form, Given, Groups, Question
-from parflex.models.forms.on_legs import following, leg_equations
+from parflex.models.forms.on_legs import leg_equations, leg_following
 from parflex.models.forms.on_legs.leg_state import LegState, plain_values
 from parflex.models.forms.on_legs.platform_legs import (
     Legs,
@@ -161,11 +161,11 @@ class LegForm(Form):
 
     def all_accelerations(self, state: LegState, independent: Array) -> Array:
         """The legs follow the platform and its modes."""
-        return following.all_accelerations(self, state, independent)
+        return leg_following.all_accelerations(self, state, independent)
 
     def systems(self, state: LegState, motors: bool) -> list[Array]:
         """What each leg's joints do at its end; and the rates of the motors in those of the platform."""
-        return following.systems(self.legs, state, motors)
+        return leg_following.systems(self.legs, state, motors)
 
     # -- motion in time --------------------------------------------------------------------------------
 
@@ -255,7 +255,7 @@ class LegForm(Form):
         now = self._found(sensed, last)
         platform, values = motor_motion(self.legs, now, rates, self.question.angle or _plain_angle)
         if guess is not None:
-            guess = following.with_pose(self.legs, guess, np.concatenate([now.position, now.turn]))
+            guess = leg_following.with_pose(self.legs, guess, np.concatenate([now.position, now.turn]))
         return LegState(self, platform, [np.array(q, dtype=object) for q in values], guess, found=now)
 
     def for_motors(self, state: LegState, wanted: Array) -> Given:
@@ -289,8 +289,8 @@ class LegForm(Form):
         state = self.state(given)
         if "last" not in given:
             return state
-        q = following.platform_position(self.legs, state.platform, given["last"])
-        return replace(state, guess=following.with_pose(self.legs, given["last"], q))
+        q = leg_following.platform_position(self.legs, state.platform, given["last"])
+        return replace(state, guess=leg_following.with_pose(self.legs, given["last"], q))
 
     def for_platform(self, state: LegState, given: Given) -> Given:
         """As given."""
@@ -299,7 +299,7 @@ class LegForm(Form):
     def platform_inertia(self, state: LegState) -> tuple[Array, list[str]]:
         """In the components of the platform's twist in world axes."""
         A, _, _, _ = leg_equations.equations(self.legs, state.values, state.platform)
-        return A, following.twist_names(self.legs)
+        return A, leg_following.twist_names(self.legs)
 
 
 def leg_form(robot: Robot, question: Question) -> LegForm | str:

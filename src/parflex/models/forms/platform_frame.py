@@ -13,6 +13,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import Pose, jacobians, motion
 from parflex.recursion.kinematics import place_jacobian
 from parflex.tree import Place, Tree
@@ -21,8 +22,8 @@ Array = np.ndarray
 TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 
-@dataclass(frozen=True)
-class PlatformFrame:
+@dataclass(frozen=True, eq=False, repr=False)
+class PlatformFrame(Record):
     """A frame by its name and place, and the components of its world twist that are read."""
 
     tree: Tree

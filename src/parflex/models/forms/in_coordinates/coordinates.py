@@ -13,14 +13,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.models.forms.form import Answer, Form, Given, Groups
+from parflex.records import Record
 from parflex.recursion import jacobians
 from parflex.recursion.kinematics import place_jacobian
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Coordinates(ABC):
+@dataclass(frozen=True, eq=False, repr=False)
+class Coordinates(Record, ABC):
     """A form seen through coordinates that were asked for."""
 
     word: ClassVar[str]

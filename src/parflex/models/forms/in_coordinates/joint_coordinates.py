@@ -15,7 +15,7 @@ from parflex.spatial.linear import scalar_type
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class AllCoordinates(Coordinates):
     """All rates and accelerations; the independent ones are read, the others follow from the loops."""
 
@@ -59,7 +59,7 @@ class AllCoordinates(Coordinates):
         return tree_mass_matrix(tree, state.at), list(tree.rate_names)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class IndependentCoordinates(Coordinates):
     """The independent rates and accelerations; positions of all, since no finite program closes them."""
 

@@ -13,7 +13,7 @@ from parflex.models.forms.in_coordinates.coordinates import Coordinates
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class MotorCoordinates(Coordinates):
     """All other positions are found by Newton steps from those before, which come out for the next call."""
 

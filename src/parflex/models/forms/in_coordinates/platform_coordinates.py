@@ -13,7 +13,7 @@ from parflex.models.forms.in_coordinates.coordinates import Coordinates
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class PlatformCoordinates(Coordinates):
     """Joints follow in closed form, or by Newton steps from the positions before, which come out for the next call."""
 
