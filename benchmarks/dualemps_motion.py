@@ -76,7 +76,7 @@ def ours(motion: str, end: float, method: str, step: float, elements: int = 1, r
         marks: list[float] = []  # after the first row of output, and so on to the last
         found = parflex.simulate(
             robot, motion, end, method=method, step=step, out_step=OUTPUT, without=("friction",),
-            shown=lambda t, marks=marks: marks.append(process_time()),
+            progress=lambda t, marks=marks: marks.append(process_time()),
         )  # fmt: skip
         seconds.append(marks[-1] - marks[0])
         making.append(float(found.summary["preparation_seconds"]))

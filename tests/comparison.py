@@ -43,7 +43,7 @@ def largest(values) -> float:
 def error_against(oracle, state: State, load: dict | None = None) -> float:
     """Largest relative error of efforts, rates and accelerations of one state against an oracle."""
     configuration, robot = state.configuration, state.configuration.robot
-    result = parflex.inverse_dynamics(robot, configuration, state.velocity, state.acceleration, wrenches=load)
+    result = parflex.inverse_dynamics(robot, configuration, state.velocity, state.acceleration, wrench=load)
     assert largest(result.rates / robot.tree.rate_units) < 10 * MAX_RATE  # a motion that was asked for
     q, order = positions(configuration), order_of(robot, oracle)
     rates, accelerations = chosen(configuration, result.rates), chosen(configuration, result.accelerations)

@@ -254,7 +254,7 @@ for _count, _robot in enumerate(BENDING):
     add("mass_matrix", f"{_robot} bends", matrix(_robot, None, "independent"))
     add("energies", f"{_robot} bends", energy(_robot, POSES[_robot][1]))
 add("inverse_dynamics", "3rrr loaded", inverse("3rrr", None, 3, {"payload": (0.5, 0, 0.1, 0)}))
-add("inverse_dynamics", "3rrr pushed", inverse("3rrr", {"x": 0.04}, 3, {}, wrenches={"platform": [1, 2, 0]}))
+add("inverse_dynamics", "3rrr pushed", inverse("3rrr", {"x": 0.04}, 3, {}, wrench={"platform": [1, 2, 0]}))
 add("inverse_dynamics", "3rrr by (20)", inverse("3rrr", {"x": 0.04}, 3, {}, form="projected"))
 add("inverse_dynamics", "delta as 3rrr", inverse("delta", {"theta": 0.1}, 3, {}))
 add("inverse_dynamics", "satellite cannot", inverse("satellite", None, 3, {}))
@@ -343,8 +343,8 @@ for _robot in ("dualemps", "3rrr-flexible", "slider-crank-flexible"):
     add("deflection", f"{_robot} on servos", sag(_robot, None, lock="none", servo=1e6))
     add("state_space", _robot, response(_robot, servo=1e6, lock="none"))
     add("state_space", f"{_robot} sunk", response(_robot, servo=1e6, lock="none", about="equilibrium"))
-add("equilibrium", "dualemps pulled", rest("dualemps", None, loads={"17": [5, 0, 0, 0, 0, 0]}))
-add("equilibrium", "dualemps no such frame", rest("dualemps", None, loads={"nobody": [5, 0, 0]}))
+add("equilibrium", "dualemps pulled", rest("dualemps", None, wrench={"17": [5, 0, 0, 0, 0, 0]}))
+add("equilibrium", "dualemps no such frame", rest("dualemps", None, wrench={"nobody": [5, 0, 0]}))
 add("cartesian_stiffness", "dualemps free", stiffness("dualemps", None, lock="none"))
 
 
@@ -403,7 +403,7 @@ for _robot in ("four-bar", "5r", "rx90", "scara", "3rrr", "dualemps"):
     for _kind in ("inverse", "direct", "kinematics"):
         add("model", f"{_robot} {_kind}", program(_robot, _kind, {}))
 add("model", "5r base", program("5r", "inverse", {}, parameters="base"))
-add("model", "5r pushed", program("5r", "inverse", {}, wrenches=["tip"]))
+add("model", "5r pushed", program("5r", "inverse", {}, wrench_frames=["tip"]))
 add("model", "5r loaded", program("5r", "inverse", {"payload": (1, 0, 0, 0)}))
 add("model", "5r geometry", program("5r", "geometry", {}))
 add("model", "5r nothing", program("5r", "nothing", {}))

@@ -45,7 +45,7 @@ def test_p_gives_way_to_a_small_force_as_in_exudyn(elements, figure):
         errors = []
         for size in (1.0, 0.1):
             force = size * np.array(direction)
-            rest = deflection(robot(elements), POSE, about="equilibrium", loads={"17": [*force, 0, 0, 0, 0]})
+            rest = deflection(robot(elements), POSE, about="equilibrium", wrench={"17": [*force, 0, 0, 0, 0]})
             ours, theirs = rest.frames["17"][:2], peer.DualEmps("circle", elements).deflection(force)
             errors.append(float(np.abs(ours - theirs).max() / np.abs(ours).max()))
         figure(f"dualemps, {elements} elements: deflection by 1 N and 0.1 N against Exudyn", str(errors))

@@ -28,7 +28,7 @@ def compare(path, oracle_type, count, seed, wrench=True):
         load = {robot.tree.end_effector: rng.uniform(-50, 50, 6)} if wrench else {}
         if robot.tree.planar and load:
             load[robot.tree.end_effector][[2, 3, 4]] = 0.0
-        result = parflex.inverse_dynamics(robot, state.configuration, state.velocity, state.acceleration, wrenches=load)
+        result = parflex.inverse_dynamics(robot, state.configuration, state.velocity, state.acceleration, wrench=load)
         q = dict(zip(names, state.configuration.q, strict=True))
         independent = state.configuration.independent_names
         numbers = [robot.tree.rate_names.index(name) for name in independent]

@@ -86,7 +86,7 @@ def column(tmp_path, ends: str, elements: int, way: str = WAYS[0], more: str = "
 
 def pulled(robot, tension: float):
     """The linear model about the equilibrium under a pull along x at the end."""
-    return linear_model(robot, about="equilibrium", loads={"end": [tension, 0, 0]})
+    return linear_model(robot, about="equilibrium", wrench={"end": [tension, 0, 0]})
 
 
 def softest(robot, tension: float) -> float:
@@ -184,7 +184,7 @@ def test_leaving_axial_out_is_linear_strain_everywhere(tmp_path):
     linear = parflex.load(rod.file, settings={"axial": "linear"})
     load = {"end": [0.3 * np.pi**2 * EI, 0, 0]}
     wanted, found, mean = (
-        parflex.natural_frequencies(robot, about="equilibrium", loads=load, modes=3, without=out).frequencies
+        parflex.natural_frequencies(robot, about="equilibrium", wrench=load, modes=3, without=out).frequencies
         for robot, out in ((linear, ()), (rod, ["axial"]), (rod, ()))
     )
     assert np.array_equal(found, wanted) and not np.allclose(mean, wanted, rtol=1e-3)
@@ -222,7 +222,7 @@ def test_bending_takes_from_the_chord_what_the_curve_needs(tmp_path):
     """
     rod = column(tmp_path, "clamped-free", 1)
     turn = 0.1
-    rest = parflex.equilibrium(rod, loads={"end": [0, 0, 0, 0, 0, turn * EI / L]})
+    rest = parflex.equilibrium(rod, wrench={"end": [0, 0, 0, 0, 0, turn * EI / L]})
     q = dict(zip(rod.tree.position_names, rest.configuration.q, strict=True))
     assert q["rod.rz"] == pytest.approx(turn, rel=1e-9)
     assert q["rod.ux"] == pytest.approx(-L * turn**2 / 6, rel=1e-6)  # no normal force: a couple alone acts
@@ -288,13 +288,13 @@ def test_a_strip_that_is_let_go_keeps_its_energy(tmp_path, figure):
 @pytest.mark.parametrize("sign", [1, -1])
 def test_elements_that_are_too_long_for_a_load_are_named_with_how_many_will_do(tmp_path, sign):
     rod, load = column(tmp_path, "pinned", 1), {"end": [sign * 2.5 * EI / L**2, 0, 0]}
-    (said,) = linear_model(rod, about="equilibrium", loads=load).warnings
+    (said,) = linear_model(rod, about="equilibrium", wrench=load).warnings
     assert "'rod'" in said and ("pulled" if sign > 0 else "pressed") in said and "2 elements will do" in said
-    assert not linear_model(column(tmp_path, "pinned", 2), about="equilibrium", loads=load).warnings
-    assert not linear_model(rod, about="equilibrium", loads={"end": [sign * 0.9 * EI / L**2, 0, 0]}).warnings
+    assert not linear_model(column(tmp_path, "pinned", 2), about="equilibrium", wrench=load).warnings
+    assert not linear_model(rod, about="equilibrium", wrench={"end": [sign * 0.9 * EI / L**2, 0, 0]}).warnings
     linear = parflex.load(rod.file, settings={"axial": "linear"})
     if sign < 0:
-        (said,) = linear_model(linear, about="equilibrium", loads=load).warnings
+        (said,) = linear_model(linear, about="equilibrium", wrench=load).warnings
         assert 'axial = "mean"' in said
 
 

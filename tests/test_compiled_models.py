@@ -321,7 +321,7 @@ def test_a_refused_model_is_not_kept(monkeypatch, tmp_path):
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
     for _ in range(2):
         with pytest.raises(InputError, match="limit of 100"):
-            parflex.model(parflex.load("rx90"), "direct", limit=100)
+            parflex.model(parflex.load("rx90"), "direct", operator_limit=100)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -27,7 +27,7 @@ def test_a_cantilever_sags_under_its_weight_and_under_a_load_as_the_closed_forms
     heavy = bars.cantilever(tmp_path, gravity=(0, -bars.G, 0), elements=3)
     sag = deflection(heavy, frames=["bar.tip"]).frames["bar.tip"]
     loaded = deflection(
-        heavy, frames=["bar.tip"], about="undeformed", loads={"bar.tip": [0, 7, 0, 0, 0, 2]}, without=["gravity"]
+        heavy, frames=["bar.tip"], about="undeformed", wrench={"bar.tip": [0, 7, 0, 0, 0, 2]}, without=["gravity"]
     )
     bent = loaded.frames["bar.tip"]
     # cubic elements with consistent loads are exact at their ends; what is left is rounding
@@ -41,7 +41,7 @@ def test_a_cantilever_sags_under_its_weight_and_under_a_load_as_the_closed_forms
 def test_section_forces_of_a_heavy_cantilever_at_all_nodes(tmp_path):
     q, elements = bars.WEIGHT * bars.G, 4
     heavy = bars.cantilever(tmp_path, gravity=(0, -bars.G, 0), elements=elements)
-    table = deflection(heavy, about="undeformed", loads={"bar.tip": [30, 0, 0]}).sections
+    table = deflection(heavy, about="undeformed", wrench={"bar.tip": [30, 0, 0]}).sections
     assert len(table) == elements
     for k, entry in enumerate(table):
         for end, x in (("root", k * L / elements), ("tip", (k + 1) * L / elements)):
@@ -55,7 +55,7 @@ def test_section_forces_of_a_heavy_cantilever_at_all_nodes(tmp_path):
 def test_section_forces_and_deflections_in_space_have_the_signs_of_the_textbook(tmp_path):
     bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
     force, moment = np.array([5.0, 2.0, -3.0]), np.array([0.4, 0.2, -0.1])
-    found = deflection(bar, frames=["bar.tip"], about="undeformed", loads={"bar.tip": [*force, *moment]})
+    found = deflection(bar, frames=["bar.tip"], about="undeformed", wrench={"bar.tip": [*force, *moment]})
     root = found.sections[0]["root"]
     at_root = moment + np.cross([L, 0, 0], force)
     expected = dict(zip(("N", "Vy", "Vz", "T", "My", "Mz"), [*force, *at_root], strict=True))
@@ -88,7 +88,7 @@ beam = { length = 0.8, material = "steel", section = "bar" }
 """
     frame = bars.robot(tmp_path, text)
     F, H = 11.0, 0.5
-    found = deflection(frame, frames=["arm.tip"], about="undeformed", loads={"arm.tip": [0, -F, 0]})
+    found = deflection(frame, frames=["arm.tip"], about="undeformed", wrench={"arm.tip": [0, -F, 0]})
     moved = found.frames["arm.tip"]
     down = F * L**3 / (3 * EI) + F * L**2 * H / EI + F * H / EA
     assert moved[1] == pytest.approx(-down, rel=1e-10)  # rounding
@@ -105,7 +105,7 @@ def test_what_hangs_on_the_root_of_a_beam_is_not_in_its_section(tmp_path):
     )
     text += '[[point]]\nname = "hook"\nframe = "bar"\nposition = [0, 0.1, 0]\n'
     heavy = bars.robot(tmp_path, text, gravity=(0, -bars.G, 0))
-    found = deflection(heavy, about="undeformed", loads={"hook": [0, -100, 0], "bar.tip": [0, -3, 0]})
+    found = deflection(heavy, about="undeformed", wrench={"hook": [0, -100, 0], "bar.tip": [0, -3, 0]})
     assert found.sections[0]["root"]["Vy"] == pytest.approx(-3 - bars.WEIGHT * L * bars.G, rel=1e-12)
     assert found.efforts["bar"] == pytest.approx(3 * L + bars.WEIGHT * L * bars.G * L / 2, rel=1e-12)
 
@@ -114,7 +114,7 @@ def test_a_long_way_down_is_the_elastica(tmp_path, figure):
     """A cantilever bent by more than a third of its length, against the differential equation of the elastica."""
     P = EI / L**2
     bar = bars.cantilever(tmp_path, elements=16)
-    rest = equilibrium(bar, loads={"bar.tip": [0, -P, 0]})
+    rest = equilibrium(bar, wrench={"bar.tip": [0, -P, 0]})
     _, tip = rest.configuration.at.of(bar.tree.places["bar.tip"])
 
     def slopes_of(_, y):
@@ -142,9 +142,9 @@ def test_a_round_bar_in_space_bends_by_the_same_way_whichever_side_it_is_pushed(
     push, pull = 60.0, 90.0
     plane, space = (bars.robot(tmp_path, text, motion=motion, elements=4) for motion in ("planar", "spatial"))
     loads = {"bar.tip": [pull, push, 0]}
-    expected = deflection(plane, frames=["bar.tip"], about="equilibrium", loads=loads).frames["bar.tip"]
+    expected = deflection(plane, frames=["bar.tip"], about="equilibrium", wrench=loads).frames["bar.tip"]
     turned = {"bar.tip": [pull, push * np.cos(angle), push * np.sin(angle)]}
-    moved = deflection(space, frames=["bar.tip"], about="equilibrium", loads=turned).frames["bar.tip"]
+    moved = deflection(space, frames=["bar.tip"], about="equilibrium", wrench=turned).frames["bar.tip"]
     across = np.array([np.cos(angle), np.sin(angle)])
     assert abs(expected[1]) > 0.05  # a sixteenth of the length: far from linear
     assert moved[0] == pytest.approx(expected[0], rel=1e-9)  # both end at rounding over the stiffness
@@ -160,7 +160,7 @@ def test_the_tangent_is_the_derivative_of_the_reduced_forces(name, conditions, f
     """Also in space, with quaternions, and with a moment that makes it unsymmetric; loops stay closed on the way."""
     robot = parflex.load(name)
     load = {robot.tree.end_effector: [5.0, -3.0, -8.0, 0.4, 0.8, -0.3]}
-    rest = equilibrium(robot, loads=load, **conditions)
+    rest = equilibrium(robot, wrench=load, **conditions)
     here, loading = rest.configuration, rest.loading
     K = tangent_stiffness(here, loading)
     held, part, h = here.robot, here.reduction.partition, 1e-5
@@ -237,7 +237,7 @@ def test_equilibrium_and_tangent_are_those_of_an_energy_differentiated_elsewhere
         "locked": {},
         "free": {"servo": {"left": 300.0}, "lock": "none"},
     }[held]
-    rest = equilibrium(loop, loads={"left-arm.tip": [*load, 0]}, **conditions)
+    rest = equilibrium(loop, wrench={"left-arm.tip": [*load, 0]}, **conditions)
     names = list(loop.tree.position_names)
     stiff = {"servo": (300.0, 200.0), "locked": (1e14, 1e14), "free": (300.0, 0.0)}[held]
     values = {name: start[names.index(name)] for name in ("left", "right")}
@@ -274,7 +274,7 @@ def test_columns_with_the_strain_of_the_papers_buckle_late(tmp_path, figure):
         column = bars.robot(tmp_path, text, elements=elements)
 
         def lowest(share: float, column=column) -> float:
-            model = linear_model(column, about="equilibrium", loads={"bar.tip": [-share * euler, 0, 0]})
+            model = linear_model(column, about="equilibrium", wrench={"bar.tip": [-share * euler, 0, 0]})
             return float(scipy.linalg.eigh(model.K, model.M, eigvals_only=True)[0])
 
         found[elements] = scipy.optimize.brentq(lowest, 0.5, 1.6, xtol=1e-4)
@@ -282,7 +282,7 @@ def test_columns_with_the_strain_of_the_papers_buckle_late(tmp_path, figure):
     assert [round(100 * (found[n] - 1)) for n in (2, 4, 8)] == [28, 6, 1]
     single = bars.robot(tmp_path, text)
     still, pressed = (
-        natural_frequencies(single, modes=1, loads=loads).frequencies[0]
+        natural_frequencies(single, modes=1, wrench=loads).frequencies[0]
         for loads in ({}, {"bar.tip": [-0.9 * euler, 0, 0]})
     )
     assert pressed == pytest.approx(still, rel=1e-3)  # only the shortening of the bar changes
@@ -294,7 +294,7 @@ def test_compression_lowers_the_frequency_as_the_beam_column_does(tmp_path, figu
     column = bars.cantilever(tmp_path, elements=4)
     squares = [
         natural_frequencies(
-            column, about="equilibrium", modes=1, loads={"bar.tip": [-share * euler, 0, 0]}
+            column, about="equilibrium", modes=1, wrench={"bar.tip": [-share * euler, 0, 0]}
         ).frequencies[0]
         ** 2
         for share in (-1.0, 0.0, 0.25, 0.5)
@@ -365,9 +365,9 @@ def test_motors_let_go_under_their_holding_efforts_do_not_move(name):
 def test_locked_motors_of_a_robot_that_bends_hold_what_free_ones_need(tmp_path):
     loop = bars.robot(tmp_path, LOOP, gravity=(1.0, -bars.G, 0))
     load = {"left-arm.tip": [6.0, -20.0, 0]}
-    rest = equilibrium(loop, loads=load)
-    efforts = deflection(loop, loads=load, about="equilibrium").efforts
-    again = equilibrium(loop, Configuration(loop, rest.configuration.q), lock="none", loads=load, effort=efforts)
+    rest = equilibrium(loop, wrench=load)
+    efforts = deflection(loop, wrench=load, about="equilibrium").efforts
+    again = equilibrium(loop, Configuration(loop, rest.configuration.q), lock="none", wrench=load, effort=efforts)
     assert np.abs(again.configuration.q - rest.configuration.q).max() < 1e-8  # rounding over the softest stiffness
 
 
@@ -414,9 +414,9 @@ def refused(kind: type[ParflexError], call, *words: str) -> None:
 
 def test_bad_loads_and_efforts_are_refused_with_one_sentence(tmp_path):
     bar = bars.cantilever(tmp_path)
-    refused(InputError, lambda: equilibrium(bar, loads={"bar.tap": [0, 1, 0]}), "load", "bar.tap", "bar.tip")
-    refused(InputError, lambda: equilibrium(bar, loads={"bar.tip": [0, 1]}), "load", "fx,fy,mz")
-    refused(InputError, lambda: equilibrium(bar, loads={"bar.tip": [0, np.nan, 0]}), "load")
+    refused(InputError, lambda: equilibrium(bar, wrench={"bar.tap": [0, 1, 0]}), "wrench", "bar.tap", "bar.tip")
+    refused(InputError, lambda: equilibrium(bar, wrench={"bar.tip": [0, 1]}), "wrench", "fx,fy,mz")
+    refused(InputError, lambda: equilibrium(bar, wrench={"bar.tip": [0, np.nan, 0]}), "wrench")
     loop = bars.robot(tmp_path, LOOP)
     refused(InputError, lambda: equilibrium(loop, effort={"left": 3.0}), "'left' is locked")
     refused(InputError, lambda: equilibrium(loop, without=["weight"]), "weight")
@@ -426,7 +426,7 @@ def test_an_equilibrium_that_is_not_there_is_refused_and_the_free_motion_named(t
     loop = bars.robot(tmp_path, LOOP.replace("spring = { stiffness = 10.0, rest = -1.0 }", ""))
     refused(
         SingularError,
-        lambda: equilibrium(loop, lock="none", loads={"left-arm.tip": [3, 1, 0]}),
+        lambda: equilibrium(loop, lock="none", wrench={"left-arm.tip": [3, 1, 0]}),
         "no equilibrium",
         "left",
     )
@@ -434,7 +434,9 @@ def test_an_equilibrium_that_is_not_there_is_refused_and_the_free_motion_named(t
         tmp_path,
         '[[frame]]\nname = "slide"\njoint = "prismatic"\nplace = { rotation = ["pi/2", 0, 0] }\ninertia = { M = 2 }\n',
     )
-    refused(SingularError, lambda: equilibrium(slide, lock="none", loads={"slide": [0, 1, 0]}), "nothing holds 'slide'")
+    refused(
+        SingularError, lambda: equilibrium(slide, lock="none", wrench={"slide": [0, 1, 0]}), "nothing holds 'slide'"
+    )
     # nothing pushes it: it stays
     assert equilibrium(slide, lock="none").steps == 1
 

@@ -314,7 +314,7 @@ def test_energies_of_a_program_are_those_of_the_float_path():
 
 def test_a_wrench_on_a_frame_acts_in_the_rates_of_a_state():
     of = robot("dualemps")
-    program = parflex.model(of, "state-rates", wrenches=["17"], without=JOINT_TERMS)
+    program = parflex.model(of, "state-rates", wrench_frames=["17"], without=JOINT_TERMS)
     state, wrench = bent_states("dualemps", 1)[0], np.array([30.0, -20.0, 0.0, 0.0, 0.0, 5.0])
     numbers = {label: k for k, label in enumerate(of.tree.rate_names)}
     independent = [numbers[label] for label in program.labels["qd"]]
@@ -325,9 +325,9 @@ def test_a_wrench_on_a_frame_acts_in_the_rates_of_a_state():
     wanted = (J @ np.linalg.solve(M, J_a.T @ effort - c) + b)[independent]
     assert np.abs(found - wanted).max() < TOLERANCE * np.abs(wanted).max()
     with pytest.raises(InputError, match="there is no frame"):
-        parflex.model(of, "state-rates", wrenches=["71"])
+        parflex.model(of, "state-rates", wrench_frames=["71"])
     with pytest.raises(InputError, match="takes no wrenches"):
-        parflex.model(of, "inverse", wrenches=["17"])
+        parflex.model(of, "inverse", wrench_frames=["17"])
 
 
 def test_coulomb_friction_may_change_its_sign_smoothly():

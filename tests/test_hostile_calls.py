@@ -53,61 +53,64 @@ def calls(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
     svg = str(folder / "a.svg")
     return {
         "base_parameters": ("5r", {"samples": 3}),
-        "cartesian_stiffness": ("four-bar", {"at": "home", "frame": None, "lock": "none", "about": None, "loads": {}}),
-        "configure": ("5r", {"at": "home"}),
-        "deflection": ("four-bar", {"at": "home", "frames": (), "lock": "none", "about": None, "effort": {}}),
-        "draw": ("5r", {"at": "home", "path": svg}),
-        "energies": ("5r", {"at": "home", "velocity": {}, "without": ()}),
+        "cartesian_stiffness": (
+            "four-bar",
+            {"pose": "home", "frame": None, "lock": "none", "about": None, "wrench": {}},
+        ),
+        "configure": ("5r", {"pose": "home"}),
+        "deflection": ("four-bar", {"pose": "home", "frames": (), "lock": "none", "about": None, "effort": {}}),
+        "draw": ("5r", {"pose": "home", "path": svg}),
+        "energies": ("5r", {"pose": "home", "velocity": {}, "without": ()}),
         "equilibrium": (
             "four-bar",
             {
-                "at": "home", "lock": "none", "servo": None, "servo_damping": None, "loads": {}, "effort": {},
+                "pose": "home", "lock": "none", "servo": None, "servo_damping": None, "wrench": {}, "effort": {},
                 "without": (),
             },
         ),
         "explain": ("5r", {}),
         "forward_dynamics": (
             "5r",
-            {"at": "home", "velocity": {}, "effort": {}, "wrenches": {}, "without": (), "reactions": False},
+            {"pose": "home", "velocity": {}, "effort": {}, "wrench": {}, "without": (), "reactions": False},
         ),
-        "frames": ("5r", {"at": "home"}),
+        "frames": ("5r", {"pose": "home"}),
         "frequency_map": (
             "dualemps",
             {"over": [("11", 0.0, 0.01, 2)], "fixed": {"21": 0.0}, "modes": 1, "lock": "actuators", "out": None},
         ),
-        "geometric_solutions": ("5r", {"at": "home"}),
-        "geometry_from_sensors": ("5r", {"measured": [2.107, 1.035, -1.288, 1.288], "near": None, "steps": 5}),
+        "geometric_solutions": ("5r", {"pose": "home"}),
+        "geometry_from_sensors": ("5r", {"values": [2.107, 1.035, -1.288, 1.288], "near": None, "steps": 5}),
         "inverse_dynamics": (
             "5r",
             {
-                "at": "home", "velocity": {}, "acceleration": {}, "wrenches": {}, "without": (), "form": "split",
+                "pose": "home", "velocity": {}, "acceleration": {}, "wrench": {}, "without": (), "form": "split",
                 "reactions": False,
             },
         ),
-        "jacobian": ("5r", {"at": "home", "frame": None}),
-        "linear_model": ("four-bar", {"at": "home", "lock": "none", "about": None}),
+        "jacobian": ("5r", {"pose": "home", "frame": None}),
+        "linear_model": ("four-bar", {"pose": "home", "lock": "none", "about": None}),
         "many_frequencies": (
             "dualemps",
             {"coordinates": ["11", "21"], "poses": [[0.0, 0.0]], "modes": 1, "lock": "actuators", "shapes": False},
         ),
-        "mass_matrix": ("5r", {"at": "home", "coordinates": "independent", "without": ()}),
+        "mass_matrix": ("5r", {"pose": "home", "coordinates": "independent", "without": ()}),
         "model": (
             "four-bar",
             {
-                "name": "inverse", "parameters": "numbers", "without": (), "include": None, "wrenches": (),
-                "friction_width": 0.0, "limit": 1000,
+                "name": "inverse", "parameters": "numbers", "without": (), "include": None, "wrench_frames": (),
+                "friction_width": 0.0, "operator_limit": 1000,
             },
         ),
-        "natural_frequencies": ("four-bar", {"at": "home", "modes": 1, "lock": "none", "about": None, "servo": None}),
-        "redundant_model": ("5r", {"at": "home", "velocity": {}, "sensed": None, "wrenches": {}, "without": ()}),
+        "natural_frequencies": ("four-bar", {"pose": "home", "modes": 1, "lock": "none", "about": None, "servo": None}),
+        "redundant_model": ("5r", {"pose": "home", "velocity": {}, "sensed": None, "wrench": {}, "without": ()}),
         "state_space": (
             "four-bar",
-            {"inputs": ["crank"], "outputs": ["crank"], "at": "home", "lock": "none", "about": None},
+            {"inputs": ["crank"], "outputs": ["crank"], "pose": "home", "lock": "none", "about": None},
         ),
         "track_modes": (
             "dualemps",
             {
-                "path": ["home", {"11": 0.01, "21": 0.0}], "modes": 1, "lock": "actuators", "agreement": 0.8,
+                "poses": ["home", {"11": 0.01, "21": 0.0}], "modes": 1, "lock": "actuators", "agreement": 0.8,
                 "finest": 0.1,
             },
         ),
@@ -173,7 +176,7 @@ RUNS: dict[str, dict[str, list[Any]]] = {
         "check_width": ["nonsense", OBJECT, 3.5, None],
         "frames": ["nonsense", 3.5, OBJECT, ["nonsense"], [1.0], {"x": 1}],
         "independent": ["nonsense", 3.5, OBJECT, ["nonsense"], [1.0]],
-        "shown": ["nonsense", 3.5, OBJECT],
+        "progress": ["nonsense", 3.5, OBJECT],
         "nonsense": [1.0],
     },
     "run_control": {

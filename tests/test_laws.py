@@ -82,7 +82,7 @@ def test_the_mass_matrix_is_symmetric_positive_definite_and_that_of_the_inverse_
     robot = robot_of(name)
     for state in states_of(name)[:3]:
         configuration = state.configuration
-        M, names = parflex.mass_matrix(robot, configuration, "actuated")
+        M, names = parflex.mass_matrix(robot, configuration, "motors")
         assert names == robot.actuated_names
         assert largest(M - M.T) < 1e-13 * largest(M)  # products of the same numbers in another order
         assert np.linalg.eigvalsh((M + M.T) / 2).min() > 0
@@ -248,7 +248,7 @@ def test_a_payload_acts_as_the_wrench_of_its_weight_and_inertia(name, figure):
         w = (state.configuration.frame_rows(frame) @ moved.rates)[3:]
         arm = R @ place
         force = mass * (robot.tree.gravity - a - np.cross(al, arm) - np.cross(w, np.cross(w, arm)))
-        pushed = inverse(state, wrenches={frame: [*force, *np.cross(arm, force)]})
+        pushed = inverse(state, wrench={frame: [*force, *np.cross(arm, force)]})
         worst = max(worst, largest(efforts_of(pushed) - efforts_of(with_payload)) / largest(efforts_of(pushed)))
     figure(f"{name}: payload against its wrench, largest relative difference", worst, 1e-11)
     assert worst < 1e-11  # rounding times the condition of J_a

@@ -94,13 +94,13 @@ def test_compliance_is_what_small_loads_move_and_obeys_maxwell(name, conditions,
     robot = parflex.load(name)
     frame = robot.tree.end_effector
     load = np.array([3.0, -2.0, 5.0, 0.0, 0.0, 0.0])
-    found = cartesian_stiffness(robot, about="equilibrium", loads={frame: load}, **conditions)
+    found = cartesian_stiffness(robot, about="equilibrium", wrench={frame: load}, **conditions)
     worst, size = 0.0, float(np.abs(found.compliance).max())
     for k in range(3):
         ends = []
         for sign in (-1, 1):
             more = load + sign * np.eye(6)[k]
-            ends.append(deflection(robot, about="equilibrium", loads={frame: more}, **conditions).frames[frame])
+            ends.append(deflection(robot, about="equilibrium", wrench={frame: more}, **conditions).frames[frame])
         moved = (ends[1] - ends[0]) / 2
         worst = max(worst, float(np.abs(moved[:3] - found.compliance[:3, k]).max()) / size)
     figure(f"{name}: compliance against finite loads, of the largest entry", worst)
@@ -178,7 +178,7 @@ def test_free_motions_are_named_by_coordinates_that_differ(tmp_path):
 def test_a_moment_that_keeps_its_axis_has_no_potential_and_a_force_has(tmp_path):
     bar = bars.cantilever(tmp_path, motion="spatial", elements=2)
     for load, told in (([300, 20, 30], False), ([0, 0, 0, 8, 0, 0], True)):
-        found = natural_frequencies(bar, about="equilibrium", loads={"bar.tip": load})
+        found = natural_frequencies(bar, about="equilibrium", wrench={"bar.tip": load})
         K, D = found.model.K, np.sqrt(np.diag(found.model.K))
         assert bool(np.abs((K - K.T) / np.outer(D, D)).max() > 1e-12) is told  # rounding leaves 1e-15
         assert any("not conservative" in text for text in found.model.warnings) is told
@@ -228,10 +228,10 @@ def test_the_verbs_say_what_is_wrong_with_their_options(capsys):
         (("frequencies", "dualemps", "--servo", "stiff"), "servo"),
         (("frequencies", "dualemps", "--servo", "1,2"), "servo"),
         (("frequencies", "dualemps", "--about", "rest"), "about"),
-        (("stiffness", "dualemps", "--load", "17:1,2"), "load"),
-        (("stiffness", "dualemps", "--load", "71:1,2,3"), "load"),
-        (("stiffness", "dualemps", "--load", "17"), "load"),
-        (("stiffness", "dualemps", "--load", "17:1,2,3", "--load", "17=1,2,3"), "load"),
+        (("stiffness", "dualemps", "--load", "17:1,2"), "wrench"),
+        (("stiffness", "dualemps", "--load", "71:1,2,3"), "wrench"),
+        (("stiffness", "dualemps", "--load", "17"), "wrench"),
+        (("stiffness", "dualemps", "--load", "17:1,2,3", "--load", "17=1,2,3"), "wrench"),
         (("stiffness", "dualemps", "--frame", "71"), "frame"),
         (("stiffness", "dualemps", "--lock", "none"), "stiffness"),
     ):
@@ -241,7 +241,7 @@ def test_the_verbs_say_what_is_wrong_with_their_options(capsys):
 def test_the_verb_stiffness_answers_like_python(capsys):
     answer = answered(capsys, "stiffness", "navaro", "--load", "platform:0,0,-50", "--about", "equilibrium")
     robot = parflex.load("navaro")
-    found = cartesian_stiffness(robot, about="equilibrium", loads={"platform": [0, 0, -50]})
+    found = cartesian_stiffness(robot, about="equilibrium", wrench={"platform": [0, 0, -50]})
     assert np.array(answer["stiffness"]) == pytest.approx(found.stiffness, rel=1e-12)
     assert answer["directions"] == ["x", "y", "z", "rx", "ry", "rz"]
     assert len(answer["section_forces"]) == 18

@@ -247,7 +247,7 @@ def test_a_wrench_at_an_attachment_bends_the_platform_as_by_lagrange(figure):
         }
         velocity |= twist(state, state.rates)
         for frame in ("leg2.attachment", "platform.vertex2"):
-            found = parflex.forward_dynamics(robot, state.at, velocity, state.efforts, wrenches={frame: wrench})
+            found = parflex.forward_dynamics(robot, state.at, velocity, state.efforts, wrench={frame: wrench})
             worst = max(worst, largest(found.accelerations - expected) / largest(expected))
     figure("wrench at an attachment of lumps against Lagrange", worst, TOLERANCE)
     assert worst < TOLERANCE

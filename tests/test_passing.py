@@ -294,6 +294,6 @@ def test_forces_of_the_open_tree_are_the_efforts_of_an_arm_that_does_not_acceler
     here = configure(robot, dict(zip(motors, map(float, q), strict=True)))
     velocity = dict(zip(motors, map(float, qd), strict=True))
     still = dict.fromkeys(motors, 0.0)
-    wanted = inverse_dynamics(robot, here, velocity, still, wrenches={end: push})
+    wanted = inverse_dynamics(robot, here, velocity, still, wrench={end: push})
     assert found["forces"] == pytest.approx(np.array(list(wanted.efforts.values())), rel=1e-10)  # rounding
     assert sum(link.terms.coulomb + link.terms.viscous for link in robot.tree.links) > 0

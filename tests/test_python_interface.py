@@ -142,12 +142,12 @@ def test_a_force_that_carries_the_platform_takes_load_off_the_motors():
     robot = parflex.load("delta")
     configuration = configure(robot, {"z": -0.42})
     still = efforts(robot, configuration)
-    lifted = efforts(robot, configuration, wrenches={"platform": [0, 0, 3]})
+    lifted = efforts(robot, configuration, wrench={"platform": [0, 0, 3]})
     assert np.all(np.abs(lifted) < np.abs(still))
     # virtual power: tau = tau_0 - J^T f, with the Jacobian of the platform by the motors
     force = np.array([1.0, -2.0, 3.0, 0.1, 0.2, -0.3])
     jacobian = configuration.frame_rows("platform") @ configuration.J @ np.linalg.inv(configuration.J_a)
-    loaded = efforts(robot, configuration, wrenches={"platform": force})
+    loaded = efforts(robot, configuration, wrench={"platform": force})
     assert loaded == pytest.approx(still - jacobian.T @ force, rel=1e-10, abs=1e-10)
 
 

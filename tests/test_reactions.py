@@ -36,7 +36,7 @@ def with_reactions(state):
         state.configuration,
         state.velocity,
         state.acceleration,
-        wrenches={robot.tree.end_effector: push},
+        wrench={robot.tree.end_effector: push},
         reactions=True,
     )
     return result, push
@@ -183,9 +183,7 @@ def test_the_direct_model_tells_the_same_reactions():
         first, push = with_reactions(state)
         load = {robot.tree.end_effector: push}
         rates = {name: first.rates[k] for name, k in zip(robot.actuated_names, robot.actuated, strict=True)}
-        second = parflex.forward_dynamics(
-            robot, state.configuration, rates, first.efforts, wrenches=load, reactions=True
-        )
+        second = parflex.forward_dynamics(robot, state.configuration, rates, first.efforts, wrench=load, reactions=True)
         for kind in ("joints", "closures"):
             for part, shown in first.reactions[kind].items():
                 other = second.reactions[kind][part]

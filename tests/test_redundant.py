@@ -352,7 +352,7 @@ def test_gains_are_parameters_of_the_compiled_law():
 
 def test_the_door_gives_the_matrices_by_name():
     robot = parflex.load("5r")
-    found = parflex.redundant_model(robot, "home", {"left.1": 1.0}, sensed=["right.2"], wrenches={"tip": [1, 2, 0]})
+    found = parflex.redundant_model(robot, "home", {"left.1": 1.0}, sensed=["right.2"], wrench={"tip": [1, 2, 0]})
     assert found.names == ["left.1", "right.1", "right.2"] and found.motors == ["left.1", "right.1"]
     assert found.D.shape == found.C.shape == (2, 3) and found.G.shape == found.F_ext.shape == (2,)
     light = parflex.redundant_model(robot, "home", without=["gravity"])
@@ -394,7 +394,7 @@ REFUSED = {
         "pose",
     ),
     "a wrench on nothing": (
-        lambda: parflex.redundant_model(parflex.load("5r"), wrenches={"top": [1, 0, 0]}),
+        lambda: parflex.redundant_model(parflex.load("5r"), wrench={"top": [1, 0, 0]}),
         InputError,
         "top",
     ),

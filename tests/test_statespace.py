@@ -69,7 +69,7 @@ def test_the_response_is_that_of_scipy_and_of_its_simulation():
 def test_reciprocity_holds_between_any_two_places():
     robot = parflex.load("navaro")
     words = ["platform.fx", "platform.mz", "leg1.3.tip.fy"]
-    system = state_space(robot, words, ["platform.x", "platform.rz", "leg1.3.tip.y"], at="pose-3")
+    system = state_space(robot, words, ["platform.x", "platform.rz", "leg1.3.tip.y"], pose="pose-3")
     for H in system.response([10.0, 45.0, 61.0]):
         assert np.abs(H - H.T).max() < 1e-9 * np.abs(H).max()  # rounding near resonances
 

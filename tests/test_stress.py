@@ -72,7 +72,7 @@ def robot(tmp_path: Path, geometric: bool, **settings):
 
 
 def pulled(of, tension: float):
-    return linear_model(of, about="equilibrium", loads={"strip.tip": [tension, 0, 0]})
+    return linear_model(of, about="equilibrium", wrench={"strip.tip": [tension, 0, 0]})
 
 
 def softest(of, tension: float) -> float:

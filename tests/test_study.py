@@ -85,7 +85,7 @@ def test_a_study_is_taken_up_where_it_was_interrupted(tmp_path):
         if count == 3:
             raise KeyboardInterrupt
 
-    first = run_study(small(), out, jobs=1, shown=stop, bench=bench())
+    first = run_study(small(), out, jobs=1, progress=stop, bench=bench())
     assert first.interrupted and len(first.cases) == 3
     assert len(json.loads(out.read_text())["cases"]) == 3
     second = run_study(small(), out, jobs=1, bench=bench())

@@ -1,13 +1,11 @@
-"""The arguments of public functions are checked once, here, before any of them is used.
+"""The words of the public functions: what each has to be.
 
-A word of the same name means the same in every function, so one table says what it has to be. What a function alone
-can judge (whether a frame is there, whether a mode exists) it judges itself.
+A word means the same in every function, so one table has all of them. What a function alone can judge (whether a frame
+is there, whether a mode exists) it judges itself.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from parflex import checking
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError
 
-CONDITIONS = ("servo", "servo_damping", "loads", "effort", "without")  # of functions that hold and load a robot
 Check = Callable[[Any, str], Any]
 
 
@@ -114,14 +111,21 @@ def _axes(value: Any, key: str) -> Any:
 
 
 def _poses(value: Any, key: str) -> Any:
-    """Poses one after the other."""
+    """Poses one after the other, or rows of numbers where the coordinates are named beside them."""
     if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__") or not len(value):
         raise InputError(
             f"'{key}' is to be a list of poses", key=key, value=checking.shown(value), hint="write ['home', {'x': 0.1}]"
         )
+    if not any(isinstance(pose, (str, Mapping)) for pose in value):
+        return checking.numbers(value, (None, None), key)
     for pose in value:
         _pose(pose, key)
     return value
+
+
+def _coordinates(value: Any, key: str) -> Any:
+    """A set of coordinates by its name, or coordinates by their names."""
+    return value if isinstance(value, str) else checking.names(value, key)
 
 
 def _count(value: Any, key: str) -> Any:
@@ -156,7 +160,9 @@ def _motion(value: Any, key: str) -> Any:
 def _study(value: Any, key: str) -> Any:
     from parflex.control.study_file import StudyFile
 
-    return checking.instance(value, StudyFile, key, "read it first: parflex.control.study_file.read_study(path)")
+    if isinstance(value, (str, Path)):
+        return value
+    return checking.instance(value, StudyFile, key, "give the path of its file")
 
 
 def _modes(value: Any, key: str) -> Any:
@@ -175,103 +181,46 @@ def _payload(value: Any, key: str) -> Any:
     return checking.numbers(value, (4,), key)
 
 
-CHECKS: dict[str, Check] = {
+CHECKS: dict[str, Check | None] = {
     "robot": _robot,
-    "at": _pose,
+    "plant": _robot,
+    "source": _file,
+    "pose": _pose,
+    "poses": _poses,
     **dict.fromkeys(("velocity", "acceleration", "fixed"), _numbers_by_name),
-    **dict.fromkeys(("wrenches", "loads"), checking.table),
-    **dict.fromkeys(("reactions", "shapes"), checking.flag),
-    **dict.fromkeys(("frame", "name", "title"), _word),
-    **dict.fromkeys(("frames", "columns", "coordinates", "inputs", "outputs", "sensed"), checking.names),
+    **dict.fromkeys(("wrench", "settings"), checking.table),
+    **dict.fromkeys(("reactions", "shapes", "check_width", "quick", "checks"), checking.flag),
+    **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
+    **dict.fromkeys(("frames", "wrench_frames", "columns", "inputs", "outputs", "sensed"), checking.names),
+    **dict.fromkeys(("compensate", "independent", "include"), checking.names),
+    "coordinates": _coordinates,
     **dict.fromkeys(("servo", "servo_damping"), _servo),
-    **dict.fromkeys(("modes", "samples", "steps", "limit"), _count),
-    **dict.fromkeys(("shown", "progress"), _call),
+    "effort": None,  # numbers, names with numbers, or functions of time: read in one place, motor_values
+    **dict.fromkeys(("modes", "samples", "steps", "operator_limit"), _count),
+    "progress": _call,
     **dict.fromkeys(("agreement", "finest", "amplitude", "highest"), lambda v, k: checking.number(v, k, above=0.0)),
     "lock": _lock,
     "over": _axes,
-    "measured": _row,
+    "values": _row,
     "near": lambda value, key: checking.numbers(value, (None,), key),
-    "poses": lambda value, key: checking.numbers(value, (None, None), key),
-    "include": checking.names,
     "without": _terms,
-    **dict.fromkeys(("time", "step", "out_step", "tolerance", "friction_width", "sample_time"), _positive),
-    **dict.fromkeys(("drive", "method", "law", "actuation", "working_mode", "paper"), _word),
-    **dict.fromkeys(("compensate", "independent"), checking.names),
-    **dict.fromkeys(("check_width", "quick"), checking.flag),
+    **dict.fromkeys(("time", "step", "out_step", "tolerance", "sample_time"), _positive),
+    "friction_width": lambda value, key: checking.number(value, key, least=0.0, example=1e-3),
     "radius": _share,
     "motion": _motion,
-    "pose": _pose,
-    "plant": _robot,
-    "wrench": checking.table,
-    "settings": checking.table,
     "payload": _payload,
     "elements": lambda value, key: checking.whole(value, key, 1, 100),
-    "file": _study,
-    "run": _columns,
-    "path": _file,
-    "out": _file,
+    "study": _study,
+    **dict.fromkeys(("run", "measured"), _columns),
+    **dict.fromkeys(("path", "out"), _file),
+    # these the functions look at themselves: one of some words, or numbers that go together
+    **dict.fromkeys(("about", "form", "parameters", "rows", "reference", "controller", "start", "natural"), None),
+    **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench"), None),
+    **dict.fromkeys(("delay", "noise", "rate_noise", "resolution", "rates", "effort_limit", "seed"), None),
 }
-# the same word, but not the same meaning
+# the same word, but with more than it means elsewhere
 OTHERS: dict[str, dict[str, Check | None]] = {
-    "energies": {"robot": _robot_or_state, "at": _pose_or_rates},
-    "geometry_from_sensors": {"robot": _robot_or_state},
-    "mass_matrix": {"coordinates": None},
-    "load": {"robot": _file},
-    "model": {
-        "wrenches": checking.names,
-        "friction_width": None,
-        "rows": None,
-        "coordinates": None,
-        "checks": checking.flag,
-    },
-    "run_control": {"Kp": None},
-    "draw_comparison": {"measured": _columns},
-    "track_modes": {"path": _poses},
+    "energies": {"robot": _robot_or_state, "pose": _pose_or_rates},  # of a configuration: all its rates
+    "geometry_from_sensors": {"robot": _robot_or_state},  # sets of sensors that were made before
     "draw_modes": {"modes": _modes},
 }
-
-
-def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its arguments looked at first."""
-    if inspect.isclass(function):
-        return function  # a class looks at its fields itself
-    signature = inspect.signature(function)
-    checks = {**CHECKS, **OTHERS.get(function.__name__, {})}
-
-    @functools.wraps(function)
-    def checked_call(*arguments: Any, **words: Any) -> Any:
-        try:
-            given = signature.bind(*arguments, **words).arguments
-        except TypeError:
-            raise _strange(function, signature, words) from None
-        rest = given.pop("conditions", {})
-        for word in rest:
-            if word not in CONDITIONS:
-                raise _strange(function, signature, rest)
-        rest = rest | given.pop("loop", {})
-        for word, value in {**given, **rest}.items():
-            default = signature.parameters[word].default if word in signature.parameters else None
-            check = checks.get(word)
-            if check is not None and value is not default:
-                check(value, word)
-        return function(*arguments, **words)
-
-    return checked_call
-
-
-def _strange(function: Callable[..., Any], signature: inspect.Signature, words: Mapping[str, Any]) -> InputError:
-    """What is said where arguments do not fit the function."""
-    known = [name for name in signature.parameters if name not in ("conditions", "loop")]
-    if "conditions" in signature.parameters:
-        known += CONDITIONS
-    strange = next((word for word in words if word not in known), None)
-    if strange is not None:
-        return InputError(
-            f"{function.__name__} has no '{strange}'", key=strange, value=strange, hint=did_you_mean(strange, known)
-        )
-    needed = [n for n, p in signature.parameters.items() if p.default is p.empty and p.kind is not p.VAR_KEYWORD]
-    return InputError(
-        f"{function.__name__} is called with too few or too many arguments",
-        key=function.__name__,
-        hint=f"it needs {', '.join(needed) or 'nothing'}; known are {', '.join(known)}",
-    )

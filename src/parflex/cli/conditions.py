@@ -15,6 +15,7 @@ from parflex.cli.input import (
     read_wrenches,
     without_option,
     words_of,
+    wrench_option,
 )
 from parflex.errors import InputError
 
@@ -24,16 +25,7 @@ def condition_options(command: Command) -> Command:
     for option in (
         without_option,
         click.option("--effort", metavar="KEY=VALUE,...", help="Efforts of motors that are neither locked nor held."),
-        click.option(
-            "--load",
-            "loads",
-            metavar="FRAME:FX,FY,FZ,MX,MY,MZ",
-            multiple=True,
-            help="Load on a frame, world axes; the moment may be left out. Planar robots: FX,FY,MZ.",
-        ),
-        click.option(
-            "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="The same, in the words of 'inverse'."
-        ),
+        wrench_option,
         click.option(
             "--about",
             metavar="undeformed|equilibrium",
@@ -76,49 +68,18 @@ def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> t
     words = dict(options)
     lock = words.pop("lock")
     given: dict[str, Any] = {
-        "at": read_pose_option(words.pop("pose")),
+        "pose": read_pose_option(words.pop("pose")),
         "lock": lock if lock in ("actuators", "none") else [name.strip() for name in lock.split(",")],
         "about": words.pop("about"),
         "servo": number_or_table(words.pop("servo"), "servo"),
         "servo_damping": number_or_table(words.pop("servo_damping"), "servo-damping"),
-        "loads": _both(read_loads(words.pop("loads")), read_wrenches(words.pop("wrench"))),
+        "wrench": read_wrenches(words.pop("wrench")),
         "without": words_of(words.pop("without")),
     }
     effort = words.pop("effort")
     given["effort"] = None if effort is None else assignments(effort, "effort")
-    given["about"] = state_about(given["about"], given, felt)
+    given["about"] = state_about(given["about"], given["wrench"], given["effort"], felt)
     return open_robot(robot, **words), given
-
-
-def _both(loads: dict[str, list[float]], wrenches: dict[str, list[float]]) -> dict[str, list[float]]:
-    for frame in wrenches:
-        if frame in loads:
-            raise InputError(
-                f"'{frame}' has a load and a wrench", key="wrench", value=frame, hint="they are the same: add them up"
-            )
-    return loads | wrenches
-
-
-def read_loads(texts: tuple[str, ...]) -> dict[str, list[float]]:
-    """`FRAME:FX,FY,FZ` as a table; `FRAME=...` means the same."""
-    table: dict[str, list[float]] = {}
-    for text in texts:
-        mark = next((mark for mark in ":=" if mark in text), ":")
-        name, found, values = text.partition(mark)
-        frame = name.strip()
-        if not found or not frame:
-            raise InputError(f"'{text}' is not FRAME:FX,FY,FZ", key="load", value=text, hint="write tip:0,0,-100")
-        if frame in table:
-            raise InputError(f"the load on '{frame}' is given twice", key="load", value=text, hint="add them up")
-        table[frame] = numbers(values, "load")
-        if len(table[frame]) not in (3, 6):
-            raise InputError(
-                f"'{text}' has not three or six numbers",
-                key="load",
-                value=text,
-                hint="give fx,fy,fz or fx,fy,fz,mx,my,mz; of a planar robot fx,fy,mz",
-            )
-    return table
 
 
 def number_or_table(text: str | None, key: str) -> Any:

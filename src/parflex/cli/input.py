@@ -20,6 +20,21 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
 
 
+class _Quiet(click.Option):
+    """An option whose older names are understood, but not shown: only the first name is."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Name and text of the help."""
+        shown = [opt for opt in self.opts if not opt.startswith("--")] + [o for o in self.opts if o.startswith("--")][
+            :1
+        ]
+        everything, self.opts = self.opts, shown
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = everything
+
+
 def complete_robot(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Robots of the catalogue; files where none begins so."""
     from parflex.description.names import catalogue_names
@@ -54,6 +69,14 @@ def without_option(command: Command) -> Command:
     return click.option("--without", metavar="LIST", default="", help=text)(command)
 
 
+def wrench_option(command: Command) -> Command:
+    """Wrenches on frames; `--load FRAME:...` is an older way to say the same."""
+    text = "Wrench on a frame, N and N m, world axes; the moment may be left out. Planar robots: FX,FY,MZ."
+    return click.option(
+        "--wrench", "--load", cls=_Quiet, metavar="FRAME=FX,FY,FZ[,MX,MY,MZ]", multiple=True, help=text
+    )(command)
+
+
 def words_of(text: str) -> list[str]:
     """`a, b` as words."""
     return [word.strip() for word in text.split(",") if word.strip()]
@@ -66,12 +89,7 @@ def state_options(command: Command) -> Command:
         click.option(
             "--state", "state_file", metavar="FILE.json", help="Pose and motion from a file with the same words."
         ),
-        click.option(
-            "--wrench",
-            metavar="FRAME=FX,FY,FZ,MX,MY,MZ",
-            multiple=True,
-            help="External wrench on a frame, world axes; planar robots: FX,FY,MZ.",
-        ),
+        wrench_option,
         without_option,
         click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities in the same words; frames in world axes."),
         click.option(
@@ -144,12 +162,13 @@ def read_pose_option(text: str | None) -> str | dict[str, float] | None:
 
 
 def read_wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
-    """`FRAME=FX,FY,FZ` as a table."""
+    """`FRAME=FX,FY,FZ` as a table; `FRAME:...` means the same."""
     table: dict[str, list[float]] = {}
     for text in texts:
-        name, equals, values = text.partition("=")
+        mark = "=" if "=" in text else ":"
+        name, found, values = text.partition(mark)
         frame = name.strip()
-        if not equals or not frame:
+        if not found or not frame:
             raise InputError(
                 f"'{text}' is not FRAME=FX,FY,FZ", key="wrench", value=text, hint="write platform=0,0,-100"
             )

@@ -251,21 +251,21 @@ def model(
     parameters: str | Sequence[str] = "numbers",
     without: Sequence[str] = (),
     include: Sequence[str] | None = None,
-    wrenches: Sequence[str] = (),
+    wrench_frames: Sequence[str] = (),
     friction_width: float = 0.0,
     independent: Sequence[str] = (),
     rows: Sequence[int] = (),
     coordinates: str | None = None,
     checks: bool = False,
-    limit: int = OPERATOR_LIMIT,
+    operator_limit: int = OPERATOR_LIMIT,
 ) -> Model:
     """The model of a robot with the fewest operators that the known ways of writing it give.
 
     What is in the robot file acts, but for what `without` names: "friction", "damping", "gravity", "springs",
     "motor-inertia" (`include`, where given, names the only joint terms that act: an older way to say the same).
-    `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `wrenches`: frames on
-    which a wrench acts, for models of a state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb friction
-    changes its sign (0: at once, as in `inverse_dynamics`); `independent`: rates that a model of a state is to
+    `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `wrench_frames`: frames
+    on which a wrench acts, for models of a state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb
+    friction changes its sign (0: at once, as in `inverse_dynamics`); `independent`: rates that a model of a state is to
     integrate, and `rows` of the closures that give the others. What was made once is kept on disk.
 
     `coordinates` says what goes into the models of a motion ("inverse", "direct"), whatever form they are written in;
@@ -276,15 +276,15 @@ def model(
     the condition number of what is solved: no number below 1e7 is singular.
     """
     options = replace(
-        _options(parameters, left_out(without, include), wrenches, friction_width),
+        _options(parameters, left_out(without, include), wrench_frames, friction_width),
         independent=names(independent, "independent"), rows=tuple(int(row) for row in rows),
         coordinates=coordinates, checks=bool(checks),
     )  # fmt: skip
-    key = program_store.key_of(robot, name, options, limit)
+    key = program_store.key_of(robot, name, options, operator_limit)
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
-    made = min((_made(robot, traced, options, limit) for traced in traces(robot, name, options)), key=_total)
+    made = min((_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options)), key=_total)
     if key is not None:
         program_store.write(key, made)
     return made
@@ -301,7 +301,7 @@ def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_
             value=width,
             hint="leave out the width, or let friction act",
         )
-    return Options(parameters, without, wrenches=names(wrenches, "wrenches", "['platform']"), friction_width=width)
+    return Options(parameters, without, wrenches=names(wrenches, "wrench_frames", "['platform']"), friction_width=width)
 
 
 def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:

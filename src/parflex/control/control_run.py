@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 from parflex.control.control_result import Controlled
 from parflex.control.following import track
@@ -15,6 +15,8 @@ from parflex.control.run import LoopSettings, run_law
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.models.terms import acting, checked_terms
+
+LOOP = LoopSettings()
 
 
 def run_control(
@@ -30,8 +32,17 @@ def run_control(
     Kv: float | None = None,
     compensate: Sequence[str] = COMPENSATED,
     without: Sequence[str] = (),
-    shown: Callable[[float], None] | None = None,
-    **loop: Any,
+    sample_time: float = LOOP.sample_time,
+    delay: int = LOOP.delay,
+    noise: float = LOOP.noise,
+    rate_noise: float = LOOP.rate_noise,
+    resolution: float = LOOP.resolution,
+    rates: Literal["measured", "differences"] = "measured",
+    effort_limit: float | Mapping[str, float] | None = None,
+    seed: int = LOOP.seed,
+    start: Literal["motors", "platform"] = "motors",
+    step: float | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Controlled:
     """Lead a plant along a reference of its end effector under a law that knows the nominal robot.
 
@@ -39,18 +50,13 @@ def run_control(
     them, a `Reference`, or a function of time that gives a pose. `plant` is another robot with the same motors, with
     other numbers or with bodies that bend; left out, the plant is as the law thinks. What is in their files acts, but
     for what `without` names; of friction, springs and motor inertia the law knows those in `compensate`, by default all
-    but friction. Gains come from `overshoot` and `peak_time`, or are `Kp` and `Kv`. Other words are those of `Loop`:
-    sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step.
+    but friction. Gains come from `overshoot` and `peak_time`, or are `Kp` and `Kv`.
     """
     robot, real = acting(robot, without), acting(plant or robot, without)
-    known = LoopSettings.__dataclass_fields__
-    for word in loop:
-        if word not in known:
-            raise InputError(f"there is no option '{word}'", key=word, value=word, hint="one of " + ", ".join(known))
     if (Kp is None) != (Kv is None):
         raise InputError("Kp and Kv go together", key="Kv" if Kv is None else "Kp", hint="give both")
     gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)
-    meeting = LoopSettings(**loop)
+    meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)
     wanted = reference_from(robot, reference, time)  # words are read before anything is compiled
     made = make_law(robot, law, gains, compensate=compensate)
@@ -58,6 +64,6 @@ def run_control(
     joints = [*robot.actuated_names, *robot.sensed_names]
     measured = [name for name in joints if name in real.tree.rate_names]
     path = track(robot, wanted, measured)
-    run = run_law(made, make_plant(real), path, meeting, time, shown)
+    run = run_law(made, make_plant(real), path, meeting, time, progress)
     run.settings["without"] = list(checked_terms(without))
     return run

@@ -24,7 +24,7 @@ from parflex.control.laws import Law, make_law
 from parflex.control.plant import Family, family
 from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
-from parflex.control.study_file import StudyFile
+from parflex.control.study_file import StudyFile, read_study
 from parflex.control.summary import summary
 from parflex.control.variation import Parameter, parameters_of, varied
 from parflex.control.workers import end_with_parent
@@ -128,11 +128,11 @@ _BENCH: Bench | None = None  # of a worker
 
 
 def run_study(
-    file: StudyFile,
+    study: StudyFile | str | Path,
     out: str | Path | None = None,
     *,
     jobs: int | None = None,
-    shown: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], None] | None = None,
     bench: Bench | None = None,
 ) -> Study:
     """Run what is not done yet; with `out`, a JSON file, what is done is kept there and taken up again.
@@ -142,22 +142,23 @@ def run_study(
     begin = perf_counter()
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):
         raise InputError("the number of jobs is not 1 or more", key="jobs", value=jobs, hint="give e.g. 2")
+    file = study if isinstance(study, StudyFile) else read_study(study)
     bench = bench or Bench(file)
-    study = Study(file, [parameter.word for parameter in bench.parameters])
+    found = Study(file, [parameter.word for parameter in bench.parameters])
     path = None if out is None else Path(out)
     key = _key(bench)
     if path is not None:
         _check_target(path)
-        _take_up(study, path, key)
+        _take_up(found, path, key)
     every = [(a, b) for a in range(len(file.percentages)) for b in range(file.templates)]
     try:
-        _work(study, bench, [case for case in every if case not in study.cases], jobs or _cores(), path, key, shown)
+        _work(found, bench, [case for case in every if case not in found.cases], jobs or _cores(), path, key, progress)
     except KeyboardInterrupt:
-        study.interrupted = True
-    study.seconds = perf_counter() - begin
-    if path is not None and study.computed:
-        _save(path, key, study)
-    return study
+        found.interrupted = True
+    found.seconds = perf_counter() - begin
+    if path is not None and found.computed:
+        _save(path, key, found)
+    return found
 
 
 def _work(
@@ -167,7 +168,7 @@ def _work(
     jobs: int,
     path: Path | None,
     key: str,
-    shown: Callable[[int, int], None] | None,
+    progress: Callable[[int, int], None] | None,
 ) -> None:
     """All waiting cases, in this process or in several."""
     saved = perf_counter()
@@ -176,8 +177,8 @@ def _work(
         nonlocal saved
         study.cases[case] = answer
         study.computed += 1
-        if shown is not None:
-            shown(len(study.cases), study.total)
+        if progress is not None:
+            progress(len(study.cases), study.total)
         if path is not None and perf_counter() - saved > SAVE_EVERY:
             _save(path, key, study)
             saved = perf_counter()

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
+from parflex.checking import names, numbers
 from parflex.design.batches import Geometry
 from parflex.design.condensation import Band
 from parflex.design.legs import LegStructure, LegSubstructure, NotTabulatedError, alike, structure
@@ -232,7 +233,7 @@ def many_frequencies(
     shapes: bool = False,
 ) -> ManyFrequencies:
     """Lowest natural frequencies at many undeformed poses, given as rows of coordinates; shapes at the platform too."""
-    values = np.asarray(poses, dtype=float)
+    coordinates, values = names(coordinates, "coordinates", "['x', 'y']"), numbers(poses, (None, None), "poses")
     if values.ndim != 2 or values.shape[1] != len(coordinates) or not len(values):
         raise InputError(
             f"poses have the shape {values.shape}", key="poses", hint=f"give rows of {len(coordinates)} coordinates"

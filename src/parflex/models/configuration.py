@@ -368,24 +368,24 @@ class Configuration(Record):
         return configuration_line(self)
 
 
-def configure(robot: Robot, at: PoseLike | Configuration = None) -> Configuration:
+def configure(robot: Robot, pose: PoseLike | Configuration = None) -> Configuration:
     """The robot at a pose: a name of the file, coordinates by name, or the positions of a configuration.
 
     Of a configuration of another robot, such as the one with locked motors that `equilibrium` gives, only the positions
     are taken: what is asked is asked of `robot`.
     """
-    if isinstance(at, Configuration):
-        if at.robot is robot:
-            return at
-        if at.robot.tree.position_names != robot.tree.position_names:
+    if isinstance(pose, Configuration):
+        if pose.robot is robot:
+            return pose
+        if pose.robot.tree.position_names != robot.tree.position_names:
             raise InputError(
-                f"this is a configuration of '{at.robot.name}' with other coordinates than '{robot.name}' has",
-                key="at",
-                value=at.robot.name,
+                f"this is a configuration of '{pose.robot.name}' with other coordinates than '{robot.name}' has",
+                key="pose",
+                value=pose.robot.name,
                 hint="give one of the same robot with the same elements, or a pose",
             )
-        return Configuration(robot, at.q)
-    return Configuration(robot, robot.assemble(at))
+        return Configuration(robot, pose.q)
+    return Configuration(robot, robot.assemble(pose))
 
 
 def _undriven(A: Array, freedoms: int) -> Array:

@@ -13,26 +13,26 @@ from parflex.models.robot import Robot, frames_at
 Array = np.ndarray
 
 
-def frames(robot: Robot, at: PoseLike | Configuration = None) -> dict[str, tuple[Array, Array]]:
+def frames(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, tuple[Array, Array]]:
     """World position and rotation matrix of every frame and point."""
-    return frames_at(robot, configure(robot, at).q)
+    return frames_at(robot, configure(robot, pose).q)
 
 
-def jacobian(robot: Robot, at: PoseLike | Configuration = None, frame: str | None = None) -> Array:
+def jacobian(robot: Robot, pose: PoseLike | Configuration = None, frame: str | None = None) -> Array:
     """World twist (6) of a frame per rate of each motor; that of the end effector is J_p, [Khalil2007, eq. (8)]."""
-    configuration = configure(robot, at)
+    configuration = configure(robot, pose)
     configuration.refuse_undefined_actuation()
     rows = configuration.frame_rows(frame or robot.tree.end_effector)
     return rows @ configuration.J @ np.linalg.pinv(configuration.J_a)
 
 
-def geometric_solutions(robot: Robot, at: PoseLike | Configuration = None) -> dict[str, list[dict[str, float]]]:
+def geometric_solutions(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, list[dict[str, float]]]:
     """All ways in which each leg can reach the platform where it stands, as values of its joints.
 
     Legs with at most three joints are searched from starts spread over all turns, which finds every solution of the
     closed forms (two for a leg of two bars, four for a U-P-S leg, half of them with a negative stroke).
     """
-    configuration = configure(robot, at)
+    configuration = configure(robot, pose)
     tree = robot.tree
     held = frozenset(k for link in tree.links if link.joint.moves_freely for k in range(link.v.start, link.v.stop))
     result: dict[str, list[dict[str, float]]] = {}

@@ -20,7 +20,7 @@ from parflex.tree.build import read_body
 
 
 def load(
-    robot: str | Path,
+    source: str | Path,
     *,
     settings: Mapping[str, Any] | None = None,
     payload: Sequence[float] | None = None,
@@ -33,7 +33,7 @@ def load(
     `settings` sets values of the file by dotted path, `payload` is mass, x, y, z of a point mass on the end effector,
     `elements` cuts every element of every beam into so many.
     """
-    description, file = load_description(robot, settings)
+    description, file = load_description(source, settings)
     if elements is not None and not 1 <= elements <= 100:
         raise InputError("the number of elements is to be 1 to 100", key="elements", value=elements, hint="give e.g. 4")
     try:

@@ -73,10 +73,10 @@ def acting(robot: Robot, without: Collection[str] = ()) -> Robot:
     return made[chosen]
 
 
-def acting_at(robot: Robot, at: PoseLike | Configuration = None, without: Collection[str] = ()) -> Configuration:
+def acting_at(robot: Robot, pose: PoseLike | Configuration = None, without: Collection[str] = ()) -> Configuration:
     """The robot at a pose with only what acts in it."""
     chosen = checked_terms(without)  # a wrong word is said before a pose is looked for
-    here = configure(robot, at)
+    here = configure(robot, pose)
     return Configuration(acting(here.robot, chosen), here.q) if chosen else here
 
 

@@ -41,13 +41,13 @@ class Check(Record):
         return {key: getattr(self, key) for key in keys}
 
 
-def reproduce(paper: str | None = None, quick: bool = False, shown: Shown | None = None) -> list[Check]:
+def reproduce(paper: str | None = None, quick: bool = False, progress: Shown | None = None) -> list[Check]:
     """Every published number of one paper, or of all, computed anew.
 
-    `quick` leaves out what takes more than some seconds. `shown(done, of, what)` is told how far it is.
+    `quick` leaves out what takes more than some seconds. `progress(done, of, what)` is told how far it is.
     """
     papers = [read_paper(name) for name in ([paper] if paper else paper_names())]
-    return list(_checks(papers, quick, shown))
+    return list(_checks(papers, quick, progress))
 
 
 def _checks(papers: list[Paper], quick: bool, shown: Shown | None) -> Iterator[Check]:

@@ -83,7 +83,7 @@ def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> 
     dependent = dependent_rates(robot, independent)
     rows, seen = (tuple(map(int, best_rows(of, q, dependent))) for of in (cheapest_closures(robot), robot.closures))
     made = model(
-        robot, MODEL_NAMES[problem.prescribed], wrenches=problem.wrenches, friction_width=problem.width,
+        robot, MODEL_NAMES[problem.prescribed], wrench_frames=problem.wrenches, friction_width=problem.width,
         independent=tuple(independent), rows=rows,
     )  # fmt: skip
     return replace(problem, model=made, rows=seen)

@@ -109,7 +109,7 @@ def prepare(
     changed = acting(robot, without)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_coulomb(changed) else 0.0
-    made = model(changed, name, wrenches=tuple(wrenches), friction_width=used, independent=tuple(independent))
+    made = model(changed, name, wrench_frames=tuple(wrenches), friction_width=used, independent=tuple(independent))
     power = powers(changed, tuple(wrenches), used)
     return Problem(changed, made, prescribed, tuple(wrenches), used, power=power)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex import __version__
 from parflex.errors import InputError, did_you_mean
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.robot import Robot
@@ -80,7 +81,7 @@ def simulate(
     check_width: bool = True,
     frames: Sequence[str] | None = None,
     independent: Sequence[str] | None = None,
-    shown: Callable[[float], None] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Run:
     """Move a robot in time.
 
@@ -105,7 +106,7 @@ def simulate(
     looked_at = _frames(robot, frames, case.motion)
     begin = perf_counter()
     problem = prepare(robot, case.prescribed, case.wrenches, case.without, friction_width, case.independent)
-    segments, started = _run(case, problem, shown)
+    segments, started = _run(case, problem, progress)
     columns, track, jumps = columns_of(problem, segments, looked_at), segments.track, segments.jumps
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= {"start": started.kind, "start_energy": started.energy}
@@ -305,5 +306,5 @@ def file_hash(robot: Robot) -> str | None:
 
 def versions() -> dict[str, str]:
     """Versions of what computed."""
-    packages = ("parflex", "numpy", "scipy", "numba", "llvmlite")
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}
+    others = {name: metadata.version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
+    return {"python": platform.python_version(), "parflex": __version__, **others}

@@ -100,11 +100,11 @@ def _positions(
     try:
         if kind == "held":
             if problem.prescribed != "platform":
-                return held_frame(problem.robot, here, loads=loads).configuration.q, kind, []
-            driven = zero_dynamics(problem.robot, here, loads=loads)
+                return held_frame(problem.robot, here, wrench=loads).configuration.q, kind, []
+            driven = zero_dynamics(problem.robot, here, wrench=loads)
             near = check_system(driven.held.configuration, driven.held.frame)
             return driven.held.configuration.q, kind, [*near, *driven.warnings()]
-        return equilibrium(problem.robot, here, loads=loads).configuration.q, kind, []
+        return equilibrium(problem.robot, here, wrench=loads).configuration.q, kind, []
     except SingularError as error:
         if start is not None:
             raise

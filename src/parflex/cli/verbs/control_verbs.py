@@ -71,7 +71,7 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     real = _plant(robot, words, options.pop("plant"), options.pop("plant_set"), options.pop("plant_payload"))
     arguments = _arguments(options)
     with clock("controlling", arguments.get("time")) as shown:
-        run = run_control(loaded, plant=real, shown=shown, **arguments)
+        run = run_control(loaded, plant=real, progress=shown, **arguments)
     answer: dict[str, Any] = {
         "errors": run.errors,
         "failure": None if run.ok else {"kind": run.failure, "why": run.why, "stopped_at": run.stopped_at},
@@ -127,7 +127,7 @@ def study(file: str, out: str | None, jobs: int | None, figure: str | None, as_j
         picture_path(figure)
     table = read_study(file)
     with counter("study") as shown:
-        found = run_study(table, out, jobs=jobs, shown=shown)
+        found = run_study(table, out, jobs=jobs, progress=shown)
     rows = found.summary()
     answer: dict[str, Any] = {
         "percentages": rows,

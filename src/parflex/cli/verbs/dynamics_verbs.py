@@ -32,7 +32,7 @@ def _solved(
             state.get("pose"),
             state.get("velocity"),
             state.get(third),
-            wrenches=state["wrench"],
+            wrench=state["wrench"],
             without=state["without"],
             reactions=reactions,
         )

@@ -44,7 +44,7 @@ def _make_model(
     terms = left_out(words_of(without), None if included is None else words_of(included))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        made = make(loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, limit=limit)
+        made = make(loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, operator_limit=limit)
     return made, list(terms), list(dict.fromkeys(str(warning.message) for warning in told))
 
 

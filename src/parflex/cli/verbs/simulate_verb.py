@@ -17,6 +17,7 @@ from parflex.cli.input import (
     robot_options,
     without_option,
     words_of,
+    wrench_option,
 )
 from parflex.cli.progress import clock
 from parflex.errors import InputError
@@ -49,9 +50,7 @@ from parflex.errors import InputError
 @click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Where a run without a motion starts.")
 @click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities of what no motion leads at the start.")
 @click.option("--effort", metavar="JOINT=VALUE,...", help="Constant efforts of motors, if no motion is given.")
-@click.option(
-    "--wrench", metavar="FRAME=FX,FY,FZ,MX,MY,MZ", multiple=True, help="Constant wrench on a frame, world axes."
-)
+@wrench_option
 @click.option(
     "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction turns; default 0.001."
 )
@@ -71,7 +70,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     if cutoff is not None and not 0 < cutoff < math.inf:  # the rest is seen when the rows are there
         raise InputError("a cut-off is a positive frequency", key="low-pass", value=cutoff, hint="give e.g. 100")
     with clock("simulating", options["time"]) as shown:
-        run = run_simulation(loaded, shown=shown, **_arguments(options))
+        run = run_simulation(loaded, progress=shown, **_arguments(options))
     if cutoff is not None and run.status == "ok":
         run = _with_low_passed(run, cutoff)
     written = [str(file) for file in run.save(path)]

@@ -15,7 +15,7 @@ from parflex.errors import InputError
 from parflex.whole_files import whole_file
 
 
-@cli.command(epilog="\b\nExample:\n  parflex stiffness navaro --pose pose-3 --load platform:0,0,-50")
+@cli.command(epilog="\b\nExample:\n  parflex stiffness navaro --pose pose-3 --wrench platform=0,0,-50")
 @robot_options
 @condition_options
 @click.option("--frame", metavar="NAME", help="Frame whose stiffness is wanted; default the end effector.")
@@ -26,7 +26,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     from parflex.models.elastic.stiffness import deflection, deflection_at, picked, stiffness_of
 
     loaded, given = read_conditions(robot, options)
-    frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["loads"]]))
+    frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["wrench"]]))
     if given["about"] == "equilibrium":
         rest = equilibrium(loaded, **{key: value for key, value in given.items() if key != "about"})
         bent, found = deflection_at(rest, frames), stiffness_of(about_equilibrium(rest), frame)

@@ -13,7 +13,7 @@ from parflex.errors import InputError, did_you_mean
 
 INFIX = {"add": "+", "sub": "-", "mul": "*", "div": "/", "greater": ">"}
 FUNCTIONS = ("sqrt", "sin", "cos", "abs", "sign", "select", "atan2")
-DIALECTS = {  # module, its short name, and its names of the functions
+DIALECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # module, its short name, and its names of the functions
     "numpy": ("numpy", "np", ("sqrt", "sin", "cos", "abs", "sign", "where", "arctan2")),
     "jax": ("jax.numpy", "jnp", ("sqrt", "sin", "cos", "abs", "sign", "where", "arctan2")),
     "casadi": ("casadi", "ca", ("sqrt", "sin", "cos", "fabs", "sign", "if_else", "atan2")),

@@ -94,7 +94,7 @@ def wrapped(robot: Robot, error: Array) -> Array:
 
 def motor_inertias(here: Configuration) -> Array:
     """What each motor has to accelerate at a pose while the others stand still: the diagonal of M in motor rates."""
-    return np.diag(mass_matrix(here.robot, here, "actuated")[0])
+    return np.diag(mass_matrix(here.robot, here, "motors")[0])
 
 
 def _places(robot: Robot) -> list[int]:

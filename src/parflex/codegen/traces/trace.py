@@ -68,12 +68,12 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
     """The robot with what the options change in it."""
     if options.wrenches and model not in ("state-rates", "state-rates-driven"):
         raise InputError(
-            f"'{model}' takes no wrenches", key="wrenches", value=model, hint="use 'state-rates' or leave them out"
+            f"'{model}' takes no wrenches", key="wrench_frames", value=model, hint="use 'state-rates' or leave them out"
         )
     for frame in options.wrenches:
         if frame not in robot.tree.places:
             hint = did_you_mean(frame, robot.tree.places)
-            raise InputError(f"there is no frame '{frame}'", key="wrenches", value=frame, hint=hint)
+            raise InputError(f"there is no frame '{frame}'", key="wrench_frames", value=frame, hint=hint)
     robot = acting(robot, options.without)
     if not options.friction_width:
         return robot

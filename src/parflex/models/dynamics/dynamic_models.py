@@ -31,11 +31,11 @@ Array = np.ndarray
 
 def inverse_dynamics(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     velocity: Mapping[str, float] | None = None,
     acceleration: Mapping[str, float] | None = None,
     *,
-    wrenches: Wrenches | None = None,
+    wrench: Wrenches | None = None,
     without: Without = (),
     form: Literal["projected", "split"] = "split",
     reactions: bool = False,
@@ -46,23 +46,23 @@ def inverse_dynamics(
     than freedoms the efforts are those of least norm. What is in the file acts, but for what `without` names.
     """
     one_of(form, ("split", "projected"), "form")
-    configuration = acting_at(robot, at, without)
+    configuration = acting_at(robot, pose, without)
     robot = configuration.robot
     if robot.tree.elastic:
-        return flexible_inverse(configuration, velocity, acceleration, wrenches, reactions)
+        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
     qdd = configuration.accelerations(acceleration, qd, velocity)
-    state = state_at(configuration, qd, wrenches)
+    state = state_at(configuration, qd, wrench)
     f = state.forces(qdd)
     tau, redundant = _efforts(state, f, form)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     if redundant:
         warnings.append("there are more motors than freedoms: the efforts are those of least norm")
-    found = reactions_of(configuration, qd, qdd, f, tau, wrenches, warnings) if reactions else None
+    found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
     return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
 
 
@@ -78,11 +78,11 @@ def _efforts(state: Any, f: Array, form: str) -> tuple[Array, bool]:
 
 def forward_dynamics(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     velocity: Mapping[str, float] | None = None,
     effort: Efforts = None,
     *,
-    wrenches: Wrenches | None = None,
+    wrench: Wrenches | None = None,
     without: Without = (),
     reactions: bool = False,
 ) -> Result:
@@ -90,11 +90,11 @@ def forward_dynamics(
 
     What is in the file acts, but for what `without` names.
     """
-    configuration = acting_at(robot, at, without)
+    configuration = acting_at(robot, pose, without)
     robot = configuration.robot
     tau = read_efforts(robot, effort)
     qd = configuration.rates(velocity)
-    state = state_at(configuration, qd, wrenches)
+    state = state_at(configuration, qd, wrench)
     free = _solve_mass(configuration, state.mass_matrix, state.J_a.T @ tau - state.c)
     qdd = configuration.J @ free + state.bias
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
@@ -102,7 +102,7 @@ def forward_dynamics(
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     found = None
     if reactions:
-        found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrenches, warnings)
+        found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrench, warnings)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
 
@@ -132,13 +132,13 @@ def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
 
 def mass_matrix(
     robot: Robot,
-    at: PoseLike | Configuration = None,
-    coordinates: Literal["independent", "actuated"] = "independent",
+    pose: PoseLike | Configuration = None,
+    coordinates: Literal["independent", "motors"] = "independent",
     without: Without = (),
 ) -> tuple[Array, list[str]]:
     """Mass matrix of the closed robot and the names of the rates that it belongs to."""
-    one_of(coordinates, ("independent", "actuated"), "coordinates")
-    configuration = acting_at(robot, at, without)
+    one_of(coordinates, ("independent", "motors"), "coordinates")
+    configuration = acting_at(robot, pose, without)
     robot = configuration.robot
     M = state_at(configuration, np.zeros(robot.tree.n)).mass_matrix
     if coordinates == "independent":
@@ -150,7 +150,7 @@ def mass_matrix(
 
 def energies(
     robot: Robot | Configuration,
-    at: PoseLike | Configuration | Array = None,
+    pose: PoseLike | Configuration | Array = None,
     velocity: Mapping[str, float] | None = None,
     without: Without = (),
 ) -> tuple[float, float]:
@@ -160,13 +160,13 @@ def energies(
     """
     if isinstance(robot, Configuration):
         here = acting_at(robot.robot, robot, without)
-        qd = numbers(at, (here.robot.tree.n,), "qd")
+        qd = numbers(pose, (here.robot.tree.n,), "qd")
     else:
-        if isinstance(at, np.ndarray | list | tuple):
+        if isinstance(pose, np.ndarray | list | tuple):
             raise InputError(
-                "rates of all coordinates go with a configuration", key="at", hint="give pose and velocity"
+                "rates of all coordinates go with a configuration", key="pose", hint="give pose and velocity"
             )
-        here = acting_at(robot, at, without)
+        here = acting_at(robot, pose, without)
         qd = here.rates(velocity)
     found = tree_energies(here.robot.tree, here.at, qd)
     return float(found.kinetic), float(found.elastic + found.gravity)

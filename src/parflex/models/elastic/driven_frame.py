@@ -120,16 +120,16 @@ def check_system(here: Configuration, frame: str) -> list[str]:
 
 def held_frame(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     frame: str | None = None,
-    loads: Wrenches | None = None,
+    wrench: Wrenches | None = None,
     without: Without = (),
 ) -> HeldFrame:
     """The deformed robot at rest with a frame (by default the end effector) where it is at the undeformed pose."""
-    here = acting_at(robot, at, without)
+    here = acting_at(robot, pose, without)
     frame = frame or robot.tree.end_effector
     R, p = here.at.of(robot.tree.places[frame])
-    acting = Loading(checked_wrenches(robot.tree, loads, "load"), np.zeros(robot.tree.n))
+    acting = Loading(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n))
     for _ in range(STEPS):
         tau, missing = _efforts(here, acting)
         loading = replace(acting, tau=tau)
@@ -184,13 +184,13 @@ def _away(here: Configuration, frame: str, R: Array, p: Array) -> Array:
 
 def zero_dynamics(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     frame: str | None = None,
-    loads: Wrenches | None = None,
+    wrench: Wrenches | None = None,
     without: Without = (),
 ) -> ZeroDynamics:
     """The elastic zero dynamics about the state of rest in which the motors hold a frame, theory (36)."""
-    held = held_frame(robot, at, frame, loads, without)
+    held = held_frame(robot, pose, frame, wrench, without)
     here, units = held.configuration, rate_units(held.configuration)
     Z = units[:, None] * scipy.linalg.null_space(held.rows * units)
     P = _beside_motors(here)

@@ -8,7 +8,7 @@ turning of the closure wrenches. One pass of the recursion over dual numbers giv
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,34 +37,34 @@ HALVINGS = 8  # of a step that does not help: a tangent that helps over less of 
 FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
 
 
-class Conditions(TypedDict, total=False):
-    """How a robot is held and loaded."""
+class Conditions(NamedTuple):
+    """How a robot is held and loaded, in the order in which `equilibrium` takes it."""
 
-    servo: Servo
-    servo_damping: Servo
-    loads: Wrenches | None  # wrenches on frames, in world axes that do not turn with them
-    effort: Efforts  # of motors that are neither locked nor held
-    without: Without
+    servo: Servo = None
+    servo_damping: Servo = None
+    wrench: Wrenches | None = None  # wrenches on frames, in world axes that do not turn with them
+    effort: Efforts = None  # of motors that are neither locked nor held
+    without: Without = ()
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Loading(Record):
     """What acts on a robot at rest: loads on frames, constant efforts along rates, and terms that are left out."""
 
-    loads: Wrenches = field(default_factory=dict)
+    wrench: Wrenches = field(default_factory=dict)
     tau: Array = field(default_factory=lambda: np.zeros(0))
     without: Without = ()
 
     def forces(self, configuration: Configuration) -> Array:
         """F: what the rates of the open tree would need to stay at rest, less the efforts."""
         still = np.zeros(configuration.robot.tree.n)
-        return tree_forces(configuration, still, still, self.loads, self.without) - self.tau
+        return tree_forces(configuration, still, still, self.wrench, self.without) - self.tau
 
     def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
         """Wrenches in all joints of the tree at rest, with the closures acting."""
         still = np.zeros(configuration.robot.tree.n)
         _, acting = closure_wrenches(configuration, lam)
-        return tree_newton_euler(configuration, still, still, self.loads, self.without, acting)
+        return tree_newton_euler(configuration, still, still, self.wrench, self.without, acting)
 
     def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
         """F - J_tot^T lam."""
@@ -101,11 +101,11 @@ class Equilibrium(Record):
 
 def prepare(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     lock: Lock = "actuators",
     servo: Servo = None,
     servo_damping: Servo = None,
-    loads: Wrenches | None = None,
+    wrench: Wrenches | None = None,
     effort: Efforts = None,
     without: Without = (),
 ) -> tuple[Configuration, Loading]:
@@ -119,8 +119,8 @@ def prepare(
         raise InputError(
             "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
         )
-    wrenches = checked_wrenches(robot.tree, loads, "load")
-    q = configure(robot, at).q
+    wrenches = checked_wrenches(robot.tree, wrench)
+    q = configure(robot, pose).q
     held = held_robot(robot, q, lock, servo, servo_damping)
     tau = np.zeros(robot.tree.n)
     tau[list(robot.actuated)] = read_efforts(robot, effort)
@@ -159,11 +159,11 @@ def tangent_stiffness(configuration: Configuration, loading: Loading) -> Array:
 
 def equilibrium(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     lock: Lock = "actuators",
     servo: Servo = None,
     servo_damping: Servo = None,
-    loads: Wrenches | None = None,
+    wrench: Wrenches | None = None,
     effort: Efforts = None,
     without: Without = (),
 ) -> Equilibrium:
@@ -172,7 +172,7 @@ def equilibrium(
     Motors are locked at the pose, held by servos that pull towards it, or free under a given effort.
     """
     robot = acting(robot, without)
-    start, loading = prepare(robot, at, lock, servo, servo_damping, loads, effort, without)
+    start, loading = prepare(robot, pose, lock, servo, servo_damping, wrench, effort, without)
     found = _newton(start, loading)
     if found.stuck:
         found = _gradually(start, loading, found)
@@ -180,7 +180,7 @@ def equilibrium(
         name = _softest(start, loading)
         raise SingularError(
             f"no equilibrium is found near this pose; '{name}' is held least",
-            key="load",
+            key="wrench",
             value=name,
             hint="make the loads smaller, hold more joints, or start from a pose nearer to the equilibrium",
         )

@@ -6,9 +6,8 @@ About the equilibrium under gravity and loads, K is the derivative of the reduce
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Unpack
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from parflex.checking import one_of
 from parflex.errors import InputError
 from parflex.models.brief_lines import hertz_line
 from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.dynamics.forces import Without
+from parflex.models.dynamics.forces import Without, Wrenches
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import (
     Conditions,
@@ -27,9 +26,10 @@ from parflex.models.elastic.equilibrium import (
     prepare,
     tangent_stiffness,
 )
-from parflex.models.elastic.holding import Lock, locked_robot
+from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
+from parflex.models.motor_values import Efforts
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
@@ -90,12 +90,12 @@ class Modes(Record):
         return "; ".join([*parts, *(f"{len(names)} {word}" for names, word in apart if names)])
 
 
-def state_about(about: About | None, conditions: Mapping[str, Any], felt: bool = True) -> About:
+def state_about(about: About | None, wrench: Wrenches | None, effort: Efforts, felt: bool = True) -> About:
     """What is linearised about: with loads or efforts the equilibrium, unless it is said; else the undeformed pose.
 
     `felt` is false where loads about the undeformed pose would change nothing of the answer.
     """
-    loaded = any(_is_given(conditions.get(key)) for key in ("loads", "effort"))
+    loaded = any(_is_given(value) for value in (wrench, effort))
     if about is None:
         return "equilibrium" if loaded else "undeformed"
     one_of(about, ("undeformed", "equilibrium"), "about")
@@ -115,23 +115,29 @@ def _is_given(value: Any) -> bool:
 
 def linear_model(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     lock: Lock = "actuators",
     about: About | None = None,
-    **conditions: Unpack[Conditions],
+    *,
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    wrench: Wrenches | None = None,
+    effort: Efforts = None,
+    without: Without = (),
 ) -> LinearModel:
     """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
 
     `conditions` are those of `equilibrium`. About the undeformed pose nothing that loads the robot changes K; where
     loads or efforts are given the equilibrium is meant, unless `about` says otherwise.
     """
-    about = state_about(about, conditions)
+    about = state_about(about, wrench, effort)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without)
     if about == "undeformed":
-        configuration, loading = prepare(robot, at, lock, **conditions)
+        configuration, loading = prepare(robot, pose, lock, *conditions)
         K_tot, D_tot = tree_stiffness(configuration, loading.without)
         K = configuration.J.T @ K_tot @ configuration.J
         return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
-    return about_equilibrium(equilibrium(robot, at, lock, **conditions))
+    return about_equilibrium(equilibrium(robot, pose, lock, *conditions))
 
 
 def about_equilibrium(rest: Equilibrium) -> LinearModel:
@@ -173,19 +179,25 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
 
 def natural_frequencies(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     modes: int | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
-    **conditions: Unpack[Conditions],
+    *,
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    wrench: Wrenches | None = None,
+    effort: Efforts = None,
+    without: Without = (),
 ) -> Modes:
     """Lowest natural frequencies at a pose, with mode shapes and damping ratios; motions without stiffness apart.
 
-    Six modes, or all if there are fewer, unless `modes` says how many. About the undeformed pose; under `loads` or
+    Six modes, or all if there are fewer, unless `modes` says how many. About the undeformed pose; under a `wrench` or
     `effort` about the equilibrium.
     """
-    state_about(about, conditions, felt=False)
-    return modes_of(linear_model(robot, at, lock, about, **conditions), modes)
+    state_about(about, wrench, effort, felt=False)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    return modes_of(linear_model(robot, pose, lock, about, **conditions._asdict()), modes)
 
 
 def check_modes(modes: object) -> None:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Unpack
 
 import numpy as np
 import scipy.linalg
 
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.dynamics.forces import Without, Wrenches
 from parflex.models.elastic.equilibrium import Conditions
-from parflex.models.elastic.holding import Lock
+from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
+from parflex.models.motor_values import Efforts
 from parflex.models.robot import Robot
 from parflex.records import Record, counted, listed
 
@@ -64,10 +65,15 @@ def state_space(
     robot: Robot,
     inputs: Sequence[str],
     outputs: Sequence[str],
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     lock: Lock = "actuators",
     about: About | None = None,
-    **conditions: Unpack[Conditions],
+    *,
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    wrench: Wrenches | None = None,
+    effort: Efforts = None,
+    without: Without = (),
 ) -> StateSpace:
     """The state space of a robot at a pose.
 
@@ -75,8 +81,9 @@ def state_space(
     coordinate by its name (joint or elastic) or `FRAME.x` ... `FRAME.rz`, with `velocity:` or `acceleration:` in
     front for its derivatives. Frames are in world axes.
     """
-    state_about(about, conditions, felt=False)
-    return state_space_of(linear_model(robot, at, lock, about, **conditions), inputs, outputs)
+    state_about(about, wrench, effort, felt=False)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    return state_space_of(linear_model(robot, pose, lock, about, **conditions._asdict()), inputs, outputs)
 
 
 def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[str]) -> StateSpace:

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from parflex.models.configuration import Configuration, PoseLike
+from parflex.models.dynamics.forces import Without, Wrenches
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import Conditions, Equilibrium, Loading, equilibrium
-from parflex.models.elastic.holding import Lock
+from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
 from parflex.models.elastic.stiff_system import StiffnessSolver
+from parflex.models.motor_values import Efforts
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, counted, listed
 from parflex.recursion import NewtonEuler
@@ -71,15 +73,21 @@ class Deflection(Record):
 
 def cartesian_stiffness(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     frame: str | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
-    **conditions: Unpack[Conditions],
+    *,
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    wrench: Wrenches | None = None,
+    effort: Efforts = None,
+    without: Without = (),
 ) -> Stiffness:
     """Stiffness and compliance of a frame, by default the end effector: 6 x 6, in the plane 3 x 3 (x, y, theta)."""
-    state_about(about, conditions, felt=False)
-    return stiffness_of(linear_model(robot, at, lock, about, **conditions), frame)
+    state_about(about, wrench, effort, felt=False)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    return stiffness_of(linear_model(robot, pose, lock, about, **conditions._asdict()), frame)
 
 
 def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
@@ -104,20 +112,26 @@ def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
 
 def deflection(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     frames: Sequence[str] = (),
     lock: Lock = "actuators",
     about: About | None = None,
-    **conditions: Unpack[Conditions],
+    *,
+    servo: Servo = None,
+    servo_damping: Servo = None,
+    wrench: Wrenches | None = None,
+    effort: Efforts = None,
+    without: Without = (),
 ) -> Deflection:
     """How a robot gives way to gravity, springs and loads, from the given pose; frames default to the end effector.
 
     About the undeformed pose to first order, with stiffness and equilibrium of the undeformed robot; about the
     equilibrium with all displacements as large as they are, which is meant where loads or efforts are given.
     """
-    if state_about(about, conditions) == "equilibrium":
-        return deflection_at(equilibrium(robot, at, lock, **conditions), frames)
-    model = linear_model(robot, at, lock, about, **conditions)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    if state_about(about, wrench, effort) == "equilibrium":
+        return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
+    model = linear_model(robot, pose, lock, about, **conditions._asdict())
     here, loading = model.configuration, model.loading
     F = loading.forces(here)
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))

@@ -72,18 +72,18 @@ class _Match(Record):
 
 def track_modes(
     robot: Robot,
-    path: Sequence[str | Mapping[str, float]],
+    poses: Sequence[str | Mapping[str, float]],
     modes: int = 6,
     lock: str | Sequence[str] = "actuators",
     agreement: float = AGREEMENT,
     finest: float = 1 / 64,
 ) -> TrackedModes:
-    """Follow the lowest modes of the first pose along the path; poses are put between, down to the `finest` share."""
+    """Follow the lowest modes of the first pose along the poses; others are put between, down to the `finest` share."""
     check_modes(modes)
     for key, value in (("agreement", agreement), ("finest", finest)):
         if not 0 < value <= 1:  # a finest share of nothing would be looked for without end
             raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
-    stations = _stations(robot, path)
+    stations = _stations(robot, poses)
     look = _Looker(robot, stations, modes, lock)
     here = look.at(0.0, robot.home)
     here = Sight(0.0, here.q, here.M, here.frequencies[:modes], here.shapes[:, :modes])
@@ -182,20 +182,20 @@ class _Looker:
         return Sight(place, q, M, found.frequencies, found.shapes)
 
 
-def _stations(robot: Robot, path: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:
+def _stations(robot: Robot, poses: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:
     """The poses of the path as coordinates by name; all give the same ones, so that there are poses between."""
-    if len(path) < 2:
-        raise InputError("a path has at least two poses", key="path", value=len(path), hint="give start and end")
-    poses = robot.description.poses
+    if len(poses) < 2:
+        raise InputError("a path has at least two poses", key="poses", value=len(poses), hint="give start and end")
+    known = robot.description.poses
     stations = []
-    for entry in path:
-        if isinstance(entry, str) and entry not in poses:
-            raise InputError(f"the robot has no pose '{entry}'", key="path", value=entry, hint="see 'parflex info'")
-        stations.append(dict(poses[entry] if isinstance(entry, str) else entry))
+    for entry in poses:
+        if isinstance(entry, str) and entry not in known:
+            raise InputError(f"the robot has no pose '{entry}'", key="poses", value=entry, hint="see 'parflex info'")
+        stations.append(dict(known[entry] if isinstance(entry, str) else entry))
         if stations[-1].keys() != stations[0].keys():
             raise InputError(
                 "the poses of a path give different coordinates",
-                key="path",
+                key="poses",
                 value=", ".join(stations[-1]),
                 hint=f"give {', '.join(stations[0])} in each",
             )

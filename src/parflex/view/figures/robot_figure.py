@@ -19,10 +19,10 @@ MARKERS = {"revolute": "o", "prismatic": "s", "helical": "h", "spherical": "D", 
 GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
 
-def draw(robot: Robot, at: str | Mapping[str, float] | Configuration | None, path: str | Path) -> list[str]:
+def draw(robot: Robot, pose: str | Mapping[str, float] | Configuration | None, path: str | Path) -> list[str]:
     """Write a picture of the robot at a pose; warnings about the pose come back."""
     path = picture_path(path)
-    configuration = configure(robot, at)
+    configuration = configure(robot, pose)
     write_picture(picture(configuration), path)
     return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
 

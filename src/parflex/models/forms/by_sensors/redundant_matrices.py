@@ -60,23 +60,23 @@ class _Moving(Record):
 
 def redundant_model(
     robot: Robot,
-    at: PoseLike | Configuration = None,
+    pose: PoseLike | Configuration = None,
     velocity: Mapping[str, float] | None = None,
     *,
     sensed: Sequence[str] | None = None,
-    wrenches: Wrenches | None = None,
+    wrench: Wrenches | None = None,
     without: Without = (),
 ) -> Matrices:
     """The redundant model of a robot at a pose in a motion; `sensed` names other passive joints than the file does.
 
-    `wrenches` act on frames, in world axes. What is in the file acts, but for what `without` names.
+    `wrench` acts on frames, in world axes. What is in the file acts, but for what `without` names.
     """
-    configuration = acting_at(robot, at, without)
+    configuration = acting_at(robot, pose, without)
     robot = configuration.robot
     form = redundant_sets(robot if sensed is None else robot.sensing(sensed))
     configuration.refuse_undefined_actuation()
     tree = robot.tree
-    loads = checked_wrenches(tree, wrenches)
+    loads = checked_wrenches(tree, wrench)
     return redundant_matrices(form, configuration.q, configuration.rates(velocity)[form.control], wrenches=loads)
 
 

@@ -80,26 +80,26 @@ def _loops(form: RedundantSets) -> Closures:
 
 
 def geometry_from_sensors(
-    robot: Robot | RedundantSets, measured: Sequence[float] | Array, near: Array | None = None, steps: int = 30
+    robot: Robot | RedundantSets, values: Sequence[float] | Array, near: Array | None = None, steps: int = 30
 ) -> Array:
-    """All positions from measured values of [q_a, q_s]; `near` are all positions of a pose not far away (home).
+    """All positions from measured `values` of [q_a, q_s]; `near` are all positions of a pose not far away (home).
 
     A robot without sensed joints is assembled by its motors alone, near that pose.
     """
     form = robot if isinstance(robot, RedundantSets) else redundant_sets(robot)
     tree = form.robot.tree
     try:
-        values = np.asarray(measured, dtype=float)
+        measured = np.asarray(values, dtype=float)
     except (TypeError, ValueError):
-        values = np.array(np.nan)  # of no shape that is asked for
-    if values.shape != form.positions.shape or not np.all(np.isfinite(values)):
+        measured = np.array(np.nan)  # of no shape that is asked for
+    if measured.shape != form.positions.shape or not np.all(np.isfinite(measured)):
         raise InputError(
             f"the sensors give {len(form.positions)} finite values",
-            key="measured",
-            value=str(measured),
+            key="values",
+            value=str(values),
             hint="in this order: " + ", ".join(form.names),
         )
-    q = with_measured(form, form.robot.home if near is None else numbers(near, (tree.nq,), "near"), values)
+    q = with_measured(form, form.robot.home if near is None else numbers(near, (tree.nq,), "near"), measured)
     for _ in range(steps):
         step, A = geometry_step(form, q)
         _refuse_singular(A)
@@ -110,8 +110,8 @@ def geometry_from_sensors(
             break
     raise UnreachableError(
         "no pose near the given one fits the measured values",
-        key="measured",
-        value=str([round(float(value), 6) for value in values]),
+        key="values",
+        value=str([round(float(value), 6) for value in measured]),
         hint="give a pose that is nearer as `near`, or check the sensors' zeros",
     )
 
@@ -122,7 +122,7 @@ def _refuse_singular(A: Array) -> None:
     if not np.all(np.isfinite(A)) or condition(scaled) > SINGULAR:
         raise SingularError(
             "the sensors do not tell the pose here: the robot is at a singularity",
-            key="measured",
+            key="values",
             hint="move away from this pose, or sense more joints",
         )
 

@@ -1,0 +1,115 @@
+"""Calls of the public functions: older names of arguments, unknown ones, and what the arguments have to be.
+
+All of it is done here, before a function sees anything of it, and once for all functions.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from parflex.argument_checks import CHECKS, OTHERS, Check
+from parflex.errors import InputError, did_you_mean
+
+# older names of an argument, where a function has no argument of that name
+ALIASES: dict[str, tuple[str, ...]] = {
+    "pose": ("at",),
+    "wrench": ("wrenches", "loads", "load"),
+    "wrench_frames": ("wrenches",),
+    "progress": ("shown",),
+    "poses": ("path",),
+    "values": ("measured",),
+    "source": ("robot",),
+    "study": ("file",),
+    "operator_limit": ("limit",),
+}
+# older values of an argument
+VALUES: dict[str, dict[str, str]] = {"coordinates": {"actuated": "motors"}}
+
+
+@dataclass(frozen=True)
+class _Argument:
+    """An argument of a function: what it has to be, what it is where it is not given, and older values of it."""
+
+    name: str
+    check: Check | None
+    default: Any
+    values: Mapping[str, str]
+
+    def looked_at(self, value: Any) -> Any:
+        """The value after its check, in the words of today."""
+        if value is self.default:
+            return value
+        if self.values and isinstance(value, str):
+            value = self.values.get(value, value)
+        if self.check is not None:
+            self.check(value, self.name)
+        return value
+
+
+class _Call:
+    """How a function is called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.name = function.__name__
+        checks = {**CHECKS, **OTHERS.get(self.name, {})}
+        parameters = inspect.signature(function).parameters
+        self.arguments = {
+            name: _Argument(name, checks[name], one.default, VALUES.get(name, {})) for name, one in parameters.items()
+        }
+        self.in_order = [self.arguments[n] for n, one in parameters.items() if one.kind is not one.KEYWORD_ONLY]
+        self.needed = [name for name, one in parameters.items() if one.default is one.empty]
+        self.older = {old: name for name in parameters for old in ALIASES.get(name, ()) if old not in parameters}
+
+    def in_new_words(self, given: Mapping[str, Any], places: int) -> dict[str, Any]:
+        """Arguments by their names of today."""
+        words: dict[str, Any] = {}
+        taken = {argument.name: argument.name for argument in self.in_order[:places]}
+        for word, value in given.items():
+            name = self.older.get(word, word)
+            if name not in self.arguments:
+                raise InputError(
+                    f"{self.name} has no '{word}'", key=word, value=word, hint=did_you_mean(word, self.arguments)
+                )
+            if name in taken:
+                both = f"'{word}' and '{taken[name]}'" if word != taken[name] else f"'{word}'"
+                raise InputError(
+                    f"{self.name} is given {both}, which is the same"
+                    if word != taken[name]
+                    else f"{self.name} is given '{word}' twice",
+                    key=word,
+                    hint="keep one of them",
+                )
+            taken[name] = word
+            words[name] = value
+        return words
+
+    def refuse(self) -> InputError:
+        """What is said where there are too few or too many arguments."""
+        return InputError(
+            f"{self.name} is called with too few or too many arguments",
+            key=self.name,
+            hint=f"it needs {', '.join(self.needed) or 'nothing'}; known are {', '.join(self.arguments)}",
+        )
+
+
+def checked(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with its arguments looked at first."""
+    call = _Call(function)
+    arguments, in_order, needed = call.arguments, call.in_order, call.needed
+
+    @functools.wraps(function)
+    def checked_call(*given: Any, **words: Any) -> Any:
+        places = len(given)
+        if places > len(in_order):
+            raise call.refuse()
+        words = call.in_new_words(words, places) if words else words
+        if any(name not in words for name in needed[places:]):
+            raise call.refuse()
+        values = [argument.looked_at(value) for argument, value in zip(in_order, given, strict=False)]
+        return function(*values, **{name: arguments[name].looked_at(value) for name, value in words.items()})
+
+    return checked_call

@@ -1,0 +1,129 @@
+"""The face of the package: names that are there, words of arguments, older names, what is returned."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import tomllib
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.argument_checks import CHECKS, OTHERS
+from parflex.public_calls import ALIASES
+
+ROOT = Path(__file__).resolve().parents[1]
+FUNCTIONS = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
+VARIABLE = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+
+
+@cache
+def robot(name: str = "5r"):
+    return parflex.load(name)
+
+
+def words(name: str) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(getattr(parflex, name)).parameters)
+
+
+# -- names ---------------------------------------------------------------------------------------------------------
+
+
+def test_everything_listed_is_there_and_is_completed():
+    assert {"ParflexError", "InputError", "Robot", "Configuration", "Result", "Modes", "Model", "Run"} <= {
+        *parflex.__all__
+    }
+    assert set(parflex.__all__) <= set(dir(parflex))
+    assert not {"re", "importlib", "Path", "Any"} & set(dir(parflex))
+    for name in parflex.__all__:
+        assert getattr(parflex, name) is getattr(parflex, name)
+    with pytest.raises(AttributeError, match="nonsense"):
+        _ = parflex.nonsense
+
+
+def test_every_error_is_exported_and_is_one_of_parflex():
+    kinds = {
+        n: k
+        for n, k in vars(importlib.import_module("parflex.errors")).items()
+        if getattr(k, "__module__", "") == "parflex.errors" and inspect.isclass(k)
+    }
+    for name, kind in kinds.items():
+        assert getattr(parflex, name) is kind and issubclass(kind, parflex.ParflexError)
+
+
+def test_types_travel_with_the_package_and_the_version_is_written_once():
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert {"py.typed", "__init__.pyi"} <= set(settings["tool"]["setuptools"]["package-data"]["parflex"])
+    folder = Path(parflex.__file__).parent
+    assert (folder / "py.typed").exists() and (folder / "__init__.pyi").exists()
+    assert "version" not in settings["project"] and settings["project"]["dynamic"] == ["version"]
+    assert settings["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "parflex.__version__"}
+
+
+# -- words ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_arguments_are_words_of_one_vocabulary(name):
+    for word, parameter in words(name).items():
+        assert parameter.kind not in VARIABLE, f"'{word}' hides the names that are known"
+        assert word in CHECKS, f"'{word}' is no word of the vocabulary"
+        assert word not in {old for olds in ALIASES.values() for old in olds} - {*CHECKS}, f"'{word}' is an older name"
+
+
+def test_the_vocabulary_has_no_word_that_nobody_says():
+    said = {word for name in FUNCTIONS for word in words(name)}
+    assert set(CHECKS) <= said, set(CHECKS) - said
+    for name, own in OTHERS.items():
+        assert set(own) <= set(words(name))
+
+
+def test_a_pose_a_wrench_and_a_motion_have_one_name_everywhere():
+    for name in FUNCTIONS:
+        given = set(words(name))
+        assert not given & {"at", "loads", "load", "wrenches", "shown", "tau", "torque", "dt"}, name
+
+
+# -- older names ---------------------------------------------------------------------------------------------------
+
+
+def test_older_names_mean_the_same():
+    push = {"tip": [1.0, 2.0, 0.0]}
+    new = parflex.inverse_dynamics(robot(), pose={"x": 0.1, "y": 0.3}, wrench=push).efforts
+    assert parflex.inverse_dynamics(robot(), at={"x": 0.1, "y": 0.3}, wrenches=push).efforts == new
+    for old in ("loads", "load", "wrenches", "wrench"):
+        assert parflex.inverse_dynamics(robot(), {"x": 0.1, "y": 0.3}, **{old: push}).efforts == new
+    assert parflex.load(robot="5r").name == parflex.load(source="5r").name == "5r"
+    M = [np.asarray(parflex.mass_matrix(robot(), coordinates=word)[0]) for word in ("motors", "actuated")]
+    assert np.array_equal(*M)
+
+
+def test_an_older_name_is_understood_only_where_the_new_one_is():
+    with pytest.raises(parflex.InputError, match="has no 'loads'"):
+        parflex.jacobian(robot(), loads={})
+    with pytest.raises(parflex.InputError, match="has no 'wrench'; did you mean 'wrench_frames'"):
+        parflex.model(robot(), "state-rates", wrench={"tip": [0, 0, 0]})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: parflex.inverse_dynamics(robot(), wrench={}, loads={}),
+        lambda: parflex.inverse_dynamics(robot(), loads={}, wrenches={}),
+        lambda: parflex.inverse_dynamics(robot(), "home", at="home"),
+        lambda: parflex.inverse_dynamics(robot(), "home", pose="home"),
+    ],
+)
+def test_the_same_argument_by_two_names_is_refused(call):
+    with pytest.raises(parflex.InputError, match="keep one of them"):
+        call()
+
+
+def test_a_misspelt_argument_is_answered_with_the_nearest():
+    with pytest.raises(parflex.InputError, match="did you mean 'acceleration'"):
+        parflex.inverse_dynamics(robot(), accelaration={})
+    with pytest.raises(parflex.InputError, match="needs robot"):
+        parflex.inverse_dynamics()
