@@ -105,7 +105,8 @@ def page() -> str:
     """The whole page."""
     lines: list[str] = []
     shown: set[Any] = set()
-    for name in sorted(parflex.__all__, key=str.lower):
+    functions = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
+    for name in sorted([*functions, "PD"], key=str.lower):
         lines += section(name, shown)
     lines += ["## Errors", "", paragraphs(errors.ParflexError), "", "| class | what |", "| --- | --- |"]
     for name, kind in vars(errors).items():

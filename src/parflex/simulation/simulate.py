@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex import __version__
 from parflex.errors import InputError, did_you_mean
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.robot import Robot
@@ -306,5 +305,5 @@ def file_hash(robot: Robot) -> str | None:
 
 def versions() -> dict[str, str]:
     """Versions of what computed."""
-    others = {name: metadata.version(name) for name in ("numpy", "scipy", "numba", "llvmlite")}
-    return {"python": platform.python_version(), "parflex": __version__, **others}
+    packages = ("parflex", "numpy", "scipy", "numba", "llvmlite")
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in packages}}

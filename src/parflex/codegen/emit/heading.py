@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
+from importlib import metadata
 from typing import Any
 
-from parflex import __version__
 from parflex.codegen.emit.files import MARK
 from parflex.codegen.ports import Signal
 from parflex.codegen.program import Program
@@ -20,7 +20,7 @@ ARRAYS = {"input": "x", "parameter": "p", "output": "y"}
 def origin(robot: Robot, traced: Trace, options: Options) -> dict[str, Any]:
     """Where a program comes from: version, robot with its hash, and what was chosen."""
     return {
-        "parflex": __version__,
+        "parflex": metadata.version("parflex"),
         "robot": robot.name,
         "robot_sha256": hashlib.sha256(robot.description.model_dump_json().encode()).hexdigest(),
         "model": traced.model,
@@ -45,7 +45,7 @@ def program_hash(program: Program) -> str:
 def heading(program: Program, about: dict[str, Any]) -> list[str]:
     """The first lines; the very first says that the file was generated."""
     counts = ", ".join(f"{key} {value}" for key, value in program.counts().items())
-    lines = [f"{program.name}: {MARK} {about.get('parflex', __version__)}; do not edit."]
+    lines = [f"{program.name}: {MARK} {about.get('parflex', metadata.version('parflex'))}; do not edit."]
     if about:
         lines += [
             f"robot {about['robot']}, sha256 of its description {about['robot_sha256']}",
