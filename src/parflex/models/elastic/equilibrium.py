@@ -73,7 +73,7 @@ class Loading(Record):
         return self.wrenches(configuration, lam).forces + own - self.tau
 
     def _told(self) -> str:
-        words = (("wrenches on", list(self.loads)), ("without", list(self.without)))
+        words = (("wrenches on", list(self.wrench)), ("without", list(self.without)))
         parts = [f"{word} {listed(names)}" for word, names in words if names]
         return ", ".join([*parts, *["efforts"] * bool(np.any(self.tau))]) or "gravity and springs alone"
 
