@@ -66,7 +66,7 @@ def nearby_states(robot: Robot, count: int, seed: int, size: float = 0.3) -> Ite
         direction = home.null_space @ rng.standard_normal(home.null_space.shape[1])
         step = np.zeros(tree.n)
         step[robot.free] = size * rng.uniform(0.2, 1) * direction / largest(direction) * tree.rate_units[robot.free]
-        q, error = robot.assembler.newton(tree.moved(home.q, step), robot.free, robot.closures.loops)
+        q, error = robot.assembler.newton(tree.moved(home.q, step), robot.free, robot.closures.rows)
         configuration = Configuration(robot, q)
         condition = configuration.condition
         if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values(), 1) > CONDITION_LIMIT:

@@ -33,7 +33,13 @@ class EnergyModel:
         self._transforms = self._placed(x, poses)
         self._jacobians: dict[str, ca.Function] = {}
         self._derive()
-        residual = ca.vertcat(*(_closure(c, self._transforms, data.planar) for c in data.closures), ca.SX(0, 1))
+        loops = (_closure(c, self._transforms, data.planar) for c in data.closures)
+        coupled = (
+            sum(weight * x[self.coordinates.index(name)] for name, weight in c.weights.items()) - c.offset
+            for c in data.couplings
+            if c.stiffness is None
+        )
+        residual = ca.vertcat(*loops, *coupled, ca.SX(0, 1))
         rate = ca.jtimes(residual, x, xd)
         self.closure_rows: int = residual.numel()
         self._residual = ca.Function("residual", self._inputs, [residual])
@@ -87,6 +93,9 @@ class EnergyModel:
                 kinetic += frame.motor_inertia * rate**2 / 2
             if "springs" in include:
                 potential += frame.stiffness * (q[frame.coordinates[0]] - frame.rest) ** 2 / 2
+        for coupled in self.data.couplings if "springs" in include else ():
+            stretch = sum(weight * q[name] for name, weight in coupled.weights.items()) - coupled.offset
+            potential += (coupled.stiffness or 0.0) * stretch**2 / 2
         return kinetic, potential
 
     def inverse(
@@ -154,6 +163,13 @@ def add_joint_terms(
             extra[index] += frame.viscous * rate + frame.coulomb * np.sign(rate)
         if "springs" in include:
             extra[index] += frame.stiffness * (q[frame.coordinates[0]] - frame.rest) + frame.damper * rate
+    names = [rate for frame in data.frames for rate in frame.rates]
+    for coupled in data.couplings if "springs" in include else ():
+        if coupled.stiffness is not None:
+            stretch = sum(weight * q[name] for name, weight in coupled.weights.items()) - coupled.offset
+            rate = sum(weight * qd[names.index(name)] for name, weight in coupled.weights.items())
+            for name, weight in coupled.weights.items():
+                extra[names.index(name)] += weight * (coupled.stiffness * stretch + coupled.damping * rate)
     return mass + np.diag(rotors), bias + extra
 
 

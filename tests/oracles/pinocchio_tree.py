@@ -50,6 +50,8 @@ class PinocchioTree:
         self._parameters = np.concatenate([_parameters(moment) for moment in moments[1:]])
         self._work = self.model.createData()
         self.closure_rows = sum(len(_directions(closure, data.planar, np.eye(3))) for closure in data.closures)
+        self._coupled = [c for c in data.couplings if c.stiffness is None]
+        self.closure_rows += len(self._coupled)
 
     def motion(self, q: Numbers, rates: Numbers, accelerations: Numbers) -> tuple[np.ndarray, np.ndarray]:
         """Rates and accelerations of all coordinates from some; fails if these do not fit or suffice."""
@@ -88,6 +90,7 @@ class PinocchioTree:
         pin.computeJointJacobiansTimeVariation(self.model, self._work, position, rates)
         pin.updateFramePlacements(self.model, self._work)
         rows = [row for closure in self.data.closures for row in self._rows(closure, rates)]
+        rows += [(np.array([c.weights.get(name, 0.0) for name in self.coordinates]), 0.0) for c in self._coupled]
         if not rows:
             return np.zeros((0, self.model.nv)), np.zeros(0)
         return np.array([row for row, _ in rows]), np.array([bias for _, bias in rows])

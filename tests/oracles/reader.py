@@ -65,6 +65,17 @@ class Closure:
 
 
 @dataclass(frozen=True, eq=False)
+class Coupled:
+    """sum of weight times coordinate = offset; with a stiffness a spring holds it so."""
+
+    name: str
+    weights: dict[str, float]
+    offset: float
+    stiffness: float | None = None
+    damping: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
 class RobotData:
     """A robot as numbers. Points are fixed frames; parents come before their children.
 
@@ -80,6 +91,7 @@ class RobotData:
     actuated: list[str]
     locked: list[str]
     poses: dict[str, dict[str, float]]
+    couplings: list[Coupled] = field(default_factory=list)
 
 
 def read_robot(path: str | Path) -> RobotData:
@@ -91,12 +103,16 @@ def read_robot(path: str | Path) -> RobotData:
     planar = table.get("motion") == "planar"
     frames: list[Frame] = []
     closures: list[tuple[Table, dict[str, float]]] = []
+    couplings: list[tuple[Table, dict[str, float]]] = []
     actuated: list[str] = []
     locked: list[str] = []
     last = "base"
     for kind, entry, names in _entries(table, constants):
         if kind == "closure":
             closures.append((entry, names))
+            continue
+        if kind == "coupling":
+            couplings.append((entry, names))
             continue
         new = _frames(entry, names, planar) if kind == "frame" else [_point(entry, names)]
         frames += new
@@ -119,12 +135,14 @@ def read_robot(path: str | Path) -> RobotData:
     }
     gravity = np.array(numbers(table.get("gravity", [0, 0, -9.81]), constants))
     built = [_closure(entry, names, own_name) for entry, names in closures]
-    return RobotData(table["name"], planar, gravity, end_effector, frames, built, actuated, locked, poses)
+    slides = {frame.coordinates[0] for frame in frames if frame.kind == "pz"}
+    coupled = [_coupled(entry, names, slides) for entry, names in couplings]
+    return RobotData(table["name"], planar, gravity, end_effector, frames, built, actuated, locked, poses, coupled)
 
 
 def _entries(table: Table, constants: dict[str, float]) -> Iterator[tuple[str, Table, dict[str, float]]]:
     """Frames, points and closures of the whole robot with full names, legs written out."""
-    for kind in ("frame", "point", "closure"):
+    for kind in ("frame", "point", "closure", "coupling"):
         for entry in table.get(kind, []):
             yield kind, entry, constants
     legs = table.get("legs", [])
@@ -146,7 +164,7 @@ def _leg(
     """Entries of one leg, its own names put in front."""
     names = dict(constants)
     for key, values in group.items():
-        if key not in ("names", "frame", "point", "closure"):
+        if key not in ("names", "frame", "point", "closure", "coupling"):
             names[key] = number(values[index], names)
     own = {entry["name"] for kind in ("frame", "point") for entry in group.get(kind, [])}
     own = {_with_leg(name, leg) for name in own}
@@ -155,7 +173,7 @@ def _leg(
         """The leg's own frame or point, or a node of one of its beams."""
         return f"{leg}.{name}" if name in own or name.rpartition(".")[0] in own else name
 
-    for kind in ("frame", "point", "closure"):
+    for kind in ("frame", "point", "closure", "coupling"):
         for template in group.get(kind, []):
             entry = _with_leg(template, leg)
             if "name" in entry:
@@ -165,6 +183,9 @@ def _leg(
                     entry[key] = full(entry[key])
             if kind == "closure":
                 entry["between"] = [full(name) for name in entry["between"]]
+            if kind == "coupling":
+                entry |= {key: full(entry[key]) for key in ("joint", "other") if key in entry}
+                entry["terms"] = {full(_with_leg(name, leg)): ratio for name, ratio in entry.get("terms", {}).items()}
             yield kind, entry, names
 
 
@@ -276,6 +297,19 @@ def _closure(entry: Table, names: Mapping[str, float], platform: str) -> Closure
     ]
     unit = [vector / np.linalg.norm(vector) for vector in vectors]
     return Closure(entry.get("name", f"{first}~{second}"), first, second, entry["joint"], *unit)
+
+
+def _coupled(entry: Table, names: Mapping[str, float], slides: set[str]) -> Coupled:
+    """Weights of a coupling: a screw moves by its lead for every turn."""
+    joint = entry["joint"]
+    ratios = {name: number(ratio, names) for name, ratio in entry.get("terms", {}).items()}
+    if "lead" in entry:
+        lead = number(entry["lead"], names)
+        ratios = {entry["other"]: lead / (2 * np.pi) if joint in slides else 2 * np.pi / lead}
+    stiffness = number(entry["stiffness"], names) if "stiffness" in entry else None
+    weights = {joint: 1.0} | {name: -ratio for name, ratio in ratios.items()}
+    offset, damping = (number(entry.get(key, 0), names) for key in ("offset", "damping"))
+    return Coupled(entry["name"], weights, offset, stiffness, damping)
 
 
 def _pose_item(key: str, value: float, end_effector: str, known: set[str]) -> tuple[str, float]:

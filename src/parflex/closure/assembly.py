@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 import scipy.optimize
 
+from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures, Loop
 from parflex.closure.targets import FrameTarget, Target
-from parflex.closure.working_modes import Judged, Rows, block, judged_blocks, row_scale
+from parflex.closure.working_modes import Judged, Rows, block, judged_blocks
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
@@ -44,8 +45,9 @@ class Assembler:
         self.tree = tree
         self.closures = closures
         self.signs = {tree.links[tree.number(name)].q.start: sign for name, sign in signs.items()}
-        self.periodic = {link.q.start for link in tree.links if link.joint.periodic}
-        self.screws = {link.q.start for link in tree.links if link.joint.pitch}
+        self.turning = {link.q.start for link in tree.links if link.joint.periodic}
+        self.periodic = {link.q.start for link in tree.links if link.periodic}
+        self.counted = {link.q.start for link in tree.links if link.counted or link.joint.pitch}  # their turns are
         self.weights = np.ones(tree.n) if weights is None else weights  # rates that had better follow from others
         self._judged: dict[tuple, list[Judged]] = {}
         self._branches: dict[frozenset[int], Branch] = {}
@@ -67,19 +69,20 @@ class Assembler:
         return result if all(self._fits(result, part, reference) for part in parts) else None
 
     def _refuse_uncounted_turns(self, target: Target, q: Array, parts: list[ClosurePart]) -> None:
-        """Loops close at every whole turn of a shaft, but the screw on it stands elsewhere: nobody counts its turns."""
-        for part in parts if self.screws else ():
-            screws = [index for index in self._positions(part) if index in self.screws]
+        """Loops close at every whole turn of a shaft, but a screw or a gear on it stands elsewhere: nobody counts."""
+        for part in parts if self.counted else ():
+            counted = [index for index in self._positions(part) if index in self.counted]
             around = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
-            for index in self.periodic & around & set(target.values) if screws else ():
+            for index in self.periodic & around & set(target.values) if counted else ():
                 if abs(target.values[index] - q[index]) > np.pi:
-                    names = {link.q.start: link.name for link in self.tree.links}
+                    names = {link.q.start: link for link in self.tree.links if link.joint.one_axis}
+                    open_one = names[counted[0]]
                     raise InputError(
-                        f"'{names[index]}' turns by more than half a turn, which leaves the turns of the screw "
-                        f"'{names[screws[0]]}' open",
+                        f"'{names[index].name}' turns by more than half a turn, which leaves the turns of "
+                        f"{'the screw ' if open_one.joint.pitch else ''}'{open_one.name}' open",
                         key="pose",
-                        value=names[index],
-                        hint=f"give '{names[screws[0]]}', or the frame that it moves",
+                        value=names[index].name,
+                        hint=f"give '{open_one.name}', or the frame that it moves",
                     )
 
     def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart]) -> Array:
@@ -98,7 +101,7 @@ class Assembler:
         """Pieces that share no moving coordinate: with the platform given, the legs."""
         tree = self.tree
         held = target.fixed | locked
-        rows: list[Rows] = [*self.closures.loops, *target.frames]
+        rows: list[Rows] = [*self.closures.rows, *target.frames]
         sets = [{k for j in row.links(tree) for k in self._rates(j)} - held for row in rows]
         groups: list[tuple[list[int], set[int]]] = []
         for index, columns in enumerate(sets):
@@ -130,7 +133,7 @@ class Assembler:
         tree = self.tree
         legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
         leg = legs.pop() if len(legs) == 1 else None
-        name = leg or ", ".join(row.name for row in rows if isinstance(row, Loop)) or rows[0].name
+        name = leg or ", ".join(row.name for row in rows if not isinstance(row, FrameTarget)) or rows[0].name
         return ClosurePart(name, tuple(rows), np.array(sorted(columns), dtype=int))
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
@@ -222,7 +225,7 @@ class Assembler:
         return all(one.fits(self.tree, at, links) for one in self._judges(part, reference))
 
     def _sign(self, q: Array, index: int) -> str:
-        value = np.sin(q[index]) if index in self.periodic else q[index]
+        value = np.sin(q[index]) if index in self.turning else q[index]
         return "+" if value >= 0 else "-"
 
     def _positions(self, part: ClosurePart) -> list[int]:
@@ -292,7 +295,7 @@ class Assembler:
     def _distance(self, q: Array, other: Array, indices: Sequence[int]) -> float:
         difference = np.array([q[i] - other[i] for i in indices])
         turning = np.array([i in self.periodic for i in indices])
-        scale = np.array([1.0 if i in self.screws else self.tree.length for i in indices])
+        scale = np.array([1.0 if i in self.counted else self.tree.length for i in indices])
         wrapped = np.where(turning, np.arctan2(np.sin(difference), np.cos(difference)), difference / scale)
         return _largest(wrapped)
 
@@ -387,9 +390,8 @@ def _newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: i
     if not len(columns):
         return q, error
     units = tree.rate_units[columns] / L
-    scale = np.concatenate([row_scale(tree, row) for row in rows]) if rows else np.zeros(0)
-    pitches = np.array([tree.links[tree.link_of_rate[k]].joint.pitch for k in columns])
-    screws, along = bool(pitches.any()), np.where(pitches, np.abs(pitches) / L, 1.0)  # screws go far by many turns
+    scale = np.concatenate([row.scale(L) for row in rows]) if rows else np.zeros(0)
+    screws, along = _strides(tree, columns, rows)
     driven = [_as_if_closed(row) if screws else row for row in rows]
     for _ in range(steps):
         if error <= CLOSED:
@@ -418,6 +420,22 @@ def _newton(tree: Tree, q: Array, columns: Array, rows: Sequence[Rows], steps: i
         if slow > 4 and error > CLOSED:
             break  # at a smallest opening that is not zero
     return q, error
+
+
+def _strides(tree: Tree, columns: Array, rows: Sequence[Rows]) -> tuple[bool, Array]:
+    """Whether screws turn in the rows, and how much of a step of each rate counts as one of an angle.
+
+    Screws go far by many turns; rates that only couplings hold enter linearly, and no step of them is too long.
+    """
+    pitches = np.array([abs(tree.links[tree.link_of_rate[k]].joint.pitch) for k in columns])
+    couplings = [row for row in rows if isinstance(row, Coupling)]
+    for row in couplings:
+        pitches = np.maximum(pitches, [0.0 if np.any(tree.rate_units[k] != 1) else row.lead_of(k) for k in columns])
+    along = np.where(pitches, pitches / tree.length, 1.0)
+    if couplings:
+        bent = {j for row in rows if not isinstance(row, Coupling) for j in row.links(tree)}
+        along = np.where([tree.link_of_rate[k] in bent for k in columns], along, 0.0)
+    return bool(pitches.any()), along
 
 
 def _as_if_closed(row: Rows) -> Rows:

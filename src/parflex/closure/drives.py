@@ -17,6 +17,7 @@ def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
     No loop can tell such a joint from the one before it: where a pose is asked for, the spring is at rest.
     """
     held = {place.link for loop in closures.loops for place in (loop.first, loop.second)}
+    coupled = {j for row in closures.constraints for j in row.ends}
     carried = [link.parent for link in tree.links]
     return tuple(
         number
@@ -24,6 +25,7 @@ def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
         if (link.terms.stiffness or link.terms.idle)
         and link.parent != GROUND
         and link.parent not in held
+        and number not in coupled
         and carried.count(link.parent) == 1
         and _repeats(link, tree.links[link.parent], tree.length)
     )

@@ -111,7 +111,7 @@ class FreePart(Record):
     def _motions(self, target: Target) -> Array:
         """A basis of the motions that closures and target allow at the reference, without units."""
         at = pose(self.tree, self.reference)
-        rows: list[Rows] = [*self.closures.loops, *target.frames]
+        rows: list[Rows] = [*self.closures.rows, *target.frames]
         J = block(self.tree, rows, self._free(target), at, jacobians(self.tree, at))
         if not len(J):
             return np.eye(J.shape[1])

@@ -1,4 +1,4 @@
-"""Loop equations between two places: residual, rows of velocity and bias of acceleration.
+"""Loop equations between two places: residual, rows of velocity and bias of acceleration; all rows of a robot.
 
 All vectors are in the axes of the first place. A translation row holds `n . rho`, a rotation row `n . (w2 - w1)`,
 `n` fixed in the first place; the universal row has n = u2 x u1, fixed in neither.
@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.constraints import Constraint, build_constraints
 from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.records import Record, counted, listed
@@ -51,10 +52,10 @@ class Loop(Record):
         """Number of rows."""
         return len(self.translations) + len(self.rotations) + (self.turning == "universal")
 
-    @property
-    def sliding(self) -> int:
-        """Number of translation rows, which come first."""
-        return len(self.translations)
+    def scale(self, length: float) -> Array:
+        """Makes rows of the Jacobian those of the residual: metres, angles times the length."""
+        count = len(self.translations)
+        return np.r_[np.ones(count), np.full(self.size - count, length)]
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -247,65 +248,69 @@ def neutral_rotation(tree: Tree, place: Place) -> Array:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Closures(Record):
-    """All loops of a robot, their rows one below the other."""
+    """All loops of a robot, their rows one below the other, and below them those of other constraints."""
 
     tree: Tree
     loops: tuple[Loop, ...]
+    constraints: tuple[Constraint, ...] = ()
+
+    @property
+    def rows(self) -> tuple[Loop | Constraint, ...]:
+        """Loops, then couplings."""
+        return (*self.loops, *self.constraints)
 
     def _told(self) -> str:
-        return (
-            f"{counted(len(self.loops), 'loop')}, {counted(self.size, 'row')}: {listed([l.name for l in self.loops])}"
-        )
+        kinds = counted(len(self.loops), "loop")
+        kinds += f", {counted(len(self.constraints), 'coupling')}" if self.constraints else ""
+        return f"{kinds}, {counted(self.size, 'row')}: {listed([row.name for row in self.rows])}"
 
     @property
     def size(self) -> int:
         """Number of rows."""
-        return sum(loop.size for loop in self.loops)
+        return sum(row.size for row in self.rows)
 
     @property
     def row_names(self) -> list[str]:
         """Name of each row: closure and direction."""
-        return [f"{loop.name}: {row}" for loop in self.loops for row in loop.row_names]
+        return [f"{row.name}: {held}" for row in self.rows for held in row.row_names]
 
     def slices(self) -> list[slice]:
-        """The rows of each loop."""
-        ends = np.cumsum([0, *(loop.size for loop in self.loops)])
+        """Where each loop and each constraint has its rows."""
+        ends = np.cumsum([0, *(row.size for row in self.rows)])
         return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def residual(self, at: Pose) -> Array:
         """How far the loops are from closed, in metres."""
-        parts = [loop.residual(at, self.tree.length) for loop in self.loops]
+        parts = [row.residual(at, self.tree.length) for row in self.rows]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def linear_residual(self, at: Pose) -> Array:
         """How far nearly closed loops are from closed, over any scalar."""
-        parts = [loop.linear_residual(at) for loop in self.loops]
+        parts = [row.linear_residual(at) for row in self.rows]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def jacobian(self, at: Pose, links: list[tuple[Array, Array]]) -> Array:
-        """J_tot: rows of all loops, theory (11)."""
-        parts = [loop.jacobian(self.tree, at, links) for loop in self.loops]
+        """J_tot: all rows, theory (11)."""
+        parts = [row.jacobian(self.tree, at, links) for row in self.rows]
         return np.concatenate(parts) if parts else np.zeros((0, self.tree.n))
 
     def row_units(self) -> Array:
         """1 for a translation row, the typical length for a rotation row: rows times it are in metres."""
-        units = [
-            np.r_[np.ones(len(loop.translations)), np.full(loop.size - len(loop.translations), self.tree.length)]
-            for loop in self.loops
-        ]
+        units = [row.scale(self.tree.length) for row in self.rows]
         return np.concatenate(units) if units else np.zeros(0)
 
     def rate(self, at: Pose, moving: Motion) -> Array:
         """J_tot qd: how fast the loops open in a motion."""
-        parts = [loop.rate(self.tree, at, moving) for loop in self.loops]
+        parts = [row.rate(self.tree, at, moving) for row in self.rows]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def bias(self, at: Pose, moving: Motion) -> Array:
         """b_star: what J_tot qdd must cancel, theory (11)."""
-        parts = [loop.bias(self.tree, at, moving) for loop in self.loops]
+        parts = [row.bias(self.tree, at, moving) for row in self.rows]
         return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def build_closures(robot: schema.RobotFile, tree: Tree) -> Closures:
-    """The loop equations of a robot."""
-    return Closures(tree, tuple(build_loop(closure, tree) for closure in robot.closure))
+    """The loop equations of a robot, and the rows of its couplings."""
+    loops = tuple(build_loop(closure, tree) for closure in robot.closure)
+    return Closures(tree, loops, build_constraints(robot, tree))

@@ -102,7 +102,7 @@ class Nearest:
         self.links = jacobians(tree, self.at)
         self.free, self.units = free, tree.rate_units[free]
         rows = [closures.jacobian(self.at, self.links), *(f.jacobian(tree, self.at, self.links) for f in frames)]
-        self.metres = np.concatenate([closures.row_units(), *(_metres(tree, frame) for frame in frames)])
+        self.metres = np.concatenate([closures.row_units(), *(frame.scale(tree.length) for frame in frames)])
         J = np.concatenate(rows)[:, free] * self.units * self.metres[:, None]
         self.U, self.s, Vt = np.linalg.svd(J, full_matrices=True)
         self.rank = int(np.sum(self.s > RANK * max(self.s.max(initial=0.0), 1e-300)))
@@ -172,10 +172,6 @@ def _polar(quadratic: Callable[[Array], float]) -> Callable[[Array, Array], floa
         return known[key]
 
     return lambda a, b: (value(a + b) - value(a) - value(b)) / 2
-
-
-def _metres(tree: Tree, frame: FrameTarget) -> Array:
-    return np.r_[np.ones(frame.sliding), np.full(frame.size - frame.sliding, tree.length)]
 
 
 def _frame_bias(at: Pose, moving: Motion, frame: FrameTarget) -> Array:

@@ -33,10 +33,10 @@ class FrameTarget(Record):
         """Number of rows."""
         return len(self.position) + (0 if self.rotation is None else 3)
 
-    @property
-    def sliding(self) -> int:
-        """Number of position rows, which come first."""
-        return len(self.position)
+    def scale(self, length: float) -> Array:
+        """Makes rows of the Jacobian those of the residual: metres, angles times the length."""
+        count = len(self.position)
+        return np.r_[np.ones(count), np.full(self.size - count, length)]
 
     @property
     def ends(self) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ FLAT = 1e-6  # last pivot of a block, beside the first: below, the reference is 
 
 
 class Rows(Protocol):
-    """A loop or a frame target."""
+    """A loop, a constraint or a frame target."""
 
     @property
     def size(self) -> int:
@@ -40,9 +40,8 @@ class Rows(Protocol):
         """For messages."""
         ...
 
-    @property
-    def sliding(self) -> int:
-        """Number of rows in metres; they come first, the others are angles."""
+    def scale(self, length: float) -> Array:
+        """Makes rows of the Jacobian those of the residual, in metres."""
         ...
 
     @property
@@ -81,14 +80,9 @@ class Judged(Record):
         return bool(self.side * np.linalg.det(block(tree, self.rows, self.columns, at, links)[self.picked]) >= 0)
 
 
-def row_scale(tree: Tree, row: Rows) -> Array:
-    """Makes the rows of a Jacobian those of its residual: metres, angles times the length."""
-    return np.r_[np.ones(row.sliding), np.full(row.size - row.sliding, tree.length)]
-
-
 def block(tree: Tree, rows: Sequence[Rows], columns: Array, at: Pose, links: list[tuple[Array, Array]]) -> Array:
     """Rows without units for some rates."""
-    parts = [row.jacobian(tree, at, links)[:, columns] * row_scale(tree, row)[:, None] for row in rows]
+    parts = [row.jacobian(tree, at, links)[:, columns] * row.scale(tree.length)[:, None] for row in rows]
     return np.concatenate([np.zeros((0, len(columns))), *parts]) * (tree.rate_units[columns] / tree.length)
 
 

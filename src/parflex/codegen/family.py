@@ -81,6 +81,8 @@ def numbers_of(robot: Robot) -> Numbers:
         found |= {f"S[{link.name},{axis}]": float(body.S[axis]) for axis in range(3)}
         for i in range(3):
             found |= {f"Sigma[{link.name},{i},{j}]": float(body.Sigma[i, j]) for j in range(i, 3)}
+    for row in robot.closures.constraints:
+        found |= row.numbers_in()
     for name, place in robot.tree.places.items():
         found |= {f"place[{name},{axis}]": float(place.position[axis]) for axis in range(3)}
     return found
@@ -145,4 +147,5 @@ def _symbolic(robot: Robot, symbols: dict[str, Any]) -> Robot:
 
     changed = replace(tree, links=tuple(links), places=places)
     loops = [replace(loop, first=end(loop.first), second=end(loop.second)) for loop in robot.closures.loops]
-    return replace(robot, tree=changed, closures=Closures(changed, tuple(loops)))
+    constraints = tuple(row.with_numbers(symbols) for row in robot.closures.constraints)
+    return replace(robot, tree=changed, closures=Closures(changed, tuple(loops), constraints))

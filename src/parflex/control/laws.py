@@ -73,7 +73,7 @@ def make_law(robot: Robot, name: str, gains: Gains, *, compensate: Sequence[str]
             value=robot.name,
             hint="give the rigid robot, and the one that bends as its plant",
         )
-    if not robot.closures.loops:
+    if not robot.closures.size:
         raise InputError(
             "the laws close the loops of a parallel robot, and this one has none",
             key="robot",

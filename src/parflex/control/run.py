@@ -129,7 +129,7 @@ class _Run:
 
     def __init__(self, law: Law, plant: Plant, track: Track, loop: LoopSettings, grid: Any, t: Array) -> None:
         self.plant, self.track, self.grid, self.t = plant, track, grid, t
-        self.turning = {link.name for link in plant.robot.tree.links if link.joint.periodic}
+        self.turning = {link.name for link in plant.robot.tree.links if link.periodic}
         self.system = plant.system()
         self.row: tuple[Array, Array] | None = None  # the last that is known
         self.status = OK
@@ -155,7 +155,7 @@ class _Run:
         self.sampled = Sampled(
             geometry.address("one"), program.address("one"), np.concatenate([np.zeros(nq + m), a]),
             np.concatenate([np.zeros(nq + m + reference.shape[1]), b]), nq, plant.places(law.sensed),
-            np.array([int(link.joint.periodic) for link in links]),
+            np.array([int(link.periodic) for link in links]),
             np.full(m, float(loop.resolution)), float(grid.out_step), int(loop.rates == "differences"),
             int(loop.delay), -limits, limits, OPEN,
         )  # fmt: skip

@@ -18,7 +18,10 @@ from parflex.description.values import Name, Number, as_value, shown
 from parflex.errors import RobotFileError, did_you_mean, nearest
 
 Model = TypeVar("Model", bound=BaseModel)
-LEG_LISTS: dict[str, type[Any]] = {"frame": schema.Frame, "point": schema.Point, "closure": schema.Closure}
+LEG_LISTS: dict[str, type[Any]] = {
+    **{"frame": schema.Frame, "point": schema.Point},
+    **{"closure": schema.Closure, "coupling": schema.CouplingTable},
+}
 
 
 def load_description(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[schema.RobotFile, str]:
@@ -230,7 +233,7 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
 def _expand_legs(
     family: Any, constants: Mapping[str, float], lists: dict[str, list[Any]], leg_of: dict[str, str], taken: list[str]
 ) -> None:
-    """Instantiate one family of legs: each frame, point and closure once per leg, with that leg's values."""
+    """Instantiate one family of legs: each frame, point, closure and coupling once per leg, with that leg's values."""
     names = _leg_names(family, taken)
     taken += names
     values = _leg_values(family, names, constants)
@@ -242,14 +245,14 @@ def _expand_legs(
             local[key] = _read(Number, column[index], local, f"legs: {key}: {leg}")
         for kind, model in LEG_LISTS.items():
             for number, table in enumerate(templates[kind]):
-                placed = _in_leg(table, leg, own)
+                placed = _in_leg(table, leg, own, kind == "coupling")
                 entry = _validate(model, placed, local, _key(kind, number, table, f"legs: {leg}"))
                 lists[kind].append(entry)
-                if kind != "closure":
+                if kind in ("frame", "point"):
                     leg_of[entry.name] = leg
 
 
-def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str]) -> dict[str, Any]:
+def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str], coupling: bool) -> dict[str, Any]:
     """The template with names made those of the leg."""
 
     def fill(value: Any) -> Any:
@@ -271,9 +274,11 @@ def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str]) -> dict[str, An
     placed = fill(table)
     if isinstance(placed.get("name"), str) and placed["name"]:
         placed["name"] = f"{leg}.{placed['name']}"
-    for key in ("parent", "frame"):
+    for key in ("parent", "frame", *(("joint", "other") if coupling else ())):
         if key in placed:
             placed[key] = resolve(placed[key])
     if isinstance(placed.get("between"), list):
         placed["between"] = [resolve(name) for name in placed["between"]]
+    if coupling and isinstance(placed.get("terms"), dict):
+        placed["terms"] = {resolve(fill(name)): ratio for name, ratio in placed["terms"].items()}
     return placed

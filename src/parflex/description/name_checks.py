@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from parflex.description import schema
+from parflex.description.coupling_checks import check_couplings
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
 
@@ -79,6 +80,7 @@ def check_references(robot: schema.RobotFile) -> None:
             hint=did_you_mean(robot.end_effector, places),
         )
     _check_closures(robot, places, known)
+    check_couplings(robot)
     _check_modes(robot)
     _check_motions(robot, places, known)
     if not robot.frame and robot.platform is None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
+from parflex.description.coupling_tables import CouplingTable
 from parflex.description.elastic_tables import Axial, Beam, MaterialTable, Modal, SectionTable
 from parflex.description.motion_tables import MotionTable
 from parflex.description.table import Table
@@ -322,6 +323,7 @@ class LegsTable(BaseModel):
     frame: list[Frame] = []
     point: list[Point] = []
     closure: list[Closure] = []
+    coupling: list[CouplingTable] = []
 
 
 class RobotFile(Table):
@@ -344,6 +346,7 @@ class RobotFile(Table):
     platform: PlatformTable | None = None
     point: tuple[Point, ...] = ()
     closure: tuple[Closure, ...] = ()
+    coupling: tuple[CouplingTable, ...] = ()
     legs: LegsTable | list[LegsTable] | None = None
     poses: dict[Name, Coordinates] = {}
     working_modes: dict[Name, WorkingMode] = {}

@@ -80,6 +80,8 @@ class NodeModel:
 
 def node_model(robot: Robot, roots: Sequence[int] = ()) -> NodeModel:
     """Pieces and unknowns of a robot with its locked joints fixed; pieces with one of `roots` are counted from it."""
+    if robot.closures.constraints:
+        raise NotCoveredError("coupled joints")
     cut = cut_at_beams(robot, roots)
     if cut.left_over:
         raise NotCoveredError("a loop that no beam is part of")

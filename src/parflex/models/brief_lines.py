@@ -61,7 +61,7 @@ def configuration_line(configuration: Configuration) -> str:
         f"'{robot.tree.end_effector}' at {brief(np.round(position, 9) + 0.0)} m",
         f"{len(configuration.q)} coordinates",
     ]
-    if robot.closures.loops:
+    if robot.closures.size:
         parts.append(f"loops closed to {configuration.closure_error:.1e} m")
     return f"{brief(robot.name)}: {', '.join(parts)}"
 

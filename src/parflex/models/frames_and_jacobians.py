@@ -89,6 +89,7 @@ def counts(robot: Robot) -> dict[str, Any]:
             "independent": configure(robot).independent_names,
             "frames": list(tree.places),
             "closures": [loop.name for loop in robot.closures.loops],
+            "couplings": [coupling.name for coupling in robot.description.coupling],
             "redundant_closures": [names[k] for k in robot.mobility.redundant],
             "end_effector": tree.end_effector,
             "poses": sorted({"home", *robot.description.poses}),

@@ -16,7 +16,7 @@ from parflex.closure.free_part import FreePart
 from parflex.closure.loops import Closures
 from parflex.closure.targets import Target
 from parflex.description import schema
-from parflex.errors import InputError, ParflexError, SingularError, UnreachableError, did_you_mean
+from parflex.errors import InputError, ParflexError, RobotFileError, SingularError, UnreachableError, did_you_mean
 from parflex.models.brief_lines import robot_line
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import sensed_rates
@@ -124,6 +124,38 @@ class Robot(Record):
         return q
 
     def _home(self) -> Array:
+        try:
+            return self._assembled_home()
+        except (UnreachableError, SingularError):
+            contradiction = self._contradiction()
+            if contradiction is None:
+                raise
+            raise contradiction from None
+
+    def _contradiction(self) -> RobotFileError | None:
+        """What is said where the robot would stand without one of its couplings, and does not with it."""
+        constraints = self.closures.constraints
+        for count in range(len(constraints) + 1):
+            kept = replace(self, closures=replace(self.closures, constraints=constraints[:count]))
+            try:
+                kept._assembled_home()
+            except (UnreachableError, SingularError):
+                if not count:
+                    return None
+                culprit = constraints[count - 1]
+                parts = kept.assembler.parts(Target(), frozenset())
+                beside = next(part.rows for part in parts if culprit in part.rows)
+                names = ", ".join(f"'{row.name}'" for row in beside if row is not culprit) or "the pose home"
+                return RobotFileError(
+                    f"the coupling '{culprit.name}' contradicts {names}: no pose near home meets both",
+                    file=self.file,
+                    key=f"coupling '{culprit.name}'",
+                    value=culprit.name,
+                    hint="mend its offset or ratio, give starts that fit it, or leave it out",
+                )
+        return None
+
+    def _assembled_home(self) -> Array:
         given = self.description.poses.get("home", {})
         target = read_pose(self.tree, given, "poses.home", self.file) if given else Target()
         try:
@@ -150,7 +182,7 @@ class Robot(Record):
         for index in self._stated_starts:
             link = next(link for link in self.tree.links if link.q.start == index and link.q.stop > index)
             away = float(self.home[index] - self.start[index])
-            away = float(np.arctan2(np.sin(away), np.cos(away))) if link.joint.periodic else away
+            away = float(np.arctan2(np.sin(away), np.cos(away))) if link.periodic else away
             if link.name not in given and abs(away) > FAR * float(self.tree.rate_units[link.v.start]):
                 warnings.append(
                     f"joint '{link.name}' is assembled at {self.home[index]:.4g}, far from its start "
@@ -327,7 +359,7 @@ class Robot(Record):
 
     def _random_poses(self, free: Array, J: Array) -> list[Array]:
         """Two closed poses a little away from home, along motions that the closures allow."""
-        if not self.closures.loops:
+        if not self.closures.size:
             return []
         rng = np.random.default_rng(0)
         V = np.linalg.svd(J)[2] if J.size else np.eye(len(free))
@@ -339,7 +371,7 @@ class Robot(Record):
             direction = rng.standard_normal(len(null)) @ null
             step = np.zeros(self.tree.n)
             step[free] = size * direction / np.abs(direction).max() * self.tree.rate_units[free]
-            q, error = self.assembler.newton(self.tree.moved(self.home, step), free, list(self.closures.loops))
+            q, error = self.assembler.newton(self.tree.moved(self.home, step), free, list(self.closures.rows))
             if error < 1e-11:
                 poses.append(q)
         return poses

@@ -116,7 +116,7 @@ def _pinocchio(robot: Robot, model: str, made: Model, states: dict[str, Array]) 
     import pinocchio as pin
 
     hinges = all(link.joint.kind == "revolute" and link.joint.axis == 2 for link in robot.tree.links)
-    if model != "inverse" or robot.closures.loops or not hinges:
+    if model != "inverse" or robot.closures.size or not hinges:
         return None
     chain = pin.Model()
     chain.gravity.linear = robot.tree.gravity

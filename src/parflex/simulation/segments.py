@@ -107,7 +107,7 @@ class Runner:
         self.tolerance, self.shown = tolerance, shown
         self.control = None if control is None else _once(control)
         loops = (
-            bool(problem.robot.closures.loops) and problem.prescribed != "platform" and problem.robot.mobility.rank > 0
+            bool(problem.robot.closures.size) and problem.prescribed != "platform" and problem.robot.mobility.rank > 0
         )
         self.watch = Watch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid

@@ -197,7 +197,7 @@ def _closed(robot: Robot, q: Array) -> Array:
     if not np.isfinite(q).all():
         raise InputError("'q' has numbers that are not finite", key="start", hint="mend them")
     opening = Configuration(robot, q).closure_error / robot.tree.length
-    closed, left = robot.assembler.newton(q, robot.free, list(robot.closures.loops)) if opening else (q, 0.0)
+    closed, left = robot.assembler.newton(q, robot.free, list(robot.closures.rows)) if opening else (q, 0.0)
     if opening > OPEN or left > 1e-9:
         raise InputError(
             f"the given positions leave a loop open by {opening * robot.tree.length:.3g} m",

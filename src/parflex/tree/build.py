@@ -84,6 +84,8 @@ class _Builder:
         self._check_closures()
         if not self.links:
             raise RobotFileError("no joint of the robot moves", key="frame", hint="give some frame a joint")
+        coupled = {name for coupling in robot.coupling for name in (coupling.joint, *coupling.others)}
+        self.links = [replace(link, counted=True) if link.name in coupled else link for link in self.links]
         moving = [frame.name for frame in robot.frame if _moves(frame)]
         last = robot.platform.name if robot.platform is not None else moving[-1]
         return Tree(tuple(self.links), self.places, np.array(robot.gravity), self.planar, robot.end_effector or last)

@@ -49,6 +49,7 @@ class Link(Record):
     node: Node | None = field(default=None, repr=False)  # where it sits on the elastic body of its parent
     e: slice = field(default_factory=lambda: slice(0, 0))  # elastic coordinates of its body among the positions
     e_v: slice = field(default_factory=lambda: slice(0, 0))  # and among the rates
+    counted: bool = False  # a coupling counts the turns of its joint
 
     @property
     def own_q(self) -> slice:
@@ -59,6 +60,11 @@ class Link(Record):
     def own_v(self) -> slice:
         """Joint and elastic rates."""
         return slice(self.v.start, max(self.v.stop, self.e_v.stop))
+
+    @property
+    def periodic(self) -> bool:
+        """Whether a whole turn more of its joint is the same pose."""
+        return self.joint.periodic and not self.counted
 
     @property
     def heavy(self) -> bool:

@@ -69,7 +69,7 @@ def count(
 ) -> None:
     """Operators of a model: inverse direct mass-matrix kinematics jacobian-of-inverse geometry geometry-direct step."""
     loaded = open_robot(robot, **choice)
-    default = "numbers" if loaded.closures.loops else "base"
+    default = "numbers" if loaded.closures.size else "base"
     made, terms, told = _make_model(
         loaded, model, parameters or default, without, included, friction_width, operator_limit
     )

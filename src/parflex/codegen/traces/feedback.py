@@ -87,7 +87,7 @@ def driven_components(robot: Robot) -> tuple[int, ...]:
 
 def wrapped(robot: Robot, error: Array) -> Array:
     """Errors of motors, of those that a whole turn does not change the short way round."""
-    turns = [robot.tree.links[robot.tree.link_of_rate[k]].joint.periodic for k in robot.actuated]
+    turns = [robot.tree.links[robot.tree.link_of_rate[k]].periodic for k in robot.actuated]
     entries = [np.arctan2(np.sin(e), np.cos(e)) if turn else e for e, turn in zip(error, turns, strict=True)]
     return np.array(entries, dtype=object)
 

@@ -70,7 +70,7 @@ def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequ
     found = energies(tree, at, qd)
     outputs["energy"] = np.array([found.kinetic, found.elastic, found.gravity], dtype=object)
     outputs["loss"] = np.array([loss(tree, q, qd)], dtype=object)
-    if robot.closures.loops:
+    if robot.closures.size:
         outputs["opening"] = robot.closures.linear_residual(at)
     return outputs
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.constraints import Coupling
+from parflex.closure.loops import Loop
 from parflex.closure.mobility import rank
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Wrenches, tree_newton_euler
@@ -40,9 +42,15 @@ def reactions_of(
         for j, link in enumerate(robot.tree.links)
         if not link.joint.moves_freely
     }
-    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
-        closures[loop.name]["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
-    return {"joints": joints, "closures": closures}
+    couplings = {
+        row.name: {"effort": float(lam[part][0])}
+        for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True)
+        if isinstance(row, Coupling)
+    }
+    for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True):
+        shown = couplings[row.name] if isinstance(row, Coupling) else closures[row.name]
+        shown["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
+    return {"joints": joints, "closures": closures, **({"couplings": couplings} if couplings else {})}
 
 
 def _undetermined(configuration: Configuration) -> Array:
@@ -59,7 +67,7 @@ def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str
     robot, at = configuration.robot, configuration.at
     shown: dict[str, Any] = {}
     acting: dict[int, tuple[Array, Array]] = {}
-    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=True):
+    for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=False):  # loops come first
         force, moment = loop.wrench(at, lam[part])
         shown[loop.name] = {"force": force.tolist(), "moment": moment.tolist()}
         R1, _ = at.of(loop.first)
@@ -73,6 +81,16 @@ def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str
             old = acting.get(link, (np.zeros(3), np.zeros(3)))
             acting[link] = (old[0] + local, old[1] + turn)
     return shown, acting
+
+
+def constraint_forces(configuration: Configuration, lam: Array) -> Array:
+    """Forces along all rates of the constraints that are no loops, for multipliers of all rows."""
+    closures = configuration.robot.closures
+    found = np.zeros(configuration.robot.tree.n)
+    for part, row in list(zip(closures.slices(), closures.rows, strict=True))[len(closures.loops) :]:
+        assert not isinstance(row, Loop)
+        found = found + row.forces(closures.tree, configuration.at, lam[part])
+    return found
 
 
 def _loose_joints(configuration: Configuration, undetermined: Array) -> set[str]:

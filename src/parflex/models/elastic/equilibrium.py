@@ -17,7 +17,7 @@ from parflex.closure.reduction import reduction
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches, tree_forces, tree_newton_euler
-from parflex.models.dynamics.reactions import closure_wrenches
+from parflex.models.dynamics.reactions import closure_wrenches, constraint_forces
 from parflex.models.elastic.holding import Lock, Servo, held_robot
 from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
 from parflex.models.motor_values import Efforts, read_efforts
@@ -70,7 +70,8 @@ class Loading(Record):
         """F - J_tot^T lam."""
         still = np.zeros(configuration.robot.tree.n)
         own = joint_forces(configuration.robot.tree, configuration.q, still, still, tuple(self.without))
-        return self.wrenches(configuration, lam).forces + own - self.tau
+        held = constraint_forces(configuration, lam)
+        return self.wrenches(configuration, lam).forces + own - self.tau - held
 
     def _told(self) -> str:
         words = (("wrenches on", list(self.wrench)), ("without", list(self.without)))
@@ -246,9 +247,9 @@ def closed_step(here: Configuration, x: Array) -> Configuration | None:
     """The pose after a step of the independent coordinates, loops closed by the dependent ones."""
     robot = here.robot
     q = robot.tree.moved(here.q, here.J @ x)
-    if robot.closures.loops:
+    if robot.closures.size:
         dependent = here.reduction.partition.dependent
-        q, error = robot.assembler.newton(q, dependent, list(robot.closures.loops), CLOSING)
+        q, error = robot.assembler.newton(q, dependent, list(robot.closures.rows), CLOSING)
         if not error <= CLOSED:
             return None
     return Configuration(robot, q)

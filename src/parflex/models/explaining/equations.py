@@ -76,4 +76,5 @@ EQUATIONS: dict[int, str] = {
     39: "qdd = -J^+ b_star + N z        N^T M N z = N^T (f - M (-J^+ b_star))",
     40: "min 1/2 d^T d  subject to  c(q) = g          grad(1/2 d^T d) + J^T lambda = 0",
     41: "v = v_g + Z y          (Z^T H Z) y = -Z^T H v_g",
+    42: "q_j - sum_k rho_k q_k = offset        rho = lead/(2 pi) for a screw",
 }

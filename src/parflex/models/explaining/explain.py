@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from parflex.closure.constraints import Coupling
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
@@ -31,7 +32,7 @@ def explain(robot: Robot) -> Explanation:
     sections = [
         _bodies(robot),
         _coordinates(robot),
-        *([_loops(robot), _dependent(configuration, form)] if robot.closures.loops else []),
+        *([_loops(robot), _dependent(configuration, form)] if robot.closures.size else []),
         _motors(robot),
         _models(robot),
         _programs(form, names),
@@ -207,7 +208,9 @@ def _loops(robot: Robot) -> Chapter:
     tree, loops = robot.tree, robot.closures.loops
     free = [link.name for link in tree.links if link.joint.moves_freely and link.parent == GROUND]
     why = "A tree has no loops, so each loop is cut where the file has a closure"
-    if free:
+    if not loops:
+        why = "The robot has no loop; couplings tie its joints"
+    elif free:
         why += f"; {listed(free)} is a body of its own that no leg carries, so every leg ends in one"
     groups: dict[tuple[str, int], list[str]] = {}
     for loop in loops:
@@ -215,6 +218,8 @@ def _loops(robot: Robot) -> Chapter:
     text = [why + "."]
     for (kind, size), names in groups.items():
         text.append(f"- {kind}, {counted(size, 'row')}{' each' if len(names) > 1 else ''}: {listed(names)}")
+    couplings = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
+    text += [f"- coupling, 1 row: {coupling.equation}" for coupling in couplings]
     mobility = robot.mobility
     said = f"Together {counted(robot.closures.size, 'row')} of J_tot with rank {mobility.rank}"
     if mobility.redundant:
@@ -225,7 +230,9 @@ def _loops(robot: Robot) -> Chapter:
         said += f". Home is a singular pose, where the rank is only {mobility.home_rank}"
     text.append(said + ".")
     universal = any(loop.turning == "universal" for loop in loops)
-    return Chapter("loops", "Loops", tuple(text), (9, *((10,) if universal else ()), 11))
+    title = "Loops and couplings" if loops and couplings else "Couplings" if couplings else "Loops"
+    rows = (*((9,) if loops else ()), *((10,) if universal else ()), 11, *((42,) if couplings else ()))
+    return Chapter("loops", title, tuple(text), rows)
 
 
 def _dependent(configuration: Configuration, form: Form) -> Chapter:
@@ -266,7 +273,7 @@ def _motors(robot: Robot) -> Chapter:
 
 
 def _models(robot: Robot) -> Chapter:
-    closed = bool(robot.closures.loops)
+    closed = bool(robot.closures.size)
     size = len(robot.free) - robot.mobility.rank
     if closed:
         text = [

@@ -60,7 +60,7 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
     model = question.model
     if model == "redundant-direct":
         raise not_invertible()
-    if model in CLOSING and not robot.closures.loops:
+    if model in CLOSING and not robot.closures.size:
         raise InputError(
             "an open robot has no closures to solve",
             key="MODEL",

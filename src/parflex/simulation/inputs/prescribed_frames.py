@@ -61,7 +61,7 @@ def channels(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int]) -
 def _at(rigid: Robot, words: dict[str, float], near: Array) -> Configuration:
     """The robot at a pose, with angles in the turn in which they were."""
     q = rigid.assemble(words, near).copy()
-    angles = [link.q.start for link in rigid.tree.links if link.joint.periodic]
+    angles = [link.q.start for link in rigid.tree.links if link.periodic]
     q[angles] += 2 * np.pi * np.round((near[angles] - q[angles]) / (2 * np.pi))
     return Configuration(rigid, q)
 

@@ -109,6 +109,10 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
                 linestyle="",
                 zorder=order,
             )
+    for coupling in robot.description.coupling:
+        for other in coupling.others:
+            ends = np.array([at.position[tree.number(name)] for name in (coupling.joint, other)])
+            line(ends, color="black", linestyle=":", linewidth=1, zorder=4)
     points = []
     for loop in robot.closures.loops:
         _, point = at.of(loop.second)

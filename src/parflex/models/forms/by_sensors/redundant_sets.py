@@ -75,7 +75,7 @@ class RedundantSets(Record):
     def turns(self) -> Array:
         """Which of them are angles that a whole turn does not change."""
         tree = self.robot.tree
-        return np.array([tree.links[tree.link_of_rate[k]].joint.periodic for k in self.control])
+        return np.array([tree.links[tree.link_of_rate[k]].periodic for k in self.control])
 
 
 def redundant_sets(robot: Robot) -> RedundantSets:

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from parflex.checking import numbers
-from parflex.closure.loops import Closures
+from parflex.closure.constraints import Constraint
+from parflex.closure.loops import Closures, Loop
 from parflex.closure.mobility import SINGULAR, condition
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
@@ -46,16 +47,14 @@ def geometry_step(form: RedundantSets, q: Any) -> tuple[Array, Array]:
     at = pose(tree, q)
     if not form.robot.sensed:
         closures = form.robot.closures
-        J = Closures(tree, tuple(replace(loop, closed=False) for loop in closures.loops)).jacobian(
-            at, jacobians(tree, at)
-        )
+        J = _opened(closures).jacobian(at, jacobians(tree, at))
         A, right = J[np.ix_(part.rows, part.dependent)], -closures.linear_residual(at)[part.rows]
         unknown = part.dependent
     else:
         unknown = np.array([*form.platform, *form.others], dtype=int)
         closures = _loops(form)
         links, units = jacobians(tree, at), closures.row_units()[:, None]
-        opened = Closures(tree, tuple(replace(loop, closed=False) for loop in closures.loops))
+        opened = _opened(closures)
         J_c = units * closures.jacobian(at, links)[:, unknown]
         A = J_c.T @ (units * opened.jacobian(at, links)[:, unknown])
         right = -(J_c.T @ (units[:, 0] * closures.linear_residual(at)))
@@ -65,18 +64,23 @@ def geometry_step(form: RedundantSets, q: Any) -> tuple[Array, Array]:
     return step, A
 
 
+def _opened(closures: Closures) -> Closures:
+    """The same rows, not taken as closed."""
+    return replace(closures, loops=tuple(replace(loop, closed=False) for loop in closures.loops))
+
+
 def _loops(form: RedundantSets) -> Closures:
-    """All loops that hold an unknown, seen from the platform where they hold it."""
+    """All loops and couplings that hold an unknown, loops seen from the platform where they hold it."""
     tree = form.robot.tree
     held = {loop.name: loop for loop in form.hold.closures.loops}
     loops = [held.get(loop.name, loop) for loop in form.robot.closures.loops]
     unknown = {*form.platform, *form.others}
-    moved = [
-        loop
-        for loop in loops
-        if any(k in unknown for j in loop.links(tree) for k in range(tree.links[j].v.start, tree.links[j].v.stop))
-    ]
-    return Closures(tree, tuple(moved))
+
+    def moved(row: Loop | Constraint) -> bool:
+        return any(k in unknown for j in row.links(tree) for k in range(tree.links[j].v.start, tree.links[j].v.stop))
+
+    constraints = tuple(row for row in form.robot.closures.constraints if moved(row))
+    return Closures(tree, tuple(loop for loop in loops if moved(loop)), constraints)
 
 
 def geometry_from_sensors(

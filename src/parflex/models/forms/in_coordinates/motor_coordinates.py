@@ -26,7 +26,7 @@ class MotorCoordinates(Coordinates):
     @property
     def place_groups(self) -> Groups:
         """Positions of the motors; where loops are to be closed, all positions before."""
-        tree, loops = self.form.robot.tree, self.form.robot.closures.loops
+        tree, loops = self.form.robot.tree, self.form.robot.closures.size
         return {"motor_position": self._count} | ({"last": (tree.nq,)} if loops else {})
 
     @property
@@ -66,4 +66,4 @@ class MotorCoordinates(Coordinates):
 
     def found(self, state: Any) -> Answer:
         """All positions, unless the motors say them."""
-        return {"q": state.q} if self.form.robot.closures.loops else {}
+        return {"q": state.q} if self.form.robot.closures.size else {}

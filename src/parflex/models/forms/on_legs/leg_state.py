@@ -64,7 +64,7 @@ def plain_values(legs: Legs, values: list[Array], near: Array | None = None) -> 
     for leg, own in zip(legs.legs, values, strict=True):
         for link, value in zip((tree.links[j] for j in leg.links), own, strict=True):
             found[link.q.start] = value
-            if not link.joint.periodic:
+            if not link.periodic:
                 continue
             cos, sin = np.cos(value), np.sin(value)
             if near is None:

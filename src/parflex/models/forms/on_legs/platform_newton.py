@@ -71,7 +71,7 @@ def follow(
 
 def _missing(leg: Leg, own: int, here: Any, wanted: Any) -> Any:
     """What a motor still has to move; a small angle by its sine, so that no angle has to be found from it."""
-    if not leg.tree.links[own].joint.periodic:
+    if not leg.tree.links[own].periodic:
         return wanted - here
     return np.sin(wanted) * np.cos(here) - np.cos(wanted) * np.sin(here)
 

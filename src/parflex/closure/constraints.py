@@ -1,0 +1,245 @@
+"""Constraint rows beside those of loops: couplings, which tie joint coordinates to each other.
+
+A loop ties two places; these rows tie coordinates. They answer the same questions, so that one elimination takes both,
+and stand behind the loops in `Closures`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from parflex.description import schema
+from parflex.errors import RobotFileError
+from parflex.recursion.kinematics import Motion, Pose
+from parflex.spatial.linear import scalar_type
+from parflex.tree import Tree
+from parflex.tree.branch import Branch
+
+Array = np.ndarray
+SAME = 1e-9  # of ratios and offsets: rows that differ by less say the same
+
+
+class Constraint(Protocol):
+    """Rows that hold a robot together and are no loop."""
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def row_names(self) -> list[str]:
+        """What each row holds, for people."""
+        ...
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Links on which the rows lie."""
+        ...
+
+    def on(self, small: Branch) -> Constraint:
+        """The same rows on a part of the tree."""
+        ...
+
+    def links(self, tree: Tree) -> list[int]:
+        """Links whose joints change the rows."""
+        ...
+
+    def scale(self, length: float) -> Array:
+        """Makes rows of the Jacobian those of the residual, in metres."""
+        ...
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """How far the rows are from zero, in metres."""
+        ...
+
+    def linear_residual(self, at: Pose) -> Array:
+        """The same over any scalar, in the units of the rows."""
+        ...
+
+    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+        """Rows J with J qd = 0."""
+        ...
+
+    def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """J qd in a motion."""
+        ...
+
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Accelerations of the rows in a motion."""
+        ...
+
+    def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
+        """J^T multipliers: what the rows put on the coordinates."""
+        ...
+
+    def numbers_in(self) -> dict[str, float]:
+        """Numbers in which robots of a family may differ."""
+        ...
+
+    def with_numbers(self, symbols: Mapping[str, Any]) -> Constraint:
+        """The same rows with symbols in the place of some of these numbers."""
+        ...
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """One row: the coordinate of a joint less ratios times others is an offset, theory (42).
+
+    Its multiplier is the effort that the coupling puts on the joint; it puts minus the ratio times that on the others.
+    """
+
+    name: str
+    joints: tuple[str, ...]  # the one that follows first
+    numbers: tuple[int, ...]  # of their links
+    positions: tuple[int, ...]
+    rates: tuple[int, ...]
+    sliding: tuple[bool, ...]
+    coefficients: tuple[Any, ...]  # 1, and minus the ratios
+    offset: Any
+    size: int = field(default=1, init=False)
+
+    @property
+    def row_names(self) -> list[str]:
+        """What the row holds."""
+        return ["coupling"]
+
+    @property
+    def equation(self) -> str:
+        """The row for people: `gear: wheel = -2 pinion + 0.1`."""
+        others = zip(self.coefficients[1:], self.joints[1:], strict=True)
+        parts = [f"{-c:.6g} {joint}" for c, joint in others] + ([f"{self.offset:.6g}"] if self.offset else [])
+        return f"{self.name}: {self.joints[0]} = {' + '.join(parts)}".replace("+ -", "- ")
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The links on the coupled joints."""
+        return self.numbers
+
+    def on(self, small: Branch) -> Coupling:
+        """The same row on a part of the tree."""
+        numbers = tuple(small.number[j] for j in self.numbers)
+        own = [small.tree.links[j] for j in numbers]
+        positions, rates = tuple(link.q.start for link in own), tuple(link.v.start for link in own)
+        return replace(self, numbers=numbers, positions=positions, rates=rates)
+
+    def links(self, tree: Tree) -> list[int]:
+        """The links on the coupled joints."""
+        return sorted(self.numbers)
+
+    def scale(self, length: float) -> Array:
+        """Makes the largest entry of the row, without units, 1: gears of any ratio compare with loops."""
+        sizes = [
+            abs(c) * (length if slides else 1.0) for c, slides in zip(self.coefficients, self.sliding, strict=True)
+        ]
+        return np.array([length / max(sizes)])
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """How far the joint is from where the others put it."""
+        return self.scale(length) * self.linear_residual(at)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """The same in the unit of the joint."""
+        return np.array(
+            [sum(c * at.q[k] for c, k in zip(self.coefficients, self.positions, strict=True)) - self.offset]
+        )
+
+    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+        """The row of coefficients."""
+        row: Array = np.zeros((1, tree.n), dtype=scalar_type(np.array(self.coefficients)))
+        row[0, list(self.rates)] = self.coefficients
+        return row
+
+    def rate(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Coefficients times rates."""
+        return np.array([sum(c * moving.qd[k] for c, k in zip(self.coefficients, self.rates, strict=True))])
+
+    def bias(self, tree: Tree, at: Pose, moving: Motion) -> Array:
+        """Coefficients times accelerations: the motion itself causes none."""
+        return np.array([sum(c * moving.qdd[k] for c, k in zip(self.coefficients, self.rates, strict=True))])
+
+    def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
+        """The effort on the joint, minus the ratios times it on the others."""
+        return self.jacobian(tree, at, [])[0] * multipliers[0]
+
+    def numbers_in(self) -> dict[str, float]:
+        """Numbers in which robots of a family may differ."""
+        own = {f"coupling[{self.name},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
+        return {**own, f"offset[{self.name}]": float(self.offset)}
+
+    def with_numbers(self, symbols: Mapping[str, Any]) -> Coupling:
+        """The same row with symbols in the place of some of these numbers."""
+        words = [f"coupling[{self.name},{joint}]" for joint in self.joints]
+        coefficients = tuple(symbols.get(word, c) for word, c in zip(words, self.coefficients, strict=True))
+        return replace(self, coefficients=coefficients, offset=symbols.get(f"offset[{self.name}]", self.offset))
+
+    def lead_of(self, k: int) -> float:
+        """Of a turning rate, the way per radian of what slides with it; zero where nothing does."""
+        ways = [abs(c) for c, slides in zip(self.coefficients, self.sliding, strict=True) if slides]
+        turns = [abs(c) for c, rate in zip(self.coefficients, self.rates, strict=True) if rate == k]
+        return turns[0] / max(ways) if ways and turns else 0.0
+
+
+def ratios_of(coupling: schema.CouplingTable, joint_slides: bool) -> dict[str, float]:
+    """Ratios of the others; a screw has the way of one radian, or the angle of one metre where the joint turns."""
+    if coupling.lead is None:
+        return dict(coupling.terms)
+    way = coupling.lead / (2 * math.pi)
+    return {coupling.others[0]: way if joint_slides else 1 / way}
+
+
+def build_coupling(coupling: schema.CouplingTable, tree: Tree) -> Coupling:
+    """The row of one coupling of the file."""
+    names = (coupling.joint, *coupling.others)
+    numbers = tuple(tree.number(name) for name in names)
+    links = [tree.links[j] for j in numbers]
+    sliding = tuple(link.joint.unit == "m" for link in links)
+    ratios = ratios_of(coupling, sliding[0])
+    return Coupling(
+        coupling.name,
+        names,
+        numbers,
+        tuple(link.q.start for link in links),
+        tuple(link.v.start for link in links),
+        sliding,
+        (1.0, *(-ratios[name] for name in coupling.others)),
+        coupling.offset,
+    )
+
+
+def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, ...]:
+    """All rows of a file that are no loops; couplings that contradict each other are refused."""
+    found = [build_coupling(coupling, tree) for coupling in robot.coupling]
+    refuse_contradiction(tree, found)
+    return tuple(found)
+
+
+def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
+    """Raise where couplings before one already say where its joint is, and say something else."""
+    rows = np.zeros((len(couplings), tree.n))
+    offsets = np.zeros(len(couplings))
+    for i, one in enumerate(couplings):
+        unit = one.scale(tree.length)[0] / tree.length
+        rows[i, list(one.rates)] = unit * np.array(one.coefficients) * tree.rate_units[list(one.rates)]
+        offsets[i] = unit * one.offset
+        shares = np.linalg.lstsq(rows[:i].T, rows[i], rcond=None)[0] if i else np.zeros(0)
+        if np.abs(rows[i] - shares @ rows[:i]).max() > SAME:
+            continue
+        if abs(offsets[i] - shares @ offsets[:i]) > SAME * max(1.0, float(np.abs(offsets).max())):
+            names = [f"'{couplings[k].name}'" for k in range(i) if abs(shares[k]) > SAME] + [f"'{one.name}'"]
+            raise RobotFileError(
+                f"the couplings {', '.join(names)} contradict each other",
+                key=f"coupling '{one.name}'",
+                value=one.name,
+                hint="mend an offset or a ratio, or leave one of them out",
+            )

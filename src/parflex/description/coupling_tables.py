@@ -1,0 +1,43 @@
+"""Couplings between joint coordinates as they stand in a robot file: gears, belts, differentials, screws."""
+
+from __future__ import annotations
+
+from pydantic import model_validator
+
+from parflex.description.table import Table
+from parflex.description.values import Coordinates, Name, Number, complain
+
+
+class CouplingTable(Table):
+    """joint = sum of ratio times other + offset; or a screw: `lead` metres along per turn about the axis."""
+
+    name: Name
+    joint: Name
+    terms: Coordinates = {}
+    other: Name | None = None
+    lead: Number | None = None
+    offset: Number = 0.0
+
+    @model_validator(mode="after")
+    def _whole(self) -> CouplingTable:
+        form = 'write terms = { "other" = ratio }, or other = "turning" and lead = 0.005'
+        if self.terms and (self.other is not None or self.lead is not None):
+            raise complain("'terms' and 'lead' both say how the joint follows", "keep one of them", "terms")
+        if not self.terms and self.other is None and self.lead is None:
+            raise complain("nothing says what the joint follows", form, "terms")
+        if not self.terms and (self.other is None or self.lead is None):
+            missing = "other" if self.other is None else "lead"
+            raise complain("a screw needs both 'other' and 'lead'", f"add {missing} = ...", missing)
+        if self.lead == 0:
+            raise complain("a lead of zero couples nothing", "give the way in m of one whole turn", "lead", 0.0)
+        for name, ratio in self.terms.items():
+            if ratio == 0:
+                raise complain(f"the ratio of '{name}' is zero", "leave the term out", f"terms.{name}", 0.0)
+        if self.joint in (*self.terms, self.other):
+            raise complain("a joint cannot be coupled to itself", "name another joint", "joint", self.joint)
+        return self
+
+    @property
+    def others(self) -> tuple[str, ...]:
+        """Joints that `joint` follows."""
+        return tuple(self.terms) or (str(self.other),)
