@@ -222,6 +222,15 @@ def test_every_function_of_the_package_is_on_the_start_page() -> None:
     assert listed == {*functions, "PD"}
 
 
+@pytest.mark.parametrize(
+    "page", [page for page in DOCS if re.match("howto|tutorial|coming", page.name)], ids=lambda page: page.name
+)
+def test_a_how_to_shows_a_picture_before_its_third_paragraph(page: Path) -> None:
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    paragraphs = [part for part in text.split("\n\n") if part.strip() and not part.startswith(("#", "![", "|"))]
+    assert 0 < text.find("![") < text.find(paragraphs[2])
+
+
 # -- citations, symbols, links -------------------------------------------------------------------------
 
 
