@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -29,6 +30,8 @@ def _bends(name: str) -> bool:
 
 
 CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
+# what can be asked: all public functions, and the controller; the rest of the names are types and errors
+PUBLIC = sorted([*(n for n in parflex.__all__ if inspect.isfunction(getattr(parflex, n))), "PD"])
 RIGID = [name for name in parflex.catalogue_names() if not _bends(name)]
 
 # files whose tests run the compiled time loop: one worker takes them all, so that it is compiled once, not in each

@@ -227,7 +227,7 @@ def matrix(name: str, pose: Any, kind: str) -> Callable[[Bench], Any]:
 
 
 def jacobian(name: str, pose: Any, frame: str | None = None) -> Callable[[Bench], Any]:
-    return lambda bench: parflex.jacobian(bench(name), pose, frame)
+    return lambda bench: np.asarray(parflex.jacobian(bench(name), pose, frame))
 
 
 def energy(name: str, pose: Any) -> Callable[[Bench], Any]:

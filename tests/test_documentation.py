@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import io
 import re
 import shlex
@@ -12,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from conftest import PUBLIC
 
 from parflex.cli.main import main
 
@@ -215,11 +215,8 @@ def test_the_whole_robot_of_the_robot_file_page_is_one(tmp_path: Path, monkeypat
 
 
 def test_every_function_of_the_package_is_on_the_start_page() -> None:
-    import parflex
-
     listed = set(re.findall(r"^- `(\w+)\(", (ROOT / "docs" / "index.md").read_text(encoding="utf-8"), flags=re.M))
-    functions = {name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))}
-    assert listed == {*functions, "PD"}
+    assert listed == set(PUBLIC)
 
 
 @pytest.mark.parametrize(

@@ -127,3 +127,43 @@ def test_a_misspelt_argument_is_answered_with_the_nearest():
         parflex.inverse_dynamics(robot(), accelaration={})
     with pytest.raises(parflex.InputError, match="needs robot"):
         parflex.inverse_dynamics()
+
+
+# -- what is returned ----------------------------------------------------------------------------------------------
+
+
+def test_energies_have_names_and_unpack():
+    found = parflex.energies(robot(), "home", {"left.1": 1.0})
+    kinetic, potential = found
+    assert (kinetic, potential) == (found.kinetic, found.potential) == (found[0], found[1])
+    assert found.potential == found.elastic + found.gravity
+    assert isinstance(found, parflex.Energies)
+
+
+def test_a_mass_matrix_names_its_rates_unpacks_and_is_an_array():
+    found = parflex.mass_matrix(robot(), coordinates="motors")
+    M, names = found
+    assert names == found.names == robot().actuated_names
+    assert found[0] is M and found[1] is names and found[0, 1] == M[0, 1]
+    rates = np.array([0.3, -0.2])
+    for product in (found @ rates, M @ rates, np.asarray(found) @ rates, found.T @ rates):
+        assert np.allclose(product, M @ rates)
+    assert np.linalg.eigvalsh(found).min() > 0 and found.shape == (2, 2)
+    assert np.allclose(2 * found - M, M)
+
+
+def test_a_jacobian_names_its_rows_and_columns_and_is_an_array():
+    found = parflex.jacobian(robot())
+    assert found.frame == robot().tree.end_effector and found.motors == robot().actuated_names
+    assert found.directions[0] == "vx" and found.shape == (6, 2)
+    assert np.array_equal(found[[0, 1]], found.matrix[:2]) and np.array_equal(np.abs(found), np.abs(found.matrix))
+    assert np.array_equal(found.T @ np.ones(6), found.matrix.sum(axis=0)) and len(list(found)) == 6
+
+
+def test_frames_and_state_spaces_unpack():
+    position, rotation = parflex.frames(robot())["tip"]
+    place = parflex.frames(robot())["tip"]
+    assert np.array_equal(place.position, position) and np.array_equal(place.rotation, rotation)
+    system = parflex.state_space(parflex.load("four-bar"), ["crank"], ["crank"], lock="none")
+    A, B, C, D = system
+    assert A is system.A and B is system.B and C is system.C and D is system.D

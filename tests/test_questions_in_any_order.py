@@ -7,9 +7,8 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from conftest import PUBLIC
 from questions import QUESTIONS, SharedRobots, answer_to, differing, fresh_answers, same, stored
-
-import parflex
 
 DRAWS = 300
 THREADS = 4
@@ -44,7 +43,7 @@ def wrong(asked: list[str], bench: SharedRobots) -> list[str]:
 
 def test_there_are_questions_to_every_function_and_all_have_answers():
     assert len(QUESTIONS) >= 300
-    assert {question.function for question in QUESTIONS.values()} == set(parflex.__all__)
+    assert {question.function for question in QUESTIONS.values()} == set(PUBLIC)
     assert stored().keys() == QUESTIONS.keys(), "python tests/questions.py --store"
 
 

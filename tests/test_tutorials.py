@@ -12,6 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import PUBLIC
 from test_documentation import ROOT, blocks, run_parflex, shows
 
 HERE = Path(__file__).resolve().parent
@@ -107,14 +108,12 @@ def test_the_robot_of_the_examples_is_that_of_the_tutorial() -> None:
 
 
 def test_the_reference_has_every_public_function_with_its_arguments() -> None:
-    import parflex
-
     written = runpy.run_path(str(ROOT / "docs" / "hooks" / "api_reference.py"))["on_page_markdown"](
         (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     )
     parts = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", written, flags=re.M | re.S))
-    assert set(parts) == {*parflex.__all__, "Errors"}
-    for name in parflex.__all__:
+    assert set(parts) == {*PUBLIC, "Errors"}
+    for name in PUBLIC:
         call, words = parts[name].split("```")[1:3]
         assert f"{name}(" in call
         assert len(words.split()) > 3, f"{name} has no docstring"

@@ -29,6 +29,7 @@ from parflex.models.dynamics.dynamic_models import energies as energies
 from parflex.models.dynamics.dynamic_models import forward_dynamics as forward_dynamics
 from parflex.models.dynamics.dynamic_models import inverse_dynamics as inverse_dynamics
 from parflex.models.dynamics.dynamic_models import mass_matrix as mass_matrix
+from parflex.models.dynamics.reduced import MassMatrix as MassMatrix
 from parflex.models.dynamics.reduced import Result as Result
 from parflex.models.elastic.equilibrium import Equilibrium as Equilibrium
 from parflex.models.elastic.equilibrium import equilibrium as equilibrium
@@ -46,13 +47,17 @@ from parflex.models.elastic.tracking import TrackedModes as TrackedModes
 from parflex.models.elastic.tracking import track_modes as track_modes
 from parflex.models.explaining.explain import explain as explain
 from parflex.models.explaining.explanation import Explanation as Explanation
+from parflex.models.forms.by_sensors.redundant_matrices import RedundantModel as RedundantModel
 from parflex.models.forms.by_sensors.redundant_matrices import redundant_model as redundant_model
 from parflex.models.forms.by_sensors.sensor_geometry import geometry_from_sensors as geometry_from_sensors
+from parflex.models.frames_and_jacobians import FramePose as FramePose
+from parflex.models.frames_and_jacobians import Jacobian as Jacobian
 from parflex.models.frames_and_jacobians import frames as frames
 from parflex.models.frames_and_jacobians import geometric_solutions as geometric_solutions
 from parflex.models.frames_and_jacobians import jacobian as jacobian
 from parflex.models.loading import load as load
 from parflex.models.robot import Robot as Robot
+from parflex.recursion.energy import Energies as Energies
 from parflex.reproduction.checks import Check as Check
 from parflex.reproduction.checks import reproduce as reproduce
 from parflex.simulation.controller import PD as PD

@@ -8,10 +8,10 @@ this base.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -140,3 +140,50 @@ class Record:
     def _repr_html_(self) -> str | None:
         """What a notebook shows. The pages are made above all that has records, so they are looked up by name."""
         return importlib.import_module("parflex.view.notebook").page_of(self)
+
+
+class Unpacked(Record):
+    """A record that is also the tuple of some of its fields: it unpacks, and has an entry for each of them."""
+
+    _unpacked: ClassVar[tuple[str, ...]] = ()
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter([getattr(self, name) for name in self._unpacked])
+
+    def __len__(self) -> int:
+        return len(self._unpacked)
+
+    def __getitem__(self, key: Any) -> Any:
+        return tuple(self)[key]
+
+
+class NamedMatrix(Record, np.lib.mixins.NDArrayOperatorsMixin):
+    """A record whose field `matrix` stands for it in NumPy: in operators, functions and slices."""
+
+    matrix: np.ndarray
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.matrix, dtype=dtype) if copy else np.asarray(self.matrix, dtype=dtype)
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        plain = [one.matrix if isinstance(one, NamedMatrix) else one for one in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+    @property
+    def T(self) -> np.ndarray:
+        """The transposed matrix."""
+        return self.matrix.T
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+        return self.matrix.shape
+
+    def __len__(self) -> int:
+        return len(self.matrix)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self.matrix[key]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.matrix)

@@ -2,28 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from parflex.closure.targets import Target
 from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.robot import Robot, frames_at
+from parflex.records import NamedMatrix, Unpacked, listed
 
 Array = np.ndarray
 
 
-def frames(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, tuple[Array, Array]]:
+TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FramePose(Unpacked):
+    """Where a frame is, in world axes; unpacks as (position, rotation)."""
+
+    _unpacked: ClassVar = ("position", "rotation")
+    position: Array  # m, of its origin
+    rotation: Array  # 3 x 3, from its axes to those of the world
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Jacobian(NamedMatrix):
+    """World twist of a frame per rate of each motor; an array to NumPy."""
+
+    matrix: Array  # 6 x motors: m/s and rad/s per rad/s or m/s
+    frame: str
+    directions: tuple[str, ...]  # of its rows: vx vy vz wx wy wz
+    motors: list[str]  # of its columns
+
+    def _told(self) -> str:
+        return f"of '{self.frame}' per rate of {listed(self.motors)}"
+
+
+def frames(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, FramePose]:
     """World position and rotation matrix of every frame and point."""
-    return frames_at(robot, configure(robot, pose).q)
+    return {name: FramePose(*place) for name, place in frames_at(robot, configure(robot, pose).q).items()}
 
 
-def jacobian(robot: Robot, pose: PoseLike | Configuration = None, frame: str | None = None) -> Array:
+def jacobian(robot: Robot, pose: PoseLike | Configuration = None, frame: str | None = None) -> Jacobian:
     """World twist (6) of a frame per rate of each motor; that of the end effector is J_p, [Khalil2007, eq. (8)]."""
     configuration = configure(robot, pose)
     configuration.refuse_undefined_actuation()
-    rows = configuration.frame_rows(frame or robot.tree.end_effector)
-    return rows @ configuration.J @ np.linalg.pinv(configuration.J_a)
+    frame = frame or robot.tree.end_effector
+    per_rate = configuration.frame_rows(frame) @ configuration.J @ np.linalg.pinv(configuration.J_a)
+    return Jacobian(per_rate, frame, TWIST, list(robot.actuated_names))
 
 
 def geometric_solutions(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, list[dict[str, float]]]:

@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from parflex.records import Unpacked
 from parflex.recursion.kinematics import Pose, motion
 from parflex.tree import Tree
 
 Array = np.ndarray
 
 
-@dataclass(frozen=True)
-class Energies:
-    """Kinetic energy with that of motors, elastic energy of bodies and springs, energy in the field of gravity.
+@dataclass(frozen=True, eq=False, repr=False)
+class Energies(Unpacked):
+    """Energies of a robot in J; unpacks as (kinetic, potential)."""
 
-    Gravity is counted from the origin of the world.
-    """
+    _unpacked: ClassVar = ("kinetic", "potential")
+    kinetic: Any  # J, of bodies and of the inertia of motors
+    elastic: Any  # J, of flexible bodies and of springs
+    gravity: Any  # J, counted from the origin of the world
 
-    kinetic: Any
-    elastic: Any
-    gravity: Any
+    @property
+    def potential(self) -> Any:
+        """Elastic energy and energy of gravity, J."""
+        return self.elastic + self.gravity
 
 
 def energies(tree: Tree, at: Pose, qd: Array) -> Energies:

@@ -18,12 +18,13 @@ from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.dynamics.forces import Without, Wrenches
 from parflex.models.dynamics.reactions import reactions_of
-from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
+from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
+from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
 
 Array = np.ndarray
@@ -135,17 +136,17 @@ def mass_matrix(
     pose: PoseLike | Configuration = None,
     coordinates: Literal["independent", "motors"] = "independent",
     without: Without = (),
-) -> tuple[Array, list[str]]:
+) -> MassMatrix:
     """Mass matrix of the closed robot and the names of the rates that it belongs to."""
     one_of(coordinates, ("independent", "motors"), "coordinates")
     configuration = acting_at(robot, pose, without)
     robot = configuration.robot
     M = state_at(configuration, np.zeros(robot.tree.n)).mass_matrix
     if coordinates == "independent":
-        return M, configuration.independent_names
+        return MassMatrix(M, list(configuration.independent_names))
     configuration.refuse_undefined_actuation()
     P = np.linalg.pinv(configuration.J_a)  # independent rates per rate of the motors
-    return P.T @ M @ P, robot.actuated_names
+    return MassMatrix(P.T @ M @ P, list(robot.actuated_names))
 
 
 def energies(
@@ -153,7 +154,7 @@ def energies(
     pose: PoseLike | Configuration | Array = None,
     velocity: Mapping[str, float] | None = None,
     without: Without = (),
-) -> tuple[float, float]:
+) -> Energies:
     """Kinetic and potential energy at a pose in a motion; motors and springs act, gravity is counted from the origin.
 
     `energies(configuration, qd)` takes the rates of all coordinates of a configuration.
@@ -169,4 +170,4 @@ def energies(
         here = acting_at(robot, pose, without)
         qd = here.rates(velocity)
     found = tree_energies(here.robot.tree, here.at, qd)
-    return float(found.kinetic), float(found.elastic + found.gravity)
+    return Energies(float(found.kinetic), float(found.elastic), float(found.gravity))

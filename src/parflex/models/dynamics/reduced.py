@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from parflex.models.forms import Question, choose
 from parflex.models.pose_input import elastic_words
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
-from parflex.records import Record, brief, counted
+from parflex.records import NamedMatrix, Record, brief, counted, listed
 from parflex.recursion import motion
 
 Array = np.ndarray
@@ -43,6 +43,24 @@ class Result(Record):
     def _told(self) -> str:
         warned = f"; {counted(len(self.warnings), 'warning')}" if self.warnings else ""
         return f"{brief(self.robot.name)}: {efforts_line(self.robot, self.efforts)}{warned}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MassMatrix(NamedMatrix):
+    """Mass matrix of a closed robot; an array to NumPy, and unpacks as (matrix, names)."""
+
+    matrix: Array  # kg, kg m or kg m^2, square
+    names: list[str]  # of the rates of its rows and columns
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.matrix, self.names))
+
+    def __getitem__(self, key: Any) -> Any:
+        """An entry by row and column; of one number, what unpacking gives."""
+        return self.matrix[key] if isinstance(key, tuple) else (self.matrix, self.names)[key]
+
+    def _told(self) -> str:
+        return f"{len(self.names)}x{len(self.names)} of {listed(self.names)}"
 
 
 def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:

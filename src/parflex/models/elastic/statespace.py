@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -20,7 +21,7 @@ from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.motor_values import Efforts
 from parflex.models.robot import Robot
-from parflex.records import Record, counted, listed
+from parflex.records import Unpacked, counted, listed
 
 Array = np.ndarray
 FORCES = {"fx": 0, "fy": 1, "fz": 2, "mx": 3, "my": 4, "mz": 5}
@@ -29,9 +30,10 @@ ORDERS = ("position", "velocity", "acceleration")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class StateSpace(Record):
-    """Matrices of x_dot = A x + B u, y = C x + D u, and the names of what they hold."""
+class StateSpace(Unpacked):
+    """Matrices of x_dot = A x + B u, y = C x + D u, and the names of what they hold; unpacks as (A, B, C, D)."""
 
+    _unpacked: ClassVar = ("A", "B", "C", "D")
     A: Array
     B: Array
     C: Array

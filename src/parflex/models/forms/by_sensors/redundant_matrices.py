@@ -28,7 +28,7 @@ Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Matrices(Record):
+class RedundantModel(Record):
     """tau = D qdd + C qd + G + H - F_ext in q = [q_a, q_s]; qd_r = T qd_a = T_q qd and x_dot = J_C qd_r.
 
     `T_dot`, `T_q_dot` and `J_C_dot` are those that (26) needs, for data that fit the loops the derivatives in time.
@@ -66,7 +66,7 @@ def redundant_model(
     sensed: Sequence[str] | None = None,
     wrench: Wrenches | None = None,
     without: Without = (),
-) -> Matrices:
+) -> RedundantModel:
     """The redundant model of a robot at a pose in a motion; `sensed` names other passive joints than the file does.
 
     `wrench` acts on frames, in world axes. What is in the file acts, but for what `without` names.
@@ -86,7 +86,7 @@ def redundant_matrices(
     qd: Array,
     without: tuple[str, ...] = (),
     wrenches: Mapping[str, Array] | None = None,
-) -> Matrices:
+) -> RedundantModel:
     """The matrices at all positions `q` and rates `qd` of motors and sensed joints, which need not fit the loops."""
     tree = form.robot.tree
     rates = all_rates(form, q, qd)
@@ -100,7 +100,7 @@ def redundant_matrices(
     D_tot, C_tot = _tree_matrices(form, here, without)
     G_tot, F_tot = _loads(form, np.asarray(q, dtype=float), without, wrenches or {})
     back = (N @ S[form.legs]).T
-    return Matrices(
+    return RedundantModel(
         names=form.names,
         motors=form.names[: S.shape[1]],
         D=back @ D_tot @ N @ T_q,
