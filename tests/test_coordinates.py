@@ -12,6 +12,7 @@ from conftest import CATALOGUE
 from oracles.energy import EnergyModel
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
+from test_command_line import answered
 from test_flexible_programs import bent_state, bent_states
 from test_ports import check_signals
 from traced import Sample, inputs, long, robot, samples
@@ -20,9 +21,11 @@ from traced import _input as sample_input
 import parflex
 from parflex.codegen.model import Model
 from parflex.codegen.traces.asked import COORDINATES
+from parflex.errors import ParflexError
+from parflex.models.explaining.explain import explain
 from parflex.models.forms import Question, choose
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
-from parflex.models.forms.in_coordinates.joint_coordinates import AllCoordinates
+from parflex.models.forms.platform_frame import platform_frame
 from parflex.models.terms import acting
 from parflex.recursion.newton_euler import JOINT_TERMS
 
@@ -183,22 +186,42 @@ def test_programs_give_the_numbers_of_their_form(name, coordinates, model):
     assert made.about["coordinates"] == coordinates
 
 
-@pytest.mark.parametrize("name", ["dualemps", "gough-stewart-flexible"])
-def test_flexible_robots_answer_in_coordinates_as_the_general_reduction_does(name):
+@pytest.mark.parametrize("coordinates", ["all", "independent"])
+@pytest.mark.parametrize("name", ["dualemps", "gough-stewart-flexible", "held-from-behind"])
+def test_flexible_robots_answer_in_coordinates_as_the_general_reduction_does(name, coordinates):
     of, rng = robot(name), np.random.default_rng(5)
     state = bent_state(of, rng)
     for model in ("inverse", "direct"):
-        here = AllCoordinates(choose(acting(of, JOINT_TERMS), Question(model, coordinates="all")))
-        given = {"q": state["q"], "qd": state["rates"], "qdd": state["accelerations"]}
+        form = choose(acting(of, JOINT_TERMS), Question(model, coordinates=coordinates))
+        here = COORDINATES[coordinates](form)
+        own = {group: here.labels[group] for group in ("qd", "qdd")}
+        chosen = {group: [of.tree.rate_names.index(name) for name in names] for group, names in own.items()}
+        given = {"q": state["q"], "qd": state["rates"][chosen["qd"]], "qdd": state["accelerations"][chosen["qdd"]]}
         moving = here.state(given)
         if model == "direct":
-            qdd = here.direct(moving, state["effort"])["qdd"]
-            assert error(qdd, state["accelerations"]) < ROUNDING
+            assert error(here.direct(moving, state["effort"])["qdd"], given["qdd"]) < ROUNDING
             continue
-        effort = here.inverse(moving, given)["effort"]
-        assert np.abs(effort - state["effort"]).max() < ROUNDING * state["sizes"]["effort"]
+        found = here.inverse(moving, given)
+        assert np.abs(found["effort"] - state["effort"]).max() < ROUNDING * state["sizes"]["effort"]
+        for group in {"free_acceleration", "elastic_acceleration"} & set(found):
+            rest = [of.tree.rate_names.index(name) for name in here.labels[group]]
+            assert error(found[group], state["accelerations"][rest]) < ROUNDING
 
 
+def test_a_flexible_platform_is_given_by_its_pose_and_its_modes():
+    of, default = (
+        choose(robot("gough-stewart-flexible"), Question("inverse", coordinates=c)) for c in ("platform", None)
+    )
+    here = COORDINATES["platform"](of)
+    assert here.place_groups | here.rate_groups == default.state_groups and here.motion_groups == default.motion_groups
+    assert list(here.place_groups | here.rate_groups) == list(default.state_groups)  # the same program
+
+
+# -- programs ------------------------------------------------------------------------------------------------------
+
+
+@long[0]
+@long[1]
 def test_of_a_flexible_robot_the_motors_accelerations_are_read_and_the_others_come_out():
     (state,), of = bent_states("dualemps", 1), robot("dualemps")
     model = asked("dualemps", "inverse", "all")
@@ -245,3 +268,70 @@ def test_the_condition_of_a_program_grows_without_bound_towards_a_stretched_leg(
 
     assert condition(1e-8) > 1e7 > 1e4 > condition(0.5)
     assert not condition(0.0) < 1e12  # infinite, or no number
+
+
+# -- what is asked, and what does not exist ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "coordinates", "text"),
+    [
+        ("5r", "inverse", "motor", "there are no coordinates 'motor'.*did you mean 'motors'"),
+        ("5r", "step", "all", "inputs of 'step' do not depend on coordinates.*inverse, direct, mass-matrix"),
+        ("5r", "redundant", "independent", "do not depend on coordinates"),
+        ("dualemps", "inverse", "motors", 'motion of the motors does not say how the bodies .* deformed.*\'?"all"'),
+        ("dualemps", "kinematics", "platform", "motion of the platform does not say how the bodies .* deformed"),
+        ("serial-arm", "inverse", "platform", "'hand' moves in 6 of the 7 freedoms of the robot"),
+        ("cart-pendulum", "direct", "motors", "1 motors for 2 freedoms"),
+    ],
+)
+def test_what_does_not_exist_is_refused_in_one_sentence(name, model, coordinates, text):
+    with pytest.raises(ParflexError, match=text) as told:
+        parflex.model(robot(name), model, coordinates=coordinates)
+    assert "\n" not in str(told.value)
+
+
+def test_checks_are_those_of_all_coordinates():
+    with pytest.raises(ParflexError, match=r"checks compare given .* all coordinates"):
+        parflex.model(robot("5r"), "inverse", coordinates="motors", checks=True)
+
+
+def test_a_wrist_behind_a_platform_is_given_by_the_end_effector():
+    of = robot("tripod-wrist")
+    assert platform_frame(of).name == of.tree.end_effector and len(platform_frame(of).read) == 5
+
+
+def test_names_of_inputs_and_outputs_are_those_of_joints():
+    model = asked("5r", "inverse", "motors")
+    motors, tree = robot("5r").actuated_names, robot("5r").tree
+    assert model.input_names[:2] == [f"motor_position {motor}" for motor in motors]
+    assert model.output_names == [*(f"effort {m}" for m in motors), *(f"q {name}" for name in tree.position_names)]
+
+
+def test_the_choice_is_part_of_what_a_file_and_the_command_line_say(capsys, tmp_path):
+    words = ["codegen", "5r", "kinematics", "--coordinates", "all", "--target", "numpy", "-o", str(tmp_path)]
+    answer = answered(capsys, *words)
+    assert answer["coordinates"] == answer["about"]["coordinates"] == "all"
+    (file,) = tmp_path.glob("*.py")
+    assert file.name == "m_5r_kinematics_numpy.py" and "coordinates all" in file.read_text(encoding="utf-8")
+    assert sum(signal["direction"] == "input" for signal in answer["signals"]) == 2 * robot("5r").tree.n
+    every, own = (answered(capsys, "count", "5r", "mass-matrix", *words) for words in (["--coordinates", "all"], []))
+    assert every["coordinates"] == "all" and own["coordinates"] is None and every["total"] < own["total"]
+
+
+def test_programs_of_hexapods_on_slides_take_legs_where_all_positions_are_given():
+    assert choose(robot("hexaglide"), Question("direct")).name == "general form"
+    told = explain(robot("hexaglide"), "all")
+    assert told.form == "leg form" and any(
+        "Joint values are given." in line for part in told.sections for line in part.text
+    )
+
+
+def test_derivatives_of_efforts_are_taken_in_the_coordinates():
+    (state,), made = samples("5r", 1), asked("5r", "jacobian-of-inverse", "all")
+    given = {group: value[0] for group, value in inputs(made, [state]).items()}
+    found, step = made(**given), 1e-6
+    for k in range(robot("5r").tree.n):
+        sides = [made(**given | {"qdd": given["qdd"] + sign * step * np.eye(4)[k]})["effort"] for sign in (1, -1)]
+        slope = (sides[0] - sides[1]) / (2 * step)  # linear in accelerations: rounding alone, 1e-16 / 1e-6
+        assert np.abs(found["by_qdd"][:, k] - slope).max() < 1e-8 * np.abs(found["effort"]).max()

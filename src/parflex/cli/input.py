@@ -63,6 +63,15 @@ def robot_options(command: Command) -> Command:
     return command
 
 
+def coordinates_option(command: Command) -> Command:
+    """In which coordinates a program takes the motion."""
+    return click.option(
+        "--coordinates",
+        metavar="platform|motors|independent|all",
+        help="What goes into the program; default: what its form takes.",
+    )(command)
+
+
 def without_option(command: Command) -> Command:
     """What of the robot file does not act."""
     text = "Leave out: friction, damping, gravity, springs, motor-inertia, axial; all else in the file acts."

@@ -24,6 +24,7 @@ from parflex.codegen.samples import sample_inputs
 from parflex.codegen.traces.trace import traces
 from parflex.codegen.traces.tracing import Options, Trace
 from parflex.errors import InputError, did_you_mean
+from parflex.models.forms.platform_frame import given_frame
 from parflex.models.robot import Robot
 from parflex.models.terms import left_out
 from parflex.records import Record, counted, listed
@@ -75,6 +76,19 @@ class Model(Record):
     def counts(self) -> dict[str, int]:
         """Operators of one call."""
         return self.program.counts()
+
+    @property
+    def input_names(self) -> list[str]:
+        """Names of all inputs, one behind the other: the group, and the coordinate or motor of the robot file."""
+        return self._names("input")
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of all outputs, one behind the other."""
+        return self._names("output")
+
+    def _names(self, direction: str) -> list[str]:
+        return [f"{signal['group']} {signal['name']}" for signal in self.signals if signal["direction"] == direction]
 
     @property
     def _parts(self) -> tuple[Program, Any]:
@@ -268,12 +282,15 @@ def model(
     friction changes its sign (0: at once, as in `inverse_dynamics`); `independent`: rates that a model of a state is to
     integrate, and `rows` of the closures that give the others. What was made once is kept on disk.
 
-    `coordinates` says what goes into the models of a motion ("inverse", "direct"), whatever form they are written in;
-    None: what each form takes. "all": `q` of all positions, closed, `qd` and `qdd` of all rates in the order of the
-    tree, of which the independent ones are read. "independent": the same with the independent rates alone. With
-    `checks` (coordinates "all") the outputs `closure`, `closure_rate`, `closure_acceleration` say how far the inputs
-    are from closed, relative to the size of the robot, of the rates and of the accelerations, and `condition` bounds
-    the condition number of what is solved: no number below 1e7 is singular.
+    `coordinates` says what goes into "inverse", "direct", "mass-matrix", "kinematics" and "jacobian-of-inverse",
+    whatever form they are written in; None: what each form takes. "all": `q` of all positions, closed, `qd` and `qdd`
+    of all rates in the order of the tree, of which the independent ones are read. "independent": the same with the
+    independent rates alone. "motors": `motor_position`, `motor_rate`, `motor_acceleration`, and all positions before,
+    `last`. "platform": `position`, `rotation`, `velocity`, `angular_velocity`, `acceleration` and
+    `angular_acceleration` of the platform or end effector in world axes, and `last` unless joints follow in closed
+    form. With `checks` (coordinates "all", inverse and direct model) the outputs `closure`, `closure_rate` and
+    `closure_acceleration` say how far the inputs are from closed, relative to the size of the robot, of the rates and
+    of the accelerations, and `condition` bounds the condition number of what is solved: below 1e7 it is not singular.
     """
     options = replace(
         _options(parameters, left_out(without, include), wrench_frames, friction_width),
@@ -317,7 +334,7 @@ def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
         outputs,
         traced.parameters,
         traced.labels,
-        sample_inputs(robot, traced.inputs),
+        sample_inputs(robot, traced.inputs, given_frame(robot, options.coordinates)),
         signals_of(robot, name, inputs, outputs, program.parameters, traced.labels, options.coordinates),
         origin(robot, traced, options),
     )

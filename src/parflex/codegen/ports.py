@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from parflex.models.forms.in_coordinates.input_checks import CHECKS
-from parflex.models.forms.platform_frame import frame_of
+from parflex.models.forms.platform_frame import given_frame
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -67,7 +67,7 @@ class _Names:
         tree = robot.tree
         self.model, self.inputs, self.planar = model, inputs, tree.planar
         of_end_effector = model in OF_END_EFFECTOR and coordinates != "platform"
-        self.frame = tree.end_effector if of_end_effector else frame_of(tree)[0]
+        self.frame = tree.end_effector if of_end_effector else given_frame(robot, coordinates)
         motors, positions = robot.actuated_names, list(tree.position_names)
         usual = dict.fromkeys(("q", "guess", "last", "position_rates"), positions) | {"rates": list(tree.rate_names)}
         usual |= dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), motors)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.models.forms.platform_frame import frame_of
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 
 Array = np.ndarray
 
 
-def sample_inputs(robot: Robot, inputs: dict[str, Array]) -> dict[str, Array]:
-    """Numbers for the inputs of a trace: home, with small rates and accelerations; for examples."""
+def sample_inputs(robot: Robot, inputs: dict[str, Array], frame: str) -> dict[str, Array]:
+    """Numbers for the inputs of a trace: home, with small rates and accelerations; `frame`: whose pose goes in."""
     home, tree = robot.home, robot.tree
     at = pose(tree, home)
     body = next((j for j, link in enumerate(tree.links) if link.joint.moves_freely), None)
-    _, platform = frame_of(tree)
+    platform = tree.places[frame]
     positions = {"q": home, "guess": home, "last": home}
     sensors = np.array([home[tree.links[tree.link_of_rate[k]].q.start] for k in (*robot.actuated, *robot.sensed)])
     positions["motor_position"] = sensors[: len(robot.actuated)]

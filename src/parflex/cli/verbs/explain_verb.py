@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options
+from parflex.cli.input import coordinates_option, open_robot, robot_options
 from parflex.errors import ParflexError
 
 WIDEST = 100
@@ -22,8 +22,9 @@ WIDEST = 100
 @robot_options
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
 @click.option("--counts", is_flag=True, help="Also the operators of the programs; makes them, which may take seconds.")
+@coordinates_option
 @click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
-def explain(robot: str, as_json: bool, markdown: bool, counts: bool, **choice: Any) -> None:
+def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates: str | None, **choice: Any) -> None:
     """In words and equations: how the model of this robot is made.
 
     Bodies, coordinates, loops and where they are cut, what depends on what, motors, the form of its programs, and
@@ -32,11 +33,11 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, **choice: A
     from parflex.models.explaining.explain import explain as explain_robot
 
     loaded = open_robot(robot, **choice)
-    told = explain_robot(loaded)
+    told = explain_robot(loaded, coordinates)
     answer = told.as_dict()
     text = told.as_markdown() if markdown else told.as_text(min(WIDEST, shutil.get_terminal_size().columns))
     if counts:
-        answer["operators"] = _operators(loaded)
+        answer["operators"] = _operators(loaded, coordinates)
         rows = [f"{name}: {count}" for name, count in answer["operators"].items()]
         text += "\nOperators of the programs: " + ", ".join(rows) + "\n"
     if as_json:
@@ -46,7 +47,7 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, **choice: A
     click.echo(text, nl=False)
 
 
-def _operators(loaded: Any) -> dict[str, Any]:
+def _operators(loaded: Any, coordinates: str | None) -> dict[str, Any]:
     """Operators of the inverse and direct models, as `count` counts; None where the actuation does not define one."""
     from parflex.codegen.model import model
     from parflex.models.terms import COUNTED_WITHOUT
@@ -54,7 +55,7 @@ def _operators(loaded: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name in ("inverse", "direct"):
         try:
-            found[name] = model(loaded, name, without=COUNTED_WITHOUT).counts["total"]
+            found[name] = model(loaded, name, without=COUNTED_WITHOUT, coordinates=coordinates).counts["total"]
         except ParflexError:
             found[name] = None
     return found

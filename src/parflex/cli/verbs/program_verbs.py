@@ -9,7 +9,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, robot_options, without_option, words_of
+from parflex.cli.input import coordinates_option, open_robot, robot_options, without_option, words_of
 
 
 def _model_options(command: Any) -> Any:
@@ -26,6 +26,7 @@ def _model_options(command: Any) -> Any:
             help="Rate (rad/s, m/s) over which Coulomb friction changes its sign; default at once.",
         ),
         without_option,
+        coordinates_option,
         click.option("--operator-limit", type=int, default=200_000, show_default=True, help="Refuse longer programs."),
         click.argument("model", metavar="MODEL"),
     ):
@@ -34,7 +35,14 @@ def _model_options(command: Any) -> Any:
 
 
 def _make_model(
-    loaded: Any, name: str, parameters: str, without: str, included: str | None, width: float | None, limit: int
+    loaded: Any,
+    name: str,
+    parameters: str,
+    without: str,
+    included: str | None,
+    width: float | None,
+    coordinates: str | None,
+    limit: int,
 ) -> tuple[Any, list[str], list[str]]:
     """The model, what is left out of it, and what is to be said about it."""
     from parflex.codegen.model import model as make
@@ -44,7 +52,10 @@ def _make_model(
     terms = left_out(words_of(without), None if included is None else words_of(included))
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        made = make(loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, operator_limit=limit)
+        made = make(
+            loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, coordinates=coordinates,
+            operator_limit=limit,
+        )  # fmt: skip
     return made, list(terms), list(dict.fromkeys(str(warning.message) for warning in told))
 
 
@@ -64,6 +75,7 @@ def count(
     without: str,
     included: str,
     friction_width: float | None,
+    coordinates: str | None,
     operator_limit: int,
     **choice: Any,
 ) -> None:
@@ -71,10 +83,10 @@ def count(
     loaded = open_robot(robot, **choice)
     default = "numbers" if loaded.closures.size else "base"
     made, terms, told = _make_model(
-        loaded, model, parameters or default, without, included, friction_width, operator_limit
+        loaded, model, parameters or default, without, included, friction_width, coordinates, operator_limit
     )
     rows = [*made.counts.items(), ("not counted", ", ".join(terms) or "-")]
-    answer = {**made.counts, "without": terms, "warnings": told}
+    answer = {**made.counts, "coordinates": coordinates, "without": terms, "warnings": told}
     output.show(answer, as_json, (f"{loaded.name} {model}", ["", "operators"], rows))
 
 
@@ -98,6 +110,7 @@ def codegen(
     without: str,
     included: str | None,
     friction_width: float | None,
+    coordinates: str | None,
     operator_limit: int,
     target: str,
     folder: str,
@@ -110,14 +123,14 @@ def codegen(
 
     loaded = open_robot(robot, **choice)
     made, terms, told = _make_model(
-        loaded, model, parameters or "numbers", without, included, friction_width, operator_limit
+        loaded, model, parameters or "numbers", without, included, friction_width, coordinates, operator_limit
     )
     files = made.files(target, float32)
     compiled = made.compiled() if target == "llvm" else None  # where a cache fails, that was said already
     written = write_files(folder, files, force)
     answer = {"files": [str(path) for path in written], "counts": made.counts, "inputs": list(made.program.inputs)}
     answer["outputs"] = [label for label, _ in made.program.outputs]
-    answer |= {"signals": made.signals, "about": made.about}
+    answer |= {"signals": made.signals, "coordinates": coordinates, "about": made.about}
     tables: list[Any] = [("", ["written"], [(str(path),) for path in written])]
     if target == "llvm":
         answer["compiled"] = str(compiled) if compiled else None

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.traces.tracing import Options, Outputs, Tracer
-from parflex.errors import InputError, did_you_mean
-from parflex.models.forms import Form
+from parflex.errors import InputError
+from parflex.models.forms import IN_COORDINATES, Form, refuse_unknown_coordinates
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
 from parflex.models.forms.in_coordinates.input_checks import checks_of
 from parflex.models.forms.in_coordinates.joint_coordinates import AllCoordinates, IndependentCoordinates
@@ -75,19 +75,14 @@ def _moving(tracer: Tracer, form: Form, options: Options) -> tuple[Coordinates, 
 def refuse_unknown(model: str, options: Options) -> None:
     """Raise if a model does not exist in the coordinates that are asked for."""
     word = options.coordinates
-    if word is not None and word not in COORDINATES:
-        raise InputError(
-            f"there are no coordinates '{word}'",
-            key="coordinates",
-            value=word,
-            hint=did_you_mean(str(word), COORDINATES),
-        )
-    if word is not None and model not in (*MODELS, "jacobian-of-inverse"):
+    if word is not None:
+        refuse_unknown_coordinates(word)
+    if word is not None and model not in IN_COORDINATES:
         raise InputError(
             f"the inputs of '{model}' do not depend on coordinates",
             key="coordinates",
             value=word,
-            hint=f"leave them out, or ask one of {', '.join((*MODELS, 'jacobian-of-inverse'))}",
+            hint=f"leave them out, or ask one of {', '.join(IN_COORDINATES)}",
         )
     if options.checks and (word != "all" or model not in ("inverse", "direct")):
         raise InputError(

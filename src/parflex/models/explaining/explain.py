@@ -8,7 +8,7 @@ from parflex.closure.constraints import Coupling
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
-from parflex.models.forms import MODELS, Form, Question, choose
+from parflex.models.forms import IN_COORDINATES, MODELS, Form, Question, choose, refuse_unknown_coordinates
 from parflex.models.robot import Robot
 from parflex.tree.link_tree import GROUND, Link
 
@@ -23,10 +23,15 @@ TERMS = {
 TOLD = ("inverse", "direct", "mass-matrix", "kinematics", "step", "state-rates", "state-rates-driven")  # in words
 
 
-def explain(robot: Robot) -> Explanation:
-    """In words and equations: bodies, coordinates, loops, what depends on what, motors, the form of the programs."""
+def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
+    """In words and equations: bodies, coordinates, loops, what depends on what, motors, the form of the programs.
+
+    `coordinates`: those of `model`, in which programs are asked for; None: those of their forms.
+    """
+    if coordinates is not None:
+        refuse_unknown_coordinates(coordinates)
     configuration = Configuration(robot, robot.home)
-    forms = {model: _asked(robot, model) for model in MODELS}
+    forms = {model: _asked(robot, model, coordinates) for model in MODELS}
     form = forms["direct"] or choose(robot, Question("state-rates"))  # this one every robot has
     names = {model: None if found is None else found.name for model, found in forms.items()}
     sections = [
@@ -49,10 +54,10 @@ def explain(robot: Robot) -> Explanation:
     )
 
 
-def _asked(robot: Robot, model: str) -> Form | None:
+def _asked(robot: Robot, model: str, coordinates: str | None) -> Form | None:
     """The form of a model, None where the robot has no such model."""
     try:
-        return choose(robot, Question(model))
+        return choose(robot, Question(model, coordinates=coordinates if model in IN_COORDINATES else None))
     except ParflexError:
         return None
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.closed_form import Angle
-from parflex.errors import InputError
+from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 
@@ -33,6 +33,25 @@ MODELS = (
     *("redundant", "extended-law", "classical-law", "extended-step", "classical-step"),
     *("geometry-redundant", "geometry-motors"),
 )
+COORDINATES = ("platform", "motors", "independent", "all")  # in which a motion may be asked for
+IN_COORDINATES = (
+    "inverse",
+    "direct",
+    "mass-matrix",
+    "kinematics",
+    "jacobian-of-inverse",
+)  # models that have the choice
+
+
+def refuse_unknown_coordinates(word: str) -> None:
+    """Raise if there are no such coordinates."""
+    if word not in COORDINATES:
+        raise InputError(
+            f"there are no coordinates '{word}'",
+            key="coordinates",
+            value=str(word),
+            hint=did_you_mean(str(word), COORDINATES),
+        )
 
 
 @dataclass(frozen=True)

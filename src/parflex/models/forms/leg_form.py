@@ -54,8 +54,12 @@ class LegForm(Form):
         motors = len(self.robot.actuated)
         text = [
             f"Each of {len(self.legs.legs)} legs is reduced to what the platform feels at its end; one "
-            f"{motors} x {motors} solve is left. Joint values follow from the platform "
-            f"in closed form ({', '.join(sorted(solved))})."
+            f"{motors} x {motors} solve is left. "
+            + (
+                "Joint values are given."
+                if self.question.positions_given
+                else f"Joint values follow from the platform in closed form ({', '.join(sorted(solved))})."
+            )
         ]
         if self.legs.elastic is not None:
             text.append(

@@ -69,20 +69,28 @@ def frame_of(tree: Tree) -> tuple[str, Place]:
 
 
 def platform_frame(robot: Robot) -> PlatformFrame:
-    """The frame of a robot; one that does not say how the robot moves is refused."""
-    name, place = frame_of(robot.tree)
+    """The platform, or the end effector where that one says how the robot moves and the platform does not."""
     here = Configuration(robot, robot.home)
-    _, components = here.platform_freedom(name)
-    freedoms = here.J.shape[1]
-    if len(components) < freedoms:
-        raise InputError(
-            f"'{name}' moves with {len(components)} freedoms, the robot with {freedoms}: its motion does not say that "
-            "of the joints",
-            key="coordinates",
-            value="platform",
-            hint='ask with coordinates "all" or "independent"',
-        )
-    return PlatformFrame(robot.tree, name, place, tuple(TWIST.index(word) for word in components))
+    freedoms, moving = here.J.shape[1], {}
+    for name in (frame_of(robot.tree)[0], robot.tree.end_effector):
+        _, moving[name] = here.platform_freedom(name)
+        if len(moving[name]) == freedoms:
+            read = tuple(TWIST.index(word) for word in moving[name])
+            return PlatformFrame(robot.tree, name, robot.tree.places[name], read)
+    name = max(moving, key=lambda name: len(moving[name]))
+    raise InputError(
+        f"'{name}' moves in {len(moving[name])} of the {freedoms} freedoms of the robot: its motion does not say that "
+        "of all joints",
+        key="coordinates",
+        value="platform",
+        hint='ask with coordinates "all" or "independent"',
+    )
+
+
+def given_frame(robot: Robot, coordinates: str | None) -> str:
+    """The frame whose pose a model takes."""
+    rigid = coordinates == "platform" and not robot.tree.elastic
+    return platform_frame(robot).name if rigid else frame_of(robot.tree)[0]
 
 
 def world(planar: bool, p: Array, R: Array) -> tuple[Array, Array]:

@@ -77,9 +77,7 @@ class IndependentCoordinates(Coordinates):
 
     @property
     def motion_groups(self) -> Groups:
-        """Independent accelerations; of a robot whose elastic coordinates are free those of the motors."""
-        if self.form.robot.tree.elastic:
-            return {"motor_acceleration": (len(self.form.robot.actuated),)}
+        """The independent accelerations."""
         return {"qdd": (len(self.form.independent),)}
 
     @property
@@ -92,9 +90,7 @@ class IndependentCoordinates(Coordinates):
         return self.form.moving(given["q"], given["qd"])
 
     def motion(self, state: Any, given: Given) -> Given:
-        """As given."""
-        if "motor_acceleration" in given:
-            return given
+        """As given; of a flexible robot those of the motors, or of its platform, are read."""
         qdd: Array = np.zeros(self.form.robot.tree.n, dtype=scalar_type(given["qdd"]))
         qdd[self.form.independent] = given["qdd"]
         return self.form.given_motion(state, qdd)
