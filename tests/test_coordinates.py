@@ -73,7 +73,7 @@ def test_efforts_of_all_coordinates_are_those_of_the_float_path_and_of_pinocchio
         assert np.abs(found[check]).max() < 1e-9  # states are closed to 1e-12 and their rates solved at condition 1e3
 
 
-@pytest.mark.parametrize("name", RIGID)
+@pytest.mark.parametrize("name", ["5r", *(pytest.param(name, marks=long) for name in ("3rrr", *WIDE))])
 def test_accelerations_of_all_coordinates_come_back_from_their_efforts(name):
     states = samples(name, 12)
     model = asked(name, "direct", "all")
