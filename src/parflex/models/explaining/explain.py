@@ -8,7 +8,8 @@ from parflex.closure.constraints import Coupling
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
-from parflex.models.forms import IN_COORDINATES, MODELS, Form, Question, choose, refuse_unknown_coordinates
+from parflex.models.forms import MODELS, Form, Question, choose
+from parflex.models.forms.form import IN_COORDINATES, refuse_unknown_coordinates
 from parflex.models.robot import Robot
 from parflex.tree.link_tree import GROUND, Link
 
