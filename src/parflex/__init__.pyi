@@ -1,5 +1,7 @@
 """All that the package offers, for type checkers and editors; `__init__.py` reads this list and imports lazily."""
 
+from parflex.arrays.array_functions import forward_dynamics as forward_dynamics
+from parflex.arrays.array_functions import inverse_dynamics as inverse_dynamics
 from parflex.codegen.model import Model as Model
 from parflex.codegen.model import model as model
 from parflex.control.control_result import Controlled as Controlled
@@ -18,6 +20,7 @@ from parflex.design.grid import frequency_map as frequency_map
 from parflex.errors import ActuationError as ActuationError
 from parflex.errors import InputError as InputError
 from parflex.errors import ParflexError as ParflexError
+from parflex.errors import ParflexWarning as ParflexWarning
 from parflex.errors import RobotFileError as RobotFileError
 from parflex.errors import SingularError as SingularError
 from parflex.errors import UnreachableError as UnreachableError
@@ -26,8 +29,6 @@ from parflex.models.configuration import configure as configure
 from parflex.models.dynamics.base_parameters import BaseParameters as BaseParameters
 from parflex.models.dynamics.base_parameters import base_parameters as base_parameters
 from parflex.models.dynamics.dynamic_models import energies as energies
-from parflex.models.dynamics.dynamic_models import forward_dynamics as forward_dynamics
-from parflex.models.dynamics.dynamic_models import inverse_dynamics as inverse_dynamics
 from parflex.models.dynamics.dynamic_models import mass_matrix as mass_matrix
 from parflex.models.dynamics.reduced import MassMatrix as MassMatrix
 from parflex.models.dynamics.reduced import Result as Result

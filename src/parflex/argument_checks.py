@@ -15,6 +15,7 @@ import numpy as np
 from parflex import checking
 from parflex.errors import InputError
 
+ARRAYS = (np.ndarray, list, tuple)
 Check = Callable[[Any, str], Any]
 
 
@@ -34,14 +35,14 @@ def _robot_or_state(value: Any, key: str) -> Any:
 def _pose(value: Any, key: str) -> Any:
     from parflex.models.configuration import Configuration
 
-    if isinstance(value, (str, Configuration)):
-        return value
+    if isinstance(value, (str, Configuration, *ARRAYS)):
+        return value  # of arrays the robot knows the shape
     return _numbers_by_name(value, key)
 
 
-def _pose_or_rates(value: Any, key: str) -> Any:
-    """Of `energies`: a pose, or all rates of a configuration, which looks at them itself."""
-    return value if isinstance(value, (np.ndarray, list, tuple)) else _pose(value, key)
+def _moving(value: Any, key: str) -> Any:
+    """Rates or accelerations, by name or as an array, of which the robot knows the shape."""
+    return value if isinstance(value, ARRAYS) else _numbers_by_name(value, key)
 
 
 def _numbers_by_name(value: Any, key: str) -> Any:
@@ -119,7 +120,7 @@ def _poses(value: Any, key: str) -> Any:
     if not any(isinstance(pose, (str, Mapping)) for pose in value):
         return checking.numbers(value, (None, None), key)
     for pose in value:
-        _pose(pose, key)
+        (_numbers_by_name if isinstance(pose, ARRAYS) else _pose)(pose, key)  # between poses words are interpolated
     return value
 
 
@@ -195,6 +196,7 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("compensate", "independent", "include"), checking.names),
     "coordinates": _coordinates,
     **dict.fromkeys(("servo", "servo_damping"), _servo),
+    **dict.fromkeys(("q", "qd", "qdd"), None),  # arrays, of which the robot knows the shape
     "effort": None,  # numbers, names with numbers, or functions of time: read in one place, motor_values
     **dict.fromkeys(("modes", "samples", "steps", "operator_limit"), _count),
     "progress": _call,
@@ -220,7 +222,12 @@ CHECKS: dict[str, Check | None] = {
 }
 # the same word, but with more than it means elsewhere
 OTHERS: dict[str, dict[str, Check | None]] = {
-    "energies": {"robot": _robot_or_state, "pose": _pose_or_rates},  # of a configuration: all its rates
+    "energies": {
+        "robot": _robot_or_state,
+        "velocity": _moving,
+    },  # of a configuration: all its rates in the second place
+    "inverse_dynamics": {"velocity": _moving, "acceleration": _moving, "out": None},
+    "forward_dynamics": {"velocity": _moving, "out": None},
     "geometry_from_sensors": {"robot": _robot_or_state},  # sets of sensors that were made before
     "draw_modes": {"modes": _modes},
 }

@@ -76,6 +76,10 @@ class ActuationError(ParflexError):
     kind = "actuation"
 
 
+class ParflexWarning(UserWarning):
+    """What is to be said of an answer that is an array: functions that give objects say it in their `warnings`."""
+
+
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
     known = list(words)

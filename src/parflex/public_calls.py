@@ -112,4 +112,14 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
         values = [argument.looked_at(value) for argument, value in zip(in_order, given, strict=False)]
         return function(*values, **{name: arguments[name].looked_at(value) for name, value in words.items()})
 
-    return checked_call
+    short_way = getattr(function, "short_way", None)
+    if short_way is None:
+        return checked_call
+
+    @functools.wraps(function)
+    def quick_call(*given: Any, **words: Any) -> Any:
+        """What is known to be right is answered at once: looking at all arguments would take longer than the answer."""
+        found = short_way(given, words)
+        return checked_call(*given, **words) if found is None else found
+
+    return quick_call

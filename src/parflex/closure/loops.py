@@ -113,6 +113,13 @@ class Loop(Record):
             parts.append(np.array([self.u1 @ (turn @ self.u2)]))
         return np.concatenate(parts)
 
+    def turned_away(self, at: Pose) -> Any:
+        """1 less the cosine of what is to be no angle, over any scalar: sines do not tell opposite directions."""
+        (R1, _), (R2, _) = at.of(self.first), at.of(self.second)
+        if self.turning == "about-axis":
+            return 1.0 - self.u1 @ (R1.T @ R2 @ self.u2)
+        return (3.0 - np.trace(R1.T @ R2)) / 2 if self.turning == "none" else 0.0
+
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Rows J with J qd = 0, theory (9), (10)."""
         turn, rho = self._offset(tree, at)

@@ -19,6 +19,7 @@ from parflex.codegen.emit.emit_llvm import build_module, work_of
 from parflex.codegen.program import Program
 
 Array = np.ndarray
+ROWS = 16  # of all lanes, that `write` hands over at a time
 
 
 @lru_cache(maxsize=1)
@@ -51,6 +52,8 @@ class Kernel:
         self.program = program
         self.lanes = _host()[-1]
         self._work = work_of(program, 1)
+        self._single: list[tuple[Any, ...]] = []  # buffers of one row that no call uses
+        self._several: list[tuple[Any, ...]] = []  # and of several rows
         self._halves: dict[str, _Half] = {}
         self._lock = threading.Lock()
 
@@ -100,6 +103,39 @@ class Kernel:
         place = work.ctypes.data if work is not None else None
         self.half("many").call(columns.ctypes.data, result.ctypes.data, columns.shape[1], place)
         return result
+
+    def write(self, x: Array, constants: Array, out: Array) -> None:
+        """Outputs for a row of inputs, or for rows, written into `out`; `constants` stand behind each row.
+
+        Rows go through buffers that are kept, several lanes at a time: once they are there nothing is allocated.
+        """
+        single = x.ndim == 1
+        pool = self._single if single else self._several
+        buffers = pool.pop() if pool else self._buffers(1 if single else self.lanes * ROWS)
+        inputs, outputs, pointers, run = buffers[:4]
+        width = x.shape[-1]
+        if len(constants):
+            inputs[width:] = constants[:, None]
+        if single:
+            inputs[:width, 0] = x
+            run(*pointers)
+            out[...] = outputs[:, 0]
+        else:
+            lanes = inputs.shape[1]
+            for start in range(0, len(x), lanes):
+                rows = min(lanes, len(x) - start)
+                inputs[:width, :rows] = x[start : start + rows].T
+                run(*pointers)
+                out[start : start + rows] = outputs[:, :rows].T
+        pool.append(buffers)
+
+    def _buffers(self, lanes: int) -> tuple[Any, ...]:
+        """Columns of inputs, columns of outputs, and what the function is called with."""
+        inputs, outputs = np.zeros((len(self.program.inputs), lanes)), np.empty((len(self.program.outputs), lanes))
+        work = self.workspace()
+        x, y, w = (ctypes.c_void_p(array.ctypes.data) for array in (inputs, outputs, work))
+        pointers = (x, y, ctypes.c_int64(lanes), w)
+        return inputs, outputs, pointers, self.half("many" if lanes > 1 else "one").call, work
 
     def workspace(self) -> Array:
         """For other compiled code that calls `many_in`."""

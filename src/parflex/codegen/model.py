@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.checking import names, number
+from parflex.checking import names, number, shown
 from parflex.codegen import program_store
 from parflex.codegen.emit.emit_c import emit_c
 from parflex.codegen.emit.emit_c_example import emit_c_example
@@ -25,11 +25,13 @@ from parflex.codegen.traces.trace import traces
 from parflex.codegen.traces.tracing import Options, Trace
 from parflex.errors import InputError, did_you_mean
 from parflex.models.forms.platform_frame import given_frame
+from parflex.models.given_states.closed_positions import as_numbers
 from parflex.models.robot import Robot
 from parflex.models.terms import left_out
 from parflex.records import Record, counted, listed
 
 Array = np.ndarray
+FLOAT = np.dtype(float)
 TARGETS = ("c", "llvm", *DIALECTS)
 BLOCK = 4_000_000  # values that a batch is worked on with at once, in NumPy
 SCRIPT_LIMIT = 20_000  # operators beyond which JAX, CasADi and SymPy take minutes
@@ -130,6 +132,32 @@ class Model(Record):
             return self._shaped(kernel.one(np.concatenate([flat[0], constants])), None)
         rows = np.concatenate([flat, np.broadcast_to(constants, (batch, len(constants)))], axis=1)
         return self._shaped(kernel.many(rows), batch)
+
+    def call(self, x: Array, out: Array | None = None) -> Array:
+        """Flat outputs for flat inputs: `x` has the numbers of all groups of `inputs` one after the other.
+
+        `x` (n,) or (batch, n) holds floats, `out` takes the numbers of all groups of `outputs` likewise and is given
+        back; where it is given, nothing is allocated once the first call has compiled the program.
+        """
+        (_, kernel), constants = self._parts, self._constants
+        width, size = len(self.program.variables), len(self.program.outputs)
+        if type(x) is not np.ndarray or x.dtype is not FLOAT:
+            x = as_numbers(x, "x")
+        if x.ndim not in (1, 2) or x.shape[-1] != width:
+            raise InputError(
+                f"'x' has the shape {x.shape}, not ({width},)", key="x", value=str(x.shape),
+                hint=f"give {width} numbers, {', '.join(self.inputs)} one after the other, or (batch, {width})",
+            )  # fmt: skip
+        shape = (*x.shape[:-1], size)
+        if out is None:
+            out = np.empty(shape)
+        elif not isinstance(out, np.ndarray) or out.shape != shape or out.dtype != FLOAT or not out.flags.writeable:
+            raise InputError(
+                f"'out' is not an array of floats of the shape {shape} that can be written", key="out",
+                value=shown(out), hint=f"give np.empty({shape})",
+            )  # fmt: skip
+        kernel.write(x, constants, out)
+        return out
 
     def compiled(self) -> Path | None:
         """Compile for this machine; the file that keeps the machine code, None where nothing is kept."""

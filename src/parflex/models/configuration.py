@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -25,7 +25,7 @@ from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import place_jacobian
 
 Array = np.ndarray
-PoseLike = str | Mapping[str, float] | None
+PoseLike = str | Mapping[str, float] | Sequence[float] | Array | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -369,7 +369,7 @@ class Configuration(Record):
 
 
 def configure(robot: Robot, pose: PoseLike | Configuration = None) -> Configuration:
-    """The robot at a pose: a name of the file, coordinates by name, or the positions of a configuration.
+    """The robot at a pose: a name of the file, coordinates by name, an array of them all, or of a configuration.
 
     Of a configuration of another robot, such as the one with locked motors that `equilibrium` gives, only the positions
     are taken: what is asked is asked of `robot`.

@@ -18,6 +18,7 @@ from parflex.closure.targets import Target
 from parflex.description import schema
 from parflex.errors import InputError, ParflexError, RobotFileError, SingularError, UnreachableError, did_you_mean
 from parflex.models.brief_lines import robot_line
+from parflex.models.given_states.closed_positions import ArrayOrder, closed_positions
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import sensed_rates
 from parflex.records import Record
@@ -43,7 +44,7 @@ class Mobility(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Robot(Record):
+class Robot(ArrayOrder, Record):
     """A robot with a chosen actuation and working mode. Made by `load`."""
 
     description: schema.RobotFile
@@ -207,10 +208,14 @@ class Robot(Record):
             self._locked_robots[held] = replace(self, locked=held, actuated=actuated, known_home=self.home)
         return self._locked_robots[held]
 
-    def assemble(self, given: str | Mapping[str, float] | None = None, near: Array | None = None) -> Array:
-        """Positions of all coordinates at a pose: a name of the file, or coordinates by name."""
-        if given is None or given == "home":
+    def assemble(
+        self, given: str | Mapping[str, float] | Sequence[float] | Array | None = None, near: Array | None = None
+    ) -> Array:
+        """Positions of all coordinates at a pose: a name of the file, coordinates by name, or an array of them."""
+        if given is None or (isinstance(given, str) and given == "home"):
             return self.home.copy()
+        if not isinstance(given, str | Mapping):
+            return closed_positions(self, given)
         if isinstance(given, str):
             if given not in self.description.poses:
                 raise InputError(

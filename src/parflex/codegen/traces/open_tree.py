@@ -28,7 +28,7 @@ def closure_rows(robot: Robot) -> Model:
         J = robot.closures.jacobian(at, jacobians(robot.tree, at))
         return {"rows": np.array(scale(robot.closures, J)[:, robot.free])}
 
-    return _kept(robot, "closure-rows", Options(), outputs)
+    return kept_program(robot, "closure-rows", Options(), outputs)
 
 
 def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> Model:
@@ -52,10 +52,10 @@ def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> M
             "energy": np.array([found.kinetic, found.elastic + found.gravity], dtype=object),
         }
 
-    return _kept(robot, "open-tree", options, outputs, tuple(wrenches))
+    return kept_program(robot, "open-tree", options, outputs, tuple(wrenches))
 
 
-def _kept(robot: Robot, name: str, options: Options, outputs: Callable[[Tracer], Any], *more: Any) -> Model:
+def kept_program(robot: Robot, name: str, options: Options, outputs: Callable[[Tracer], Any], *more: Any) -> Model:
     """The program of these outputs, from the disk where it is there."""
     key = program_store.key_of(robot, name, options, *more)
     kept = program_store.read(key) if key is not None else None

@@ -92,4 +92,4 @@ def _tree_with(tree: Tree, values: Array) -> Tree:
 
 
 def _with_tree(robot: Robot, tree: Tree) -> Robot:
-    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)

@@ -14,13 +14,14 @@ import numpy as np
 import scipy.linalg
 
 from parflex.checking import numbers, one_of
-from parflex.errors import InputError, SingularError
+from parflex.errors import SingularError
 from parflex.models.configuration import Configuration, PoseLike
 from parflex.models.dynamics.forces import Without, Wrenches
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
+from parflex.models.given_states.given_rates import all_rates
 from parflex.models.motor_values import Efforts, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
@@ -28,6 +29,7 @@ from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
 
 Array = np.ndarray
+LEAST_NORM = "there are more motors than freedoms: the efforts are those of least norm"
 
 
 def inverse_dynamics(
@@ -56,13 +58,25 @@ def inverse_dynamics(
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
     qdd = configuration.accelerations(acceleration, qd, velocity)
-    state = state_at(configuration, qd, wrench)
+    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions)
+
+
+def rigid_inverse(
+    configuration: Configuration,
+    qd: Array,
+    qdd: Array,
+    wrench: Wrenches | None = None,
+    form: str = "split",
+    reactions: bool = False,
+) -> Result:
+    """Efforts for rates and accelerations of all coordinates that fit the loops, where the motors define the motion."""
+    robot, state = configuration.robot, state_at(configuration, qd, wrench)
     f = state.forces(qdd)
     tau, redundant = _efforts(state, f, form)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     if redundant:
-        warnings.append("there are more motors than freedoms: the efforts are those of least norm")
+        warnings.append(LEAST_NORM)
     found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
     return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
 
@@ -92,10 +106,15 @@ def forward_dynamics(
     What is in the file acts, but for what `without` names.
     """
     configuration = acting_at(robot, pose, without)
-    robot = configuration.robot
-    tau = read_efforts(robot, effort)
-    qd = configuration.rates(velocity)
-    state = state_at(configuration, qd, wrench)
+    tau = read_efforts(configuration.robot, effort)
+    return moved_by(configuration, configuration.rates(velocity), tau, wrench, reactions)
+
+
+def moved_by(
+    configuration: Configuration, qd: Array, tau: Array, wrench: Wrenches | None = None, reactions: bool = False
+) -> Result:
+    """Accelerations under efforts of all motors, for rates of all coordinates that fit the loops."""
+    robot, state = configuration.robot, state_at(configuration, qd, wrench)
     free = _solve_mass(configuration, state.mass_matrix, state.J_a.T @ tau - state.c)
     qdd = configuration.J @ free + state.bias
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
@@ -152,22 +171,18 @@ def mass_matrix(
 def energies(
     robot: Robot | Configuration,
     pose: PoseLike | Configuration | Array = None,
-    velocity: Mapping[str, float] | None = None,
+    velocity: Mapping[str, float] | Array | None = None,
     without: Without = (),
 ) -> Energies:
     """Kinetic and potential energy at a pose in a motion; motors and springs act, gravity is counted from the origin.
 
-    `energies(configuration, qd)` takes the rates of all coordinates of a configuration.
+    `energies(robot, q, qd)` takes arrays, `energies(configuration, qd)` all rates of a configuration.
     """
     if isinstance(robot, Configuration):
         here = acting_at(robot.robot, robot, without)
         qd = numbers(pose, (here.robot.tree.n,), "qd")
     else:
-        if isinstance(pose, np.ndarray | list | tuple):
-            raise InputError(
-                "rates of all coordinates go with a configuration", key="pose", hint="give pose and velocity"
-            )
         here = acting_at(robot, pose, without)
-        qd = here.rates(velocity)
+        qd = here.rates(velocity) if velocity is None or isinstance(velocity, Mapping) else all_rates(here, velocity)
     found = tree_energies(here.robot.tree, here.at, qd)
     return Energies(float(found.kinetic), float(found.elastic), float(found.gravity))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -36,11 +37,27 @@ def flexible_inverse(
     by_frame = not is_joint_motion(robot, velocity, acceleration) and bool(velocity or acceleration)
     qd = configuration.rates(velocity)
     state = state_at(configuration, qd, wrenches)
-    M, c, b = state.mass_matrix, state.c, state.bias
-    rows, wanted = _driven(configuration, velocity, acceleration, qd, b, by_frame)
+    rows, wanted = _driven(configuration, velocity, acceleration, qd, state.bias, by_frame)
     near = check_system(configuration, robot.tree.end_effector) if by_frame else []
-    J_a, motors = configuration.J_a, list(robot.actuated)
-    count, k = len(M), len(motors)
+    tau, qdd = driven_by(state, rows, wanted)
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
+    warnings += deflection_warnings(robot.tree, configuration.q)
+    if by_frame:
+        warnings += [*near, *_growth_warnings(configuration)]
+    if not velocity and not acceleration:
+        warnings += rest_warnings(configuration, qdd)
+    found = None
+    if reactions:
+        found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrenches, warnings)
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
+
+
+def driven_by(state: Any, rows: Array, wanted: Array) -> tuple[Array, Array]:
+    """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `wanted`."""
+    M, c, J_a = state.mass_matrix, state.c, state.J_a
+    count, k = len(M), len(J_a)
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
     try:
         solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
@@ -48,19 +65,7 @@ def flexible_inverse(
         raise SingularError(
             "the motors do not define the motion here", key="pose", hint="move away from this pose"
         ) from None
-    tau, qdd = solution[count:], configuration.J @ solution[:count] + b
-    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
-    warnings += deflection_warnings(robot.tree, configuration.q)
-    if by_frame:
-        warnings += [*near, *_growth_warnings(configuration)]
-    if not velocity and not acceleration:
-        warnings += _rest_warnings(configuration, qdd)
-    found = None
-    if reactions:
-        found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrenches, warnings)
-    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
-    elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
+    return solution[count:], state.reduction.matrix @ solution[:count] + state.bias
 
 
 def _driven(
@@ -101,7 +106,7 @@ def _driven(
     return (configuration.frame_rows(frame) @ configuration.J)[parts], wanted
 
 
-def _rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:
+def rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:
     """A robot at rest that is not bent as its loads bend it does not stay there: its efforts do not hold it."""
     elastic = list(configuration.robot.tree.elastic)
     size = np.abs(qdd[elastic] * configuration.robot.tree.rate_units[elastic])

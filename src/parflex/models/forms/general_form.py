@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.mobility import Partition
-from parflex.closure.reduction import Reduction, reduction
+from parflex.closure.reduction import Reduction, inverted, reduction
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
 from parflex.models.forms import driving
 from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding, unitless_block
@@ -177,6 +177,14 @@ class GeneralForm(Form):
         at = self.question.at
         assert at is not None
         return GeneralState(self, at.at, at.q, at.reduction, qd, on_links(self.robot.tree, at.at, wrenches or {}))
+
+    def given(self, q: Any, rates: Array, wrenches: Given | None = None) -> GeneralState:
+        """The state of all positions and all (or the independent) rates, as they are; the block is inverted."""
+        tree, closures = self.robot.tree, self.robot.closures
+        at, units = pose(tree, q), closures.row_units() / tree.length
+        reduced = inverted(closures.jacobian(at, jacobians(tree, at)), self.partition, units, tree.rate_units)
+        qd = rates if len(rates) == tree.n else reduced.rates(rates)
+        return GeneralState(self, at, q, reduced, qd, on_links(tree, at, wrenches or {}))
 
     def accelerations_under(self, state: GeneralState, tau: Array) -> Array:
         """Independent accelerations under the efforts of the motors."""

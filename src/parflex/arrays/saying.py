@@ -1,0 +1,65 @@
+"""What is said about states that were given as arrays: as warnings of Python, once for a state or a batch."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from parflex.errors import ParflexError, ParflexWarning
+
+INSIDE = f"{Path(__file__).resolve().parent.parent}{os.sep}"
+LOG = logging.getLogger("parflex")
+
+
+def warn(sentences: Iterable[str]) -> None:
+    """Warn, at the line outside of this package that asked."""
+    for sentence in sentences:
+        warnings.warn(ParflexWarning(sentence), stacklevel=_outside())
+
+
+def _outside() -> int:
+    """How many calls above `warn` the package was called."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
+def say_compiling(what: str) -> None:
+    """One line before the first call of a robot, which takes seconds; it goes to the log `parflex`."""
+    LOG.warning("parflex compiles %s: once, then it is kept", what)
+
+
+class BatchNotes:
+    """How many states of a batch failed or were warned of, and what was said of the first."""
+
+    def __init__(self, count: int) -> None:
+        self.count, self.failed, self.warnings = count, 0, 0
+        self._failure = self._warning = ""
+
+    def fails(self, number: int, error: ParflexError) -> None:
+        """A state has no answer."""
+        if not self.failed:
+            self._failure = f"state {number}: {error}"
+        self.failed += 1
+
+    def count_failed(self) -> None:
+        """One more, for a reason of the same kind."""
+        self.failed += 1
+
+    def warned(self, number: int, sentences: Callable[[], list[str]]) -> None:
+        """A state is answered, but something is to be said of it."""
+        if not self.warnings:
+            self._warning = f"state {number}: {'; '.join(sentences())}"
+        self.warnings += 1
+
+    def say(self) -> None:
+        """One warning of each kind."""
+        if self.failed:
+            warn([f"{self.failed} of {self.count} states have no answer and are nan, first {self._failure}"])
+        if self.warnings:
+            warn([f"{self.warnings} of {self.count} states are answered with a warning, first {self._warning}"])

@@ -1,0 +1,160 @@
+"""Compiled answers to states given as arrays: one state in microseconds, or a batch of them.
+
+A program gives the answer and numbers that vouch for it (`codegen.traces.vouched_states`). What it does not vouch for
+is asked again in floats, where it is answered, warned of or refused as the functions by name do.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from parflex.arrays.saying import BatchNotes, warn
+from parflex.codegen.model import Model
+from parflex.codegen.traces.vouched_states import CHECKS, StateQuestion
+from parflex.errors import ParflexError
+from parflex.models.dynamics.reduced import Result
+from parflex.models.given_states.array_dynamics import array_warnings, forward_at, inverse_at
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+FLOAT = np.dtype(float)
+CHUNK = 2048  # states that are handed to the program at a time: what it reads and writes stays in the cache
+HOPELESS = 1e4  # of what a state may miss, squared: beyond, floats would say the same of it
+VERDICT, SIZE, POSITIONS, RATES, ACCELERATIONS, CONDITION, LIMITS = range(len(CHECKS))
+POINTER = ctypes.c_void_p
+ONE = ctypes.PYFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64, POINTER)  # so short that other threads may wait
+
+
+class StateCalls:
+    """Answers of one robot to one question: efforts, or accelerations, of states."""
+
+    def __init__(self, robot: Robot, question: StateQuestion, lengths: Sequence[int], model: Model | None) -> None:
+        self.robot, self.question, self.model = robot, question, model
+        self.shapes = [(length,) for length in lengths]
+        self.size = robot.nu if question.model == "inverse" else robot.nv
+        self._pool: list[tuple[Any, ...]] = []  # buffers that no call uses: a call takes one, or makes one
+        if model is not None:
+            kernel, _ = model.machine_code()
+            self._kernel, self._one = kernel, ONE(kernel.address("one_in"))
+
+    # -- one state -------------------------------------------------------------------------------------
+
+    def one(self, arrays: Sequence[Array], out: Array | None = None) -> Array | None:
+        """The answer to a state of float arrays of the right lengths; None where the program does not vouch for it."""
+        buffers = self._pool.pop() if self._pool else self._new_buffers()
+        places, answer, checks, pointers = buffers[:4]
+        for place, array in zip(places, arrays):  # noqa: B905 - of equal length, and strict costs time
+            place[...] = array
+        self._one(*pointers)
+        if not checks[VERDICT] <= 1.0:  # nor where it is not a number
+            if not checks[VERDICT] - checks[LIMITS] <= 1.0:
+                self._pool.append(buffers)
+                return None
+            warn(self.robot.limit_warnings(arrays[0]))
+        if out is None:
+            out = answer.copy()
+        else:
+            out[...] = answer
+        self._pool.append(buffers)
+        return out
+
+    def _new_buffers(self) -> tuple[Any, ...]:
+        """Where inputs and outputs of a call lie: views of the inputs by group, the answer, the checks, addresses."""
+        assert self.model is not None
+        program, work = self.model.program, self._kernel.workspace()
+        x, y = np.empty(len(program.inputs)), np.empty(len(program.outputs))
+        ends = np.cumsum([0, *(shape[0] for shape in self.shapes)])
+        places = [x[start:end] for start, end in pairwise(ends)]
+        pointers = (POINTER(x.ctypes.data), POINTER(y.ctypes.data), ctypes.c_int64(1), POINTER(work.ctypes.data))
+        checks: Any = y[self.size :]
+        return places, y[: self.size], memoryview(checks), pointers, (x, y, work)
+
+    def in_floats(self, arrays: Sequence[Array | None]) -> Result:
+        """The state with every check, and the rates that suit it."""
+        q, qd, last, *rest = arrays
+        wrenches = dict(zip(self.question.frames, rest, strict=True)) or None
+        at: Callable[..., Result] = inverse_at if self.question.model == "inverse" else forward_at
+        return at(self.robot, q, qd, last, wrenches)
+
+    def answer_of(self, result: Result) -> Array:
+        """Efforts or accelerations as an array."""
+        if self.question.model == "forward":
+            return result.accelerations
+        return np.fromiter(result.efforts.values(), float, self.robot.nu)
+
+    def asked_again(self, arrays: Sequence[Array | None], out: Array | None = None) -> Array:
+        """The answer in floats, with its warnings; or the error that says what is wrong with the state."""
+        result = self.in_floats(arrays)
+        warn(array_warnings(result))
+        found = self.answer_of(result)
+        if out is None:
+            return found
+        out[...] = found
+        return out
+
+    # -- a batch ---------------------------------------------------------------------------------------
+
+    def many(self, arrays: Sequence[Array | None], count: int, out: Array) -> Array:
+        """Answers to `count` states: arrays have a leading axis, or are the same for all. States that fail are nan."""
+        notes = BatchNotes(count)
+        for start in range(0, count, CHUNK):
+            stop = min(start + CHUNK, count)
+            part = [_of(array, slice(start, stop)) for array in arrays]
+            self._chunk(part, start, out[start:stop], notes)
+        notes.say()
+        return out
+
+    def _chunk(self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchNotes) -> None:
+        count = len(out)
+        if self.model is None:
+            for row in range(count):
+                self._row([_of(array, row) for array in arrays], first + row, out[row], notes)
+            return
+        lanes = self._kernel.lanes
+        columns = np.empty((len(self.model.program.inputs), -(-count // lanes) * lanes))
+        start = 0
+        for array, (length,) in zip(arrays, self.shapes, strict=True):
+            assert array is not None
+            columns[start : start + length, :count] = array.T if array.ndim == 2 else array[:, None]
+            start += length
+        columns[:, count:] = columns[:, count - 1 : count]
+        found = self._kernel.columns(columns)
+        out[...] = found[: self.size, :count].T
+        checks = found[self.size :, :count]
+        for row in np.flatnonzero(~(checks[VERDICT] <= 1.0)).tolist():
+            self._judge(checks[:, row], [_of(array, row) for array in arrays], first + row, out[row], notes)
+
+    def _judge(self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes) -> None:
+        """A state of a batch that the program does not vouch for."""
+        if checks[VERDICT] - checks[LIMITS] <= 1.0:
+            notes.warned(number, lambda: self.robot.limit_warnings(arrays[0]))
+            return
+        missed = checks[[POSITIONS, RATES, ACCELERATIONS]].max()
+        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS):
+            out[...] = np.nan
+            notes.count_failed()
+            return
+        self._row(arrays, number, out, notes)
+
+    def _row(self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes) -> None:
+        """A state of a batch in floats."""
+        try:
+            result = self.in_floats(arrays)
+        except ParflexError as error:
+            out[...] = np.nan
+            notes.fails(number, error)
+            return
+        said = array_warnings(result)
+        if said:
+            notes.warned(number, lambda: said)
+        out[...] = self.answer_of(result)
+
+
+def _of(array: Array | None, row: Any) -> Any:
+    """A row, or rows, of a batch; what is the same for all states stays as it is."""
+    return array[row] if array is not None and array.ndim == 2 else array

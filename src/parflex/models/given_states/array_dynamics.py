@@ -1,0 +1,92 @@
+"""Inverse and direct dynamics of states given as arrays, in floats: every check, and the choice of rates that suits it.
+
+Compiled programs answer most states; those that they cannot vouch for come here. `robot` is the one that acts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.dynamic_models import LEAST_NORM, moved_by, rigid_inverse
+from parflex.models.dynamics.forces import Wrenches
+from parflex.models.dynamics.reduced import Result, state_at
+from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.flexible_inverse import driven_by, rest_warnings
+from parflex.models.given_states.closed_positions import as_numbers, closed_positions, refuse_infinite
+from parflex.models.given_states.given_rates import all_accelerations, all_rates
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+
+
+def inverse_at(robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrenches | None = None) -> Result:
+    """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
+
+    As in a motion given by joints, a leg at a singularity of its own is no obstacle: its rates are known.
+    """
+    configuration = Configuration(robot, closed_positions(robot, q))
+    rates = all_rates(configuration, qd)
+    if robot.tree.elastic:
+        return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None and qdd is None)
+    configuration.refuse_undefined_actuation()
+    return rigid_inverse(configuration, rates, all_accelerations(configuration, rates, qdd), wrenches)
+
+
+def forward_at(robot: Robot, q: Any, qd: Any = None, effort: Any = None, wrenches: Wrenches | None = None) -> Result:
+    """Accelerations at a state under efforts of the motors."""
+    configuration = Configuration(robot, closed_positions(robot, q))
+    tau = np.zeros(robot.nu) if effort is None else as_numbers(effort, "effort")
+    if tau.shape != (robot.nu,):
+        raise wrong_effort(robot, tau)
+    refuse_infinite(tau, "effort")
+    return moved_by(configuration, all_rates(configuration, qd), tau, wrenches)
+
+
+def wrong_effort(robot: Robot, tau: Array) -> InputError:
+    """What is said of efforts of another number than that of the motors."""
+    return InputError(
+        f"'effort' has the shape {tau.shape}, not ({robot.nu},)", key="effort", value=str(tau.shape),
+        hint=f"give {robot.nu} numbers in the order of robot.motors; a leading axis is a batch",
+    )  # fmt: skip
+
+
+def array_warnings(result: Result) -> list[str]:
+    """What is said of this state; what holds for every state of the robot was said when it was loaded."""
+    known = {*result.robot.warnings, LEAST_NORM}
+    return [warning for warning in result.warnings if warning not in known]
+
+
+def _flexible_inverse(
+    configuration: Configuration, qd: Array, given: Any, wrenches: Wrenches | None, resting: bool
+) -> Result:
+    """Motors accelerate as given, all else as it must: entries of `given` for other rates are not used."""
+    robot, motors = configuration.robot, list(configuration.robot.actuated)
+    state = state_at(configuration, qd, wrenches)
+    tau, qdd = driven_by(state, state.J_a, motor_accelerations(robot, given) - state.bias[motors])
+    warnings = [*robot.limit_warnings(configuration.q), *deflection_warnings(robot.tree, configuration.q)]
+    warnings += rest_warnings(configuration, qdd) if resting else []
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    return Result(robot, configuration, qd, qdd, efforts, False, None, warnings)
+
+
+def motor_accelerations(robot: Robot, given: Any) -> Array:
+    """Accelerations of the motors from those of all rates, of the independent ones, or of the motors alone."""
+    if given is None:
+        return np.zeros(robot.nu)
+    qdd = as_numbers(given, "qdd")
+    refuse_infinite(qdd, "qdd")
+    if qdd.shape == (robot.nv,):
+        return qdd[list(robot.actuated)]
+    if qdd.shape == (len(robot.independent),) and set(robot.actuated) <= set(robot.independent_rates):
+        return qdd[[robot.independent_rates.index(k) for k in robot.actuated]]
+    if qdd.shape == (robot.nu,):
+        return qdd
+    raise InputError(
+        f"'qdd' has the shape {qdd.shape}", key="qdd", value=str(qdd.shape),
+        hint=f"give {robot.nu} numbers in the order of robot.motors, or {robot.nv} in the order of robot.rates, of "
+        "which those of the motors are used: bodies are free to bend",
+    )  # fmt: skip

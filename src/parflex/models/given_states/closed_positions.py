@@ -1,0 +1,236 @@
+"""Positions and rates given as arrays: looked at, named in errors, and closed where somebody asks for it.
+
+An array has one number for every coordinate of the robot, in the order of `robot.coordinates` or `robot.rates`; one
+that is as long as `robot.independent` gives those alone, and the others follow from the loops.
+"""
+
+from __future__ import annotations
+
+import threading
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parflex.checking import shown
+from parflex.closure import mobility
+from parflex.closure.assembly import CLOSED
+from parflex.closure.targets import Target
+from parflex.errors import InputError, SingularError, UnreachableError
+from parflex.recursion import pose
+
+if TYPE_CHECKING:
+    from parflex.models.robot import Robot
+
+Array = np.ndarray
+OPEN = 1e-8  # typical lengths by which loops may be open, and by which quaternions may miss the length 1
+
+
+class KeptPrograms(dict[Any, Any]):
+    """What was compiled for a robot, by what was asked. Copies of a robot, also pickled ones, start with none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lock = threading.RLock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return KeptPrograms, ()
+
+
+class ArrayOrder:
+    """What a robot says of arrays: which names their entries have, in which order, and closed positions."""
+
+    @property
+    def coordinates(self: Robot) -> list[str]:  # type: ignore[misc]
+        """Names of all position coordinates, the order of arrays `q`; a quaternion has four."""
+        return list(self.tree.position_names)
+
+    @property
+    def rates(self: Robot) -> list[str]:  # type: ignore[misc]
+        """Names of all rates, the order of arrays `qd` and `qdd`."""
+        return list(self.tree.rate_names)
+
+    @property
+    def independent(self: Robot) -> list[str]:  # type: ignore[misc]
+        """Names of the rates that are independent at home; the others follow from the loops."""
+        return [self.tree.rate_names[k] for k in self.independent_rates]
+
+    @property
+    def motors(self: Robot) -> list[str]:  # type: ignore[misc]
+        """Names of the motors, the order of arrays of efforts."""
+        return self.actuated_names
+
+    @property
+    def nq(self: Robot) -> int:  # type: ignore[misc]
+        """Number of position coordinates."""
+        return self.tree.nq
+
+    @property
+    def nv(self: Robot) -> int:  # type: ignore[misc]
+        """Number of rates."""
+        return self.tree.n
+
+    @property
+    def nu(self: Robot) -> int:  # type: ignore[misc]
+        """Number of motors."""
+        return len(self.actuated)
+
+    @cached_property
+    def independent_rates(self: Robot) -> tuple[int, ...]:  # type: ignore[misc]
+        """Numbers of the rates that are independent at home; where home is singular, at a pose nearby."""
+        poses = list(self.reference_poses)
+        for q in poses:
+            J = mobility.scaled_jacobian(self.closures, q)
+            try:
+                chosen = mobility.choose_partition(J, self.free, self.mobility.rank, self.preference)
+            except SingularError:
+                if q is poses[-1]:
+                    raise
+                continue
+            return tuple(int(k) for k in chosen.independent)
+        raise AssertionError("home is a reference pose")
+
+    def close(self: Robot, q: Any) -> Array:  # type: ignore[misc]
+        """Closed positions near `q`: all coordinates, or the independent ones alone; a leading axis is a batch."""
+        return close_positions(self, q)
+
+    @cached_property
+    def kept(self) -> KeptPrograms:
+        """Programs that were compiled for this robot."""
+        return KeptPrograms()
+
+
+def as_numbers(value: Any, key: str) -> Array:
+    """An array of floats, finite or not; text, flags, complex numbers and ragged lists are refused."""
+    try:
+        array = np.asarray(value)
+        if array.dtype == object:  # of numbers such as fractions
+            array = np.array([float(entry) for entry in array.flat]).reshape(array.shape)
+    except (TypeError, ValueError):
+        array = np.array("")
+    if array.dtype.kind not in "iuf":
+        raise InputError(
+            f"'{key}' is not an array of numbers", key=key, value=shown(value), hint="give floats, as np.zeros(9)"
+        )
+    return array.astype(float, copy=False)
+
+
+def closed_positions(robot: Robot, given: Any, key: str = "q") -> Array:
+    """All positions from an array of them, whose loops are closed; or of the independent ones, which are closed."""
+    q = as_numbers(given, key)
+    if q.ndim != 1:
+        raise InputError(
+            f"'{key}' has the shape {q.shape}, and one pose is asked for", key=key, value=str(q.shape),
+            hint=f"give {robot.nq} numbers, in the order of robot.coordinates",
+        )  # fmt: skip
+    if len(q) != robot.nq:
+        return close_positions(robot, q, key)
+    refuse_infinite(q, key)
+    refuse_long_quaternions(robot, q, key)
+    refuse_open_loops(robot, q, key)
+    return q
+
+
+def refuse_infinite(values: Array, key: str) -> None:
+    """Raise where an entry is not a finite number."""
+    if not np.isfinite(values).all():
+        place = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise InputError(
+            f"'{key}' has {values[place]} at the place {place}", key=key, value=float(values[place]),
+            hint="give finite numbers",
+        )  # fmt: skip
+
+
+def refuse_long_quaternions(robot: Robot, q: Array, key: str) -> None:
+    """Raise where a quaternion has not the length 1: it would stretch what it turns."""
+    for link in robot.tree.links:
+        if link.joint.quaternion is None:
+            continue
+        length = float(np.linalg.norm(q[link.q_quaternion]))
+        if abs(length - 1.0) > OPEN:
+            raise InputError(
+                f"the quaternion of '{link.name}' has the length {length:.9g}, not 1", key=key, value=length,
+                hint="divide it by its length, or call robot.close(q)",
+            )  # fmt: skip
+
+
+def refuse_open_loops(robot: Robot, q: Array, key: str) -> None:
+    """Raise where the positions do not close a loop: name it, and say how far it is open."""
+    at, length = pose(robot.tree, q), robot.tree.length
+    openings = [float(np.linalg.norm(loop.residual(at, length))) for loop in robot.closures.rows]
+    if max(openings, default=0.0) <= OPEN * length:
+        return
+    widest = int(np.argmax(openings))
+    name = robot.closures.rows[widest].name
+    raise InputError(
+        f"the positions do not close the loop '{name}': it is open by {openings[widest]:.3g} m", key=key, value=name,
+        hint="give closed positions; robot.close(q) gives those near q",
+    )  # fmt: skip
+
+
+def close_positions(robot: Robot, given: Any, key: str = "q") -> Array:
+    """Closed positions near those that are given; of an array of the independent ones, with these as they are.
+
+    A leading axis is a batch.
+    """
+    q = as_numbers(given, key)
+    if q.ndim == 2:
+        return np.array([close_positions(robot, row, key) for row in q]).reshape(len(q), robot.nq)
+    if q.ndim == 1 and len(q) == robot.nq:
+        refuse_infinite(q, key)
+        return _nearest(robot, _with_unit_quaternions(robot, q, key), key)
+    if q.ndim == 1 and len(q) == len(robot.independent):
+        refuse_infinite(q, key)
+        return _from_independent(robot, q, key)
+    raise wrong_length(robot, q, key, robot.nq, "robot.coordinates")
+
+
+def wrong_length(robot: Robot, values: Array, key: str, whole: int, names: str) -> InputError:
+    """What is said of an array that has neither an entry for every coordinate nor one for every independent one."""
+    few = len(robot.independent)
+    other = f", or {few} in the order of robot.independent" if few != whole else ""
+    return InputError(
+        f"'{key}' has the shape {values.shape}, not ({whole},)", key=key, value=str(values.shape),
+        hint=f"give {whole} numbers in the order of {names}{other}; a leading axis is a batch",
+    )  # fmt: skip
+
+
+def _with_unit_quaternions(robot: Robot, q: Array, key: str) -> Array:
+    q = q.copy()
+    for link in robot.tree.links:
+        if link.joint.quaternion is None:
+            continue
+        length = float(np.linalg.norm(q[link.q_quaternion]))
+        if length < OPEN:
+            raise InputError(
+                f"the quaternion of '{link.name}' is zero", key=key, value=length, hint="(1, 0, 0, 0) turns nothing"
+            )
+        q[link.q_quaternion] /= length
+    return q
+
+
+def _nearest(robot: Robot, q: Array, key: str) -> Array:
+    found, error = robot.assembler.newton(q, robot.free, list(robot.closures.rows))
+    if error <= CLOSED:
+        return found
+    raise UnreachableError(
+        f"no closed positions are near these: the loops stay open by {error * robot.tree.length:.3g} m", key=key,
+        hint="start nearer to a pose of the robot, such as robot.home",
+    )  # fmt: skip
+
+
+def _from_independent(robot: Robot, values: Array, key: str) -> Array:
+    """Positions of which the independent ones are given, the others in the working mode of home."""
+    tree, given = robot.tree, {}
+    rates = robot.independent_rates
+    for value, k in zip(values, rates, strict=True):
+        link = tree.links[tree.link_of_rate[k]]
+        elastic = link.e_v.start <= k < link.e_v.stop
+        if link.joint.quaternion is not None and not elastic:
+            raise InputError(
+                f"'{link.name}' turns freely, so that its independent rates are no coordinates", key=key,
+                value=link.name, hint=f"give all {robot.nq} positions, with its quaternion, to robot.close(q)",
+            )  # fmt: skip
+        given[link.e.start + k - link.e_v.start if elastic else link.q.start + k - link.v.start] = float(value)
+    held = frozenset(rates)
+    return robot.assembler.assemble(Target(given, held), robot.home, robot.home, robot.locked | held)
