@@ -15,7 +15,6 @@ import numpy as np
 
 import parflex
 from parflex.errors import ParflexError
-from parflex.view.figures.map_figure import draw_map
 
 
 def main() -> int:
@@ -37,7 +36,7 @@ def main() -> int:
             print(f"{word}: {lowest[i, j]:.2f} Hz at x = {x:.3f} m, y = {y:.3f} m")
         print(f"{found.count(0)} of {lowest.size} poses can be reached")
         picture = options.output / "navaro-map.svg"
-        draw_map(found.axes, lowest, picture, "NaVARo: lowest natural frequency, motors locked")
+        parflex.draw_map(found, picture, title="NaVARo: lowest natural frequency, motors locked")
         print(f"Figure: {picture}")
     except (OSError, ParflexError) as error:
         print(f"error: {error}", file=sys.stderr)

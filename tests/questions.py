@@ -1,6 +1,7 @@
 """Some hundreds of questions over all functions of the package, as data, and their answers from new processes.
 
 python tests/questions.py --store     ask each in a process of its own and keep the answers in data/answers.json.gz
+python tests/questions.py --store-new keep answers to new questions, and forget those that are asked no more
 python tests/questions.py --compare   the same, but compare with what is kept
 python tests/questions.py KEY ...     print the answers to some of them
 
@@ -46,7 +47,6 @@ class Question:
     function: str
     ask: Callable[[Bench], Any]
     loop: bool = False  # it takes the compiled time loop
-    alone: bool = False  # it writes figures, which may not be done by several threads at once
 
 
 QUESTIONS: dict[str, Question] = {}
@@ -503,23 +503,28 @@ def figure(make: Callable[[Bench, Path], Any]) -> Callable[[Bench], Any]:
     def ask(bench: Bench) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "figure.svg"
-            said = make(bench, path)
-            return [path.stat().st_size > 1000, said if isinstance(said, list) else None]
+            make(bench, path)
+            return path.stat().st_size > 1000
 
     return ask
 
 
 _OTHER = {"t": _COLUMNS["t"], "tip.x": 1.01 * _COLUMNS["tip.x"]}
-add("draw", "5r", figure(lambda bench, path: parflex.draw(bench("5r"), {"x": 0.1, "y": 0.5}, path)), alone=True)
-add("draw_run", "columns", figure(lambda bench, path: parflex.draw_run(_COLUMNS, path, ["tip.x"])), alone=True)
-add("draw_energies", "columns", figure(lambda bench, path: parflex.draw_energies(_COLUMNS, path)), alone=True)
-add(
-    "draw_spectrum", "columns", figure(lambda bench, path: parflex.draw_spectrum(_COLUMNS, path, ["tip.x"])), alone=True
-)
+add("draw", "5r", figure(lambda bench, path: parflex.draw(bench("5r"), {"x": 0.1, "y": 0.5}, path)))
+add("draw_run", "columns", figure(lambda bench, path: parflex.draw_run(_COLUMNS, path, ["tip.x"])))
+add("draw_energies", "columns", figure(lambda bench, path: parflex.draw_energies(_COLUMNS, path)))
+add("draw_spectrum", "columns", figure(lambda bench, path: parflex.draw_spectrum(_COLUMNS, path, ["tip.x"])))
 _BOTH = figure(lambda bench, path: parflex.draw_comparison(_COLUMNS, _OTHER, path, ["tip.x"]))
-add("draw_comparison", "columns", _BOTH, alone=True)
+add("draw_comparison", "columns", _BOTH)
 _MODES = figure(lambda bench, path: parflex.draw_modes(parflex.natural_frequencies(bench("dualemps"), None, 2), path))
-add("draw_modes", "dualemps", _MODES, alone=True)
+add("draw_modes", "dualemps", _MODES)
+_FEW = [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)]
+_MAP = figure(lambda bench, path: parflex.draw_map(parflex.frequency_map(bench("dualemps"), _FEW, modes=1), path))
+add("draw_map", "dualemps", _MAP)
+add("draw_study", "none", lambda bench: parflex.draw_study(_COLUMNS))
+add("spectrum_peaks", "columns", lambda bench: parflex.spectrum_peaks(_COLUMNS, ["tip.x"]))
+_APART = lambda bench: {n: one.as_dict() for n, one in parflex.run_differences(_COLUMNS, _OTHER).items()}  # noqa: E731
+add("run_differences", "columns", _APART)
 add("load_run", "none", lambda bench: parflex.load_run("no-such-run.csv"))
 _PAPER = lambda bench: [[one.quantity, one.computed] for one in parflex.reproduce("Zubizarreta2010", quick=True)][:4]  # noqa: E731
 add("reproduce", "Zubizarreta2010", _PAPER)
@@ -667,6 +672,11 @@ def main(words: list[str]) -> int:
             store(found)
         print(f"{len(found)} answers, {len(crashed)} crashed {crashed}, {ANSWERS.stat().st_size} bytes")
         return 1 if crashed else 0
+    if words == ["--store-new"]:
+        import_everything()
+        kept = stored()
+        store({key: kept[key] if key in kept else fresh_answer(key) for key in QUESTIONS})
+        return 0
     if words == ["--compare"]:
         found = fresh_answers()
         for key in differing(found):

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import pickle
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError
 from parflex.simulation.runs import Run
-from parflex.view.figures import run_figures
+from parflex.view.figures import run_figures, run_numbers
 from parflex.view.figures.units import unit_of
 
 T = np.arange(0, 4, 0.005)
@@ -34,10 +37,10 @@ def texts(path: Path) -> list[str]:
 def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even):
     t = T if even else T + 0.002 * (np.arange(len(T)) % 2)
     values = 5.0 + 0.3 * np.sin(2 * np.pi * 12.5 * t) + 0.04 * np.cos(2 * np.pi * 40.13 * t)
-    f, amplitude = run_figures.spectrum(t, values)
+    f, amplitude = run_numbers.spectrum(t, values)
     assert f[-1] == pytest.approx(100.0, rel=2e-3)  # half the rate of the rows; an odd number of them ends a line short
     assert amplitude.max() == pytest.approx(0.3, rel=1e-2 if even else 5e-2)  # uneven rows are brought to even ones
-    found = run_figures.peaks_of(f, amplitude)
+    found = run_numbers.peaks_of(f, amplitude)
     # the window is the square of a cosine: between two lines the parabola through logarithms errs by 1 % of a line
     assert found[0] == pytest.approx(12.5, abs=0.02)
     assert found[1] == pytest.approx(40.13, abs=0.05)
@@ -46,19 +49,19 @@ def test_a_spectrum_shows_sines_at_their_frequencies_with_their_amplitudes(even)
 
 def test_a_short_run_has_no_spectrum():
     with pytest.raises(InputError, match="at least 16 rows"):
-        run_figures.spectrum(T[:5], T[:5])
+        run_numbers.spectrum(T[:5], T[:5])
 
 
 def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
     run = run_of(P__x=2.0 * T)
     measured = {"t": np.array([-1.0, 0.5, 1.25, 3.0, 9.0]), "P.x": np.array([7.0, 0.9, 2.6, 6.1, 7.0])}
-    found = run_figures.difference(run, measured, "P.x")
+    found = run_numbers.difference(run, measured, "P.x")
     assert found.times == pytest.approx([0.5, 1.25, 3.0])
     assert found.values == pytest.approx([0.1, -0.1, -0.1])
     assert found.rms == pytest.approx(0.1) and found.largest == pytest.approx(0.1)
     assert found.relative == pytest.approx(0.1 / np.std([0.9, 2.6, 6.1]))
     with pytest.raises(InputError, match="no time in common"):
-        run_figures.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
+        run_numbers.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
 
 
 @pytest.mark.parametrize(
@@ -102,7 +105,8 @@ def test_every_figure_of_a_run_has_units_on_its_axes_and_is_the_same_file_again(
         first = path.read_bytes()
         draw(path)
         assert path.read_bytes() == first
-    assert run_figures.draw_run(run, tmp_path / "run.pdf") == ["P.x", "effort.11", "energy.kinetic"]  # what differs
+    drawn_lines = run_figures.draw_run(run, tmp_path / "run.pdf").axes
+    assert [line.get_label() for panel in drawn_lines for line in panel.lines] == ["P.x", "effort.11", "energy.kinetic"]
     assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -177,3 +181,58 @@ def test_figures_need_no_window():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
+    """No window, nothing that pyplot would keep, and a picture for the notebook; a path writes the same figure."""
+    wave = np.sin(2 * np.pi * T)
+    run = run_of(P__x=wave, energy__kinetic=wave**2, energy__total=wave**2)
+    robot = parflex.load("5r")
+    modes = parflex.natural_frequencies(parflex.load("dualemps"), modes=2)
+    found = parflex.frequency_map(parflex.load("dualemps"), [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)], modes=2)
+    drawn = {
+        "draw": lambda path=None: parflex.draw(robot, path=path),
+        "draw_run": lambda path=None: parflex.draw_run(run, path),
+        "draw_energies": lambda path=None: parflex.draw_energies(run, path),
+        "draw_spectrum": lambda path=None: parflex.draw_spectrum(run, path, ["P.x"]),
+        "draw_comparison": lambda path=None: parflex.draw_comparison(run, {"t": T, "P.x": wave}, path),
+        "draw_modes": lambda path=None: parflex.draw_modes(modes, path),
+        "draw_map": lambda path=None: parflex.draw_map(found, path, mode=2),
+    }
+    assert set(drawn) == {name for name in parflex.__all__ if name.startswith("draw")} - {"draw_study"}
+    for name, draw in drawn.items():
+        figure = draw()
+        assert isinstance(figure, Figure), name
+        data, size = figure._repr_png_()
+        assert data.startswith(b"\x89PNG") and 100 < size["width"] < 1000 and len(data) < 200_000
+        draw(tmp_path / f"{name}.svg")
+        figure.savefig(tmp_path / "again.svg")
+        assert len(texts(tmp_path / f"{name}.svg")) > 5
+        assert pickle.loads(pickle.dumps(figure)).axes
+    with pytest.raises(InputError, match="the map has no mode 3"):
+        parflex.draw_map(found, mode=3)
+    with pytest.raises(InputError, match="frequency_map"):
+        parflex.draw_map(run)
+
+
+def test_threads_that_draw_at_once_leave_the_settings_of_matplotlib_alone(tmp_path):
+    import matplotlib
+
+    wave = np.sin(2 * np.pi * T[:200])
+    run = Run({"t": T[:200], "P.x": wave, "effort.11": wave})
+    alone = tmp_path / "alone.svg"
+    parflex.draw_run(run, alone, title="one")
+    before = dict(matplotlib.rcParams)
+
+    def draw(number: int) -> bytes:
+        path = tmp_path / f"{number}.svg"
+        if number % 2:
+            parflex.draw(parflex.load("5r"), path=path)
+        else:
+            parflex.draw_run(run, path, title="one")
+        return path.read_bytes()
+
+    with ThreadPoolExecutor(4) as pool:
+        pictures = list(pool.map(draw, range(8)))
+    assert dict(matplotlib.rcParams) == before
+    assert set(pictures[::2]) == {alone.read_bytes()} and len(set(pictures[1::2])) == 1

@@ -67,12 +67,17 @@ from parflex.simulation.controller import Sensed as Sensed
 from parflex.simulation.runs import Run as Run
 from parflex.simulation.runs import load_run as load_run
 from parflex.simulation.simulate import simulate as simulate
+from parflex.view.figures.map_figure import draw_map as draw_map
 from parflex.view.figures.mode_figures import draw_modes as draw_modes
 from parflex.view.figures.robot_figure import draw as draw
 from parflex.view.figures.run_figures import draw_comparison as draw_comparison
 from parflex.view.figures.run_figures import draw_energies as draw_energies
 from parflex.view.figures.run_figures import draw_run as draw_run
 from parflex.view.figures.run_figures import draw_spectrum as draw_spectrum
+from parflex.view.figures.run_numbers import Difference as Difference
+from parflex.view.figures.run_numbers import run_differences as run_differences
+from parflex.view.figures.run_numbers import spectrum_peaks as spectrum_peaks
+from parflex.view.figures.study_figure import draw_study as draw_study
 
 __version__: str
 __all__: list[str]

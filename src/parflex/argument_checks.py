@@ -166,6 +166,18 @@ def _study(value: Any, key: str) -> Any:
     return checking.instance(value, StudyFile, key, "give the path of its file")
 
 
+def _map(value: Any, key: str) -> Any:
+    from parflex.design.grid import FrequencyMap
+
+    return checking.instance(value, FrequencyMap, key, "make one first: parflex.frequency_map(robot, over)")
+
+
+def _finished_study(value: Any, key: str) -> Any:
+    from parflex.control.study import Study
+
+    return checking.instance(value, Study, key, "run it first: parflex.run_study(file)")
+
+
 def _modes(value: Any, key: str) -> Any:
     from parflex.models.elastic.linear_model import Modes
 
@@ -198,7 +210,7 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("servo", "servo_damping"), _servo),
     **dict.fromkeys(("q", "qd", "qdd"), None),  # arrays, of which the robot knows the shape
     "effort": None,  # numbers, names with numbers, or functions of time: read in one place, motor_values
-    **dict.fromkeys(("modes", "samples", "steps", "operator_limit"), _count),
+    **dict.fromkeys(("modes", "mode", "samples", "steps", "operator_limit"), _count),
     "progress": _call,
     **dict.fromkeys(("agreement", "finest", "amplitude", "highest"), lambda v, k: checking.number(v, k, above=0.0)),
     "lock": _lock,
@@ -229,5 +241,7 @@ OTHERS: dict[str, dict[str, Check | None]] = {
     "inverse_dynamics": {"velocity": _moving, "acceleration": _moving, "out": None},
     "forward_dynamics": {"velocity": _moving, "out": None},
     "geometry_from_sensors": {"robot": _robot_or_state},  # sets of sensors that were made before
+    "draw_map": {"frequency_map": _map},
+    "draw_study": {"study": _finished_study},
     "draw_modes": {"modes": _modes},
 }

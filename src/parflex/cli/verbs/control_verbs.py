@@ -143,7 +143,7 @@ def study(file: str, out: str | None, jobs: int | None, figure: str | None, as_j
     if figure and found.cases:
         from parflex.view.figures.study_figure import draw_study
 
-        draw_study(rows, figure)
+        draw_study(found, figure)
         answer["figure"] = figure
     output.show(answer, as_json, *_tables(rows, table.laws))
     if found.interrupted:

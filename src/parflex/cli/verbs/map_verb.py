@@ -73,7 +73,7 @@ def map_verb(
     if figure:
         from parflex.view.figures.map_figure import draw_map
 
-        draw_map(found.axes, found.frequencies[..., 0], figure, f"{loaded.name}: lowest natural frequency")
+        draw_map(found, figure, title=f"{loaded.name}: lowest natural frequency")
         answer["figure"] = figure
     rows = [(name, answer[name]) for name in ("cells", "computed", "ok", "unreachable", "singular")]
     rows += [

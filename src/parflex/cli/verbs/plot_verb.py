@@ -83,7 +83,7 @@ def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]
 def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
     from parflex.simulation.runs import load_run
     from parflex.simulation.table_files import read_table
-    from parflex.view.figures import run_figures
+    from parflex.view.figures import run_figures, run_numbers
 
     _refuse(options, ("modes", "pose", "servo"), "a run has no mode shapes", what)
     kinds = [word for word in ("measured", "spectrum", "energies") if options[word]]
@@ -96,17 +96,20 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
     listed = options["columns"]
     columns = None if listed is None else [word.strip() for word in listed.split(",") if word.strip()]
     if options["energies"]:
-        return {"columns": run_figures.draw_energies(run, path, title)}
+        run_figures.draw_energies(run, path, title)
+        return {"columns": run_figures.energy_columns(run)}
     if options["measured"]:
-        found = run_figures.draw_comparison(
-            run, read_table(options["measured"], "measured"), path, columns, robot, title
-        )
+        measured = read_table(options["measured"], "measured")
+        run_figures.draw_comparison(run, measured, path, columns, robot, title)
+        found = run_numbers.run_differences(run, measured, columns)
         return {"columns": list(found), "differences": {name: one.as_dict() for name, one in found.items()}}
     if options["spectrum"]:
         natural = _natural(robot) if options["robot"] else None
-        peaks = run_figures.draw_spectrum(run, path, columns, robot, natural, options["highest"], title)
+        run_figures.draw_spectrum(run, path, columns, robot, natural, options["highest"], title)
+        peaks = run_numbers.spectrum_peaks(run, columns)
         return {"columns": list(peaks), "peaks_hz": peaks}
-    return {"columns": run_figures.draw_run(run, path, columns, robot, title)}
+    run_figures.draw_run(run, path, columns, robot, title)
+    return {"columns": run_numbers.chosen_columns(run, columns)}
 
 
 def _refuse(options: dict[str, Any], words: tuple[str, ...], why: str, what: str) -> None:

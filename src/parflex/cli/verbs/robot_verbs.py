@@ -81,11 +81,14 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 @click.option("-o", "--output", "path", required=True, metavar="FILE", help="Picture to write: .svg, .pdf or .png.")
 def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) -> None:
     """A still picture of the robot at a pose."""
+    from parflex.models.configuration import configure
     from parflex.view.figures.robot_figure import draw as draw_robot
+    from parflex.view.figures.robot_figure import picture_warnings
 
     loaded = open_robot(robot, **choice)
-    notes = draw_robot(loaded, read_pose_option(pose), path)
-    output.show({"file": path, "warnings": notes}, as_json, ("", ["written", ""], [(path, "")]))
+    here = configure(loaded, read_pose_option(pose))
+    draw_robot(loaded, here, path)
+    output.show({"file": path, "warnings": picture_warnings(here)}, as_json, ("", ["written", ""], [(path, "")]))
 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")

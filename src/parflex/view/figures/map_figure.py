@@ -2,61 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.view.figures.style import new_figure, picture_path, styled, write_picture
+from parflex.design.grid import FrequencyMap
+from parflex.errors import InputError
+from parflex.view.figures.style import drawing, finished, new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = np.ndarray
 LENGTHS = ("x", "y", "z")
 
 
-def draw_map(axes: Mapping[str, Array], values: Array, path: str | Path, title: str) -> None:
-    """Frequencies in Hz over the first two axes; of further axes the middle value is shown and named."""
-    path = picture_path(path)
-    names = list(axes)
+def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: int = 1, title: str = "") -> Figure:
+    """One frequency of a map in Hz over its first two axes; of further axes the middle value is shown and named.
+
+    `frequency_map` is what the function of that name gives; `mode` counts from 1, the lowest. Poses without frequencies are grey. Written
+    as SVG, PDF or PNG where a `path` is given.
+    """
+    found = frequency_map
+    count = found.frequencies.shape[-1]
+    if not 1 <= mode <= count:
+        raise InputError(f"the map has no mode {mode}", key="mode", value=mode, hint=f"give 1 to {count}")
+    values, names = found.frequencies[..., mode - 1], list(found.axes)
+    title = title or ("lowest natural frequency" if mode == 1 else f"natural frequency {mode}")
     for name in names[2:]:
-        middle = len(axes[name]) // 2
+        middle = len(found.axes[name]) // 2
         values = values[:, :, middle]
-        title += f", {name} = {axes[name][middle]:.4g}"
-    with styled():
-        figure = new_figure(5.5, 7)
-        plot = figure.add_subplot()
-    plot.set_title(title)
-    plot.set_xlabel(_label(names[0]))
-    if values.ndim == 1:
-        plot.plot(axes[names[0]], values, marker="." if len(values) < 60 else "")
-        plot.set_ylabel("frequency (Hz)")
-    else:
-        plot.grid(visible=False)
-        plot.set_facecolor("0.85")  # where there is no pose
-        mesh = plot.pcolormesh(
-            axes[names[0]], axes[names[1]], np.ma.masked_invalid(values.T), shading="nearest", rasterized=True
-        )
-        figure.colorbar(mesh, label="frequency (Hz)")
-        plot.set_ylabel(_label(names[1]))
-        if names[0] in LENGTHS and names[1] in LENGTHS:
-            plot.set_aspect("equal")
-    write_picture(figure, path)
+        title += f", {name} = {found.axes[name][middle]:.4g}"
+    with drawing():
+        with styled():
+            figure = new_figure(5.5, 7)
+            plot = figure.add_subplot()
+        plot.set_title(title)
+        plot.set_xlabel(_label(names[0]))
+        if values.ndim == 1:
+            _curve(plot, found.axes[names[0]], values)
+        else:
+            _field(plot, found.axes[names[0]], found.axes[names[1]], values)
+            plot.set_ylabel(_label(names[1]))
+            if names[0] in LENGTHS and names[1] in LENGTHS:
+                plot.set_aspect("equal")
+        return finished(figure, path)
+
+
+def _curve(plot: Any, x: Array, values: Array) -> None:
+    plot.plot(x, values, marker="." if len(values) < 60 else "")
+    plot.set_ylabel("frequency (Hz)")
+
+
+def _field(plot: Any, x: Array, y: Array, values: Array) -> None:
+    plot.grid(visible=False)
+    plot.set_facecolor("0.85")  # where there is no pose
+    mesh = plot.pcolormesh(x, y, np.ma.masked_invalid(values.T), shading="nearest", rasterized=True)
+    plot.figure.colorbar(mesh, label="frequency (Hz)")
 
 
 def _label(name: str) -> str:
     last = name.rpartition(".")[2]
     if last in LENGTHS:
         return f"{name} (m)"
-    return (
-        f"{name} (degrees)"
-        if name.endswith("_deg")
-        else f"{name} (rad or m)"
-        if last == name
-        and last
-        not in (
-            "theta",
-            "rx",
-            "ry",
-            "rz",
-        )
-        else f"{name} (rad)"
-    )
+    if name.endswith("_deg"):
+        return f"{name} (degrees)"
+    turn = last != name or last in ("theta", "rx", "ry", "rz")
+    return f"{name} (rad)" if turn else f"{name} (rad or m)"

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parflex.models.elastic.linear_model import Modes
-from parflex.view.figures.style import LINES, REST, new_figure, picture_path, styled, write_picture
+from parflex.view.figures.style import LINES, REST, finished, new_figure, styled
 from parflex.view.scene.skeleton import ModeShape, mode_shape_points
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = np.ndarray
 AMPLITUDE = 0.08  # of the size of the robot
@@ -17,11 +20,10 @@ COLUMNS = 3
 COLOURS = {"beam": LINES[2], "plate": LINES[0], "platform": LINES[0], "link": "#5a6270", "slide": "#949eae"}
 
 
-def draw_modes(modes: Modes, path: str | Path, amplitude: float = AMPLITUDE, title: str = "") -> None:
-    """Write all modes side by side; one that stays in the x-y plane is seen from above."""
+def draw_modes(modes: Modes, path: str | Path | None = None, amplitude: float = AMPLITUDE, title: str = "") -> Figure:
+    """All modes side by side; one that stays in the x-y plane is seen from above."""
     from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
-    path = picture_path(path)
     here, robot = modes.model.configuration, modes.model.robot
     shapes = [mode_shape_points(robot, here, shape) for shape in modes.shapes.T]
     count = len(shapes)
@@ -45,7 +47,7 @@ def draw_modes(modes: Modes, path: str | Path, amplitude: float = AMPLITUDE, tit
             axes.set_title(f"{k + 1}: {modes.frequencies[k]:.2f} Hz", fontsize=9.5)
         if title:
             figure.suptitle(title, fontsize=10.5, fontweight="bold")
-    write_picture(figure, path)
+        return finished(figure, path)
 
 
 def _lies_flat(shape: ModeShape) -> bool:

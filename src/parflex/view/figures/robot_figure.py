@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parflex.models.configuration import Configuration, configure
 from parflex.models.robot import Robot
-from parflex.view.figures.style import new_figure, picture_path, write_picture
+from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
 from parflex.view.scene.skeleton import outline, skeleton
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["draw", "picture", "picture_path", "write_picture"]
 Array = np.ndarray
@@ -19,15 +22,24 @@ MARKERS = {"revolute": "o", "prismatic": "s", "helical": "h", "spherical": "D", 
 GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
 
-def draw(robot: Robot, pose: str | Mapping[str, float] | Configuration | None, path: str | Path) -> list[str]:
-    """Write a picture of the robot at a pose; warnings about the pose come back."""
-    path = picture_path(path)
+def draw(
+    robot: Robot, pose: str | Mapping[str, float] | Configuration | None = None, path: str | Path | None = None
+) -> Figure:
+    """A picture of the robot at a pose; written where a path is given."""
+    if path is not None:
+        picture_path(path)  # refused before the pose is looked for
     configuration = configure(robot, pose)
-    write_picture(picture(configuration), path)
+    with drawing():
+        return finished(picture(configuration), path)
+
+
+def picture_warnings(configuration: Configuration) -> list[str]:
+    """What is to be said of a pose that is drawn."""
+    robot = configuration.robot
     return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
 
 
-def picture(configuration: Configuration) -> Any:
+def picture(configuration: Configuration) -> Figure:
     """The figure, without a window."""
     robot = configuration.robot
     figure = new_figure(6, 7)

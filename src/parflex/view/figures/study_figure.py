@@ -4,22 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from parflex.view.figures.robot_figure import picture_path, write_picture
+from parflex.control.study import Study
+from parflex.view.figures.style import drawing, finished, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NAMES = {"ise": "ISE (m\u00b2 s)", "iae": "IAE (m s)", "itae": "ITAE (m s\u00b2)"}
 
 
-def draw_study(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
-    """Rows as `Study.summary` gives them; percentages without a compared template are left out."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+def draw_study(study: Study, path: str | Path | None = None) -> Figure:
+    """Mean errors of each law; percentages without a compared template are left out.
 
-    path = picture_path(path)
-    shown = [row for row in rows if row["compared"]]
-    figure = Figure(figsize=(10, 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
+    `study` is what `run_study` gives. Written as SVG, PDF or PNG where a `path` is given.
+    """
+    shown = [row for row in study.summary() if row["compared"]]
+    with drawing():
+        figure = new_figure(3.6, 10)
+        _panels(figure, shown)
+        return finished(figure, path)
+
+
+def _panels(figure: Any, shown: Sequence[Mapping[str, Any]]) -> None:
     for plot, (index, label) in zip(figure.subplots(1, 3), NAMES.items(), strict=True):
         laws = list(shown[0]["errors"]) if shown else []
         for law, mark in zip(laws, "so^v", strict=False):
@@ -30,4 +38,3 @@ def draw_study(rows: Sequence[Mapping[str, Any]], path: str | Path) -> None:
         plot.set_ylim(bottom=0)
         if laws:
             plot.legend()
-    write_picture(figure, path)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from parflex.errors import InputError
 from parflex.whole_files import whole_file
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Colours of the parts of a robot in the viewer, red green blue
 SOLIDS: dict[str, tuple[int, int, int]] = {
@@ -53,24 +57,38 @@ SETTINGS: dict[str, Any] = {
 }
 
 
+_one_at_a_time = threading.RLock()  # settings of matplotlib are those of all threads
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """While this lasts, no other thread draws."""
+    with _one_at_a_time:
+        yield
+
+
 @contextmanager
 def styled() -> Iterator[None]:
-    """While this lasts, figures look like ours."""
+    """While this lasts, figures look like ours, and no other thread draws."""
     import matplotlib
     from cycler import cycler
 
     settings: Any = {**SETTINGS, "axes.prop_cycle": cycler(color=LINES)}
-    with matplotlib.rc_context(settings):
+    with drawing(), matplotlib.rc_context(settings):
         yield
 
 
 def new_figure(height: float, width: float = WIDTH) -> Any:
     """An empty figure that needs no window."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
+    from parflex.view.figures.drawing import Drawing
 
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
+    return Drawing(width, height)
+
+
+def finished(figure: Figure, path: str | Path | None) -> Figure:
+    """The figure, written where a path is given."""
+    if path is not None:
+        write_picture(figure, picture_path(path))
     return figure
 
 
