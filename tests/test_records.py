@@ -79,8 +79,10 @@ def answers(flat, flexible, program, tmp_path_factory):
         "redundant_model": parflex.redundant_model(flat),
         "reproduce": parflex.reproduce("Zubizarreta2010", quick=True)[:2],
         "run_control": parflex.run_control(small, circle, "ctc"),
+        "run_differences": parflex.run_differences(COLUMNS, COLUMNS),
         "run_study": parflex.run_study(StudyFile(**STUDY, reference=circle), jobs=1),
         "simulate": run,
+        "spectrum_peaks": parflex.spectrum_peaks(COLUMNS, ["tip.x"]),
         "state_space": parflex.state_space(flexible, ["17.fx"], ["17.x"]),
         "track_modes": parflex.track_modes(flexible, ["home", {"11": 0.02, "21": 0.0}], modes=2),
     }
