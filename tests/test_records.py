@@ -57,7 +57,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "cartesian_stiffness": parflex.cartesian_stiffness(flexible),
         "catalogue_names": parflex.catalogue_names(),
         "configure": parflex.configure(flat, {"x": 0.01}),
-        "deflection": parflex.deflection(flexible, loads={"17": [0.0, 5.0, 0.0]}),
+        "deflection": parflex.deflection(flexible, wrench={"17": [0.0, 5.0, 0.0]}),
         "energies": parflex.energies(flat),
         "equilibrium": parflex.equilibrium(flexible),
         "explain": parflex.explain(flat),
@@ -147,6 +147,15 @@ def test_two_loads_of_a_robot_are_equal_and_other_robots_are_not(flat):
     assert {flat: 1}[parflex.load("3rrr")] == 1
     assert parflex.load("3rrr", settings={"platform.inertia.mass": 7}) != flat
     assert parflex.load("5r") != flat and flat != "3rrr"
+
+
+def test_errors_pickle_with_what_they_know(flat):
+    """A pool of processes hands them over."""
+    with pytest.raises(parflex.UnreachableError) as caught:
+        parflex.configure(flat, {"x": 9.0})
+    again = pickle.loads(pickle.dumps(caught.value))
+    assert type(again) is parflex.UnreachableError and str(again) == str(caught.value)
+    assert vars(again) == vars(caught.value)
 
 
 def test_what_is_not_a_number_is_equal_to_itself():

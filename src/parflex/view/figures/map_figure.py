@@ -21,8 +21,8 @@ LENGTHS = ("x", "y", "z")
 def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: int = 1, title: str = "") -> Figure:
     """One frequency of a map in Hz over its first two axes; of further axes the middle value is shown and named.
 
-    `frequency_map` is what the function of that name gives; `mode` counts from 1, the lowest. Poses without frequencies are grey. Written
-    as SVG, PDF or PNG where a `path` is given.
+    `frequency_map` is what the function of that name gives; `mode` counts from 1, the lowest. Poses without
+    frequencies are grey. Written as SVG, PDF or PNG where a `path` is given.
     """
     found = frequency_map
     count = found.frequencies.shape[-1]
