@@ -58,7 +58,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
 
 
 def _bending(report: Report, casadi: Any) -> None:
-    """The robot that bends: closed positions in, no friction, the elastic solve included."""
+    """The flexible robot: closed positions in, no friction, the elastic solve included."""
     robot = parflex.load("dualemps")
     for model in ("inverse", "direct"):
         benchmark = f"operators, dualemps {model}"

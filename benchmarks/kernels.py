@@ -110,7 +110,7 @@ class Contest:
             )
             called = getattr(ctypes.CDLL(str(library)), function)
             self.errors[name] = self.error(np.array([_outputs(called, row, len(program.outputs)) for row in self.x]))
-            # it takes x and y; the third argument of the loop's call is not looked at
+            # it takes x and y; the third argument of the loop's call is not used
             address = ctypes.cast(called, ctypes.c_void_p).value or 0
             self._add_way(name, flags, self.harness.one(address, self.x, len(program.outputs)))
 

@@ -1,4 +1,4 @@
-"""MuJoCo as a peer: the same bodies, balls as stiff `connect` constraints, which give way: its error is reported."""
+"""MuJoCo as a peer: the same bodies, balls as stiff `connect` constraints, which are compliant; its error is shown."""
 
 from __future__ import annotations
 

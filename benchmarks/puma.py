@@ -46,9 +46,9 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
             call, nothing = (python_loop(call) for call in peer.calls(x[0]))
             contest.add_binding(RNEA, call, nothing, error, "calibration")
         contest.run()
-        report.compare(benchmark, "parflex, scalar", "CasADi C", 1.4)
-        report.compare(benchmark, "parflex, batched", "CasADi C", 2.0)
-        report.compare(benchmark, "parflex, scalar", RNEA, 4.0)
+        report.compare(benchmark, "parflex, scalar", "CasADi C")
+        report.compare(benchmark, "parflex, batched", "CasADi C")
+        report.compare(benchmark, "parflex, scalar", RNEA)
         report.compare(benchmark, "parflex, batched", RNEA)
         report.compare(benchmark, "parflex, C by gcc", "CasADi C")
 

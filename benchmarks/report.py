@@ -1,4 +1,4 @@
-"""What was measured: figures, ratios with what was wanted of them, peers that were left out."""
+"""What was measured: figures with their conditions, ratios to peers, peers that were left out."""
 
 from __future__ import annotations
 
@@ -37,8 +37,6 @@ class Ratio:
     peer: float
     unit: str
     ratio: float
-    wanted: float | None
-    reached: bool | None
     right: bool
     low: float | None = None  # of timings: a tenth of the rounds had a smaller ratio, a tenth a larger one
     high: float | None = None
@@ -69,9 +67,7 @@ class Report:
         self.rounds[benchmark, name] = rounds
         self.figure(benchmark, name, float(rounds.min()), "ns", error=error, note=note)
 
-    def compare(
-        self, benchmark: str, ours: str, peer: str, wanted: float | None = None, allowed: float | None = AGREE
-    ) -> None:
+    def compare(self, benchmark: str, ours: str, peer: str, *, allowed: float | None = AGREE) -> None:
         """Keep the ratio of two figures, if both were measured; `allowed` None: our error is at most the peer's."""
         found = {figure.name: figure for figure in self.figures if figure.benchmark == benchmark}
         if ours not in found or peer not in found:
@@ -80,15 +76,12 @@ class Report:
         ratio = other.value / own.value
         limit = other.error if allowed is None else allowed
         right = own.error is None or limit is None or own.error <= limit
-        reached = None if wanted is None else bool(ratio >= wanted and right)
         low = high = None
         if (benchmark, ours) in self.rounds and (benchmark, peer) in self.rounds:
             spread = self.rounds[benchmark, peer] / self.rounds[benchmark, ours]
             low, high = (float(value) for value in np.percentile(spread, [10, 90]))
         name = f"{ours} against {peer}"
-        self.ratios.append(
-            Ratio(benchmark, name, own.value, other.value, own.unit, ratio, wanted, reached, right, low, high)
-        )
+        self.ratios.append(Ratio(benchmark, name, own.value, other.value, own.unit, ratio, right, low, high))
 
     def optional(self, module: str, peer: str) -> ModuleType | None:
         """The module of a peer, or None if the peer is not installed, which is said."""
@@ -124,21 +117,16 @@ class Report:
         """Tables on stdout."""
         console = Console(width=None if sys.stdout.isatty() else 150)
         console.print(", ".join(f"{key} {value}" for key, value in machine.items()))
-        figures = Table("benchmark", "what", "value", "unit", "error", "note", title="figures")
+        figures = Table("benchmark", "what", "value", "unit", "error", "conditions", title="figures")
         for figure in self.figures:
             error = "" if figure.error is None else f"{figure.error:.1e}"
             figures.add_row(figure.benchmark, figure.name, _short(figure.value), figure.unit, error, figure.note)
         console.print(figures)
-        ratios = Table(
-            "benchmark", "what", "ours", "peer", "unit", "ratio", "10 to 90 %", "wanted", "reached", title="ratios"
-        )
+        ratios = Table("benchmark", "what", "measured", "peer", "unit", "ratio", "10 to 90 %", "remark", title="ratios")
         for ratio in self.ratios:
-            wanted = "" if ratio.wanted is None else f"{ratio.wanted:g}"
             spread = "" if ratio.low is None or ratio.high is None else f"{ratio.low:.2f} to {ratio.high:.2f}"
-            reached = (
-                "our error is too large" if not ratio.right else {None: "", True: "yes", False: "NO"}[ratio.reached]
-            )
-            cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, _short(ratio.ratio), spread, wanted, reached)
+            remark = "" if ratio.right else "our error exceeds the peer's"
+            cells = (_short(ratio.ours), _short(ratio.peer), ratio.unit, _short(ratio.ratio), spread, remark)
             ratios.add_row(ratio.benchmark, ratio.name, *cells)
         if self.ratios:
             console.print(ratios)

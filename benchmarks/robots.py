@@ -37,7 +37,7 @@ def dense_puma() -> Robot:
 def physical_gough_stewart() -> Robot:
     """The Gough-Stewart robot with real bodies that need the same forces, for peers that refuse others.
 
-    Long2014 lists base parameters. Mass in the crossing of the universal joint stands still, so link 2 may have more
+    Long2014 lists base parameters. Mass in the crossing of the universal joint is at rest, so link 2 may have more
     of it; second moments of link 3 may go to link 2 or back, because a slide does not turn; of link 1 only ZZ matters.
     """
     robot = parflex.load("gough-stewart")

@@ -2,8 +2,8 @@
 
     python examples/fast_slider_crank.py --output out
 
-The crank is led at 150 rad/s from the first instant; the rod, 0.3 m of 8 x 8 mm steel, bends by 1.9 mm. Its middle is
-drawn for 1, 2, 4 and 8 elements, beside 16 cable elements in absolute nodal coordinates, kept in a table.
+The crank runs at 150 rad/s from the first instant; the rod, 0.3 m of 8 x 8 mm steel, deflects by 1.9 mm. Its middle
+is drawn for 1, 2, 4 and 8 elements, beside 16 cable elements in absolute nodal coordinates, kept in a table.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def figure(t: Array, reference: Array, found: dict[int, Array]) -> Figure:
         below.semilogy(1000 * t[1:], 100 * off[1:], color=COLOURS[elements], linewidth=1.2, label=label)
     above.set_ylim(-2.7, 2.1)
     above.set_ylabel("middle of the rod (mm)")
-    above.set_title("Slider-crank at 150 rad/s: how far its rod bends", loc="left", fontsize=11)
+    above.set_title("Slider-crank at 150 rad/s: deflection of its rod", loc="left", fontsize=11)
     above.legend(ncols=5, fontsize=8, loc="lower right")
     below.set_ylabel("largest difference so far\n(% of the largest deflection)")
     below.set_xlabel("time (ms)")

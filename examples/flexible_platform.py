@@ -2,10 +2,10 @@
 
     python examples/flexible_platform.py --output out
 
-First the inverse model, which knows how the plate bends, feeds the direct one; fed with the same state, the two are an
-identity, so what differs is rounding. Then a controller that does not know the elastic state moves the same robot:
-computed torque with the model of the rigid robot, sampled at 1 ms, which sees where the platform is but not how it
-bends. Last, the first tenths of a second when the robot starts undeformed, and when it starts in equilibrium.
+First the inverse model, which includes the flexible plate, feeds the direct one; fed with the same state, the two are
+an identity, so what differs is rounding. Then a controller that does not know the elastic state moves the same robot:
+computed torque with the model of the rigid robot, sampled at 1 ms, which sees the pose of the platform but not its
+deformation. Last, the first tenths of a second when the robot starts undeformed, and when it starts in equilibrium.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ AXES, TURNS = ["x", "y", "z"], ["about x", "about y", "about z"]
 
 @dataclass(frozen=True)
 class RigidComputedTorque:
-    """Efforts of the rigid robot's inverse model for the wanted acceleration and what pulls errors down.
+    """Efforts of the rigid robot's inverse model for the reference acceleration and feedback of the errors.
 
     It measures pose and twist of the platform (say, by a laser tracker); of its modes it knows nothing.
     """
@@ -105,7 +105,7 @@ def direct_accelerations(run: Run, robot: Robot) -> np.ndarray:
     return np.einsum("nij,nkj->nki", rotations(run), own).reshape(-1, 6)
 
 
-def wanted(path: PoseMotion, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reference_of(path: PoseMotion, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Position, rotation and acceleration of the path."""
     rows = [path.at(float(t)) for t in times]
     return np.array([row[0] for row in rows]), np.array([row[1] for row in rows]), np.array([row[3] for row in rows])
@@ -113,7 +113,7 @@ def wanted(path: PoseMotion, times: np.ndarray) -> tuple[np.ndarray, np.ndarray,
 
 def off_path(run: Run, path: PoseMotion) -> tuple[np.ndarray, np.ndarray]:
     """How far the platform is from its path: m, and rad about the axes of the world."""
-    p, R, _ = wanted(path, run.t)
+    p, R, _ = reference_of(path, run.t)
     turn = Rotation.from_matrix(rotations(run) @ R.transpose(0, 2, 1)).as_rotvec()
     return columns(run, [f"platform.{axis}" for axis in "xyz"]) - p, turn
 
@@ -146,7 +146,7 @@ def page_of(rows: int, height: float) -> tuple[Figure, np.ndarray]:
 def paper_figure(run: Run, robot: Robot, path: PoseMotion) -> Figure:
     """Figures 4 to 7 of Long2014: efforts, accelerations and what they lack, deformations."""
     page, panels = page_of(4, 11)
-    found, (_, _, asked) = direct_accelerations(run, robot), wanted(path, run.t)
+    found, (_, _, asked) = direct_accelerations(run, robot), reference_of(path, run.t)
     attachments = np.stack([deformation(run, robot, f"a{number}")[0][:, 2] for number in range(1, 7)], axis=1)
     shift, turn = deformation(run, robot, "origin")
     panel(panels[0, 0], run.t, efforts(run, robot), LEGS, "efforts (N)")
@@ -202,7 +202,7 @@ def compute(output: Path, time: float) -> None:
     robot, rigid = parflex.load(ROBOT), parflex.load(RIGID)
     path = pose_motion(robot, TOUR)
     driven = parflex.simulate(robot, TOUR, time, drive="platform", frames=["platform"])
-    found = direct_accelerations(driven, robot) - wanted(path, driven.t)[2]
+    found = direct_accelerations(driven, robot) - reference_of(path, driven.t)[2]
     print(f"inverse model feeding the direct one: {driven.t[-1]:g} s in {driven.seconds:.2f} s")
     print(
         f"  largest effort {np.abs(efforts(driven, robot)).max():.0f} N, accelerations off by {np.abs(found).max():.1e}"

@@ -57,7 +57,7 @@ def quintic(t: float) -> tuple[float, float, float]:
 
 
 def sample(robot: Robot, start: np.ndarray, t: float, record: Record) -> None:
-    """Add the inverse dynamic model at one time; as the axis of the turn stands still, TURN gives angular rates too."""
+    """Add the inverse dynamic model at one time; as the axis of the turn is fixed, TURN gives angular rates too."""
     way, rate, second = quintic(t)
     step = np.concatenate([SHIFT, TURN])
     at = start + way * step

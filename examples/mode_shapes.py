@@ -1,4 +1,4 @@
-"""The lowest modes of two robots that bend, motors locked: the NaVARo from above, and a Gough-Stewart robot on tubes.
+"""The lowest modes of two flexible robots, motors locked: the NaVARo from above, and a Gough-Stewart robot on tubes.
 
     python examples/mode_shapes.py --output out
 
@@ -21,7 +21,7 @@ from parflex.errors import ParflexError
 from parflex.view.figures.robot_figure import write_picture
 from parflex.view.scene.skeleton import mode_shape_points
 
-ROBOTS = {  # how each is looked at: rows of the picture's right and up in world axes
+ROBOTS = {  # the view of each: rows of the picture's right and up in world axes
     "navaro": np.array([[1, 0, 0], [0, 1, 0]]),
     "gough-stewart-beams": np.array([[0.83, 0.56, 0], [-0.19, 0.28, 0.94]]),
 }

@@ -2,8 +2,8 @@
 
     python examples/soft_start.py --output out
 
-The tool is led along a line whose ramps take 10 to 120 ms. What is left of the vibration after the stop is printed and
-drawn: ramps of more than two periods of the first mode hardly leave any.
+The tool is driven along a line whose ramps take 10 to 120 ms. What is left of the vibration after the stop is printed
+and drawn: ramps of more than two periods of the first mode hardly leave any.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from parflex.description.loader import load_description  # noqa: E402
 
 
 def _bends(name: str) -> bool:
-    """Whether a robot of the catalogue has a body that bends, by its file alone: no process waits for 20 robots."""
+    """Whether a robot of the catalogue has a flexible body, by its file alone: no process waits for 20 robots."""
     robot, _ = load_description(name)
     return any(one is not None and one.modal is not None for one in (robot.platform, *robot.frame)) or any(
         frame.beam is not None for frame in robot.frame

@@ -46,7 +46,7 @@ BAD = {  # what is replaced, by what, and words of the sentence
     "negative modulus": ("200e9", "-200e9", "elastic_modulus = -200000000000.0 is not positive"),
     "no density": ("density = 7800", "density = 0", "density = 0.0 is not positive"),
     "two shear moduli": ("density = 7800", "density = 7800\nshear_modulus = 8e10\npoisson_ratio = 0.3", "both given"),
-    "no material": ("density = 7800", "density = 7800\npoisson_ratio = 0.7", "no material has the Poisson ratio 0.7"),
+    "no material": ("density = 7800", "density = 7800\npoisson_ratio = 0.7", "no material has a Poisson ratio of 0.7"),
     "unknown shape": ('"rectangle"', '"square"', "'square' is not known here"),
     "half a section": ("z = 0.02\n", "", "a rectangle section needs 'z'"),
     "flat section": ("z = 0.02\n", "z = 0\n", "z = 0.0 is not positive"),
@@ -62,13 +62,13 @@ BAD = {  # what is replaced, by what, and words of the sentence
     "too large a coefficient": (
         BEAM,
         BEAM.replace(" }", ", shear = true, shear_coefficient = 1.2 }"),
-        "shear_coefficient = 1.2 is no shear coefficient",
+        "shear_coefficient = 1.2 is not a shear coefficient",
     ),
     "negative share": ("J = 5e-9", "J = 5e-9\nky = -0.8", "ky = -0.8 is not positive"),
     "shear of plain numbers": (
         BEAM,
         BEAM.replace('"bar"', '"plain"').replace(" }", ", shear = true }"),
-        "nothing says how the section 'plain' resists shear; give its ky and kz",
+        "the section 'plain' has no shear coefficients; give its ky and kz",
     ),
 }
 
@@ -128,7 +128,7 @@ def test_more_modes_than_there_are_is_refused_with_their_number(tmp_path, capsys
     code, answer = answer_of(capsys, "frequencies", str(path), "--modes", "7")
     answer = answer["error"]
     assert code == 2
-    assert answer["message"] == "7 modes are asked for, the robot has 6"
+    assert answer["message"] == "7 modes are requested, but the robot has 6"
     assert answer["key"] == "modes" and answer["value"] == 7
 
 

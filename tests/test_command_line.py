@@ -58,7 +58,7 @@ def refused(capsys, *arguments: str) -> dict:
     assert set(content) == {"error"}
     assert set(content["error"]) == ERROR_KEYS
     error = content["error"]
-    assert error["hint"], "no mend is given"
+    assert error["hint"], "no hint is given"
     if error["kind"] != "usage":
         said = [error["file"], error["key"], error["message"].rstrip("."), error["hint"]]
         assert all(part in plain.err for part in said if part and part.isprintable())
@@ -247,7 +247,7 @@ BAD_OPTIONS = {
     "velocity out of the plane": (["inverse", "3rrr", "--velocity", "z=1"], "x, y, theta"),
     "velocity twice": (["inverse", "3rrr", "--velocity", "x=1,vx=2"], "same coordinate"),
     "velocity in degrees along x": (["inverse", "3rrr", "--velocity", "x_deg=1"], "metres"),
-    "velocity that loops forbid": (["inverse", "3rrr", "--velocity", "x=1,leg1.1=1,leg2.1=1,leg3.1=1"], "missed by"),
+    "velocity that loops forbid": (["inverse", "3rrr", "--velocity", "x=1,leg1.1=1,leg2.1=1,leg3.1=1"], "violated by"),
     "pose of no name": (["pose", "3rrr", "--pose", "hom"], "'home'"),
     "pose of empty name": (["pose", "3rrr", "--pose", ""], "'home'"),
     "pose with a wrong word": (["pose", "3rrr", "--pose", "thta=1"], "'theta'"),
@@ -268,13 +268,13 @@ BAD_OPTIONS = {
     "zero quaternion": (["pose", "gough-stewart", "--pose", "qw=0"], "length 0"),
     "rotation in two forms": (["pose", "gough-stewart", "--pose", "qw=1,rx=0"], "twice"),
     "pose of the ground": (["pose", "gough-stewart", "--pose", "b1.x=1"], "fixed to the base"),
-    "name that is no name": (["new", 'a"b'], "letters"),
+    "name that is not a valid name": (["new", 'a"b'], "letters"),
     "empty name": (["new", ""], "letters"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "words"), BAD_OPTIONS.values(), ids=BAD_OPTIONS.keys())
-def test_a_bad_option_is_one_sentence_with_the_mend(capsys, arguments, words):
+def test_a_bad_option_is_one_sentence_with_a_hint(capsys, arguments, words):
     error = refused(capsys, *arguments)
     assert words in f"{error['message']}; {error['hint']}"
     assert error["kind"] == "usage" or error["key"] or error["file"]

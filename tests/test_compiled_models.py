@@ -352,7 +352,7 @@ def test_a_cache_that_cannot_be_written_is_said_in_one_sentence(small, monkeypat
     program, _ = small
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "file" / "cache"))
-    with pytest.raises(InputError, match="programs cannot be kept there") as stop:
+    with pytest.raises(InputError, match="programs cannot be cached there") as stop:
         Kernel(program).half("one")
     assert stop.value.key == "PARFLEX_CACHE" and "off" in stop.value.hint
 
@@ -377,11 +377,15 @@ def test_the_usual_cache_may_fail_with_a_warning(small, monkeypatch, tmp_path):
         (("count", "rx90", "invers"), "MODEL", "there is no model 'invers'"),
         (("count", "rx90", "geometry"), "MODEL", "open robot"),
         (("count", "rx90", "direct", "--operator-limit", "100"), "operator-limit", "more than the limit of 100"),
-        (("count", "rx90", "inverse", "--with", "frictio"), "with", "'frictio' cannot be included"),
+        (("count", "rx90", "inverse", "--with", "frictio"), "with", "'frictio' is not a term that can be included"),
         (("count", "rx90", "inverse", "--parameters", "MX[9]"), "parameters", "no parameter 'MX[9]'"),
         (("codegen", "rx90", "inverse", "--target", "fortran", "-o", "OUT"), "target", "there is no target 'fortran'"),
         (("codegen", "rx90", "invers", "--target", "c", "-o", "OUT"), "MODEL", "there is no model"),
-        (("codegen", "rx90", "inverse", "--target", "numpy", "--float32", "-o", "OUT"), "float32", "is for C"),
+        (
+            ("codegen", "rx90", "inverse", "--target", "numpy", "--float32", "-o", "OUT"),
+            "float32",
+            "single precision is available in C only",
+        ),
         (("codegen", "rx90", "inverse", "--target", "c", "-o", "OUT/file/inner"), "output", "cannot be written"),
         (
             ("codegen", "rx90", "inverse", "--operator-limit", "9", "--target", "c", "-o", "OUT"),
@@ -470,7 +474,7 @@ def test_a_cache_that_cannot_be_written_stops_the_command_line_with_one_sentence
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "file" / "cache"))
     error = refused(capsys, "codegen", "four-bar", "inverse", "--target", target, "-o", tmp_path / "out")
-    assert error["key"] == "PARFLEX_CACHE" and "programs cannot be kept there" in error["message"]
+    assert error["key"] == "PARFLEX_CACHE" and "programs cannot be cached there" in error["message"]
     assert "off" in error["hint"] and not (tmp_path / "out").exists()
 
 

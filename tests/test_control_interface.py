@@ -94,15 +94,15 @@ BAD = {
     "file": (["3rrr", "--law", "ctc", "--reference", "spline:none.csv"], "reference", "cannot be read"),
     "other motors": (["3rrr", "--law", "ctc", *CIRCLE, "--plant", "5r"], "plant", "other motors"),
     "start": (["3rrr", "--law", "ctc", *CIRCLE, "--start", "home"], "start", "no start"),
-    "term": (["3rrr", "--law", "ctc", *CIRCLE, "--compensate", "wind"], "with", "cannot be included"),
+    "term": (["3rrr", "--law", "ctc", *CIRCLE, "--compensate", "wind"], "with", "is not a term that can be included"),
     "open robot": (["rx90", "--law", "ctc", *CIRCLE], "robot", "has none"),
     "bends": (["3rrr-flexible", "--law", "ctc", *CIRCLE], "robot", "rigid"),
-    "output": (["3rrr", "--law", "ctc", *CIRCLE, "-o", "run.txt"], "out", "known kind"),
+    "output": (["3rrr", "--law", "ctc", *CIRCLE, "-o", "run.txt"], "out", "unknown file type"),
 }
 
 
 @pytest.mark.parametrize(("arguments", "key", "words"), BAD.values(), ids=BAD.keys())
-def test_a_bad_option_is_one_sentence_with_the_mend(capsys, arguments, key, words):
+def test_a_bad_option_is_one_sentence_with_a_hint(capsys, arguments, key, words):
     code, answer, err = call(capsys, "control", *arguments)
     error = answer["error"]
     assert code == 2 and error["key"] == key and words in error["message"] + (error["hint"] or "")

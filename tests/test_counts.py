@@ -30,10 +30,10 @@ COUNTS = {
     "rx90": {"inverse": 465, "direct": 1242, "mass-matrix": 287},
     "space": {"inverse": 861, "direct": 1512, "mass-matrix": 835},
 }
-# robots that bend: closed positions in, friction off, the elastic solve included
+# flexible robots: closed positions in, friction off, the elastic solve included
 BENDING = {"dualemps": {"inverse": 756, "direct": 806}, "dualemps-fitted": {"inverse": 756, "direct": 806}}
 MEAN_STRAIN = {"inverse": 807, "direct": 857}  # dualemps with axial = "mean": 17 more for each of its three blades
-# a platform that bends, with the inertia of the rotors: legs in closed form, six elastic unknowns for ten modes
+# a flexible platform, with the inertia of the rotors: legs in closed form, six elastic unknowns for ten modes
 FLEXIBLE_PLATFORM = {"gough-stewart-flexible": {"inverse": 4415, "direct": 5766}}
 LARGE_TREE = {"papers": 17388, "consistent": 26583}  # direct model of 114 coordinates, by the turns of beam ends
 # with base parameters as symbols, as the literature counts serial arms

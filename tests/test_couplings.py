@@ -378,7 +378,10 @@ def same(one, two):
         ("terms = { pinion = inf }", "not a finite number"),
         ('terms = { pinion = "two" }', "two"),
         ("terms = { pinion = 2 }\nratio = 3", "unknown key 'ratio'"),
-        ('terms = { pinion = 2 }\n[[coupling]]\nname = "mesh"\njoint = "pinion"\nterms = { wheel = 1 }', "there twice"),
+        (
+            'terms = { pinion = 2 }\n[[coupling]]\nname = "mesh"\njoint = "pinion"\nterms = { wheel = 1 }',
+            "appears twice",
+        ),
         (
             'terms = { pinion = 2 }\n[[coupling]]\nname = "b"\njoint = "pinion"\nterms = { wheel = 0.5 }\noffset = 1',
             "the couplings 'mesh', 'b' contradict each other",

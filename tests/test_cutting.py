@@ -302,7 +302,7 @@ def test_a_loop_without_a_beam_is_left_over_and_each_form_says_so():
     cut = cut_at_beams(robot)
     assert not cut.beams and cut.modal and len(cut.left_over) == 5  # six legs, one of which carries the platform
     assert pieces_or_reason(robot) == "a loop has no beam in it" and pieces(robot) is None
-    with pytest.raises(NotCoveredError, match="a loop that no beam is part of"):
+    with pytest.raises(NotCoveredError, match="a loop without a beam"):
         node_model(robot)
 
 

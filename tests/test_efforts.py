@@ -104,7 +104,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "a text": ({"left.1": "1"}, "the effort of 'left.1' is not a finite number"),
     "true": ({"left.1": True}, "the effort of 'left.1' is not a finite number"),
     "two numbers": ({"left.1": np.zeros(2)}, "the effort of 'left.1' is not a finite number"),
-    "a number as a name": ({1: 2.0}, "is to be a dictionary of names and values, not a dictionary"),
+    "a number as a name": ({1: 2.0}, "must be a dictionary of names and values, not a dictionary"),
     "too few": ([1.0], ROW),
     "too many": (np.zeros(3), ROW),
     "a list of texts": (["1", "2"], ROW),

@@ -80,13 +80,13 @@ def test_settings_reach_what_a_file_has_taken_from_another(tmp_path):
 
 
 BAD = {
-    "a number": ("extends = 3\n", "'extends' is to name a robot or a file, not 3"),
-    "nothing": ('extends = ""\n', "'extends' is to name a robot or a file"),
+    "a number": ("extends = 3\n", "'extends' must name a robot or a file, not 3"),
+    "nothing": ('extends = ""\n', "'extends' must name a robot or a file"),
     "an unknown robot": (
         'extends = "navarro"\n',
         "there is no robot or file 'navarro' to extend; did you mean 'navaro'",
     ),
-    "itself": ('extends = "bad.toml"\n', "extend each other in a circle"),
+    "itself": ('extends = "bad.toml"\n', "extend each other in a cycle"),
     "a folder": ('extends = "."\n', "is a folder"),
 }
 

@@ -145,18 +145,18 @@ def test_the_verb_draws_and_tells_the_numbers(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["run.csv", "-o", "x.txt"], "no known kind of picture"),
+        (["run.csv", "-o", "x.txt"], "not a supported picture format"),
         (["missing.csv", "-o", "x.svg"], "cannot be read"),
         (["run.csv", "--columns", "P.z", "-o", "x.svg"], "did you mean 'P.x'"),
         (["run.csv", "--modes", "2", "-o", "x.svg"], "a run has no mode shapes"),
         (["run.csv", "--spectrum", "--energies", "-o", "x.svg"], "different figures"),
-        (["run.csv", "--energies", "-o", "x.svg"], "no energies"),
-        (["run.csv", "--measured", "run.csv.settings.json", "-o", "x.svg"], "has not a known kind"),
+        (["run.csv", "--energies", "-o", "x.svg"], "no energy columns"),
+        (["run.csv", "--measured", "run.csv.settings.json", "-o", "x.svg"], "has an unknown file type"),
         (["run.csv", "--measured", "other.csv", "-o", "x.svg"], "no column of the run"),
         (["run.csv", "-o", "missing/x.svg"], "cannot be written"),
         (["5r", "-o", "x.svg"], "nothing can move"),
         (["navaro", "--spectrum", "-o", "x.svg"], "a robot has no columns"),
-        (["navaro", "--amplitude", "0", "-o", "x.svg"], "share of the robot's size"),
+        (["navaro", "--amplitude", "0", "-o", "x.svg"], "percentage of the robot's size"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused_in_one_sentence(words, sentence, tmp_path, monkeypatch, capsys):

@@ -1,4 +1,4 @@
-"""Robots of the catalogue that bend: published tables, fitted files, and frame models of the same robots."""
+"""Flexible robots of the catalogue: published tables, fitted files, and frame models of the same robots."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Robots that bend against Lagrange's equations, differentiated from energies that share no code with the package."""
+"""Flexible robots against Lagrange's equations, differentiated from energies that share no code with the package."""
 
 from __future__ import annotations
 

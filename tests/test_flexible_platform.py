@@ -1,4 +1,4 @@
-"""A platform that bends, in programs and in time: every emitter, states in motion, driven frames, warnings, starts."""
+"""A flexible platform, in programs and in time: every emitter, states in motion, driven frames, warnings, starts."""
 
 from __future__ import annotations
 
@@ -231,7 +231,7 @@ def test_motors_that_cannot_drive_the_platform_are_refused_and_nearly_so_is_told
     monkeypatch.setattr("parflex.models.elastic.driven_frame.SINGULAR", condition / 2)
     with pytest.raises(SingularError, match="J_sys is singular"):
         check_system(here, "platform")
-    with pytest.raises(InputError, match="and there are 2 motors"):
+    with pytest.raises(InputError, match="but there are 2 motors"):
         held_frame(parflex.load("dualemps"))
 
 
@@ -357,12 +357,12 @@ def test_a_tour_that_cannot_be_is_refused_where_it_stands(motion, key, words):
 
 
 BAD_DRIVES = {
-    "a wrench": (NAME, {"wrench": {"platform": [0, 0, 1]}}, "a platform is led by a motion alone"),
-    "a controller": (NAME, {"controller": parflex.PD(1.0, 1.0)}, "a platform is led by a motion alone"),
-    "no motion": (NAME, {"motion": None}, "a platform is led by a motion alone"),
-    "a motion of motors": ("dualemps", {"motion": "square"}, "does not lead through poses"),
+    "a wrench": (NAME, {"wrench": {"platform": [0, 0, 1]}}, "a platform is driven by a motion alone"),
+    "a controller": (NAME, {"controller": parflex.PD(1.0, 1.0)}, "a platform is driven by a motion alone"),
+    "no motion": (NAME, {"motion": None}, "a platform is driven by a motion alone"),
+    "a motion of motors": ("dualemps", {"motion": "square"}, "has no poses"),
     "an unknown one": (NAME, {"motion": "tuor"}, "did you mean 'tour'"),
-    "something else": (NAME, {"drive": "legs"}, "cannot be led"),
+    "something else": (NAME, {"drive": "legs"}, "cannot be driven"),
 }
 
 

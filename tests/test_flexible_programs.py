@@ -1,4 +1,4 @@
-"""Programs of robots that bend: every emitter gives the numbers of the general reduction, another way to write them."""
+"""Programs of flexible robots: every emitter gives the numbers of the general reduction, another way to write them."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ inertia = { M = 0.3 }
 
 
 def test_a_controller_step_of_a_bending_robot_is_refused_with_the_reason():
-    with pytest.raises(InputError, match="do not give the state of a body that bends"):
+    with pytest.raises(InputError, match="do not give the state of a flexible body"):
         parflex.model(robot("dualemps"), "step")
 
 

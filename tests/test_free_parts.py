@@ -184,7 +184,7 @@ def test_a_path_on_which_the_free_part_jumps_is_refused_where_it_does(monkeypatc
     with pytest.raises(UnreachableError) as caught:  # the hand keeps its turn while the wrist is within 0.9 m
         from_description(robot, "out", 3.0)
     way = np.sqrt(0.9**2 - 0.2**2) - 0.6
-    assert f"the path is left {way:.3f}"[:-1] in caught.value.message and "would jump" in caught.value.message
+    assert f"the path stops {way:.3f}"[:-1] in caught.value.message and "would jump" in caught.value.message
     assert caught.value.key == "motions.out"
 
 

@@ -217,7 +217,7 @@ def test_the_verb_writes_map_table_and_picture(tmp_path, capsys, monkeypatch):
         ("x=0:0.01:2", ["--modes", "1000"], "modes"),
         ("x=0:0.01:2", ["--figure", "m.xyz"], "picture"),
         ("x=0:0.01:2", ["--out", "nowhere/m.npz"], "written"),
-        ("x=0:0.01:2", ["--out", "m.csv"], "cannot be the map"),
+        ("x=0:0.01:2", ["--out", "m.csv"], "is not a map file"),
     ],
 )
 def test_bad_input_of_the_verb_is_one_sentence(over, more, said, tmp_path, capsys, monkeypatch):

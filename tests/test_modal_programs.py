@@ -330,5 +330,5 @@ def test_in_a_run_everything_accelerates_as_by_lagrange_under_the_efforts_of_the
         change = (8 * (rates[row + 1] - rates[row - 1]) - (rates[row + 2] - rates[row - 2])) / (12 * h)
         worst = max(worst, largest(qdd - change) / largest(change))
         assert largest(oracle.closure_residual(q)) < 1e-12
-    figure(f"led by its {drive}: accelerations in a run against Lagrange", worst, 1e-4)
+    figure(f"driven by its {drive}: accelerations in a run against Lagrange", worst, 1e-4)
     assert worst < 1e-4  # differences of fourth order over 1 ms of a motion with parts up to 200 Hz

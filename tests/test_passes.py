@@ -206,6 +206,6 @@ def test_every_pass_has_its_line_in_the_documentation():
 
 
 def test_two_sums_that_would_become_each_other_stay_two():
-    """Derivatives of a robot that bends: one sum was to be the other, and that a multiple of the first."""
+    """Derivatives of a flexible robot: one sum was to be the other, and that a multiple of the first."""
     program = parflex.model(parflex.load("dualemps"), "jacobian-of-inverse")
     assert all(np.isfinite(value).all() for value in program(**program.sample).values())

@@ -288,12 +288,12 @@ def test_a_square_held_at_its_corners_sags_as_published():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"attachments": {"a": (0.7, 0.0)}}, "lies 0.2 m off the plate"),
-        ({"polygon": [[0, 0], [1, 1], [1, 0], [0, 1]]}, "sides 1 and 3 of the polygon meet"),
+        ({"attachments": {"a": (0.7, 0.0)}}, "lies 0.2 m outside the plate"),
+        ({"polygon": [[0, 0], [1, 1], [1, 0], [0, 1]]}, "sides 1 and 3 of the polygon intersect"),
         ({"polygon": [[0, 0], [1, 0], [2, 0]]}, "on a line"),
         ({"polygon": [[0, 0], [1, 0]]}, "at least three points"),
         ({"polygon": [[0, 0], [1, 0], [1, 0], [0, 1]]}, "the same point"),
-        ({"thickness": -1.0}, "thickness of a plate is a positive number"),
+        ({"thickness": -1.0}, "thickness of a plate must be a positive number"),
         ({"poisson_ratio": 0.5}, "between -1 and 0.5"),
     ],
 )
@@ -305,13 +305,13 @@ def test_a_plate_that_cannot_be_is_refused_in_one_sentence(change, words):
 
 def test_asking_too_much_of_a_plate_is_refused():
     plate = Plate(SQUARE, 0.01, E, RHO, NU, {"a": SQUARE[0], "b": SQUARE[2]})
-    with pytest.raises(InputError, match="is no theory of plates"):
+    with pytest.raises(InputError, match="is not a plate theory"):
         plate_modes(plate, theory="reissner")
     with pytest.raises(InputError, match="500 modes cannot be found"):
         free_modes(discretise(plate, refinements=1), 500)
     with pytest.raises(InputError, match="did you mean"):
         static_deflection(discretise(plate, refinements=1), held=["aa"])
-    with pytest.raises(InputError, match="does not keep the plate from moving"):
+    with pytest.raises(InputError, match="do not constrain the plate"):
         static_deflection(discretise(plate, refinements=1), held=["a", "b"])
 
 

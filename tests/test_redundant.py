@@ -379,7 +379,7 @@ REFUSED = {
     "elastic": (lambda: redundant_sets(parflex.load("dualemps")), InputError, "rigid bodies"),
     "no such joint": (lambda: parflex.load("3rrr").sensing(["leg1.9"]), InputError, "leg1.9"),
     "a motor": (lambda: parflex.load("3rrr").sensing(["leg1.1"]), InputError, "has a motor"),
-    "twice": (lambda: parflex.load("3rrr").sensing(["leg1.2", "leg1.2"]), InputError, "named before"),
+    "twice": (lambda: parflex.load("3rrr").sensing(["leg1.2", "leg1.2"]), InputError, "listed twice"),
     "direct": (lambda: parflex.model(parflex.load("3rrr"), "redundant-direct"), InputError, "cannot be inverted"),
     "too few motors": (
         lambda: redundant_sets(parflex.load("bricard", settings={"frame.1.actuated": False})),
@@ -406,7 +406,7 @@ REFUSED = {
     "marks for axes": (
         lambda: parflex.load("3rrr", settings={"legs.frame.2.sensed": [True, False]}),
         RobotFileError,
-        "2 marks for 1 axes",
+        "2 values for 1 axes",
     ),
 }
 

@@ -118,7 +118,7 @@ def test_every_number_is_on_the_page(text):
 def test_a_file_of_somebody_else_is_not_replaced(tmp_path):
     (tmp_path / "index.html").write_text("<!DOCTYPE html>\n<p>mine</p>", encoding="utf-8")
     code, told = run_parflex(["reproduce", "Long2014", "--report", str(tmp_path), "--json"])
-    assert code == 2 and "has not written" in json.loads(told)["error"]["message"]
+    assert code == 2 and "was not written by parflex" in json.loads(told)["error"]["message"]
     assert "mine" in (tmp_path / "index.html").read_text(encoding="utf-8")
     (tmp_path / "index.html").rename(tmp_path / "file")
     with pytest.raises(InputError, match="not a folder"):

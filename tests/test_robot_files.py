@@ -37,7 +37,7 @@ SHOULDER = "actuated = true"
 CLOSURE = 'between = ["left.end", "right.end"]'
 INERTIA = 'about_centre = [0, 0, "0.5*proximal**2/12"]'
 
-# what is written, the key that the error names, and what its sentence says: the value found and the mend
+# what is written, the key that the error names, and what its sentence says: the value found and the hint
 UNKNOWN_KEYS = {
     "top": (changed("motion =", "moton ="), "moton", "'motion'"),
     "constants": (changed("[constants]", "[constant]"), "constant", "'constants'"),
@@ -92,7 +92,7 @@ WRONG_VALUES = {
     "text for a number": (changed("mass = 0.5", 'mass = "heavy"'), "inertia.mass", "'heavy'"),
     "number for true": (changed(SHOULDER, "actuated = 1"), "actuated", "not 1"),
     "text for true": (changed(SHOULDER, 'locked = "yes"'), "locked", "not 'yes'"),
-    "marks for two axes": (changed(SHOULDER, "actuated = [true, false]"), "actuated", "2 marks for 1 axes"),
+    "marks for two axes": (changed(SHOULDER, "actuated = [true, false]"), "actuated", "2 values for 1 axes"),
     "actuated and locked": (changed(SHOULDER, "actuated = true\nlocked = true"), "locked", "keep one"),
     "fixed and actuated": (
         changed(ARM, f'{ARM}[[frame]]\nname="b"\nactuated=true', ARM),
@@ -113,7 +113,7 @@ WRONG_VALUES = {
     "negative IA": (changed("M = 0.4", "M = 0.4, IA = -1"), "inertia.IA", "-1"),
     "negative point mass": (changed(SHOULDER, "point_masses = [{ mass = -1 }]"), "point_masses.0.mass", "-1"),
     "mass missing": (changed("mass = 0.5, ", ""), "inertia.mass", "give the mass"),
-    "a body in two ways": (changed("mass = 0.5", "mass = 0.5, M = 0.5"), "inertia.M", "two ways"),
+    "a body in two ways": (changed("mass = 0.5", "mass = 0.5, M = 0.5"), "inertia.M", "same body twice"),
     "motor inertia twice": (
         changed("M = 0.4", "M = 1, IA = 1}\nmotor_inertia = 1 #"),
         "inertia",
@@ -143,7 +143,7 @@ WRONG_VALUES = {
     ),
     "one end of a closure": (changed(CLOSURE, 'between = ["left.end"]'), "between", "not ['left.end']"),
     "text for two ends": (changed(CLOSURE, 'between = "left.end"'), "between", "two names"),
-    "closed on itself": (changed('"right.end"]', '"left.end"]'), "between", "two frames"),
+    "closed onto itself": (changed('"right.end"]', '"left.end"]'), "between", "two frames"),
     "closure twice": (added(f'[[closure]]\n{CLOSURE}\njoint = "revolute"'), "left.end~right.end", "twice"),
     "axis of no name": (changed(CLOSURE, f'{CLOSURE}\naxis = "w"'), "axis", "'w'"),
     "axis of no length": (changed(CLOSURE, f"{CLOSURE}\naxis_2 = [0, 0, 0]"), "axis_2", "no length"),
@@ -191,28 +191,28 @@ STRUCTURE = {
     "constant called lambda": (changed("proximal = 0.30", "lambda = 3"), "constants.lambda", "'lambda'"),
     "constant before its time": (changed("proximal = 0.30", 'proximal = "distal"'), "constants.proximal", "'distal'"),
     "frame of a leg twice": (changed('name = "elbow"', 'name = "shoulder"'), "left.shoulder", "used twice"),
-    "frame of a leg without name": (changed('name = "elbow"', 'name = ""'), "name", "'' is no name"),
+    "frame of a leg without name": (changed('name = "elbow"', 'name = ""'), "name", "'' is not a valid name"),
     "frame called base": (f'{ARM}[[frame]]\nname = "base"', "frame 'base'", "ground"),
     "frame called like an axis": (
         changed('"revolute"', '"universal"', ARM) + '[[frame]]\nname = "a.1"',
         "a.1",
         "used twice",
     ),
-    "frame on itself": (changed('parent = "shoulder"', 'parent = "elbow"'), "left.elbow", "circle"),
+    "frame on itself": (changed('parent = "shoulder"', 'parent = "elbow"'), "left.elbow", "cycle"),
     "frames in a circle": (
         f'{ARM}[[frame]]\nname = "b"\nparent = "c"\n[[frame]]\nname = "c"\nparent = "b"',
         "frame 'b': parent",
         "b -> c -> b",
     ),
     "no frames": ('format = 1\nname = "a"', "frame", "[[frame]]"),
-    "nothing moves": ('format = 1\nname = "a"\n[[frame]]\nname = "b"', "frame", "joint"),
+    "nothing can move": ('format = 1\nname = "a"\n[[frame]]\nname = "b"', "frame", "joint"),
     "key of our own": (f"leg_of = {{}}\n{ARM}", "leg_of", "'legs'"),
 }
 BAD_FILES = {**UNKNOWN_KEYS, **WRONG_VALUES, **STRUCTURE}
 
 
 @pytest.mark.parametrize(("text", "key", "words"), BAD_FILES.values(), ids=BAD_FILES.keys())
-def test_a_bad_file_is_one_sentence_with_key_value_and_mend(capsys, tmp_path, text, key, words):
+def test_a_bad_file_is_one_sentence_with_key_value_and_fix(capsys, tmp_path, text, key, words):
     file = tmp_path / "robot.toml"
     file.write_text(text, encoding="utf-8")
     error = refused(capsys, "check", file)
@@ -237,7 +237,7 @@ BROKEN_FILES = {
     "a hundred arrays": (FIVE_BAR.encode() + b"\n[constants.a]\na = " + b"[" * 100 + b"]" * 100, "nested"),
     "a key of 100000 parts": (b"a" + b".a" * 100_000 + b" = 1", "nested"),
     "a table of 100000 parts": (b"[a" + b' . "a"' * 100_000 + b"]", "nested"),
-    "2 MB of one line": (b'name = "' + b"x" * 1_900_000 + b'"', "is no name"),
+    "2 MB of one line": (b'name = "' + b"x" * 1_900_000 + b'"', "is not a valid name"),
 }
 
 

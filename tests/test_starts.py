@@ -80,7 +80,7 @@ def test_elastic_rates_at_the_start_are_those_of_the_equations_with_multipliers(
     for _ in range(3):
         here = bent(of, rng)
         speeds = dict(zip(of.actuated_names, rng.uniform(-1, 1, len(of.actuated)), strict=True))
-        # a velocity of a body that bends, stated beside the motors: the others cannot all stand still
+        # a velocity of a flexible body, stated beside the motors: the others cannot all stand still
         stated = {elastic[0]: 0.05}
         qd = here.rates(speeds | stated)
         order, named = order_of(of, oracle), positions(here)
@@ -112,7 +112,7 @@ def test_freedoms_without_a_motor_have_their_stated_velocity_or_none():
     for start, word in (
         ({"velocity": {"cart": 1.0}}, "the motion begins with 2"),
         ({"pose": {"cart": 0.5}}, "the motion begins at 0.3"),
-        ({"q": [0.3, 0.0], "qd": [1.0, 0.0]}, "do not let the robot start so"),
+        ({"q": [0.3, 0.0], "qd": [1.0, 0.0]}, "do not allow these rates"),
     ):
         with pytest.raises(InputError, match=word):
             parflex.simulate(of, prescribed, 0.002, start=start, **options)
@@ -141,7 +141,10 @@ def test_a_state_that_the_loops_forbid_is_refused_and_rounding_is_not():
     run = parflex.simulate(of, None, 0.01, start=rough)
     assert run["closure_error"][0] < 1e-12
     assert [run[f"qd.{name}"][0] for name in of.tree.rate_names] == pytest.approx(list(qd), abs=1e-6)
-    for start, word in (({"q": here.q, "qd": qd + 0.1}, "do not let"), ({"q": here.q + 0.1, "qd": qd}, "open by")):
+    for start, word in (
+        ({"q": here.q, "qd": qd + 0.1}, "do not allow"),
+        ({"q": here.q + 0.1, "qd": qd}, "violate a closure by"),
+    ):
         with pytest.raises(InputError, match=word):
             parflex.simulate(of, None, 0.01, start=start)
 
@@ -281,7 +284,7 @@ def test_two_rows_of_a_table_at_one_time_are_a_jump():
     assert run["qd.cart"][[0, 20, 21, 40, 41]] == pytest.approx([3, 3, -1, -1, 0], abs=1e-9)
     with pytest.raises(InputError, match="position of 'cart' jumps by"):
         parflex.simulate(of, table | {"cart": table["cart"] + np.array([0, 0, 0, 0.1, 0.1, 0.1])}, 0.05)
-    with pytest.raises(InputError, match="does not rise"):
+    with pytest.raises(InputError, match="does not increase"):
         parflex.simulate(of, {"t": [0, 0.01, 0.01, 0.01, 0.02], "cart": np.zeros(5)}, 0.05)
 
 

@@ -116,5 +116,5 @@ def test_the_exchange_file_keeps_it_and_refuses_what_cannot_be(tmp_path):
     for wrong, word in ((data.geometric[:2], "match"), (crooked, "symmetric")):
         with pytest.raises(InputError, match=word):
             save_modal(replace(data, geometric=wrong), tmp_path / "b.npz")
-    with pytest.raises(InputError, match="as they were given"):
+    with pytest.raises(InputError, match="as given"):
         normalised(data)

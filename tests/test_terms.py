@@ -250,17 +250,25 @@ def test_an_elastic_drive_stays_one_when_its_springs_are_left_out():
 
 
 REFUSED = {
-    "unknown": (lambda of: parflex.model(of, "inverse", without=["wind"]), "without", "cannot be left out"),
-    "a text": (lambda of: parflex.inverse_dynamics(of, without="friction"), "without", "list of words"),
-    "a number": (lambda of: parflex.energies(of, without=3), "without", "list of words"),
+    "unknown": (
+        lambda of: parflex.model(of, "inverse", without=["wind"]),
+        "without",
+        "is not a term that can be left out",
+    ),
+    "a text": (lambda of: parflex.inverse_dynamics(of, without="friction"), "without", "list of terms"),
+    "a number": (lambda of: parflex.energies(of, without=3), "without", "list of terms"),
     "both": (lambda of: parflex.model(of, "inverse", without=["friction"], include=["friction"]), "without", "left"),
     "width": (
         lambda of: parflex.model(of, "inverse", without=["friction"], friction_width=1e-3),
         "friction_width",
-        "no width",
+        "width has no effect",
     ),
     "negative width": (lambda of: parflex.model(of, "inverse", friction_width=-1.0), "friction_width", "0 or more"),
-    "included": (lambda of: parflex.model(of, "inverse", include=["gravity"]), "with", "cannot be included"),
+    "included": (
+        lambda of: parflex.model(of, "inverse", include=["gravity"]),
+        "with",
+        "is not a term that can be included",
+    ),
     "servo": (
         lambda of: parflex.natural_frequencies(of, servo=1e4, servo_damping=1.0, without=["damping"]),
         "without",
@@ -295,4 +303,4 @@ def test_generated_programs_have_what_the_file_has(capsys, tmp_path):
     assert whole["counts"]["total"] > bare["counts"]["total"]
     only = answered(capsys, *words, "--with", "friction")
     assert only["without"] == ["springs", "motor-inertia"]
-    assert "cannot be left out" in refused(capsys, *words, "--without", "wind")["message"]
+    assert "is not a term that can be left out" in refused(capsys, *words, "--without", "wind")["message"]

@@ -126,7 +126,7 @@ def test_a_port_that_cannot_be_used_is_refused_at_once(monkeypatch):
     with pytest.raises(InputError, match="all in use"):
         pages.usable_port(9000)
     for port in (-1, 70000):
-        with pytest.raises(InputError, match="is no port"):
+        with pytest.raises(InputError, match="is not a port"):
             pages.usable_port(port)
 
 
@@ -260,10 +260,10 @@ def test_an_interrupt_ends_the_page_cleanly():
     ("words", "sentence"),
     [
         (["--mode", "0"], "counted from 1"),
-        (["--mode", "3", "--record", "x.html"], "choose a robot that bends"),
-        (["--record", "x.png"], "let the name end in .html"),
-        (["--amplitude", "-1"], "share of the robot's size"),
-        (["--seconds", "-1"], "not negative"),
+        (["--mode", "3", "--record", "x.html"], "choose a flexible robot"),
+        (["--record", "x.png"], "use a name that ends in .html"),
+        (["--amplitude", "-1"], "percentage of the robot's size"),
+        (["--seconds", "-1"], "the time is negative"),
         (["--run", "missing.csv"], "cannot be read"),
         (["--pose", "x=9"], "cannot be reached"),
         (["--record", "missing/x.html"], "cannot be written"),

@@ -140,7 +140,7 @@ def test_motors_of_a_poorly_conditioned_robot_are_independent():
 
 def test_more_conditions_than_freedoms_are_counted():
     robot = parflex.load(ROBOTS / "tripod-wrist.toml")
-    with pytest.raises(UnreachableError, match=r"6 conditions are given .*, the robot has 5 freedoms") as caught:
+    with pytest.raises(UnreachableError, match=r"6 conditions are given .*, but the robot has 5 freedoms") as caught:
         robot.assemble({"x": 0.0, "y": 0.02, "z": 0.8, "rx": 0.1, "ry": 0.2, "rz": 0.3})
     assert "leave out 1 of them" in caught.value.hint
 

@@ -68,7 +68,7 @@ def has_model(name: str, model: str) -> bool:
     if model in sensing.MODELS:
         return model in SENSING.get(name, ())
     if model in ("pd-law", "task-law", "state-rates-following"):
-        return False  # proven where they are used: in the tests of control and of platforms that bend
+        return False  # proven where they are used: in the tests of control and of flexible platforms
     return name in CLOSED or not model.startswith("geometry")
 
 

@@ -19,9 +19,9 @@ __all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    """What is listed, imported when it is first used, so that `parflex --help` starts at once.
+    """Public names, imported on first use, so that `parflex --help` starts at once.
 
-    Arguments of functions are looked at first, see `parflex.public_calls`.
+    Arguments of functions are checked first, see `parflex.public_calls`.
     """
     if name not in _MODULES:
         raise AttributeError(f"module 'parflex' has no attribute '{name}'")

@@ -67,7 +67,7 @@ def _row(value: Any, key: str) -> Any:
 
 def _word(value: Any, key: str) -> Any:
     if not isinstance(value, str):
-        raise InputError(f"'{key}' is to be a name", key=key, value=checking.shown(value), hint="put it in quotes")
+        raise InputError(f"'{key}' must be a name", key=key, value=checking.shown(value), hint="write it in quotes")
     return value
 
 
@@ -78,7 +78,7 @@ def _lock(value: Any, key: str) -> Any:
 def _file(value: Any, key: str) -> Any:
     if not isinstance(value, (str, Path)):
         raise InputError(
-            f"'{key}' is to be a path", key=key, value=checking.shown(value), hint="give the name of a file as text"
+            f"'{key}' must be a path", key=key, value=checking.shown(value), hint="give a file name as a string"
         )
     return value
 
@@ -89,7 +89,9 @@ def _servo(value: Any, key: str) -> Any:
 
 def _call(value: Any, key: str) -> Any:
     if not callable(value):
-        raise InputError(f"'{key}' is to be a function", key=key, value=checking.shown(value), hint="or leave it out")
+        raise InputError(
+            f"'{key}' must be a function", key=key, value=checking.shown(value), hint="give a function, or omit it"
+        )
     return value
 
 
@@ -101,7 +103,7 @@ def _axes(value: Any, key: str) -> Any:
         rows = [()]
     if isinstance(value, (str, Mapping)) or not rows or any(len(row) != 4 for row in rows):
         raise InputError(
-            f"'{key}' is to be a list of axes",
+            f"'{key}' must be a list of axes",
             key=key,
             value=checking.shown(value),
             hint="write [('x', -0.1, 0.1, 20)]",
@@ -115,7 +117,7 @@ def _poses(value: Any, key: str) -> Any:
     """Poses one after the other, or rows of numbers where the coordinates are named beside them."""
     if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__") or not len(value):
         raise InputError(
-            f"'{key}' is to be a list of poses", key=key, value=checking.shown(value), hint="write ['home', {'x': 0.1}]"
+            f"'{key}' must be a list of poses", key=key, value=checking.shown(value), hint="write ['home', {'x': 0.1}]"
         )
     if not any(isinstance(pose, (str, Mapping)) for pose in value):
         return checking.numbers(value, (None, None), key)
@@ -152,7 +154,7 @@ def _terms(value: Any, key: str) -> Any:
 def _motion(value: Any, key: str) -> Any:
     if isinstance(value, (list, set, bytes, int, float)):
         raise InputError(
-            f"'{key}' is no motion", key=key, value=checking.shown(value),
+            f"'{key}' is not a motion", key=key, value=checking.shown(value),
             hint="give the name of one, a file of knots, or a function of time",
         )  # fmt: skip
     return value
@@ -181,7 +183,7 @@ def _finished_study(value: Any, key: str) -> Any:
 def _modes(value: Any, key: str) -> Any:
     from parflex.models.elastic.linear_model import Modes
 
-    return checking.instance(value, Modes, key, "find them first: parflex.natural_frequencies(robot)")
+    return checking.instance(value, Modes, key, "compute them first: parflex.natural_frequencies(robot)")
 
 
 def _columns(value: Any, key: str) -> Any:
@@ -227,7 +229,7 @@ CHECKS: dict[str, Check | None] = {
     "study": _study,
     **dict.fromkeys(("run", "measured"), _columns),
     **dict.fromkeys(("path", "out"), _file),
-    # these the functions look at themselves: one of some words, or numbers that go together
+    # the functions check these themselves: choices, or numbers that belong together
     **dict.fromkeys(("about", "form", "parameters", "rows", "reference", "controller", "start", "natural"), None),
     **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench"), None),
     **dict.fromkeys(("delay", "noise", "rate_noise", "resolution", "rates", "effort_limit", "seed"), None),

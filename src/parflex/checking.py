@@ -1,4 +1,4 @@
-"""What people hand to functions, looked at before it is used: each refusal names the key, the value and the mend."""
+"""Arguments of functions, checked before use: each error names the key, the value and the fix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shown(value: Any) -> str:
         return value[:SHOWN]
     try:
         text = repr(value)
-    except Exception:  # of somebody else's class
+    except Exception:  # of a foreign class
         text = type(value).__name__
     return " ".join(text.split())[:SHOWN]
 
@@ -85,7 +85,7 @@ def table(value: Any, key: str, example: str = "{'x': 0.1}") -> Mapping[str, Any
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(word, str) for word in value):
         raise InputError(
-            f"'{key}' is to be a dictionary of names and values, not {_kind(value)}",
+            f"'{key}' must be a dictionary of names and values, not {_kind(value)}",
             key=key,
             value=shown(value),
             hint=f"write e.g. {example}",
@@ -98,7 +98,7 @@ def names(value: Any, key: str, example: str = "['a', 'b']") -> tuple[str, ...]:
     listed = isinstance(value, (Sequence, set, frozenset)) and not isinstance(value, (str, bytes))
     if not listed or not all(isinstance(word, str) for word in value):
         raise InputError(
-            f"'{key}' is to be a list of names, not {_kind(value)}", key=key, value=shown(value),
+            f"'{key}' must be a list of names, not {_kind(value)}", key=key, value=shown(value),
             hint=f"write e.g. {example}",
         )  # fmt: skip
     return tuple(value)
@@ -107,7 +107,7 @@ def names(value: Any, key: str, example: str = "['a', 'b']") -> tuple[str, ...]:
 def flag(value: Any, key: str) -> bool:
     """True or false."""
     if not isinstance(value, (bool, np.bool_)):
-        raise InputError(f"'{key}' is to be True or False", key=key, value=shown(value), hint="give True or False")
+        raise InputError(f"'{key}' must be True or False", key=key, value=shown(value), hint="give True or False")
     return bool(value)
 
 
@@ -115,7 +115,7 @@ def instance(value: Any, kind: type, key: str, hint: str) -> Any:
     """An object of a class of parflex."""
     if not isinstance(value, kind):
         raise InputError(
-            f"'{key}' is to be a {kind.__name__}, not {_kind(value)}", key=key, value=shown(value), hint=hint
+            f"'{key}' must be a {kind.__name__}, not {_kind(value)}", key=key, value=shown(value), hint=hint
         )
     return value
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class ParflexError(Exception):
-    """Root of all errors. Carries the offending file, key and value and a hint for the mend."""
+    """Root of all errors. Carries the offending file, key and value and a hint on how to fix it."""
 
     kind = "error"
 

@@ -97,7 +97,7 @@ class _Call:
 
 
 def checked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with its arguments looked at first."""
+    """The function with its arguments checked first."""
     call = _Call(function)
     arguments, in_order, needed = call.arguments, call.in_order, call.needed
 

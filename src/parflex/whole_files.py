@@ -66,10 +66,10 @@ def new_file(target: str | Path, key: str | None = "out") -> Iterator[BinaryIO]:
     """A file that must not be there yet."""
     path = Path(target)
     try:
-        path.open("x").close()  # nobody else can take the name from here on
+        path.open("x").close()  # from here on the name is taken
     except FileExistsError:
         raise InputError(
-            "the file is there already", file=str(target), key=key, value=str(target), hint="choose another name"
+            "the file already exists", file=str(target), key=key, value=str(target), hint="choose another name"
         ) from None
     except OSError as error:
         raise unwritable(error, str(target), key, "check the path") from None
@@ -82,7 +82,9 @@ def new_file(target: str | Path, key: str | None = "out") -> Iterator[BinaryIO]:
         raise
 
 
-def check_writable(target: str | Path, key: str | None = "out", hint: str = "check path and rights") -> None:
+def check_writable(
+    target: str | Path, key: str | None = "out", hint: str = "check the path and its permissions"
+) -> None:
     """Refuse a file in whose folder none can be made, before anything is computed."""
     part = Path(target).with_name(PART + secrets.token_hex(8))
     try:

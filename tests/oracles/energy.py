@@ -212,7 +212,7 @@ def _turn_x(angle: ca.SX) -> ca.SX:
 
 
 def displaced(shift: ca.SX, turn: ca.SX) -> ca.SX:
-    """A place on a body that bends: displaced, then turned by a rotation vector.
+    """A place on a flexible body: displaced, then turned by a rotation vector.
 
     The exponential by its power series in the square of the angle, which is smooth at zero; ten terms are exact to
     rounding up to a turn of one radian.

@@ -82,7 +82,7 @@ def drift(p: Parameters, x: Array, xd: Array, q: Array, qd: Array) -> Array:
 
 
 def leg_matrices(p: Parameters, q: Array, qd: Array) -> tuple[Array, Array, Array]:
-    """D_q, C_q qd and G_q of (55) to (57), mended."""
+    """D_q, C_q qd and G_q of (55) to (57), corrected."""
     c, s = np.cos(q[3:]), np.sin(q[3:])
     d_p = p.m_2 * p.c_2**2 + p.I_2
     d_ap = d_p + p.m_2 * p.L * p.c_2 * c

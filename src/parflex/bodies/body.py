@@ -37,7 +37,7 @@ class Body(Protocol):
         """Places on it that its deformation moves, by name."""
 
     def as_rigid(self) -> RigidBody:
-        """The body itself, for what knows rigid bodies only; refused where it bends."""
+        """The body itself, for what knows rigid bodies only; refused where it is flexible."""
 
     def deformed(self, e: Array) -> tuple[Array, Array]:
         """First and second moments S and Sigma in the shape that e gives it."""
@@ -58,7 +58,7 @@ class Body(Protocol):
 
     @property
     def by_tip(self) -> bool:
-        """Whether they are the motion of its one tip, as those of a beam; what else bends is held at its nodes."""
+        """Whether they are the motion of its one tip, as those of a beam; others are held at their nodes."""
 
     # -- how it moves ------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ class Body(Protocol):
     def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:
         """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
 
-    # -- how it gives way --------------------------------------------------------------------------------
+    # -- how it deforms ---------------------------------------------------------------------------------
 
     def strain_energy(self, e: Array) -> Any:
         """Energy of its strain."""

@@ -1,4 +1,4 @@
-"""A body that bends: elastic coordinates, nodes where things are attached, and integrals over the undeformed body.
+"""A flexible body: elastic coordinates, nodes where things are attached, and integrals over the undeformed body.
 
 A material point is at r = r0 + sum_k phi_k e_k. With c = (1, e) and the fields f = (r0, phi_1, ...), everything
 inertial follows from S_a = int f_a and G_ab = int f_a f_b^T over mass: S = sum c_a S_a and Sigma = sum c_a c_b G_ab are
@@ -55,7 +55,7 @@ class Node(Record):
 class MeanStrain(Record):
     """An elongation u_m = row e + 1/2 e^T H e that a stiffness `k` holds and a damping `c` slows down, theory (37).
 
-    A line that bends needs more length than its chord: that is H. K and D of the body hold the linear part, which is
+    A bent line is longer than its chord: that is H. K and D of the body hold the linear part, which is
     all where the rest does not act.
     """
 
@@ -118,7 +118,7 @@ class ElasticBody(Record):
 
     def as_rigid(self) -> RigidBody:
         """Refused: without its coordinates it would be another body."""
-        raise TypeError(f"a body with the elastic coordinates {self.labels} is taken as a rigid one")
+        raise TypeError(f"a body with the elastic coordinates {self.labels} is used as a rigid one")
 
     def without_rigid(self) -> ElasticBody:
         """The body without what is fixed to its root."""

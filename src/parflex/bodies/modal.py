@@ -61,7 +61,7 @@ class ModalData(Record):
         """The same body with its first modes only."""
         if not 1 <= count <= self.count:
             raise InputError(
-                f"{count} modes are asked for, the data have {self.count}",
+                f"{count} modes are requested, but the data have {self.count}",
                 key="modes",
                 value=count,
                 hint=f"give a number from 1 to {self.count}",
@@ -79,7 +79,7 @@ def refuse(message: str, key: str, hint: str, value: object = None) -> InputErro
 def checked(data: ModalData) -> ModalData:
     """The data as they are, after every check."""
     if data.nodes.ndim != 2 or data.nodes.shape[1] != 3 or not len(data.nodes):
-        raise refuse("the nodes are no list of points", "nodes", "give an array of n x 3 numbers")
+        raise refuse("the nodes are not a list of points", "nodes", "give an array of n x 3 numbers")
     n = len(data.nodes)
     if data.shapes.ndim != 3 or data.shapes.shape[1:] != (n, 6):
         shape = " x ".join(str(k) for k in data.shapes.shape)
@@ -88,7 +88,7 @@ def checked(data: ModalData) -> ModalData:
         )
     N = data.count
     if not N:
-        raise refuse("there is no mode", "shapes", "give one at least, or a rigid body")
+        raise refuse("there are no modes", "shapes", "give at least one, or use a rigid body")
     lengths = {"masses": n, "modal_stiffnesses": N, "modal_masses": N, "damping_ratios": N}
     for name, length in lengths.items():
         values = np.asarray(getattr(data, name))
@@ -96,12 +96,12 @@ def checked(data: ModalData) -> ModalData:
         if values.shape != (length,):
             raise refuse(f"{name} has {values.size} values for {what}", name, "give one for each", values.size)
         if not np.all(np.isfinite(values)):
-            raise refuse(f"{name} has a value that is no number", name, "mend it")
+            raise refuse(f"{name} has a value that is not a number", name, "give finite numbers")
     if len(data.interface) > n or len(set(data.interface)) < len(data.interface):
-        raise refuse("the names of the interface do not fit the nodes", "interface", "give each node one name")
+        raise refuse("the interface names do not match the nodes", "interface", "give each node one name")
     for name in data.interface:
         if not name or "." in name or name.strip() != name:
-            raise refuse(f"'{name}' is no name of a node", "interface", "give a word without dots", name)
+            raise refuse(f"'{name}' is not a valid node name", "interface", "give a name without dots", name)
     _check_numbers(data)
     _check_products(data)
     return data
@@ -110,9 +110,11 @@ def checked(data: ModalData) -> ModalData:
 def _check_numbers(data: ModalData) -> None:
     """Signs and finite values."""
     if not np.all(np.isfinite(data.nodes)):
-        raise refuse("a coordinate of a node is no number", "nodes", "mend it")
+        raise refuse("a node coordinate is not a number", "nodes", "give finite numbers")
     if not np.all(np.isfinite(data.shapes[:, :, :3])) or np.any(np.isinf(data.shapes)):
-        raise refuse("a shape has an entry that is no number", "shapes", "mend it; only rotations may be NaN")
+        raise refuse(
+            "a shape has an entry that is not a number", "shapes", "give finite numbers; only rotations may be NaN"
+        )
     if data.second_moments is not None:
         _check_moments(data, data.second_moments)
     if data.geometric is not None:
@@ -120,17 +122,21 @@ def _check_numbers(data: ModalData) -> None:
         if what is not None:
             raise refuse(*what)
     if not 0 <= data.thickness < np.inf:
-        raise refuse("the thickness is no length", "thickness", "give a positive number, or none", data.thickness)
+        raise refuse(
+            "the thickness is not a positive length", "thickness", "give a positive number, or none", data.thickness
+        )
     if np.any(data.masses < 0) or data.mass <= 0:
         raise refuse("the masses of the nodes are not positive", "masses", "give masses of zero or more")
     for name in ("modal_stiffnesses", "modal_masses"):
         bad = np.flatnonzero(getattr(data, name) <= 0)
         if len(bad):
             value = float(getattr(data, name)[bad[0]])
-            hint = "leave rigid motions out of the modes" if name == "modal_stiffnesses" else "give positive masses"
+            hint = (
+                "leave rigid-body motions out of the modes" if name == "modal_stiffnesses" else "give positive masses"
+            )
             raise refuse(f"mode {bad[0] + 1} has {name[:-2].replace('_', ' ')} {value:g}", name, hint, value)
     if np.any(data.damping_ratios < 0):
-        raise refuse("a damping ratio is negative", "damping_ratios", "a body that gains energy does not exist")
+        raise refuse("a damping ratio is negative", "damping_ratios", "damping must not be negative")
 
 
 def _check_moments(data: ModalData, moments: Array) -> None:
@@ -257,7 +263,7 @@ def normalised(data: ModalData) -> ModalData:
     """
     if data.geometric is not None:
         raise refuse(
-            "geometric stiffnesses belong to the modes as they were given",
+            "geometric stiffnesses refer to the modes as given",
             "geometric",
             "normalise the modes first and give the geometric stiffnesses of these",
         )

@@ -40,7 +40,7 @@ def save_modal(data: ModalData, path: str | Path) -> Path:
         arrays["second_moments"] = data.second_moments
     if data.geometric is not None:
         arrays["geometric"] = data.geometric
-    with whole_file(path, None, "check path and rights") as file:
+    with whole_file(path, None, "check the path and its permissions") as file:
         np.savez_compressed(file, **arrays)
     return path
 
@@ -68,9 +68,13 @@ def _read(path: Path) -> ModalData:
         reason = (
             "there is no such file" if isinstance(error, FileNotFoundError) else f"cannot be read ({error.strerror})"
         )
-        raise RobotFileError(reason, file=str(path), value=str(path), hint="check the path and the rights") from None
+        raise RobotFileError(
+            reason, file=str(path), value=str(path), hint="check the path and its permissions"
+        ) from None
     except (ValueError, zipfile.BadZipFile, zlib.error, EOFError, AttributeError, TypeError):
-        raise RobotFileError("is no npz file of modal data", file=str(path), hint="write it with save_modal") from None
+        raise RobotFileError(
+            "is not an npz file of modal data", file=str(path), hint="write it with save_modal"
+        ) from None
     if unknown:
         raise RobotFileError(
             f"the array '{unknown[0]}' is not known",
@@ -87,7 +91,7 @@ def _read(path: Path) -> ModalData:
     for name, values in arrays.items():
         if name in ("interface", "title", "source"):
             if values.dtype.kind != "U" and values.size:
-                raise RobotFileError(f"'{name}' holds no words", file=str(path), key=name, hint="give names or text")
+                raise RobotFileError(f"'{name}' holds no text", file=str(path), key=name, hint="give names or text")
             continue
         if np.iscomplexobj(values) or values.dtype.kind not in "fiu":
             what = "complex numbers" if np.iscomplexobj(values) else "no numbers"

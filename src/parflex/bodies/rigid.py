@@ -103,7 +103,7 @@ class RigidBody(Record):
         """Kinetic energy for velocity `v` of the origin and angular velocity `w`."""
         return 0.5 * self.m * (v @ v) + v @ cross(w, self.S) + 0.5 * w @ (self.I @ w)
 
-    # -- answers of a body that does not bend ------------------------------------------------------------
+    # -- answers of a rigid body -------------------------------------------------------------------------
 
     @property
     def rigid(self) -> RigidBody:
@@ -119,7 +119,7 @@ class RigidBody(Record):
         return self.S, self.Sigma
 
     def coupling(self, e: Array) -> Array:
-        """Nothing that bends couples to its motion."""
+        """No deformation couples to its motion."""
         return np.zeros((6, 0))
 
     def strain_energy(self, e: Array) -> float:

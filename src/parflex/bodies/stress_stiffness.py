@@ -2,7 +2,7 @@
 
 The stress of a unit of mode m changes the stiffness of all modes by the matrix `geometric[m]`, as finite-element
 programs give it for a prestress. The energy 1/2 k_m (e_m + 1/2 e^T H_m e)^2 with H_m = geometric[m] / k_m has this
-effect: mode m is stretched by what the others bend, and what stretches it makes them stiffer, theory (37).
+effect: mode m is stretched by the bending of the others, and its tension stiffens them, theory (37).
 """
 
 from __future__ import annotations

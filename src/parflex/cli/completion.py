@@ -17,7 +17,7 @@ PROGRAM, VARIABLE = "parflex", "_PARFLEX_COMPLETE"
     "  parflex completion fish > ~/.config/fish/completions/parflex.fish"
 )
 @click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(SHELLS))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def completion(shell: str, as_json: bool) -> None:
     """A script that completes verbs, options and robots in your shell."""
     kind = get_completion_class(shell)

@@ -24,7 +24,9 @@ def condition_options(command: Command) -> Command:
     """Pose, elements, locked joints, servos, loads and efforts."""
     for option in (
         without_option,
-        click.option("--effort", metavar="KEY=VALUE,...", help="Efforts of motors that are neither locked nor held."),
+        click.option(
+            "--effort", metavar="KEY=VALUE,...", help="Efforts of motors that are neither locked nor servo-held."
+        ),
         wrench_option,
         click.option(
             "--about",
@@ -34,17 +36,17 @@ def condition_options(command: Command) -> Command:
         ),
         click.option("--servo-damping", metavar="VALUE|JOINT=VALUE,...", help="Damping of the servos, N s/m or N m s."),
         click.option(
-            "--servo", metavar="VALUE|JOINT=VALUE,...", help="Motors held by springs of this stiffness, N/m or N m."
+            "--servo", metavar="VALUE|JOINT=VALUE,...", help="Stiffness of servos that hold the motors, N/m or N m."
         ),
         click.option(
             "--lock",
             default="actuators",
             show_default=True,
             metavar="actuators|none|NAMES",
-            help="Joints that stand still.",
+            help="Joints to lock.",
         ),
-        click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N."),
-        click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates."),
+        click.option("--elements", type=int, metavar="N", help="Split every beam element into N."),
+        click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="A pose of the robot file, or coordinates."),
     ):
         command = option(command)
     return command
@@ -59,7 +61,7 @@ def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
 
 
 def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> tuple[Any, dict[str, Any]]:
-    """The robot and the arguments of the Python calls with the same words.
+    """The robot and the arguments of the equivalent Python calls.
 
     `felt` is false where loads about the undeformed pose would change nothing.
     """

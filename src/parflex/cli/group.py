@@ -21,9 +21,9 @@ Examples:
   parflex draw delta -o delta.svg
 
 \b
-Exit codes: 0 done; 1 diverged, interrupted or a check not passed; 2 bad input, or a pose that cannot be.
-NO_COLOR switches colours off, PARFLEX_CACHE names the folder of compiled models,
-'parflex completion bash' prints a script that completes verbs and robots.
+Exit codes: 0 done; 1 diverged, interrupted or a check not passed; 2 bad input, or an unreachable or singular pose.
+NO_COLOR switches colours off, PARFLEX_CACHE names the directory of compiled models,
+'parflex completion bash' prints a script that completes commands and robots.
 """
 
 

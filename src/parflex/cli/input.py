@@ -1,4 +1,4 @@
-"""What people type: options that every verb has, poses, motions, efforts, wrenches and state files."""
+"""Command-line input: options of every command, poses, motions, efforts, wrenches and state files."""
 
 from __future__ import annotations
 
@@ -46,16 +46,16 @@ def complete_robot(context: click.Context, parameter: click.Parameter, incomplet
 def robot_options(command: Command) -> Command:
     """ROBOT and the options that every verb about a robot has."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else."),
-        click.option("--working-mode", metavar="NAME", help="Working (assembly) mode of the file."),
-        click.option("--actuation", metavar="NAME", help="Actuation of the file."),
-        click.option("--payload", metavar="MASS,X,Y,Z", help="Point mass on the end effector, in its axes."),
+        click.option("--json", "as_json", is_flag=True, help="Print a single JSON object."),
+        click.option("--working-mode", metavar="NAME", help="Working (assembly) mode, as named in the robot file."),
+        click.option("--actuation", metavar="NAME", help="Actuation, as named in the robot file."),
+        click.option("--payload", metavar="MASS,X,Y,Z", help="Point mass on the end effector, position in its axes."),
         click.option(
             "--set",
             "settings",
             metavar="KEY=VALUE",
             multiple=True,
-            help="Set a value of the file, e.g. constants.arm=0.3.",
+            help="Override a value of the robot file, e.g. constants.arm=0.3.",
         ),
         click.argument("robot", metavar="ROBOT", shell_complete=complete_robot),
     ):
@@ -74,7 +74,7 @@ def coordinates_option(command: Command) -> Command:
 
 def without_option(command: Command) -> Command:
     """What of the robot file does not act."""
-    text = "Leave out: friction, damping, gravity, springs, motor-inertia, axial; all else in the file acts."
+    text = "Terms to leave out: friction, damping, gravity, springs, motor-inertia, axial."
     return click.option("--without", metavar="LIST", default="", help=text)(command)
 
 
@@ -92,17 +92,22 @@ def words_of(text: str) -> list[str]:
 
 
 def state_options(command: Command) -> Command:
-    """Pose and motion, and whether reactions are wanted."""
+    """Pose and motion, and whether reactions are requested."""
     for option in (
-        click.option("--reactions", is_flag=True, help="Also the wrench in every joint and closure."),
+        click.option("--reactions", is_flag=True, help="Also print the wrench in every joint and closure."),
         click.option(
-            "--state", "state_file", metavar="FILE.json", help="Pose and motion from a file with the same words."
+            "--state", "state_file", metavar="FILE.json", help="Pose and motion from a file with the same keys."
         ),
         wrench_option,
         without_option,
-        click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities in the same words; frames in world axes."),
         click.option(
-            "--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates: x=0.1,z=0.9,rz=0.2."
+            "--velocity", metavar="KEY=VALUE,...", help="Velocities with the same keys; frames in world axes."
+        ),
+        click.option(
+            "--pose",
+            "pose",
+            metavar="NAME|KEY=VALUE,...",
+            help="A pose of the robot file, or coordinates: x=0.1,z=0.9,rz=0.2.",
         ),
     ):
         command = option(command)
@@ -182,7 +187,9 @@ def read_wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
                 f"'{text}' is not FRAME=FX,FY,FZ", key="wrench", value=text, hint="write platform=0,0,-100"
             )
         if frame in table:
-            raise InputError(f"the wrench on '{frame}' is given twice", key="wrench", value=text, hint="add them up")
+            raise InputError(
+                f"the wrench on '{frame}' is given twice", key="wrench", value=text, hint="give their sum once"
+            )
         table[frame] = _six(numbers(values, "wrench"), text)
     return table
 
@@ -190,11 +197,11 @@ def read_wrenches(texts: tuple[str, ...]) -> dict[str, list[float]]:
 def _six(values: list[float], text: str, file: str | None = None) -> list[float]:
     if len(values) not in (3, 6):
         raise InputError(
-            f"'{text}' has not three or six numbers",
+            f"'{text}' does not have three or six numbers",
             key="wrench",
             value=text,
             file=file,
-            hint="give fx,fy,fz or fx,fy,fz,mx,my,mz; of a planar robot fx,fy,mz",
+            hint="give fx,fy,fz or fx,fy,fz,mx,my,mz; for a planar robot fx,fy,mz",
         )
     return values
 
@@ -233,7 +240,7 @@ def _state_file(path: str) -> dict[str, Any]:
         ) from None
     except _DoubleKeyError as error:
         raise InputError(
-            f"'{error}' is there twice", file=path, key="state", value=str(error), hint="keep one of them"
+            f"'{error}' appears twice", file=path, key="state", value=str(error), hint="keep one of them"
         ) from None
     except (ValueError, RecursionError):
         raise InputError("is not JSON", file=path, key="state", value=path, hint=form) from None
@@ -271,7 +278,7 @@ def _state_entry(word: str, value: Any, path: str) -> Any:
         return value
     if not isinstance(value, dict):
         raise InputError(
-            f"'{word}' is to be a table, not {shown(value)}",
+            f"'{word}' must be a table, not {shown(value)}",
             file=path,
             key=word,
             value=as_value(value),
@@ -282,7 +289,7 @@ def _state_entry(word: str, value: Any, path: str) -> Any:
     for frame, entries in value.items():
         if not isinstance(entries, list):
             raise InputError(
-                f"the wrench on '{frame}' is to be a list, not {shown(entries)}",
+                f"the wrench on '{frame}' must be a list, not {shown(entries)}",
                 file=path,
                 key=word,
                 value=as_value(entries),

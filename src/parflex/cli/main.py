@@ -38,7 +38,7 @@ def main(arguments: list[str] | None = None) -> None:
         os.environ.update(dict.fromkeys(BLAS_THREADS, "1"))
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # people get our own warnings, not those of the arithmetic
+            warnings.simplefilter("ignore", RuntimeWarning)  # users get our own warnings, not those of the arithmetic
             sys.exit(cli.main(arguments or ["--help"], prog_name="parflex", standalone_mode=False) or 0)
     except ParflexError as error:
         output.fail(error.as_dict(), str(error), as_json)
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
     except Exception as error:
         if os.environ.get("PARFLEX_DEBUG"):
             raise
-        text = f"parflex failed in a way it should not ({type(error).__name__}: {error}); please report it"
+        text = f"parflex failed unexpectedly ({type(error).__name__}: {error}); please report it"
         output.fail(
             {"kind": "internal", "message": text, "file": None, "key": None, "value": None, "hint": None}, text, as_json
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -11,6 +12,23 @@ from typing import Any
 import click
 
 MAX_LINE = 2000
+FLAGS = {  # how the library names an argument, and how the command line does
+    "force=True": "--force",
+    "target='c'": "--target c",
+    "about='equilibrium'": "--about equilibrium",
+    "out_step": "--out-step",
+    "float32": "--float32",
+    "(servo)": "(--servo)",
+    "(motor-inertia)": "(--with motor-inertia)",
+    "'parameters'": "--parameters",
+    "another actuation": "another --actuation",
+    "an actuation": "an --actuation",
+    "number of elements": "--elements",
+    "another port": "another --port",
+    "that working mode": "that --working-mode",
+    "fewer jobs": "fewer --jobs",
+    "fewer columns": "fewer --columns",
+}
 
 
 def plain(value: Any) -> Any:
@@ -69,8 +87,18 @@ def warn(warnings: Iterable[str]) -> None:
         click.echo(f"warning: {one_line(warning)}", err=True)
 
 
+def in_flags(hint: str) -> str:
+    """A hint of the library in the options of the command line."""
+    known = "|".join(re.escape(word) for word in FLAGS)
+    return re.sub(rf"(?<![\w-])(?:{known})(?![\w-])", lambda found: FLAGS[found[0]], hint)
+
+
 def fail(error: dict[str, Any], text: str, as_json: bool) -> None:
     """One sentence on stderr, and the error object on stdout for programs."""
+    hint = error.get("hint")
+    if hint and text.endswith(hint):
+        error = {**error, "hint": in_flags(hint)}
+        text = text.removesuffix(hint) + in_flags(hint)
     click.echo(f"error: {one_line(text)}", err=True)
     if as_json:
         click.echo(json.dumps({"error": plain(error)}, allow_nan=False))

@@ -1,4 +1,4 @@
-"""Progress bars on stderr, where somebody looks at it."""
+"""Progress bars on stderr, if it is a terminal."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ from parflex.tree.branch import Branch, branch
 
 Array = np.ndarray
 CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far above
-LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are looked for again
-STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, lead nowhere; double roots leave 1/16
+LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
+STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, do not converge; double roots leave 1/16
 NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 
@@ -69,7 +69,7 @@ class Assembler:
         return result if all(self._fits(result, part, reference) for part in parts) else None
 
     def _refuse_uncounted_turns(self, target: Target, q: Array, parts: list[ClosurePart]) -> None:
-        """Loops close at every whole turn of a shaft, but a screw or a gear on it stands elsewhere: nobody counts."""
+        """Loops close at every whole turn of a shaft, but a screw or gear on it is elsewhere: turns are not counted."""
         for part in parts if self.counted else ():
             counted = [index for index in self._positions(part) if index in self.counted]
             around = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
@@ -79,7 +79,7 @@ class Assembler:
                     open_one = names[counted[0]]
                     raise InputError(
                         f"'{names[index].name}' turns by more than half a turn, which leaves the turns of "
-                        f"{'the screw ' if open_one.joint.pitch else ''}'{open_one.name}' open",
+                        f"{'the screw ' if open_one.joint.pitch else ''}'{open_one.name}' undetermined",
                         key="pose",
                         value=names[index].name,
                         hint=f"give '{open_one.name}', or the frame that it moves",
@@ -186,7 +186,7 @@ class Assembler:
     def nearer(self, result: Array, target: Target, q: Array, stated: frozenset[int], locked: frozenset[int]) -> Array:
         """As `result`, but parts whose motors were left far from their stated starts are closed from those again.
 
-        Newton goes where the passive joints lead it; what was said of a motor weighs more than what was said of them.
+        Newton follows the passive joints; what was said of a motor weighs more than what was said of them.
         """
         start = target.applied(q)
         for part in self.parts(target, locked):
@@ -312,15 +312,15 @@ class Assembler:
                 f"{part.name} reaches this pose only in another working mode",
                 key="pose",
                 value=part.name,
-                hint="name that mode with --working-mode, or choose another pose",
+                hint="choose that working mode, or another pose",
             )
         name, gap = self._culprit(start, part)
         if gap < 1e-8 * self.tree.length:
             raise SingularError(
-                f"'{name}' is at a singularity of the leg: it reaches this pose only at the end of its motion",
+                f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded",
                 key="pose",
                 value=name,
-                hint="move away from this pose",
+                hint="choose another pose",
             )
         raise UnreachableError(
             f"the pose cannot be reached: {name} misses it by {gap:.4g} m",

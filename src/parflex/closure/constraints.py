@@ -39,7 +39,7 @@ class Constraint(Protocol):
 
     @property
     def row_names(self) -> list[str]:
-        """What each row holds, for people."""
+        """What each row constrains, in readable form."""
         ...
 
     @property
@@ -241,5 +241,5 @@ def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
                 f"the couplings {', '.join(names)} contradict each other",
                 key=f"coupling '{one.name}'",
                 value=one.name,
-                hint="mend an offset or a ratio, or leave one of them out",
+                hint="correct an offset or a ratio, or remove one of them",
             )

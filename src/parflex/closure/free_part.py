@@ -103,7 +103,7 @@ class FreePart(Record):
         return result
 
     def _rows(self, target: Target, kept: Sequence[FrameTarget]) -> Array:
-        """Rows of what is to be kept, without units, in the motions that closures and target allow."""
+        """Rows of what must be kept, without units, in the motions that closures and target allow."""
         at = pose(self.tree, self.reference)
         links = jacobians(self.tree, at)
         return block(self.tree, kept, self._free(target), at, links) @ self._motions(target)

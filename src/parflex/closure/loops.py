@@ -42,7 +42,7 @@ class Loop(Record):
 
     @property
     def row_names(self) -> list[str]:
-        """What each row holds, for people."""
+        """What each row constrains, in readable form."""
         names = [f"translation {_direction(n)}" for n in self.translations]
         names += [f"rotation {_direction(n)}" for n in self.rotations]
         return names + (["rotation normal to the cross"] if self.turning == "universal" else [])

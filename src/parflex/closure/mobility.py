@@ -90,9 +90,9 @@ def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array) -
     if worst > SINGULAR:
         raise SingularError(
             f"the closures are singular at this pose (condition number {worst:.1e}): "
-            "the mechanism can change its kind of motion here",
+            "the mechanism may change its motion mode here",
             key="pose",
-            hint="move away from this pose",
+            hint="choose another pose",
         )
     independent = np.array([k for k in free if k not in set(dependent)], dtype=int)
     return Partition(rows, dependent, independent)

@@ -93,7 +93,7 @@ def _turning(phi: Array) -> Array:
 
 
 class Nearest:
-    """The problem at one pose: closures and given rows, and what is to be least in the motions that they allow."""
+    """The problem at one pose: closures and given rows, and what is minimised over the motions that they allow."""
 
     def __init__(self, closures: Closures, free: Array, frames: Sequence[FrameTarget], wish: Wish, q: Array) -> None:
         tree = closures.tree

@@ -76,7 +76,7 @@ class FrameTarget(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Target(Record):
-    """Coordinates that are given outright (`fixed` rates, their positions in `q`) and frames that are to be placed."""
+    """Coordinates that are given outright (`fixed` rates, their positions in `q`) and frames with a prescribed pose."""
 
     values: dict[int, float] = field(default_factory=dict)  # position coordinate -> value
     fixed: frozenset[int] = frozenset()  # rates that do not move any more

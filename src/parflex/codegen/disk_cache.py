@@ -59,12 +59,12 @@ def _complain(place: Path, error: OSError) -> None:
     """A folder that was named must work; the usual one may fail, which is said once."""
     if os.environ.get(VARIABLE):
         raise InputError(
-            f"programs cannot be kept there ({error.strerror})",
+            f"programs cannot be cached there ({error.strerror})",
             file=str(place),
             key=VARIABLE,
             value=str(place),
-            hint=f"set {VARIABLE} to a folder that can be written, or to 'off'",
+            hint=f"set {VARIABLE} to a writable folder, or to 'off'",
         ) from None
     if str(place) not in _told:
         _told.add(str(place))
-        warnings.warn(f"programs are not kept: {place} cannot be written ({error.strerror})", stacklevel=2)
+        warnings.warn(f"programs are not cached: {place} cannot be written ({error.strerror})", stacklevel=2)

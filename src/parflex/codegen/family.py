@@ -35,11 +35,13 @@ def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 
     """The model of a rigid robot in which all numbers that differ in the other one are parameters.
 
     "state-rates" is that of `model`. "watch" has closed positions in; the pose of the end effector, what the motors do
-    for independent rates, and the block of the closures that gives the dependent rates come out. Of a single robot
-    that bends the pose alone can be watched.
+    for independent rates, and the block of the closures that gives the dependent rates come out. Of a flexible
+    robot, only the pose can be watched.
     """
     if robot.tree.elastic and (name != "watch" or robot is not other):
-        raise InputError("a family of robots is rigid", key="robot", value=robot.name, hint="make a model of each")
+        raise InputError(
+            "a family of robots must be rigid", key="robot", value=robot.name, hint="make one model per robot"
+        )
     options = Options(friction_width=friction_width)
     nominal = {} if robot.tree.elastic else numbers_of(robot)
     varied = [] if robot is other else differing(nominal, numbers_of(other))
@@ -91,7 +93,7 @@ def numbers_of(robot: Robot) -> Numbers:
 def differing(one: Numbers, two: Numbers) -> list[str]:
     """Names of numbers that are not the same."""
     if one.keys() != two.keys():
-        raise InputError("the robots differ in more than numbers", key="plant", hint="take the same structure")
+        raise InputError("the robots differ in more than numbers", key="plant", hint="use robots of the same structure")
     return [word for word in one if one[word] != two[word]]
 
 

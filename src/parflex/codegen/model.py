@@ -119,7 +119,10 @@ class Model(Record):
                 )
             if isinstance(value, bool) or not isinstance(value, Real) or not np.isfinite(value):
                 raise InputError(
-                    f"the value of '{name}' is not a finite number", key="parameters", value=value, hint="mend it"
+                    f"the value of '{name}' is not a finite number",
+                    key="parameters",
+                    value=value,
+                    hint="give finite numbers",
                 )
         numbers = self.parameters | {name: float(value) for name, value in values.items()}
         return replace(self, parameters=numbers, shared=self._compiled)
@@ -222,13 +225,13 @@ class Model(Record):
                     f"the input '{name}' has the shape {value.shape}, not {shape}",
                     key=name,
                     value=str(value.shape),
-                    hint=f"give {shape}, or (batch, ...) in front of it for all inputs",
+                    hint=f"give {shape}, or (batch, ...) before it for all inputs",
                 )
             if position and size != batch:
                 raise InputError(
-                    f"the input '{name}' has another batch than the inputs before it",
+                    f"the input '{name}' has another batch size than the inputs before it",
                     key=name,
-                    hint="give all inputs alike",
+                    hint="give all inputs the same batch size",
                 )
             batch = size
             parts.append(value.reshape(1 if single else value.shape[0], int(np.prod(shape))))
@@ -255,7 +258,9 @@ class Model(Record):
             sources = emit_c(self.program, float32, self.signals, self.about)
             return sources | emit_c_example(self.program, flat[0].tolist(), parameters, float32)
         if float32:
-            raise InputError("--float32 is for C", key="float32", hint="use --target c")
+            raise InputError(
+                "single precision is available in C only", key="float32", hint="use target='c', or leave out float32"
+            )
         if target == "llvm":
             from parflex.codegen.emit.emit_llvm import build_module
 
@@ -282,7 +287,7 @@ def _too_long(target: str, program: Program) -> InputError:
         f"the program has {len(program.instructions)} instructions, too many for {target}",
         key="target",
         value=target,
-        hint=f"{target} takes up to {SCRIPT_LIMIT}; use c, llvm or numpy",
+        hint=f"{target} accepts up to {SCRIPT_LIMIT}; use c, llvm or numpy",
     )
 
 
@@ -341,10 +346,10 @@ def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_
     width = number(friction_width, "friction_width", least=0.0, example=1e-3)
     if width and "friction" in without:
         raise InputError(
-            "friction is left out, so it has no width",
+            "friction is left out, so its width has no effect",
             key="friction_width",
             value=width,
-            hint="leave out the width, or let friction act",
+            hint="omit the width, or include friction",
         )
     return Options(parameters, without, wrenches=names(wrenches, "wrench_frames", "['platform']"), friction_width=width)
 

@@ -22,7 +22,7 @@ def model_condition(robot: Robot, made: Model, q: Any) -> float:
     """
     if "qd" not in made.labels or "q" not in made.inputs:
         raise InputError(
-            "the program does not name its independent rates", key="model", value=made.name, hint="ask its direct model"
+            "the program does not list its independent rates", key="model", value=made.name, hint="use its direct model"
         )
     q = np.asarray(q, dtype=float)
     if q.shape != (robot.tree.nq,):

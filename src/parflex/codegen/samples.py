@@ -34,7 +34,7 @@ def sample_inputs(robot: Robot, inputs: dict[str, Array], frame: str) -> dict[st
         elif name == "rotation":
             value = at.of(platform)[0][: symbols.shape[0], : symbols.shape[1]]
         elif name in ("elastic", "elastic_rate"):
-            value = 1e-3 * np.ones(symbols.shape)  # a body that bends bends a little
+            value = 1e-3 * np.ones(symbols.shape)  # a flexible body deforms a little
         else:
             value = 0.1 * (1 + np.arange(symbols.size)).reshape(symbols.shape)
         sample[name] = np.asarray(value, dtype=float)

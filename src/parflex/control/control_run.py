@@ -44,17 +44,17 @@ def run_control(
     step: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Controlled:
-    """Lead a plant along a reference of its end effector under a law that knows the nominal robot.
+    """Simulate a plant that tracks a reference of its end effector under a law built on the nominal robot.
 
     `law` is "pd", "ctc", "ctc-task" or "extended". `reference` is words such as "circle:radius=0.1,time=2", a table of
     them, a `Reference`, or a function of time that gives a pose. `plant` is another robot with the same motors, with
-    other numbers or with bodies that bend; left out, the plant is as the law thinks. What is in their files acts, but
+    other numbers or with flexible bodies; left out, the plant is as the law thinks. What is in their files acts, but
     for what `without` names; of friction, springs and motor inertia the law knows those in `compensate`, by default all
     but friction. Gains come from `overshoot` and `peak_time`, or are `Kp` and `Kv`.
     """
     robot, real = acting(robot, without), acting(plant or robot, without)
     if (Kp is None) != (Kv is None):
-        raise InputError("Kp and Kv go together", key="Kv" if Kv is None else "Kp", hint="give both")
+        raise InputError("Kp and Kv must be given together", key="Kv" if Kv is None else "Kp", hint="give both")
     gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)
     meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)

@@ -1,4 +1,4 @@
-"""Joints that lead the end effector of the nominal robot along a reference, found once, before any run."""
+"""Joint motions that move the end effector of the nominal robot along a reference, computed once, before any run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Track(Record):
     pieces: Polynomials
     start: Array  # all positions where it begins
     start_rates: Array  # all rates there
-    driven: tuple[int, ...]  # components of the end effector's twist that the robot can lead
+    driven: tuple[int, ...]  # components of the end effector's twist that the robot can prescribe
     _kept: list[Any] = field(default_factory=list, repr=False, compare=False)  # at most one: times, what is there
 
     def at(self, t: Array) -> tuple[Array, Array, Array]:
@@ -73,7 +73,7 @@ def track(robot: Robot, reference: Reference, names: list[str], step: float = KN
 
 
 def _left(t: float) -> str:
-    return f"the reference cannot be followed at t = {t:.4g} s"
+    return f"the reference cannot be tracked at t = {t:.4g} s"
 
 
 @dataclass(eq=False, repr=False)

@@ -25,10 +25,12 @@ def gains_from(overshoot: float = 0.1, peak_time: float = 0.1) -> Gains:
     """
     if not _number(overshoot) or not 0 < overshoot < 1:
         raise InputError(
-            "an overshoot is between 0 and 1", key="overshoot", value=overshoot, hint="10 % is written 0.1"
+            "an overshoot must lie between 0 and 1", key="overshoot", value=overshoot, hint="10 % is written 0.1"
         )
     if not _number(peak_time) or not 0 < peak_time < math.inf:
-        raise InputError("a peak time is positive", key="peak_time", value=peak_time, hint="give seconds, e.g. 0.1")
+        raise InputError(
+            "a peak time must be positive", key="peak_time", value=peak_time, hint="give seconds, e.g. 0.1"
+        )
     slope = -math.log(overshoot) / math.pi  # z / sqrt(1 - z^2)
     damped = math.pi / peak_time
     return Gains(damped**2 * (1 + slope**2), 2 * slope * damped)

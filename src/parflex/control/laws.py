@@ -71,11 +71,11 @@ def make_law(robot: Robot, name: str, gains: Gains, *, compensate: Sequence[str]
             "a law needs the model of a rigid robot",
             key="robot",
             value=robot.name,
-            hint="give the rigid robot, and the one that bends as its plant",
+            hint="give the rigid robot, and the flexible one as its plant",
         )
     if not robot.closures.size:
         raise InputError(
-            "the laws close the loops of a parallel robot, and this one has none",
+            "the control laws need a parallel robot, and this one has no loops",
             key="robot",
             value=robot.name,
             hint="choose a robot with closures",

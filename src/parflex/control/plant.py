@@ -69,7 +69,7 @@ def family(robot: Robot, other: Robot) -> Family:
 
 def make_plant(robot: Robot) -> Plant:
     """A single plant with programs of its own."""
-    problem = replace(prepare(robot, "efforts", (), (), FRICTION_WIDTH), power=None)  # nobody asks for the work
+    problem = replace(prepare(robot, "efforts", (), (), FRICTION_WIDTH), power=None)  # the work is not needed
     return Plant(robot, problem, family_model(robot, robot, "watch"))
 
 
@@ -77,10 +77,10 @@ def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
     """The plant has the motors of the nominal robot, its sensed joints and an end effector."""
     if plant.actuated_names != nominal.actuated_names:
         raise InputError(
-            "the plant has other motors than the robot of the law",
+            "the plant and the robot of the law have different motors",
             key="plant",
             value=", ".join(plant.actuated_names),
-            hint="the motors are to be " + ", ".join(nominal.actuated_names),
+            hint="the motors must be " + ", ".join(nominal.actuated_names),
         )
     known = {link.name for link in plant.tree.links if link.joint.one_axis}
     missing = [name for name in sensed if name not in known]
@@ -89,14 +89,14 @@ def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
             f"the plant has no joint '{missing[0]}' to measure",
             key="plant",
             value=plant.name,
-            hint="its sensed joints are to be called as in the robot of the law",
+            hint="give its sensed joints the names they have in the robot of the law",
         )
 
 
 def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple[Array, Array]:
     """All positions and rates of the plant where the reference begins: its motors are there, or its end effector.
 
-    A plant that bends starts in the equilibrium of its weight with its motors locked. It is as fast as the reference,
+    A flexible plant starts in the equilibrium of its weight with its motors locked. It is as fast as the reference,
     which mostly begins at rest; bodies deform as little as can be (`Configuration.rates`).
     """
     robot = plant.robot
@@ -130,7 +130,7 @@ class Seen(Record):
     """Where the end effector was in each row, and the first row behind a singularity with its kind, if any.
 
     A singularity is crossed where a determinant changes its sign: of the motors' rates per independent rate (of the
-    platform), or of the block that gives the dependent rates (of a leg). Plants that bend have neither.
+    platform), or of the block that gives the dependent rates (of a leg). Flexible plants have neither.
     """
 
     position: Array
@@ -139,7 +139,7 @@ class Seen(Record):
 
 
 def look(plant: Plant, q: Array) -> Seen:
-    """Look at rows of all positions of the plant."""
+    """Check rows of all positions of the plant."""
     found = plant.watch(q=q)
     firsts: list[tuple[int, str]] = []
     for kind, name in (("of the platform", "motors"), ("of a leg", "closing")):

@@ -1,4 +1,4 @@
-"""References in words: what people type behind --reference, and what a study file says."""
+"""References as text: the option of the command line and the entry of a study file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parflex.models.pose_input import COMPONENTS
 from parflex.models.robot import Robot
 
 KINDS = ("circle", "line", "quintic", "spline", "motion")
-TIME = 2.0  # s, where nobody says
+TIME = 2.0  # s, by default
 OWN = {
     "circle": ("radius", "time", "turns", "axis"),
     "line": ("time",),
@@ -68,7 +68,7 @@ def reference_from(robot: Robot, given: Any, time: float | None = None) -> Refer
         return references.from_function(robot, given, time)
     if not isinstance(given, (str, Mapping)):
         hint = "write e.g. circle:radius=0.1,time=2"
-        raise InputError("this is no reference", key="reference", value=str(given)[:40], hint=hint)
+        raise InputError("this is not a reference", key="reference", value=str(given)[:40], hint=hint)
     if isinstance(given, str) and given.strip() in robot.description.motions:  # a motion may be called "circle"
         table: dict[str, Any] = {"kind": "motion", "name": given.strip()}
     else:
@@ -107,7 +107,7 @@ def _made(robot: Robot, kind: str, table: Mapping[str, Any], words: dict[str, An
         return references.line(robot, words, time)
     if kind == "motion":
         if "name" not in table:
-            raise InputError("the name of the motion is missing", key="reference", value=kind, hint="add name")
+            raise InputError("the motion name is missing", key="reference", value=kind, hint="add name")
         return references.from_motion(robot, str(table["name"]), time)
     return _from_file(robot, kind, table)
 
@@ -117,15 +117,15 @@ def _from_file(robot: Robot, kind: str, table: Mapping[str, Any]) -> Reference:
     from parflex.simulation.table_files import read_table
 
     if "file" not in table:
-        raise InputError("the file of poses is missing", key="reference", value=kind, hint="write spline:FILE.csv")
+        raise InputError("the pose file is missing", key="reference", value=kind, hint="write spline:FILE.csv")
     file = str(table["file"])
     columns = read_table(file, "reference")
     names = [name for name in columns if name != "t"]
     if not names:
-        raise InputError("has no column of a pose", file=file, key="reference", value=file, hint="add columns x, y")
+        raise InputError("has no pose columns", file=file, key="reference", value=file, hint="add columns x, y")
     rows = np.stack([columns[name] for name in names], axis=1)
     if not np.isfinite(rows).all():
-        raise InputError("not all numbers are finite", file=file, key="reference", hint="mend the table")
+        raise InputError("not all numbers are finite", file=file, key="reference", hint="correct the table")
     poses = [dict(zip(names, map(float, row), strict=True)) for row in rows]
     time = columns["t"] if "t" in columns else table["time"]
     try:

@@ -1,4 +1,4 @@
-"""References: where the end effector is to be in time, with velocity and acceleration, at rest at both ends."""
+"""References: the desired pose of the end effector in time, with velocity and acceleration, at rest at both ends."""
 
 from __future__ import annotations
 
@@ -116,14 +116,14 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
     if kind not in ("quintic", "spline"):
         raise InputError(f"there is no kind '{kind}'", key="kind", value=kind, hint="'quintic' or 'spline'")
     if len(poses) < 2:
-        raise InputError("a reference goes through two poses or more", key="poses", hint="add poses")
+        raise InputError("a reference needs two poses or more", key="poses", hint="add poses")
     if np.ndim(time) == 0:
         _positive("time", time)
         time = np.linspace(0.0, time, len(poses))
     times = np.asarray(time, dtype=float)
     if len(times) != len(poses) or times[0] != 0 or not np.all(np.diff(times) > 0) or not np.isfinite(times).all():
         raise InputError(
-            "the times do not rise from zero, one for each pose", key="time", value=str(time), hint="give e.g. 0, 1, 2"
+            "the times must increase from zero, one per pose", key="time", value=str(time), hint="give e.g. 0, 1, 2"
         )
     places = [_place(robot, given) for given in poses]
     base = places[0][1]
@@ -162,7 +162,10 @@ def from_function(robot: Robot, function: Callable[[float], Any], time: float) -
         given = function(float(moment))
         if not isinstance(given, Mapping):
             raise InputError(
-                "a reference gives a pose in words", key="reference", value=type(given).__name__, hint='e.g. {"x": 0.1}'
+                "a reference must return a pose as a dictionary",
+                key="reference",
+                value=type(given).__name__,
+                hint='e.g. {"x": 0.1}',
             )
         rows.append(_words(robot, given, centre, base))
     spline = make_interp_spline(t, _continuous(np.array(rows)), k=5)
@@ -170,14 +173,16 @@ def from_function(robot: Robot, function: Callable[[float], Any], time: float) -
 
 
 def from_motion(robot: Robot, name: str, time: float) -> Reference:
-    """Where a motion of the robot file leads the end effector of the rigid robot."""
+    """The end-effector motion that a motion of the robot file gives the rigid robot."""
     from parflex.simulation.inputs.motor_motions import from_description
 
     if name not in robot.description.motions:
         from parflex.errors import did_you_mean
 
         known = list(robot.description.motions)
-        hint = did_you_mean(name, known) if known else "the robot file has no motions; use 'circle:radius=0.1,time=2'"
+        hint = (
+            did_you_mean(name, known) if known else "the robot file defines no motions; use 'circle:radius=0.1,time=2'"
+        )
         raise InputError(f"there is no reference '{name}'", key="reference", value=name, hint=hint)
     _positive("time", time)
     motion = from_description(robot, name, time)

@@ -32,8 +32,8 @@ OPEN = 1e-4  # m or rad: by so much the pose found from the sensors may still mo
 TOLERANCE = 1e-9  # m or rad, of the iteration of the implicit method; with less, held efforts that jump cost many steps
 MOST_ROWS = 1_000_000
 WORDS = {
-    GEOMETRY: ("geometry", "the nominal robot is not found from the sensors"),
-    NOT_CONVERGED: ("plant", "the stages of a step of the plant are not found"),
+    GEOMETRY: ("geometry", "the nominal configuration cannot be computed from the sensors"),
+    NOT_CONVERGED: ("plant", "the stages of a plant step do not converge"),
 }
 
 
@@ -65,13 +65,15 @@ class LoopSettings:
         for key in ("noise", "rate_noise", "resolution"):
             value = getattr(self, key)
             if not (_number(value) and 0 <= value < np.inf):
-                raise InputError(f"'{key}' is negative or no number", key=key, value=value, hint="give zero or more")
+                raise InputError(f"'{key}' is negative or not a number", key=key, value=value, hint="give zero or more")
         for key in ("delay", "seed"):
             value = getattr(self, key)
             if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not 0 <= value < 2**63:
                 raise InputError(f"'{key}' is not a whole number", key=key, value=value, hint="give 0, 1, 2, ...")
         if self.delay > 10_000:
-            raise InputError("the delay is too long", key="delay", value=self.delay, hint="give samples, e.g. 1")
+            raise InputError(
+                "the delay is too long", key="delay", value=self.delay, hint="give a number of samples, e.g. 1"
+            )
         if self.start not in STARTS:
             raise InputError(
                 f"there is no start '{self.start}'", key="start", value=self.start, hint="'motors' or 'platform'"
@@ -88,7 +90,9 @@ class LoopSettings:
         found = np.full(len(motors), np.inf)
         for motor, value in by_motor(motors, table, "effort_limit", "largest effort").items():
             if value is not None and not (_number(value) and value > 0):
-                raise InputError("a limit of efforts is positive", key="effort_limit", value=value, hint="give e.g. 20")
+                raise InputError(
+                    "an effort limit must be positive", key="effort_limit", value=value, hint="give e.g. 20"
+                )
             found[motor] = np.inf if value is None else float(value)
         return found
 
@@ -119,7 +123,9 @@ def run_law(
         q, qd = start_state(plant, nominal, track, loop.start)
     except ParflexError as error:
         none: dict[str, float | None] = dict.fromkeys(INDEXES)
-        return Controlled({"t": t[:0]}, none, settings, "start", f"the plant cannot start there: {error.message}", 0.0)
+        return Controlled(
+            {"t": t[:0]}, none, settings, "start", f"the plant cannot start at this pose: {error.message}", 0.0
+        )
     run = _Run(law, plant, track, loop, grid, t)
     return _told(run, run.go(q, qd[plant.problem.places], shown), settings)
 
@@ -196,7 +202,7 @@ def _told(run: _Run, found: IntegratedRows, settings: dict[str, Any]) -> Control
     t, q = found.t, found.y[:, : run.plant.robot.tree.nq]
     failure, why, stopped = "", "", None
     if found.status == "interrupted":
-        failure, why, stopped = "interrupted", "interrupted; what was computed is kept", float(t[-1])
+        failure, why, stopped = "interrupted", "interrupted; results so far are kept", float(t[-1])
     elif found.status != "ok":
         failure, why = WORDS.get(run.status, ("plant", "the loops of the plant cannot be closed"))
         stopped = float(t[-1])

@@ -199,10 +199,10 @@ def _work(
             keep(futures[future], future.result())
     except BrokenProcessPool:
         raise InputError(
-            "a process of the study was ended from outside",
+            "a process of the study was killed",
             key="jobs",
             value=jobs,
-            hint="run it again with fewer --jobs; what was done is kept",
+            hint="run it again with fewer jobs; results so far are kept",
         ) from None
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
@@ -239,8 +239,8 @@ def _check_target(path: Path) -> None:
     folder = path.absolute().parent
     if path.suffix != ".json" or path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError(
-            "is not a JSON file that can be written", file=str(path), key="out", value=str(path),
-            hint="let the name end in .json, in a folder that is there",
+            "is not a writable JSON file", file=str(path), key="out", value=str(path),
+            hint="use a name that ends in .json, in an existing folder",
         )  # fmt: skip
 
 
@@ -248,9 +248,7 @@ def _take_up(study: Study, path: Path, key: str) -> None:
     """Cases that a file has already, asked for or not; a file of another study is refused, not replaced."""
     if not path.exists():
         return
-    other = InputError(
-        "holds something else than this study", file=str(path), key="out", value=str(path), hint="name another file"
-    )
+    other = InputError("does not hold this study", file=str(path), key="out", value=str(path), hint="name another file")
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if stored["study"] != key:

@@ -25,7 +25,7 @@ Kinds = Annotated[
 ]
 Terms = Annotated[
     tuple[Literal["friction", "damping", "gravity", "springs", "motor-inertia", "axial"], ...],
-    BeforeValidator(list_of("a list of what does not act is", '["friction"]')),
+    BeforeValidator(list_of("a list of terms to leave out is", '["friction"]')),
 ]
 MOST_RUNS = 1_000_000
 
@@ -41,7 +41,7 @@ class GainTable(Table):
     @model_validator(mode="after")
     def _one_way(self) -> GainTable:
         if (self.Kp is None) != (self.Kv is None):
-            raise complain("Kp and Kv go together", "give both", "Kv" if self.Kv is None else "Kp")
+            raise complain("Kp and Kv must be given together", "give both", "Kv" if self.Kv is None else "Kp")
         if self.Kp is not None and self.model_fields_set & {"overshoot", "peak_time"}:
             raise complain("the gains are given twice", "keep Kp and Kv, or overshoot and peak_time", "Kp", self.Kp)
         return self
@@ -83,10 +83,12 @@ class StudyFile(Table):
         for key in ("laws", "vary", "percentages"):
             values = getattr(self, key)
             if not values or len(set(values)) < len(values):
-                raise complain(f"'{key}' is empty or says something twice", "name each once", key, list(values))
+                raise complain(f"'{key}' is empty or has duplicates", "list each entry once", key, list(values))
         wrong = [value for value in self.percentages if not 0 <= value < 100]
         if wrong:
-            raise complain(f"{wrong[0]:g} % is no percentage", "give 0 to below 100", "percentages", wrong[0])
+            raise complain(
+                f"{wrong[0]:g} % is not a valid percentage", "give a value from 0 to below 100", "percentages", wrong[0]
+            )
         if not 1 <= self.templates * len(self.percentages) * len(self.laws) <= MOST_RUNS:
             raise complain("there are no runs, or too many", f"up to {MOST_RUNS}", "templates", self.templates)
         if self.seed < 0:

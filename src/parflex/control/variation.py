@@ -51,7 +51,7 @@ def parameters_of(robot: Robot, kinds: Sequence[str] = KINDS) -> list[Parameter]
             found += [parameter for parameter in asked.seen if parameter.kind == kind]
     if not found:
         raise InputError(
-            "the robot has none of these parameters", key="vary", value=", ".join(kinds), hint="vary other kinds"
+            "the robot has no such parameters", key="vary", value=", ".join(kinds), hint="vary other kinds"
         )
     return found
 

@@ -31,7 +31,7 @@ def check_couplings(robot: schema.RobotFile) -> None:
         key = f"coupling '{coupling.name}'"
         if coupling.name in names:
             raise RobotFileError(
-                f"the coupling '{coupling.name}' is there twice",
+                f"the coupling '{coupling.name}' appears twice",
                 key=key,
                 value=coupling.name,
                 hint="rename one of them",
@@ -54,7 +54,7 @@ def check_couplings(robot: schema.RobotFile) -> None:
 
 
 def _no_axis(name: str, joints: Mapping[str, str], units: Mapping[str, str], key: str) -> RobotFileError:
-    """What is said of a name that is no joint, or of a joint that has not one axis."""
+    """The error for a name that is not a joint, or a joint with several axes."""
     kind = joints.get(name)
     if kind in ("universal", "cylindrical"):
         return RobotFileError(

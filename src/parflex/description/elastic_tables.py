@@ -1,4 +1,4 @@
-"""Tables of a robot file about what bends: materials, sections, beams, bodies given by modes."""
+"""Tables of a robot file about flexibility: materials, sections, beams, bodies given by modes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class MaterialTable(Table):
         if self.poisson_ratio is not None and not -1 < self.poisson_ratio <= 0.5:
             hint = "give one between -1 and 0.5"
             raise complain(
-                f"no material has the Poisson ratio {self.poisson_ratio}", hint, "poisson_ratio", self.poisson_ratio
+                f"no material has a Poisson ratio of {self.poisson_ratio}", hint, "poisson_ratio", self.poisson_ratio
             )
         return self
 
@@ -91,7 +91,7 @@ SECTION_KEYS = {
 def _refuse_shear_coefficient(key: str, value: float | None) -> None:
     """A share of the area: above zero, at most one."""
     if value is not None and not 0 < value <= 1:
-        raise complain(f"{key} = {value} is no shear coefficient", "give a number above 0, at most 1", key, value)
+        raise complain(f"{key} = {value} is not a shear coefficient", "give a number above 0, at most 1", key, value)
 
 
 class Damping(Table):
@@ -106,7 +106,7 @@ class Damping(Table):
         for key in ("mass", "stiffness", "ratio"):
             if getattr(self, key) < 0:
                 value = getattr(self, key)
-                raise complain(f"{key} = {value} is negative", "a beam that gains energy does not exist", key, value)
+                raise complain(f"{key} = {value} is negative", "damping must not be negative", key, value)
         if self.ratio and self.stiffness:
             raise complain("ratio and stiffness are both given", "keep one of them", "ratio")
         return self
@@ -133,7 +133,7 @@ class Beam(Table):
             raise complain(f"the length {self.length} is not positive", "give a positive length", "length", self.length)
         if self.shear_coefficient is not None and not self.shear:
             key = "shear_coefficient"
-            raise complain("shear_coefficient is of no use without shear", "write shear = true", key)
+            raise complain("shear_coefficient has no effect without shear", "write shear = true", key)
         _refuse_shear_coefficient("shear_coefficient", self.shear_coefficient)
         return self
 
@@ -150,9 +150,9 @@ class Modal(Table):
     def _possible(self) -> Modal:
         for value in self.stiffness or ():
             if value <= 0:
-                hint = "give positive stiffnesses; rigid motions are no modes"
+                hint = "give positive stiffnesses; rigid-body motions are not modes"
                 raise complain(f"the modal stiffness {value} is not positive", hint, "stiffness", value)
         if self.damping is not None and self.damping < 0:
-            hint = "a body that gains energy does not exist"
+            hint = "damping must not be negative"
             raise complain(f"the damping ratio {self.damping} is negative", hint, "damping", self.damping)
         return self

@@ -83,12 +83,12 @@ def _walk(node: ast.expr, text: str, constants: Mapping[str, float]) -> float:
                 return FUNCTIONS[name](*values)
             except TypeError:
                 raise RobotFileError(
-                    f"'{name}' in '{text}' takes another number of arguments", value=text, hint="check the brackets"
+                    f"'{name}' in '{text}' has the wrong number of arguments", value=text, hint="check the brackets"
                 ) from None
     raise RobotFileError(
-        f"'{text}' is more than arithmetic ({type(node).__name__})",
+        f"'{text}' is not plain arithmetic ({type(node).__name__})",
         value=text,
-        hint="allowed are numbers, constants, + - * / ** and " + ", ".join(FUNCTIONS),
+        hint="use numbers, constants, + - * / ** and " + ", ".join(FUNCTIONS),
     )
 
 
@@ -104,4 +104,4 @@ def _binary(operator: ast.operator, left: float, right: float, text: str) -> flo
             return left / right
         case ast.Pow():
             return math.pow(left, right)
-    raise RobotFileError(f"'{text}' uses an operator that is not allowed", value=text, hint="allowed are + - * / **")
+    raise RobotFileError(f"'{text}' uses an operator that is not allowed", value=text, hint="use + - * / **")

@@ -28,7 +28,7 @@ def _complete(raw: dict[str, Any], file: str, seen: list[str]) -> dict[str, Any]
     parent = raw["extends"]
     if not isinstance(parent, str) or not parent:
         raise RobotFileError(
-            f"'extends' is to name a robot or a file, not {shown(parent)}",
+            f"'extends' must name a robot or a file, not {shown(parent)}",
             file=file,
             key="extends",
             value=as_value(parent),
@@ -37,13 +37,13 @@ def _complete(raw: dict[str, Any], file: str, seen: list[str]) -> dict[str, Any]
     base, base_file = _read_parent(parent, file)
     if base_file in seen or len(seen) >= MAX_GENERATIONS:
         raise RobotFileError(
-            f"the files extend each other in a circle: {' -> '.join([*seen, base_file])}"
+            f"the files extend each other in a cycle: {' -> '.join([*seen, base_file])}"
             if base_file in seen
             else f"more than {MAX_GENERATIONS} files extend each other",
             file=file,
             key="extends",
             value=parent,
-            hint="let one of them stand alone",
+            hint="remove 'extends' from one of them",
         )
     below = {key: value for key, value in _complete(base, base_file, [*seen, base_file]).items() if key not in OWN_KEYS}
     return merged(below, raw)

@@ -81,7 +81,7 @@ def _key(kind: str, index: int, table: Any, leg: str = "") -> str:
 def _list_of_tables(value: Any, kind: str) -> list[Any]:
     if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise RobotFileError(
-            f"'{kind}' is to be a list of tables, not {shown(value)}",
+            f"'{kind}' must be a list of tables, not {shown(value)}",
             key=kind,
             value=as_value(value),
             hint=f"write [[{kind}]], with two brackets",
@@ -93,7 +93,7 @@ def _constants(raw: Any) -> dict[str, float]:
     """Constants in the order of the file: each may use those before it."""
     if not isinstance(raw, dict):
         raise RobotFileError(
-            f"'constants' is to be a table, not {shown(raw)}",
+            f"'constants' must be a table, not {shown(raw)}",
             key="constants",
             value=as_value(raw),
             hint="write [constants]",
@@ -109,10 +109,10 @@ def _check_value_name(name: str, table: str) -> None:
     """Names of constants and of values per leg must be such that an expression can use them."""
     if name in FUNCTIONS or name in NAMES or keyword.iskeyword(name) or not name.isidentifier():
         raise RobotFileError(
-            f"{shown(name)} cannot name a number",
+            f"{shown(name)} is not a valid constant name",
             key=f"{table}.{name[:80]}",
             value=as_value(name),
-            hint="use letters, digits and '_', and no word that expressions already know",
+            hint="use letters, digits and '_', and no name that expressions already define",
         )
 
 
@@ -176,7 +176,7 @@ def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
     """Names of the legs of one family, valid and not used before."""
     if not isinstance(family, dict):
         raise RobotFileError(
-            f"'legs' is to be a table, not {shown(family)}",
+            f"'legs' must be a table, not {shown(family)}",
             key="legs",
             value=as_value(family),
             hint="write [legs] with names = [...]",
@@ -184,11 +184,11 @@ def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
     names = family.get("names")
     if "names" not in family:
         meant = nearest("names", [key for key in family if key not in LEG_LISTS])
-        hint = f"did you mean it by '{meant}'?" if meant else 'write names = ["leg1", "leg2"]'
+        hint = f"did you mean 'names' by '{meant}'?" if meant else 'write names = ["leg1", "leg2"]'
         raise RobotFileError("key 'names' is missing", key="legs: names", hint=hint)
     if not isinstance(names, list) or not names:
         raise RobotFileError(
-            f"'names' is to list the legs, not {shown(names)}",
+            f"'names' must list the legs, not {shown(names)}",
             key="legs: names",
             value=as_value(names),
             hint='write names = ["leg1", "leg2"]',
@@ -197,7 +197,7 @@ def _leg_names(family: Any, taken: Iterable[str]) -> list[str]:
         _read(Name, name, {}, "legs: names")
         if name in names[:index] or name in taken:
             raise RobotFileError(
-                f"the leg '{name}' is there twice", key="legs: names", value=name, hint="rename one of them"
+                f"the leg '{name}' appears twice", key="legs: names", value=name, hint="rename one of them"
             )
     return names
 
@@ -211,7 +211,7 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
         where = f"legs: {key[:80]}"
         if not isinstance(column, list) or any(isinstance(entry, dict) for entry in column):
             raise RobotFileError(
-                f"'{key[:80]}' is neither a part of the legs nor a list of values per leg",
+                f"'{key[:80]}' is neither a table of the legs nor a list of values per leg",
                 key=where,
                 value=as_value(column),
                 hint=did_you_mean(key[:80], ["names", *LEG_LISTS]),
@@ -225,7 +225,7 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
                 hint="give one value for each name in names",
             )
         if key in constants:
-            raise RobotFileError(f"'{key}' is a constant already", key=where, value=key, hint="rename one of them")
+            raise RobotFileError(f"'{key}' is already a constant", key=where, value=key, hint="rename one of them")
         values[key] = column
     return values
 

@@ -46,7 +46,7 @@ class MotionTable(Table):
 
     @property
     def along_path(self) -> bool:
-        """Whether a frame is led along a path."""
+        """Whether a frame follows a path."""
         return self.circle is not None or bool(self.points)
 
     @model_validator(mode="after")
@@ -60,10 +60,10 @@ class MotionTable(Table):
         if self.poses:
             strange = self.model_fields_set - POSE_KEYS
             if len(self.poses) < 2:
-                raise complain("a motion leads through two poses at least", "add poses", "poses")
+                raise complain("a motion needs at least two poses", "add poses", "poses")
         if strange:
             key = min(strange)
-            raise complain(f"'{key}' says nothing for a motion with '{ways[0]}'", "drop it", key, getattr(self, key))
+            raise complain(f"'{key}' has no effect in a motion with '{ways[0]}'", "remove it", key, getattr(self, key))
         wanted = "speed" if self.along_path else "duration"
         if getattr(self, wanted) is None:
             raise complain(f"'{wanted}' is missing", f"add {wanted} = ...", wanted)
@@ -75,7 +75,7 @@ class MotionTable(Table):
             if getattr(self, key) < 0:
                 raise complain(f"{key} is negative", "give zero or more", key, getattr(self, key))
         if self.duration is not None and 2 * self.ramp > self.duration:
-            raise complain("two ramps are longer than the move", "make 'duration' longer", "ramp", self.ramp)
+            raise complain("the two ramps are longer than the move", "make 'duration' longer", "ramp", self.ramp)
         if self.along_path and self.ramp == 0:
-            raise complain("'ramp' is missing: a path is left from rest", "add ramp = 0.5", "ramp")
+            raise complain("'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
         return self

@@ -104,7 +104,7 @@ def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
         and None in (section.ky, section.kz)
     ):
         raise RobotFileError(
-            f"nothing says how the section '{beam.section}' resists shear",
+            f"the section '{beam.section}' has no shear coefficients",
             key=f"frame '{name}': beam.shear",
             value=True,
             hint="give its ky and kz, or shear_coefficient beside shear",
@@ -125,8 +125,8 @@ def _unique_places(robot: schema.RobotFile) -> list[str]:
     owners: dict[str, str] = {}
     for name, owner in places:
         if name in owners:
-            mend = "'base' is the ground; choose another name" if name == "base" else "rename one of them"
-            raise RobotFileError(f"the name '{name}' is used twice", key=owner, value=name, hint=mend)
+            fix = "'base' is the ground; choose another name" if name == "base" else "rename one of them"
+            raise RobotFileError(f"the name '{name}' is used twice", key=owner, value=name, hint=fix)
         owners[name] = owner
     return list(owners)
 
@@ -140,7 +140,7 @@ def _no_cycle(parents: dict[str, str]) -> None:
             if name in path:
                 loop = " -> ".join([*path[path.index(name) :], name])
                 raise RobotFileError(
-                    f"the frames carry each other in a circle: {loop}",
+                    f"the parents of the frames form a cycle: {loop}",
                     key=f"frame '{name}': parent",
                     value=parents[name],
                     hint="mount one of them on 'base' and close the loop with [[closure]]",
@@ -160,7 +160,7 @@ def _check_marks(frame: schema.Frame, word: str, axes: int, key: str) -> tuple[b
         )
     if isinstance(marks, tuple) and len(marks) != axes:
         raise RobotFileError(
-            f"{len(marks)} marks for {axes} axes",
+            f"{len(marks)} values for {axes} axes",
             key=f"{key}: {word}",
             value=shown(marks),
             hint="give one for each axis",
@@ -183,10 +183,10 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
     flags = _check_marks(frame, "actuated", axes, key)
     if any(_check_marks(frame, "sensed", axes, key)) and axes > 2:
         raise RobotFileError(
-            f"a sensor measures one axis, and a {frame.joint} joint has no axes of its own",
+            f"a sensor measures one axis, but a {frame.joint} joint has no axes of its own",
             key=f"{key}: sensed",
             value=True,
-            hint="write the joint as revolute frames",
+            hint="model the joint as a chain of revolute frames",
         )
     if frame.locked and any(flags):
         raise RobotFileError(
@@ -200,14 +200,14 @@ def _check_frame(frame: schema.Frame, motion: str) -> None:
             f"motor, friction, spring and damper need a joint with one axis, not a {frame.joint} one",
             key=key,
             value=frame.joint,
-            hint="write the joint as several revolute or prismatic frames",
+            hint="model the joint as a chain of revolute or prismatic frames",
         )
     if frame.limits and axes != 1:
         raise RobotFileError(
             f"limits need a joint with one axis, not a {frame.joint} one",
             key=f"{key}: limits",
             value=shown(frame.limits),
-            hint="drop them",
+            hint="remove them",
         )
 
 
@@ -232,7 +232,9 @@ def _check_closures(robot: schema.RobotFile, places: list[str], known: _Known) -
         name = closure.name or "~".join(closure.between)
         key = f"closure '{name}'"
         if name in names:
-            raise RobotFileError(f"the closure '{name}' is there twice", key=key, value=name, hint="give it a name")
+            raise RobotFileError(
+                f"the closure '{name}' appears twice", key=key, value=name, hint="give it another name"
+            )
         names.add(name)
         for end in closure.between:
             if end not in known:
@@ -241,7 +243,7 @@ def _check_closures(robot: schema.RobotFile, places: list[str], known: _Known) -
                 )
         if closure.between[0] == closure.between[1]:
             raise RobotFileError(
-                "a frame cannot be closed on itself",
+                "a frame cannot be closed onto itself",
                 key=f"{key}: between",
                 value=closure.between[0],
                 hint="name two frames",

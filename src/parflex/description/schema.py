@@ -1,4 +1,4 @@
-"""What may stand in a robot file, as typed tables. `docs/robot-file.md` is the same for people."""
+"""The schema of a robot file, as typed tables. `docs/robot-file.md` documents it."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Inertia(Table):
         symbols = self.model_fields_set - words - {"IA", "FV", "FS"}
         if words and symbols:
             raise complain(
-                f"'{min(words)}' and '{min(symbols)}' describe the same body in two ways",
+                f"'{min(words)}' and '{min(symbols)}' describe the same body twice",
                 "use either mass, centre, about_centre or M, MX, ..., ZZ",
                 min(symbols),
             )
@@ -182,16 +182,16 @@ def _one_mass(modal: Modal | None, inertia: Inertia, point_masses: tuple[PointMa
     heavy = any(np.any(np.array(getattr(inertia, key), dtype=float)) for key in own)
     if modal is not None and (heavy or point_masses):
         key = "inertia" if heavy else "point_masses"
-        hint = f"drop {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
-        raise complain("a body given by modes has its mass from its file", hint, key)
+        hint = f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
+        raise complain("a body given by modes takes its mass from its file", hint, key)
 
 
 def _check_pitch(joint: str, pitch: float | None) -> None:
     """A screw needs its pitch; no other joint has one."""
-    hint = "give the way along z per radian in m: the lead of a whole turn divided by 2*pi"
+    hint = "give the travel along z per radian in m: the lead divided by 2*pi"
     if joint != "helical" and pitch is not None:
-        mend = 'drop it, or use joint = "helical"'
-        raise complain(f"a {joint} joint has no pitch", mend, "pitch", pitch)
+        fix = 'remove it, or use joint = "helical"'
+        raise complain(f"a {joint} joint has no pitch", fix, "pitch", pitch)
     if joint == "helical" and pitch is None:
         raise complain("a helical joint needs its pitch", hint, "pitch")
     if pitch == 0:
@@ -233,7 +233,7 @@ class Frame(Table):
         _not_negative("damper", self.damper)
         if self.limits and self.limits[0] >= self.limits[1]:
             raise complain(
-                f"limits {list(self.limits)} are the wrong way round", "write [low, high]", "limits", self.limits
+                f"limits {list(self.limits)} are in the wrong order", "write [low, high]", "limits", self.limits
             )
         doubled = [
             pair
@@ -287,7 +287,7 @@ class Closure(Table):
             if axis is not None and math.hypot(*axis) < 1e-9:
                 raise complain("the axis has no length", 'write "x", "y", "z" or a vector that is not zero', key, axis)
         if self.joint == "universal" and ("axis" not in self.model_fields_set or self.axis_2 is None):
-            raise complain("a universal closure needs both arms of its cross", "give axis and axis_2", "axis_2")
+            raise complain("a universal closure needs both axes of its cross", "give axis and axis_2", "axis_2")
         return self
 
 
@@ -309,7 +309,7 @@ class WorkingMode(Table):
 
 
 class Actuation(Table):
-    """Another choice of motors and of joints that stand still."""
+    """Another choice of motors and of locked joints."""
 
     actuated: Names = ()
     locked: Names = ()

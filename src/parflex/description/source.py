@@ -28,7 +28,7 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
     try:
         if path.is_dir():
             raise RobotFileError(
-                "is a folder, not a robot file", file=str(path), value=str(path), hint="name the file in it"
+                "is a folder, not a robot file", file=str(path), value=str(path), hint="give the file inside it"
             )
         if not path.exists():
             raise RobotFileError(
@@ -40,7 +40,10 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
         return with_files_in(parse_toml(read_bounded(path), str(path)), path.resolve().parent), str(path)
     except OSError as error:
         raise RobotFileError(
-            f"cannot be read ({error.strerror})", file=str(robot), value=str(robot), hint="check path and rights"
+            f"cannot be read ({error.strerror})",
+            file=str(robot),
+            value=str(robot),
+            hint="check the path and its permissions",
         ) from None
 
 
@@ -93,7 +96,7 @@ def parse_toml(content: bytes, file: str) -> dict[str, Any]:
     except ValueError as error:
         reason = "a number has too many digits" if "digits" in str(error) else str(error)
         raise RobotFileError(
-            f"is not valid TOML: {reason}", file=file, hint="mend that line ('parflex new NAME' shows the form)"
+            f"is not valid TOML: {reason}", file=file, hint="correct that line ('parflex new NAME' prints a template)"
         ) from None
 
 
@@ -135,7 +138,7 @@ def _set(table: Any, path: str, rest: str, value: Any, file: str) -> None:
                 else f"set '{path.removesuffix(rest).rstrip('.')}' as a whole"
             )
             raise RobotFileError(
-                f"there is nothing to set at '{path}'", file=file, key=path, value=as_value(value), hint=hint
+                f"there is no value at '{path}'", file=file, key=path, value=as_value(value), hint=hint
             )
         if not rest:
             table[step] = value
@@ -168,7 +171,7 @@ def _list_step(table: list[Any], rest: str) -> tuple[Any, str]:
 
 
 def _dict_step(table: dict[str, Any], rest: str, parent: str) -> tuple[Any, str]:
-    """Longest existing key that the path starts with; a last key may be new, but a new constant would serve nobody."""
+    """Longest existing key that the path starts with; a last key may be new, a new constant would have no effect."""
     for name in sorted(table, key=len, reverse=True):
         if rest == name or rest.startswith(name + "."):
             return name, rest[len(name) + 1 :]
@@ -184,7 +187,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     """`KEY=VALUE` of the command line: VALUE is read as TOML, else kept as an expression."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
-        raise RobotFileError(f"'{text}' sets nothing", key="--set", value=text, hint="write --set KEY=VALUE")
+        raise RobotFileError(f"'{text}' is not KEY=VALUE", key="set", value=text, hint="write e.g. constants.arm=0.3")
     try:
         table = tomllib.loads("value = " + value)
     except (ValueError, RecursionError):

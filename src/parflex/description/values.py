@@ -70,16 +70,18 @@ def read_number(value: Any, info: ValidationInfo) -> float:
 def read_name(value: Any) -> str:
     """A name of a frame, point, closure, pose or mode."""
     if not isinstance(value, str):
-        raise complain(f"a name is expected here, not {shown(value)}", "put it in quotes")
+        raise complain(f"a name is expected here, not {shown(value)}", "write it in quotes")
     if not re.fullmatch(r"[\w+\-.~ ]{1,80}", value) or value != value.strip():
-        raise complain(f"{shown(value)} is no name", "use letters, digits, '_', '-' and '.', at most 80 of them")
+        raise complain(
+            f"{shown(value)} is not a valid name", "use letters, digits, '_', '-' and '.', at most 80 of them"
+        )
     return value
 
 
 def read_text(value: Any) -> str:
     """A sentence."""
     if not isinstance(value, str):
-        raise complain(f"text is expected here, not {shown(value)}", "put it in quotes")
+        raise complain(f"text is expected here, not {shown(value)}", "write it in quotes")
     return value
 
 
@@ -108,7 +110,7 @@ def plain_list(value: Any) -> Any:
 
 
 def list_of(what: str, form: str, count: int | None = None) -> Callable[[Any], Any]:
-    """A reader that wants a list, of a certain length if `count` says so."""
+    """A reader that expects a list, of a certain length if `count` says so."""
 
     def read(value: Any) -> Any:
         entries = plain_list(value)
@@ -124,7 +126,7 @@ def read_axis(value: Any) -> Any:
     letters = {"x": [1.0, 0.0, 0.0], "y": [0.0, 1.0, 0.0], "z": [0.0, 0.0, 1.0]}
     if isinstance(value, str):
         if value not in letters:
-            raise complain(f"{shown(value)} is no axis", 'write "x", "y", "z" or a vector [1, 0, 0]')
+            raise complain(f"{shown(value)} is not an axis", 'write "x", "y", "z" or a vector [1, 0, 0]')
         return letters[value]
     return value
 
@@ -135,7 +137,7 @@ def read_coordinates(value: Any) -> Any:
         for key, entry in value.items():
             if isinstance(entry, Mapping):
                 inner = next(iter(entry), "x")
-                hint = f'put the whole name in quotes: "{key}.{inner}" = ...'
+                hint = f'write the whole name in quotes: "{key}.{inner}" = ...'
                 raise complain(f"'{key}' is a table here, not a coordinate", hint, str(key), "a table")
     return value
 

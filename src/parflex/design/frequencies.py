@@ -69,15 +69,15 @@ class FrequencySolver:
         assert self.assembly is not None
         K, M = self.assembly(*self.places(self.geometry.home[None]))
         if not K.shape[1]:
-            raise NotCoveredError("nothing moves")
+            raise NotCoveredError("nothing can move")
         values = scipy.linalg.eigh(K[0], M[0], eigvals_only=True)
         free = int(np.sum(values < ZERO**2 * values[-1]))
         if not 1 <= self.modes <= len(values) - free:
             raise InputError(
-                f"{self.modes} modes are asked for, the robot has {len(values) - free}",
+                f"{self.modes} modes are requested, but the robot has {len(values) - free}",
                 key="modes",
                 value=self.modes,
-                hint="ask for fewer",
+                hint="request fewer",
             )
         return free
 
@@ -118,13 +118,13 @@ class FrequencySolver:
         off = np.abs(exact - result[picked])
         self.largest_difference = max(self.largest_difference, float(off.max()))
         if (off > AGREE * exact).any():
-            self.problem, self.why_not = None, "tables and full solutions disagree"
+            self.problem, self.why_not = None, "tabulated and full solutions disagree"
             result[:] = self.full(q, twists)
 
     # -- full solutions --------------------------------------------------------------------------------
 
     def full(self, q: Array, twists: Array | None = None) -> Array:
-        """Frequencies pose by pose from the whole matrices; twists of the platform are put where they are wanted."""
+        """Frequencies pose by pose from the whole matrices; twists of the platform are stored if requested."""
         if self.assembly is None:
             return self._general(q, twists)
         result = np.full((len(q), self.modes), np.nan)

@@ -24,7 +24,7 @@ from parflex.records import Record
 from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
-BLOCK = 4096  # cells between two looks at the clock
+BLOCK = 4096  # cells between two checks of the clock
 SAVE_EVERY = 10.0  # seconds
 SAMPLE = 2000  # cells spread over the grid that decide the range of tables
 MOST = 20_000_000  # cells: their frequencies alone are a gigabyte
@@ -152,17 +152,17 @@ class _Run:
 def _check_axes(over: Sequence[Axis], fixed: Mapping[str, float]) -> None:
     names = [name for name, *_ in over]
     if not names:
-        raise InputError("no coordinate to go over", key="over", hint="write e.g. x=-0.1:0.1:50,y=-0.1:0.1:50")
+        raise InputError("no coordinate to vary", key="over", hint="write e.g. x=-0.1:0.1:50,y=-0.1:0.1:50")
     for name, first, last, count in over:
         if names.count(name) > 1 or name in fixed:
             raise InputError(f"'{name}' is given twice", key="over", value=name, hint="keep one of them")
         if count < 1:
-            raise InputError(f"'{name}' has {count} values", key="over", value=count, hint="take at least one")
+            raise InputError(f"'{name}' has {count} values", key="over", value=count, hint="give at least one")
         if not np.isfinite([first, last]).all():
-            raise InputError(f"'{name}' has no end", key="over", value=name, hint="give finite numbers")
+            raise InputError(f"'{name}' has an infinite bound", key="over", value=name, hint="give finite numbers")
     cells = int(np.prod([count for *_, count in over], dtype=object))
     if cells > MOST:
-        raise InputError(f"the map has {cells} cells", key="over", value=cells, hint=f"up to {MOST} can be made")
+        raise InputError(f"the map has {cells} cells", key="over", value=cells, hint=f"at most {MOST} are possible")
 
 
 def _settings(
@@ -187,7 +187,7 @@ def _settings(
 def _check_writable(path: Path) -> None:
     if path.suffix != ".npz" or path.is_dir():
         raise InputError(
-            f"'{path.name}' cannot be the map", key="out", value=str(path), hint="name a file like map.npz"
+            f"'{path.name}' is not a map file", key="out", value=str(path), hint="name a file like map.npz"
         )
     check_writable(path)
 

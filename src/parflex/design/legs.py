@@ -112,7 +112,7 @@ class LegSubstructure(Record):
             return q
         q, opening, side = self.inner.solve(q)
         if not (opening < CLOSED).all() or not (side > 0).all():
-            raise NotTabulatedError(f"the loops of {self.name} do not close at all shapes between those asked for")
+            raise NotTabulatedError(f"the loops of {self.name} do not close at every shape between the requested ones")
         return q
 
     def matrices(self, shapes: Array) -> tuple[Array, Array]:
@@ -121,7 +121,7 @@ class LegSubstructure(Record):
 
 
 def _guess(at: Array, values: Array, wanted: Array) -> Array:
-    """Values at wanted points from known ones: a plane through the nearest, for Newton near a flat loop starts well."""
+    """Values at new points from known ones: a plane through the nearest, for Newton near a flat loop starts well."""
     count, width = min(len(at), 4 * (at.shape[1] + 1)), at.shape[1]
     if not width or not values.shape[1] or count <= width:
         return np.repeat(values[:1], len(wanted), axis=0)
@@ -142,11 +142,11 @@ class LegStructure(Record):
 
 
 def structure(robot: Robot, locked: Robot, geometry: Geometry) -> LegStructure:
-    """Core and legs of a robot whose locked joints stand still; an error says that there are none."""
+    """Core and legs of a robot with its locked joints; an error if there are none."""
     tree = robot.tree
     hub = tree.places[tree.end_effector].link
     if hub == GROUND:
-        raise NotTabulatedError("the end effector stands on the ground")
+        raise NotTabulatedError("the end effector is fixed to the ground")
     try:
         core = _core(node_model(locked), hub)
         model = node_model(locked, core)
@@ -156,7 +156,7 @@ def structure(robot: Robot, locked: Robot, geometry: Geometry) -> LegStructure:
         raise NotTabulatedError("the robot has a body whose own coordinates are unknowns")
     roots = {model.paths[j][0] for j in core}
     if GROUND in roots:
-        raise NotTabulatedError("the core is tied to the ground")
+        raise NotTabulatedError("the core is attached to the ground")
     columns = np.sort(np.concatenate([np.arange(a, a + n) for a, n in (model.roots[j] for j in roots)]))
     felt = {j: model.felt(j) for j in range(len(tree.links))}
     within = [j for j in core if felt[j] <= set(columns.tolist())]
@@ -166,7 +166,7 @@ def structure(robot: Robot, locked: Robot, geometry: Geometry) -> LegStructure:
 
 
 def _core(model: NodeModel, hub: int) -> list[int]:
-    """Links that stand still against the hub but for the bending of beams: the hub first."""
+    """Links that are fixed to the hub but for the bending of beams: the hub first."""
     tree = model.robot.tree
     neighbours: dict[int, set[int]] = {j: set() for j in (GROUND, *range(len(tree.links)))}
     edges = [(j, link.parent) for j, link in enumerate(tree.links) if link.joint.kind == "fixed"]

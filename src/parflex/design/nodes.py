@@ -58,7 +58,7 @@ class NodeModel:
 
     @cached_property
     def modal(self) -> dict[int, CutModal]:
-        """Bodies that bend and are not cut, by their link."""
+        """Flexible bodies that are not cut, by their link."""
         return {entry.link: entry for entry in self.cut.modal}
 
     def ends(self, j: int) -> list[int]:
@@ -84,7 +84,7 @@ def node_model(robot: Robot, roots: Sequence[int] = ()) -> NodeModel:
         raise NotCoveredError("coupled joints")
     cut = cut_at_beams(robot, roots)
     if cut.left_over:
-        raise NotCoveredError("a loop that no beam is part of")
+        raise NotCoveredError("a loop without a beam")
     starts: dict[int, tuple[int, int]] = {}
     paths: dict[int, tuple[int, tuple[CutStep, ...]]] = {}
     for piece in cut.pieces:
@@ -153,7 +153,7 @@ class Assembly:
         return K, M
 
     def _add_body(self, K: Array, M: Array, j: int, rotation: Array, position: Array) -> None:
-        """A body that is not cut: of one that bends, its own coordinates are unknowns beside the twist of its frame."""
+        """A body that is not cut: if flexible, its own coordinates are unknowns beside the twist of its frame."""
         columns, W = self.twist(j, rotation, position)
         W = self.local(j, rotation, position) @ W
         if j in self.model.modal:

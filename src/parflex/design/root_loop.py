@@ -79,7 +79,7 @@ def straight(state: Array, real: Array, lane: int) -> float:
 
 @compiled
 def propose(state: Array, real: Array, lane: int, accurate: float) -> float:
-    """The value of x that a lane looks at next: false position, or either side of a root that is to be proved."""
+    """The value of x that a lane tries next: false position, or either side of a root to be proved."""
     if state[lane, AT] == SEARCH:
         new = straight(state, real, lane)
         if abs(new - real[lane, X]) <= TRY * new or real[lane, B] - real[lane, A] <= accurate * new:

@@ -61,7 +61,7 @@ class ReducedProblem:
         self.blocks = [self._elimination(*part) for part in self._parts]
 
     def solve(self, q: Array, modes: int, shapes: Array | None = None) -> Found:
-        """The lowest modes at positions of the rigid tree; and, if wanted, shapes over the core (poses x modes x n)."""
+        """The lowest modes at positions of the rigid tree; if requested, shapes over the core (poses x modes x n)."""
         found = Found(np.full((len(q), modes), np.nan), np.zeros(len(q), dtype=bool))
         for start in range(0, len(q), SIDE_BY_SIDE):
             rows = slice(start, start + SIDE_BY_SIDE)

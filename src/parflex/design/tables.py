@@ -28,7 +28,7 @@ Array = np.ndarray
 TOLERANCE = 1e-10  # error of an entry beside the diagonal entries of its row and column
 EPS = np.finfo(float).eps  # of the largest, an eigenvalue solver knows all eigenvalues so well: tables cannot do better
 COUNTS = {0: (), 1: (14,), 2: (12, 12)}  # points along each coordinate of a box
-FINE = {0: 1, 1: 96, 2: 16}  # points along each coordinate of the whole at which modes to keep are looked for
+FINE = {0: 1, 1: 96, 2: 16}  # points along each coordinate of the whole at which modes to keep are searched
 FIRST = {1: 12, 2: 2}  # boxes along each coordinate to begin with: larger ones never fit
 SMALLEST = 1 / 2**14  # boxes are not halved further than to this share of the whole
 MOST_BOXES = 600
@@ -251,7 +251,7 @@ def _condensed(K: Array, M: Array, inner: int, layout: Layout, band: Band, refer
     if len(layout.group.inner):
         found = condense(K, M, inner, layout.group, band, reference)
         if (found["spectrum"][:, layout.group.kept :] < NEAR * band.top).any():
-            raise NotTabulatedError("a mode that is not kept comes near the band")
+            raise NotTabulatedError("a discarded mode comes close to the band")
     else:
         own = layout.group.ends + inner
         zero = np.zeros((len(K), POINTS, len(own), len(own)))

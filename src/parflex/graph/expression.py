@@ -284,7 +284,7 @@ class Expression:
         return array([g.wrap(edge) for edge in edges], dtype=object).reshape(right.shape)
 
     def hold(self) -> Expression:
-        """The same value as a name of its own: passes do not look into it. For what is set up once from parameters."""
+        """The same value as a name of its own: passes do not expand it. For what is set up once from parameters."""
         return Expression(self.graph, self.graph.node(HOLD, self.edge) << 1)
 
     def arctan2(self, other: Scalar) -> Expression:

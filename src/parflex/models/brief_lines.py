@@ -1,4 +1,4 @@
-"""What a robot, a pose of it and its efforts are in one line, for people who print them."""
+"""One-line summaries of a robot, a pose and efforts, for printing."""
 
 from __future__ import annotations
 

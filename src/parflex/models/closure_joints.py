@@ -1,7 +1,7 @@
 """Closures as joints: what each kind leaves free between its two places, as motions along axes that are constant.
 
-Most kinds have axes that stand still in the second place, as a joint of the tree has. A universal joint has one axis in
-each place, a point that is led has its slide in the first place and its turning in the second: these are two joints in
+Most kinds have axes that are fixed in the second place, as a joint of the tree has. A universal joint has one axis in
+each place, a guided point has its slide in the first place and its turning in the second: these are two joints in
 a row, the one in the axes of the first place before the one in the axes of the second.
 """
 
@@ -23,7 +23,7 @@ EXACT = 1e-14  # entries of unit axes below this are rounding: exact zeros keep 
 class ClosureJoint(Record):
     """Velocity and angular velocity of the second place per unit rate: `led_*` in axes of the first, `S_*` of its own.
 
-    The rates of what is led in the first place come first.
+    The rates of what is guided in the first place come first.
     """
 
     loop: Loop

@@ -39,7 +39,7 @@ class Condition(Record):
             named = {f"leg '{name}'": value for name, value in large.items()} | named
         dead = [
             f"'{name}' is stretched or folded: its end cannot move in every direction here, "
-            "though the motors hold the robot"
+            "although the motors constrain the robot"
             for name in large
             if harmless and self.enough_motors
         ]

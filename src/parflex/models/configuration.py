@@ -163,7 +163,7 @@ class Configuration(Record):
 
     @cached_property
     def resting(self) -> list[Array]:
-        """Rows of what had better not deform: 1/2 ed^T M_ee ed of bodies that bend, then all of it, springs too.
+        """Rows whose deformation is penalised: 1/2 ed^T M_ee ed of flexible bodies, then all of it, springs too.
 
         The energy of the elastic rates weighs them, so that neither units nor coordinates matter; rates without mass
         are left to the second block.
@@ -208,10 +208,10 @@ class Configuration(Record):
             return
         self.refuse_singular_legs()
         raise InputError(
-            f"the closures do not let the robot move so: the {key} is missed by {largest:.3g}",
+            f"the closures do not allow this motion: the {key} is violated by {largest:.3g}",
             key=key,
             value=largest,
-            hint="give only as many components as the robot has freedoms",
+            hint="give at most as many components as the robot has degrees of freedom",
         )
 
     # -- singularities ---------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ class Configuration(Record):
     def _leg_blocks(self, q: Array) -> dict[str, Array]:
         """What each leg's own joints do at its end, without units.
 
-        With a platform, a leg is what closes when the platform stands still; without, it is one side of a loop.
+        With a platform, a leg is what closes when the platform is fixed; without, it is one side of a loop.
         """
         robot = self.robot
         free_bodies = robot.assembler.free_bodies
@@ -287,11 +287,11 @@ class Configuration(Record):
         for name, value in self.condition.legs.items():
             if value > SINGULAR:
                 raise SingularError(
-                    f"'{name}' is at a singularity of the leg: it cannot follow every motion of the platform "
+                    f"'{name}' is at a singularity of the leg: it does not admit every motion of the platform "
                     f"(condition number {value:.1e})",
                     key="pose",
                     value=name,
-                    hint="move away from this pose",
+                    hint="choose another pose",
                 )
 
     def refuse_undefined_actuation(self) -> None:
@@ -313,14 +313,14 @@ class Configuration(Record):
                 f"free is the motion of {moving}",
                 key="actuation",
                 value=self.robot.actuation,
-                hint="mark another joint as actuated, or choose another --actuation",
+                hint="mark another joint as actuated, or choose another actuation",
             )
         raise SingularError(
             f"singular pose of the platform: with the motors locked, {moving} can still move "
             f"(condition number {mobility.condition(A, freedoms):.1e})",
             key="pose",
             value=moving,
-            hint="move away from this pose",
+            hint="choose another pose",
         )
 
     def _without_spins(self, undriven: Array) -> tuple[list[str], Array]:
@@ -379,7 +379,7 @@ def configure(robot: Robot, pose: PoseLike | Configuration = None) -> Configurat
             return pose
         if pose.robot.tree.position_names != robot.tree.position_names:
             raise InputError(
-                f"this is a configuration of '{pose.robot.name}' with other coordinates than '{robot.name}' has",
+                f"this configuration of '{pose.robot.name}' has other coordinates than '{robot.name}'",
                 key="pose",
                 value=pose.robot.name,
                 hint="give one of the same robot with the same elements, or a pose",

@@ -49,7 +49,7 @@ class CutBeam:
 
 @dataclass(frozen=True)
 class CutModal:
-    """A body that bends and is not cut, in the piece of its link; the coordinates that are not locked are unknowns."""
+    """A flexible body that is not cut, in the piece of its link; the coordinates that are not locked are unknowns."""
 
     link: int
     body: Body
@@ -70,7 +70,7 @@ class CutTie:
 
     @property
     def node(self) -> bool:
-        """Whether it is a node of a body that bends."""
+        """Whether it is a node of a flexible body."""
         return self.joint is None and self.closure is None
 
 
@@ -113,7 +113,7 @@ class CutRobot:
 
 
 def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
-    """The pieces of a robot; `leads` are tried first, in their order, as links that pieces move with."""
+    """The pieces of a robot; `preferred` are tried first, in their order, as links that pieces move with."""
     tree = robot.tree
     beams = tuple(CutBeam(j, tip, tree.links[j].body) for j, tip in _cut_bodies(robot).items())
     hinges = tuple(closure_joint(tree, loop) for loop in robot.closures.loops)

@@ -1,4 +1,4 @@
-"""Geometry and velocities for people: frames, Jacobians, all assemblies of the legs, counts of coordinates."""
+"""Geometry and velocities for users: frames, Jacobians, all assemblies of the legs, counts of coordinates."""
 
 from __future__ import annotations
 

@@ -35,7 +35,9 @@ def load(
     """
     description, file = load_description(source, settings)
     if elements is not None and not 1 <= elements <= 100:
-        raise InputError("the number of elements is to be 1 to 100", key="elements", value=elements, hint="give e.g. 4")
+        raise InputError(
+            "the number of elements must be from 1 to 100", key="elements", value=elements, hint="give e.g. 4"
+        )
     try:
         return _build(description, file, payload, actuation, working_mode, elements or 1)
     except ParflexError as error:

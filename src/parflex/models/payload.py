@@ -43,7 +43,7 @@ def _on_node(tree: Tree, place: Place) -> Place:
         if np.linalg.norm(link.position - place.position) < SAME_PLACE * tree.length:
             return Place(j, place.rotation, np.zeros(3))
     raise InputError(
-        f"'{tree.end_effector}' has no node where the payload would sit",
+        f"'{tree.end_effector}' has no node to attach the payload to",
         key="payload",
-        hint="name a node as end_effector, or give the payload to a frame on a node",
+        hint="choose a node as end_effector, or give the payload to a frame on a node",
     )

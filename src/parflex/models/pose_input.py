@@ -1,4 +1,4 @@
-"""Reading poses and motions that people write: names of joints, `x y z`, quaternions, rotation vectors, degrees."""
+"""Reading poses and motions: names of joints, `x y z`, quaternions, rotation vectors, degrees."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
     for word, value in given.items():
         number = _finite(word, value, key, file)
         name = _without_degrees(tree, word)
-        if word in bending:  # a body that bends, as it is told
+        if word in bending:  # elastic coordinates of a flexible body, as given
             _refuse_twice(seen, word, word, key, file)
             values[tree.position_names.index(word)] = number
             fixed.add(tree.rate_names.index(word))
@@ -227,10 +227,10 @@ def _rotation(tree: Tree, frame: str, parts: dict[str, float], key: str, file: s
             f"the rotation of '{frame}' is given twice", key=key, file=file, value=frame, hint="use one form of it"
         )
     if (forms[0] == ("theta",)) != tree.planar:
-        mend = "give theta" if tree.planar else "give qw, qx, qy, qz or rx, ry, rz"
+        fix = "give theta" if tree.planar else "give qw, qx, qy, qz or rx, ry, rz"
         word = next(word for word in forms[0] if word in parts)
         kind = "planar" if tree.planar else "spatial"
-        raise InputError(f"a {kind} robot has no '{word}'", key=key, file=file, value=word, hint=mend)
+        raise InputError(f"a {kind} robot has no '{word}'", key=key, file=file, value=word, hint=fix)
     if tree.planar:
         return rotation_about(2, parts["theta"])
     if forms[0] == QUATERNION:

@@ -26,7 +26,7 @@ from parflex.recursion import pose
 from parflex.tree import Tree
 
 Array = np.ndarray
-SAME_FRAME = 1e-8  # typical lengths: a frame is where it was to be kept
+SAME_FRAME = 1e-8  # typical lengths: a frame is where it should be
 FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
 
 
@@ -52,7 +52,7 @@ class Robot(ArrayOrder, Record):
     tree: Tree
     closures: Closures
     actuated: tuple[int, ...]  # rates that motors move
-    locked: frozenset[int]  # rates that stand still
+    locked: frozenset[int]  # locked rates
     actuation: str
     working_mode: str
     warnings: tuple[str, ...] = ()
@@ -113,7 +113,7 @@ class Robot(ArrayOrder, Record):
 
     @cached_property
     def deformations(self) -> tuple[int, ...]:
-        """Rates that are zero as long as nothing gives way: of elastic bodies and of springs of elastic drives."""
+        """Rates that are zero as long as nothing deforms: of elastic bodies and of springs of elastic drives."""
         return (*self.tree.elastic, *(self.tree.links[number].v.start for number in self.drive_springs))
 
     @cached_property
@@ -152,7 +152,7 @@ class Robot(ArrayOrder, Record):
                     file=self.file,
                     key=f"coupling '{culprit.name}'",
                     value=culprit.name,
-                    hint="mend its offset or ratio, give starts that fit it, or leave it out",
+                    hint="correct its offset or ratio, give consistent starts, or remove it",
                 )
         return None
 
@@ -251,10 +251,10 @@ class Robot(ArrayOrder, Record):
         near = part.pose(asked, found)
         if near is None:
             raise UnreachableError(
-                "what the pose leaves free has no place nearest to home",
+                "the pose does not determine the configuration, and none is nearest to home",
                 key="pose",
                 file=self.file,
-                hint="give more of the pose",
+                hint="give more components of the pose",
             )
         return near
 
@@ -325,14 +325,14 @@ class Robot(ArrayOrder, Record):
             names += [] if frame.rotation is None else [f"{frame.name}.{word}" for word in turn]
         if len(names) > self._rigid_freedoms:
             error.message = (
-                f"{len(names)} conditions are given ({', '.join(names)}), the robot has {self._rigid_freedoms} "
+                f"{len(names)} conditions are given ({', '.join(names)}), but the robot has {self._rigid_freedoms} "
                 f"freedom{'s' * (self._rigid_freedoms != 1)}, and the conditions contradict each other"
             )
             error.hint = f"leave out {len(names) - self._rigid_freedoms} of them"
 
     @cached_property
     def _rigid_freedoms(self) -> int:
-        """Independent motions while nothing gives way."""
+        """Independent motions while nothing deforms."""
         rigid = self.locking(self.deformations) if self.deformations else self
         return rigid.mobility.freedoms(len(rigid.free))
 
@@ -406,7 +406,7 @@ class Robot(ArrayOrder, Record):
 
     def __getstate__(self) -> dict[str, Any]:
         known = self.__dict__.get("home", self._known[0]), self.__dict__.get("mobility", self._known[1])
-        return super().__getstate__() | {"_known": known}  # what took long to find is not looked for again
+        return super().__getstate__() | {"_known": known}  # costly results are not computed again
 
     def _told(self) -> str:
         return robot_line(self)

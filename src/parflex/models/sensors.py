@@ -25,7 +25,7 @@ def marked_rates(description: schema.RobotFile, tree: Tree, moved: Collection[in
 def sensed_rates(
     tree: Tree, joints: Sequence[str], actuated: Collection[int], locked: Collection[int]
 ) -> tuple[int, ...]:
-    """Rates of passive joints by name; a joint that a motor moves or that stands still needs no sensor more."""
+    """Rates of passive joints by name; an actuated or locked joint needs no further sensor."""
     known = {link.name: link.v.start for link in tree.links if link.joint.one_axis}
     chosen: list[int] = []
     for name in [joints] if isinstance(joints, str) else joints:
@@ -39,10 +39,10 @@ def sensed_rates(
                 if known[name] in actuated
                 else "is locked"
                 if known[name] in locked
-                else "is named before"
+                else "is listed twice"
             )
             raise InputError(
-                f"the joint '{name}' {why}", key="sensors", value=name, hint="name passive joints, each one once"
+                f"the joint '{name}' {why}", key="sensors", value=name, hint="list passive joints, each once"
             )
         chosen.append(known[name])
     return tuple(chosen)

@@ -36,15 +36,15 @@ def spinning(
 
 
 def spin_error(rods: list[str]) -> ActuationError:
-    """What is said of rods that spin where all else is led."""
+    """The error for rods that spin while everything else is driven."""
     names = ", ".join(f"'{name}'" for name in rods)
     one = len(rods) == 1
     return ActuationError(
-        f"{names} {'spins' if one else 'spin'} freely about {'its' if one else 'their'} own axis between two balls: "
-        "the motors do not lead that, though it moves neither them nor the end effector",
+        f"{names} {'spins' if one else 'spin'} freely about {'its' if one else 'their'} own axis between two "
+        "spherical joints: the motors do not determine that motion, which affects neither them nor the end effector",
         key="joint",
         value=rods[0],
-        hint="replace one ball of each rod by a universal joint",
+        hint="replace one spherical joint of each rod by a universal joint",
     )
 
 

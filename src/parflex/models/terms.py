@@ -25,16 +25,17 @@ def checked_terms(without: Iterable[str], key: str = "without") -> tuple[str, ..
     """Words of terms that can be left out, each once and in one order."""
     if isinstance(without, str):
         raise InputError(
-            f"'{key}' is a list of words", key=key, value=without, hint=f"write ['{without}'] in place of '{without}'"
+            f"'{key}' is a list of terms", key=key, value=without, hint=f"write ['{without}'] in place of '{without}'"
         )
     try:
         words = list(without)
     except TypeError:
-        raise InputError(f"'{key}' is a list of words", key=key, value=repr(without), hint="['friction']") from None
+        raise InputError(f"'{key}' is a list of terms", key=key, value=repr(without), hint="['friction']") from None
     for word in words:
         if not isinstance(word, str) or word not in TERMS:
             raise InputError(
-                f"'{word}' cannot be left out", key=key, value=repr(word) if not isinstance(word, str) else word,
+                f"'{word}' is not a term that can be left out", key=key,
+                value=repr(word) if not isinstance(word, str) else word,
                 hint=did_you_mean(str(word), TERMS),
             )  # fmt: skip
     return tuple(term for term in TERMS if term in words)
@@ -49,7 +50,10 @@ def left_out(without: Iterable[str], include: Iterable[str] | None) -> tuple[str
     for word in words:
         if word not in JOINT_TERMS:
             raise InputError(
-                f"'{word}' cannot be included", key="with", value=str(word), hint=did_you_mean(str(word), JOINT_TERMS)
+                f"'{word}' is not a term that can be included",
+                key="with",
+                value=str(word),
+                hint=did_you_mean(str(word), JOINT_TERMS),
             )
         if word in found:
             raise InputError(
@@ -75,7 +79,7 @@ def acting(robot: Robot, without: Collection[str] = ()) -> Robot:
 
 def acting_at(robot: Robot, pose: PoseLike | Configuration = None, without: Collection[str] = ()) -> Configuration:
     """The robot at a pose with only what acts in it."""
-    chosen = checked_terms(without)  # a wrong word is said before a pose is looked for
+    chosen = checked_terms(without)  # a wrong term is reported before a pose is solved
     here = configure(robot, pose)
     return Configuration(acting(here.robot, chosen), here.q) if chosen else here
 

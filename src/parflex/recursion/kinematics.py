@@ -1,7 +1,7 @@
 """Poses, velocities, resolved accelerations and Jacobians of all links, from the base outwards.
 
 Twists are [v; w] at the origin of a link, in its own axes. Accelerations are those of the point, written in the axes
-of the link, not derivatives of components. The ground carries a_0 = -g when dynamics are wanted: then every `a` is the
+of the link, not derivatives of components. The ground carries a_0 = -g for dynamics: then every `a` is the
 acceleration less gravity, free bodies included, and differences across a closure are not changed.
 """
 

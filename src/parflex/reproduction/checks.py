@@ -20,7 +20,7 @@ OK, DIFFERS, FITTED, NOT_REPRODUCIBLE = "ok", "differs", "fitted", "not-reproduc
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Record):
-    """One published number. `ok` is None where nothing can be said; `group` and `reason` serve tables for people."""
+    """One published number. `ok` is None where nothing can be said; `group` and `reason` serve printed tables."""
 
     paper: str
     quantity: str

@@ -37,8 +37,8 @@ class Group(_Strict):
     """A table of a paper, or a part of one: where it stands, how it is computed, how near it must come and why.
 
     `kind` is a word of `quantities`. `verdict` "fitted": parameters were chosen to give these numbers.
-    "not-reproducible": nobody can say from the paper whether they are right; `reason` says why. `slow` groups are left
-    out where a quick answer is wanted.
+    "not-reproducible": the paper does not tell whether they are right; `reason` says why. `slow` groups are left
+    out of a quick run.
     """
 
     title: str

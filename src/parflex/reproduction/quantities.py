@@ -255,7 +255,7 @@ def modal_body(
 def deflection(
     workshop: Workshop, published: Published, robot: str, pose: Any, body: str, nodes: list[str], largest: list[str]
 ) -> list[Any]:
-    """How a body that is given by modes bends at rest, its robot held at a pose by the motors, in axes of the body.
+    """The static deflection of a body given by modes, its robot held at a pose by the motors, in axes of the body.
 
     z of some nodes, and the largest size of z at others.
     """

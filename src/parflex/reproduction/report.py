@@ -42,7 +42,7 @@ def check_folder(folder: str | Path) -> None:
         raise InputError("is not a folder", file=str(folder), key="report", hint="name a folder for the page")
     if path.is_file() and MARK.encode() not in path.open("rb").readline(1000):
         raise InputError(
-            f"there is a '{NAME}' that parflex has not written",
+            f"'{NAME}' exists and was not written by parflex",
             file=str(folder),
             key="report",
             value=str(path),
@@ -51,7 +51,7 @@ def check_folder(folder: str | Path) -> None:
 
 
 def write_report(folder: str | Path, checks: list[Check], quick: bool = False, shown: Shown | None = None) -> Path:
-    """Write the page whole or not at all; a file of somebody else is not replaced. The path of the page comes back."""
+    """Write the page whole or not at all; foreign files are not replaced. Returns the path of the page."""
     check_folder(folder)
     return write_files(folder, {NAME: page(checks, quick, shown)})[0]
 
@@ -93,7 +93,7 @@ def _whole(head: str, body: str, players: list[dict[str, Any]]) -> str:
         f"<title>parflex: published and computed numbers</title><style>{style}</style></head>\n"
         f"<body>{head}<main>{body}</main>"
         f"<footer>Made by parflex {__version__} on Python {platform.python_version()}, {escape(platform.machine())}. "
-        "The page holds all that it shows and asks nobody for anything.</footer>"
+        "The page is self-contained and loads nothing.</footer>"
         f'<script type="application/json" id="mode-data">{data}</script>\n<script>{script}</script></body></html>\n'
     )
 

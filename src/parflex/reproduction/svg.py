@@ -20,7 +20,7 @@ MARKS = {"ok": "good", "fitted": "fit", "differs": "bad"}
 
 
 def ticks(low: float, high: float, count: int = 6) -> list[float]:
-    """Round numbers in a range, about as many as are wanted."""
+    """Round numbers in a range, about as many as requested."""
     span = high - low
     if not span > 0:
         return [low]
@@ -222,7 +222,7 @@ def bars(title: str, label: str, groups: Sequence[tuple[str, Sequence[tuple[str,
 def still(
     points: Array, shape: Array, edges: Array, fine: Sequence[bool], amplitude: float, view: Array, told: str
 ) -> str:
-    """A small picture of a mode: at rest, and bent. Edges that are `fine` are those of a mesh."""
+    """A small picture of a mode: at rest, and deformed. Edges that are `fine` are those of a mesh."""
     flat = points @ view.T
     bent = (points + amplitude * shape) @ view.T
     both = np.concatenate([flat, bent])

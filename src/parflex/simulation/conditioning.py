@@ -25,7 +25,7 @@ BETTER = 2.0  # other rates must be better by so much, or two choices would take
 NEAR = 0.05  # of s_r / s_1: a tenth of a radian or so before a singular pose,
 NEAR_SHARE = 0.15  # and this of what it is at home
 WELL = 1.5  # times that, and it is left behind
-LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not looked at one by one
+LOOK = 0.02  # rad of a typical length: rows that are nearer to each other are not checked one by one
 JUMP = 0.5  # of the way between two rows that their rates do not explain: another assembly
 
 
@@ -40,7 +40,7 @@ class Event(Record):
 
 @dataclass(frozen=True)
 class Watch:
-    """Looks at rows of a run of a robot with loops."""
+    """Checks rows of a run of a robot with loops."""
 
     problem: Problem
 
@@ -126,12 +126,12 @@ class Watch:
     def first_event(self, q: Array, change: Array, out_step: float, independent: Sequence[str]) -> Event | None:
         """The first row, of closed positions and their rates of change, at which something must be done.
 
-        Row 0 was looked at before.
+        Row 0 was checked before.
         """
         way = np.abs(np.diff(q, axis=0)) / self.position_units
         explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
         ways = way.max(axis=1, initial=0.0)
-        rigid = not self.problem.robot.tree.elastic  # what bends may swing to and fro between two rows
+        rigid = not self.problem.robot.tree.elastic  # deformations may oscillate between two rows
         jumps = np.flatnonzero(rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK)))
         until = int(jumps[0]) + 1 if len(jumps) else len(q)
         marks = np.floor(np.concatenate([[0.0], np.cumsum(ways)]) / LOOK)

@@ -22,7 +22,7 @@ class Sensed(Record):
     """What a controller sees, in the order of the motors: positions and rates, and those of the reference motion.
 
     `coordinates` and `coordinate_rates` are those of the whole tree (`robot.tree.position_names`), for a controller
-    that measures more than its motors, like the pose of the platform; one that looks at less ignores them.
+    that measures more than its motors, like the pose of the platform; one that needs less ignores them.
     """
 
     time: float
@@ -42,7 +42,7 @@ class Controller(Protocol):
     sample_time: float
 
     def __call__(self, sensed: Sensed, memory: Any) -> tuple[Any, Any]:
-        """Efforts of the motors, and what is to be remembered."""
+        """Efforts of the motors, and the state to remember."""
 
 
 @dataclass(frozen=True)

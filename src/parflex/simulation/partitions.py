@@ -20,7 +20,7 @@ MODEL_NAMES = {"motors": "state-rates-driven", "efforts": "state-rates"}
 
 
 def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str) -> tuple[str, ...]:
-    """Names of rates that are to be independent, in the order of the tree; none: the model chooses."""
+    """Names of rates to use as independent, in the order of the tree; none: the model chooses."""
     if names is None:
         return ()
     if isinstance(names, str) or not all(isinstance(name, str) for name in names):
@@ -41,15 +41,17 @@ def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str)
         )
     if prescribed == "platform":
         raise InputError(
-            "a led platform is itself what is independent", key="independent", hint="leave it out, or lead the motors"
+            "the rates of a driven platform are the independent ones",
+            key="independent",
+            hint="leave it out, or drive the motors",
         )
     missing = [name for name in robot.actuated_names if name not in names] if prescribed == "motors" else []
     if missing:
         raise InputError(
-            f"the motor '{missing[0]}' is led, so its rate is independent",
+            f"the motor '{missing[0]}' is driven, so its rate is independent",
             key="independent",
             value=missing[0],
-            hint="name all motors that follow a motion",
+            hint="list all driven motors",
         )
     return tuple(known[k] for k in range(len(known)) if known[k] in names)
 

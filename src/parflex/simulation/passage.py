@@ -30,14 +30,14 @@ SMALL = 0.2  # of the distance to the singular pose: what a correction may be at
 TURN = 0.1  # of the speed: what the closures may take of rates that an explicit stage predicts
 STAGES = 8  # of a leap: the points nearest to its middle lie 0.18 of its half from there
 FARTHEST = 0.6  # rad of a typical length: longest leap
-AHEAD = 1e-3  # rad of a typical length: how far ahead it is looked for
+AHEAD = 1e-3  # rad of a typical length: how far ahead it is searched
 MOST_SWEEPS = 60
 SETTLED = 1e-13  # of the rates at the points of a leap, between two sweeps
 ON_BRANCH = 1e-7  # what the closures may correct of the points of a leap
 CLEAR = 1e-2  # of the distance to the singular pose: there the closures say where a state is to twelve digits
 SHORTEST = 1e-6  # of the time between two rows: shorter steps find nothing either
 MOST_STEPS = 500  # between two rows
-MOST_STEPS_BENT = 5_000  # the same where bodies bend
+MOST_STEPS_BENT = 5_000  # the same for flexible bodies
 START = 1e-4  # distance from the singular pose at which a state on a branch can still be told from one on another
 KEPT = 1e-7  # of the kinetic energy: what a passage may lose or win of all energy
 
@@ -152,7 +152,7 @@ class Passage:
 
     @property
     def most_steps(self) -> int:
-        """Between two rows: what bends swings many times."""
+        """Between two rows: deformations oscillate many times."""
         return MOST_STEPS_BENT if self.problem.robot.tree.elastic else MOST_STEPS
 
     def distance(self, t: float, q: Array) -> float:

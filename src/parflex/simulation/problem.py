@@ -24,8 +24,8 @@ Array = np.ndarray
 class Problem:
     """A model of a state, whose motors follow a motion or have efforts, under wrenches on frames.
 
-    `lead` is "motors" where these follow a motion (`driven`), "platform" where that does by the efforts of the inverse
-    model, "efforts" else.
+    `prescribed` is "motors" where these follow a motion (`driven`), "platform" where that does by the efforts of the
+    inverse model, "efforts" else.
     """
 
     robot: Robot  # without what is left out
@@ -105,7 +105,7 @@ def prepare(
 ) -> Problem:
     """The model of a state; what is in the file acts, but for what is left out. `independent` rates may be chosen."""
     if prescribed == "motors" and not robot.actuated:
-        raise InputError("the robot has no motors to lead", key="motion", hint="leave out the motion")
+        raise InputError("the robot has no motors to drive", key="motion", hint="omit the motion")
     changed = acting(robot, without)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_coulomb(changed) else 0.0

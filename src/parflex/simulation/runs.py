@@ -65,7 +65,7 @@ class Run(Record, Mapping[str, Array]):
                 f"a cut-off of {cutoff:g} Hz needs at least 16 rows and more than two rows in a period",
                 key="low-pass",
                 value=cutoff,
-                hint="give a lower frequency, or a smaller --out-step",
+                hint="give a lower frequency, or a smaller out_step",
             )
         return sosfiltfilt(butter(2, cutoff, fs=rate, output="sos"), self[name])
 
@@ -88,6 +88,6 @@ def load_run(path: str | Path) -> Run:
         raise InputError("the column 't' is missing", file=str(path), key="t", hint="this is not a saved run")
     t = columns["t"]
     if t.ndim != 1 or t.dtype.kind not in "fiu" or not np.isfinite(t).all() or (np.diff(t) < 0).any():
-        raise InputError("the times are not a rising row of numbers", file=str(path), key="t", hint="mend that column")
+        raise InputError("the times are not increasing numbers", file=str(path), key="t", hint="correct that column")
     about = read_settings(str(path))
     return Run(columns, about.get("settings", {}), about.get("summary", {}))

@@ -24,12 +24,12 @@ from parflex.simulation.problem import Problem
 
 Array = np.ndarray
 Control = Callable[[int, Array, Array], None]
-OFTEN = 2e-3  # s: rows that are looked at lie no farther apart, or two steps
+OFTEN = 2e-3  # s: checked rows lie no farther apart, or two steps
 MOST_TRIES = 3  # at one row
-UNDECIDED = "the robot is at a singular pose, where its loops leave open how it goes on"
-BENDS = "the robot comes to a singular pose, where runs of robots that bend end"
+UNDECIDED = "the robot is at a singular pose, where its closures do not determine how it moves on"
+BENDS = "the robot reaches a singular pose, where runs of flexible robots end"
 JUMPS = "the velocity of a motor jumps too near a singular pose,"
-DRIVEN_SINGULAR = "the loops cannot be closed: the motors lead the robot to a singular pose"
+DRIVEN_SINGULAR = "the loops cannot be closed: the motors drive the robot to a singular pose"
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ class Runner:
         if why:
             last = self.done.parts[-1].track
             last.status, last.stopped = "diverged", float(here * self.grid.out_step)
-            last.why = f"{why} ('{where}' comes loose)"
+            last.why = f"{why} ('{where}' becomes free)"
             last.coordinate = where
             return None
         if track is not None and here >= self.grid.rows:
@@ -329,8 +329,8 @@ class Runner:
         return self.done
 
     def _failed(self, track: IntegratedRows) -> Segments:
-        """The run ends here: nothing that is known leads on."""
+        """The run ends here: no known state continues it."""
         track.status = "diverged"
-        track.why = track.why or "the loops close in another way than before, so that the robot jumps"
+        track.why = track.why or "the loops close in another assembly mode than before, so the robot jumps"
         self.done.parts[-1] = Segment(self.problem, track)
         return self.done

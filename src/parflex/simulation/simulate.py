@@ -82,17 +82,17 @@ def simulate(
     independent: Sequence[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Run:
-    """Move a robot in time.
+    """Simulate a robot.
 
     Motors follow `motion` (a name of the robot file, a file of knots, a function of time), or have an `effort` in
     time, or obey a `controller`, to which the motion is the reference. With `drive="platform"` the platform itself
-    follows a motion through poses, by the efforts of the inverse model, which knows how the robot bends. What is in the
-    file acts unless it is in `without`. A robot that bends starts as gravity and loads bend it, unless `start` says
-    otherwise. `independent` names the rates that the run starts to integrate, for checks: the motion is the same
-    whatever they are.
+    follows a motion through poses, by the efforts of the inverse model, flexibility included. All terms of the
+    robot file act except those in `without`. A flexible robot starts in equilibrium with gravity and loads, unless
+    `start` says otherwise. `independent` names the rates that the run starts to integrate, for checks: the motion
+    does not depend on them.
     """
     if drive not in DRIVES:
-        raise InputError(f"'{drive}' cannot be led", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
+        raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     case = _case(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without,
@@ -100,7 +100,7 @@ def simulate(
     case = replace(case, independent=read_independent(robot, independent, case.prescribed))
     if not friction_width > 0:
         raise InputError(
-            "the width of friction is positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
+            "the friction width must be positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
         )
     looked_at = _frames(robot, frames, case.motion)
     begin = perf_counter()
@@ -150,10 +150,10 @@ def _case(
     prescribed = drive if moved is not None and controller is None else "efforts"
     if drive == "platform" and (prescribed == "efforts" or wrench):
         raise InputError(
-            "a platform is led by a motion alone, without wrenches or a controller",
+            "a platform is driven by a motion alone, without wrenches or a controller",
             key="drive",
             value=drive,
-            hint="give a motion through poses, or lead the motors",
+            hint="give a motion through poses, or drive the motors",
         )
     given: Polynomials = moved.given if prescribed != "efforts" else given_efforts(robot, effort, time)
     for pieces in wrenches.values():
@@ -187,7 +187,7 @@ def _left_choice(case: Case, changes: list[dict[str, Any]]) -> list[str]:
         return []
     first = others[0]
     return [
-        f"the independent rates that were given do not serve beyond t = {first['time']:.4g} s: the run goes on with "
+        f"the independent rates that were given become singular at t = {first['time']:.4g} s: the run goes on with "
         + ", ".join(f"'{name}'" for name in first["independent"])
     ]
 
@@ -197,7 +197,7 @@ def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
 
 
 def _frames(robot: Robot, frames: Sequence[str] | None, motion: Any) -> list[str]:
-    """Frames that are looked at: the end effector under all its names, or those that are named."""
+    """Frames that are recorded: the end effector under all its names, or those that are named."""
     places = robot.tree.places
     if frames is None:
         end = robot.tree.end_effector

@@ -1,8 +1,8 @@
 """Where and how fast a run starts: undeformed, in equilibrium, held by the motors, or in a state that is given.
 
-Positions are as `start` says. Rates are those of the motion that leads the robot, and the closures and what is stated
+Positions are as `start` says. Rates are those of the prescribed motion, and the closures and what is stated
 of freedoms without a motor; within these, bodies deform with as little energy of their own rates as can be, and the
-rest stands still as far as it can (`Configuration.rates`). Which rates are independent does not enter.
+rest stays at rest as far as it can (`Configuration.rates`). Which rates are independent does not enter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ OPEN = 1e-3  # in typical lengths: loops of given positions that are open by les
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Started(Record):
-    """All positions and rates at the start, what kind of start it is, and what is to be told of it."""
+    """All positions and rates at the start, what kind of start it is, and its warnings."""
 
     q: Array
     qd: Array
@@ -51,12 +51,12 @@ def start_state(
 ) -> Started:
     """Where a run starts; `pose` is where one without a motion does.
 
-    By default a robot that bends starts in equilibrium: with motors locked where a motion leads them, else with the
+    By default a flexible robot starts in equilibrium: with motors locked where a motion prescribes them, else with the
     motors where they hold the end effector, if there is one for each of its ways to move. From the undeformed pose it
     would start with several times the static forces.
     """
     if motion is not None and pose is not None:
-        raise InputError("the motion says where the run starts", key="pose", hint="leave out the pose or the motion")
+        raise InputError("the motion defines the initial pose", key="pose", hint="leave out the pose or the motion")
     if isinstance(start, Mapping):
         start = _with_pose(start, pose)
         q, kind, warnings = _given_positions(problem, robot, start, motion, wrenches)
@@ -75,7 +75,7 @@ def _with_pose(start: Mapping[str, Any], pose: Any) -> Mapping[str, Any]:
     twice = [word for word in ("pose", "q") if word in start and pose is not None]
     if twice:
         raise InputError(
-            f"the start has a '{twice[0]}' of its own", key="pose", value=twice[0], hint="give one of the two"
+            f"the start already has a '{twice[0]}'", key="pose", value=twice[0], hint="give one of the two"
         )
     return start if pose is None else {**start, "pose": pose}
 
@@ -136,7 +136,7 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
 
 
 def _usual(problem: Problem) -> str:
-    """How a robot that bends starts if nothing is said."""
+    """How a flexible robot starts if nothing is said."""
     ways = 3 if problem.robot.tree.planar else 6
     held = problem.prescribed == "platform" or (problem.prescribed == "efforts" and len(problem.robot.actuated) == ways)
     return "held" if held else "equilibrium"
@@ -145,14 +145,14 @@ def _usual(problem: Problem) -> str:
 def _given_positions(
     problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Prescribed, wrenches: Mapping[str, Polynomials]
 ) -> tuple[Array, str, list[str]]:
-    """All positions `q` of the tree, or a pose, undeformed unless `positions` says how it bends."""
+    """All positions `q` of the tree, or a pose, undeformed unless `positions` gives its deformation."""
     for word in start:
         if word not in WORDS:
             raise InputError(f"unknown key '{word}'", key="start", value=str(word), hint=did_you_mean(str(word), WORDS))
     for word, size in (("q", robot.tree.nq), ("qd", robot.tree.n)):
         if word in start and np.shape(start[word]) != (size,):
             raise InputError(
-                f"'{word}' has not as many numbers as the robot has coordinates",
+                f"'{word}' does not have one number per coordinate of the robot",
                 key="start",
                 value=str(np.shape(start[word])),
                 hint=f"give {size}, or a pose and velocities",
@@ -160,7 +160,7 @@ def _given_positions(
     _check_start(start.get("positions"), "start.positions")
     if "q" in start:
         if "positions" in start or "pose" in start:
-            raise InputError("'q' is all positions", key="start", value="q", hint="leave out the pose")
+            raise InputError("'q' already gives all positions", key="start", value="q", hint="omit the pose")
         q = _closed(robot, np.asarray(start["q"], dtype=float))
     elif start.get("pose") is None and motion is not None:
         q = motion.start
@@ -178,16 +178,16 @@ def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescrib
     driven = _prescribed(here.robot, motion)
     if "qd" in start:
         if "velocity" in start:
-            raise InputError("'qd' is all rates", key="start", value="qd", hint="leave out the velocity")
+            raise InputError("'qd' already gives all rates", key="start", value="qd", hint="omit the velocity")
         return _possible(here, np.asarray(start["qd"], dtype=float), driven)
     stated = dict(start.get("velocity") or {})
     for word in {*stated} & {*driven}:
         if abs(stated[word] - driven[word]) > SAME * max(1.0, abs(driven[word])):
             raise InputError(
-                f"'{word}' is to start with {stated[word]:g}, but the motion begins with {driven[word]:g}",
+                f"'{word}' starts with {stated[word]:g}, but the motion begins with {driven[word]:g}",
                 key="start.velocity",
                 value=stated[word],
-                hint="state velocities of freedoms that the motion does not lead",
+                hint="give velocities only of what the motion does not prescribe",
             )
     return here.rates(stated | driven)
 
@@ -195,12 +195,12 @@ def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescrib
 def _closed(robot: Robot, q: Array) -> Array:
     """Given positions with their loops closed to the last digit, all coordinates moving as little as can be."""
     if not np.isfinite(q).all():
-        raise InputError("'q' has numbers that are not finite", key="start", hint="mend them")
+        raise InputError("'q' has numbers that are not finite", key="start", hint="give finite numbers")
     opening = Configuration(robot, q).closure_error / robot.tree.length
     closed, left = robot.assembler.newton(q, robot.free, list(robot.closures.rows)) if opening else (q, 0.0)
     if opening > OPEN or left > 1e-9:
         raise InputError(
-            f"the given positions leave a loop open by {opening * robot.tree.length:.3g} m",
+            f"the given positions violate a closure by {opening * robot.tree.length:.3g} m",
             key="start.q",
             value=opening * robot.tree.length,
             hint="give closed positions, e.g. those of parflex.configure(robot, pose).q",
@@ -209,15 +209,15 @@ def _closed(robot: Robot, q: Array) -> Array:
 
 
 def _same_positions(robot: Robot, q: Array, motion: MotorMotion) -> None:
-    """Refuse a start that is elsewhere than where the motion leads the motors."""
+    """Refuse a start away from the start of the prescribed motor motion."""
     for k, name, wanted in zip(robot.actuated, robot.actuated_names, motion.pieces.at(0.0), strict=True):
         own = float(q[robot.tree.links[robot.tree.link_of_rate[k]].q.start])
         if abs(own - wanted) > SAME * robot.tree.rate_units[k]:
             raise InputError(
-                f"the run is to start with '{name}' at {own:g}, but the motion begins at {wanted:g}",
+                f"the run starts with '{name}' at {own:g}, but the motion begins at {wanted:g}",
                 key="start",
                 value=own,
-                hint="leave the pose out: the motion says where the run starts",
+                hint="omit the pose: the motion defines the initial pose",
             )
 
 
@@ -230,7 +230,7 @@ def _possible(here: Configuration, qd: Array, driven: Mapping[str, float]) -> Ar
     worst = int(np.argmax(np.abs(away))) if len(away) else 0
     if not np.isfinite(qd).all() or (len(away) and abs(away[worst]) > SAME * max(1.0, float(np.abs(qd / units).max()))):
         raise InputError(
-            f"the loops or the motion do not let the robot start so: '{robot.tree.rate_names[worst]}' is off by "
+            f"the closures or the motion do not allow these rates: '{robot.tree.rate_names[worst]}' is off by "
             f"{away[worst] * units[worst]:.3g}",
             key="start.qd",
             value=float(qd[worst]),

@@ -25,7 +25,7 @@ def check_suffix(path: str | Path, key: str = "out") -> None:
     """Refuse other kinds of file before anything is computed."""
     if Path(path).suffix not in SUFFIXES:
         raise InputError(
-            f"'{path}' has not a known kind", key=key, value=str(path), hint="let the name end in .csv or .npz"
+            f"'{path}' has an unknown file type", key=key, value=str(path), hint="use a name that ends in .csv or .npz"
         )
 
 
@@ -34,8 +34,8 @@ def check_target(path: str | Path) -> None:
     check_suffix(path)
     folder = Path(path).absolute().parent
     if Path(path).is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
-        why = "is a folder" if Path(path).is_dir() else "its folder is not there or cannot be written"
-        raise InputError(why, file=str(path), key="out", value=str(path), hint="check path and rights")
+        why = "is a folder" if Path(path).is_dir() else "its folder does not exist or is not writable"
+        raise InputError(why, file=str(path), key="out", value=str(path), hint="check the path and its permissions")
 
 
 def read_table(path: str, key: str) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""Sines and cosines of angles that people write: exact where the angle is a multiple of 15 degrees.
+"""Sines and cosines of angles in input files: exact where the angle is a multiple of 15 degrees.
 
 The cosine of the number nearest to pi/2 is 6e-17, not zero. In a program such a number costs operators, and numbers
 that symmetry makes equal must be equal to the last digit to be recognised. So an angle within rounding of a multiple of

@@ -83,7 +83,7 @@ class _Builder:
             waiting = later
         self._check_closures()
         if not self.links:
-            raise RobotFileError("no joint of the robot moves", key="frame", hint="give some frame a joint")
+            raise RobotFileError("no joint of the robot moves", key="frame", hint="give at least one frame a joint")
         coupled = {name for coupling in robot.coupling for name in (coupling.joint, *coupling.others)}
         self.links = [replace(link, counted=True) if link.name in coupled else link for link in self.links]
         moving = [frame.name for frame in robot.frame if _moves(frame)]
@@ -174,7 +174,7 @@ class _Builder:
         still = any(not n.Phi_d.any() and n.turns and not n.Phi_r.any() for n in held)
         if frame.joint != "free" and not still:
             raise RobotFileError(
-                "the modes move the body where its joint holds it",
+                "the modes move the body at its own frame",
                 key=f"frame '{frame.name}': modal.file",
                 value=spec.file,
                 hint="give modes of the body clamped at the origin of its frame, with a node there",
@@ -212,10 +212,10 @@ class _Builder:
         if nearest is None or distances[nearest] > SAME_PLACE * self._extent(body):
             where = f", the nearest node '{nearest}' is {distances[nearest]:.3g} m away" if nearest else ""
             raise RobotFileError(
-                f"there is no node of '{self.links[here.link].name}' at this place{where}",
+                f"there is no node of '{self.links[here.link].name}' at this position{where}",
                 key=f"{kind} '{entry.name}'",
                 value=shown(tuple(float(x) for x in here.position)),
-                hint="put it on a node, or make the modal data with a node there",
+                hint="place it on a node, or make the modal data with a node there",
             )
         on = self.nodes[here.link][nearest]
         if kind == "frame" and not self.links[on].node.turns:  # type: ignore[union-attr]
@@ -223,7 +223,7 @@ class _Builder:
                 f"the rotations of the node '{nearest}' are not known",
                 key=f"frame '{entry.name}': parent",
                 value=nearest,
-                hint="give them in the modal data; only a ball may be closed there",
+                hint="give them in the modal data; only a spherical closure is possible there",
             )
         return Place(on, here.rotation, np.zeros(3))
 
@@ -265,7 +265,7 @@ class _Builder:
             raise RobotFileError(
                 f"the z axis of a {frame.joint} joint is to {asked} the plane",
                 key=f"frame '{frame.name}': " + ("mdh" if frame.mdh else "place"),
-                hint='mend the placement, or use motion = "spatial"',
+                hint='correct the placement, or use motion = "spatial"',
             )
 
     def _neutral_rotation(self, link: int) -> Array:

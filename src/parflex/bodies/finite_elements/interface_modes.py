@@ -23,7 +23,7 @@ LIMIT = 0.5  # sums over nodal masses that miss the given matrix by more are tho
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reduced(Record):
-    """Modal data, and how far sums over the nodal masses were from the given mass matrix before they were mended.
+    """Modal data, and how far sums over the nodal masses were from the given mass matrix before they were corrected.
 
     `sums` is the largest error of modal masses and products, `inertia` what is left of that of the rigid mass matrix.
     """
@@ -105,10 +105,10 @@ def _basis(body: Structure, boundary: Array, inner: Array, modes: int) -> Array:
     """Constraint modes of the boundary, then modes with the boundary held, over the active coordinates."""
     if not 0 <= modes <= len(inner):
         raise InputError(
-            f"{modes} modes with the interface held are asked for, the body has at most {len(inner)}",
+            f"{modes} fixed-interface modes are requested, but the body has at most {len(inner)}",
             key="modes",
             value=modes,
-            hint=f"ask for 0 to {len(inner)}",
+            hint=f"request 0 to {len(inner)}",
         )
     T = np.zeros((len(body.active), len(boundary) + modes))
     T[boundary, np.arange(len(boundary))] = 1.0
@@ -120,7 +120,7 @@ def _basis(body: Structure, boundary: Array, inner: Array, modes: int) -> Array:
             T[inner, : len(boundary)] = -splu(sparse.csc_matrix(K)).solve(body.K[inner][:, boundary].toarray())
         except RuntimeError:
             raise InputError(
-                "the interface does not hold the body: with it at rest the rest can move freely",
+                "the interface does not constrain the body: with the interface fixed, the rest can still move freely",
                 key="interface",
                 hint="name more interface nodes, or give six coordinates a node",
             ) from None

@@ -45,9 +45,9 @@ def lumped(body: Structure) -> tuple[Array, Array, float]:
     for weights in (np.where(first, 1e5, 1.0), np.where(first, 1.0, 0.0)):
         system = (weights / scale)[:, None] * per_mass * np.sqrt(masses)
         share = np.linalg.lstsq(system, weights * missing(masses, moments), rcond=1e-13)[0]
-        mended = masses + np.sqrt(masses) * share
-        if (mended >= 0).all():
-            masses = mended
+        corrected = masses + np.sqrt(masses) * share
+        if (corrected >= 0).all():
+            masses = corrected
     if len(complete) == 6 and body.turns:
         rest = np.zeros((6, 6))
         rest[i, j] = rest[j, i] = missing(masses, moments) * scale
@@ -58,10 +58,10 @@ def lumped(body: Structure) -> tuple[Array, Array, float]:
     distance = float(np.abs(missing(masses, moments)).max())
     if distance > INERTIA:
         raise InputError(
-            f"nodal masses miss the rigid mass matrix by {100 * distance:.2g} %",
+            f"the nodal masses differ from the rigid mass matrix by {100 * distance:.2g} %",
             key="M",
             value=distance,
-            hint="give a finer mesh",
+            hint="use a finer mesh",
         )
     return masses, moments, distance
 

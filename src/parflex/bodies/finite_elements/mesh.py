@@ -35,7 +35,8 @@ def checked_polygon(polygon: Any) -> Array:
     corners = np.array(polygon, dtype=float)
     if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 3 or not np.isfinite(corners).all():
         raise InputError(
-            f"a polygon is a list of at least three points (x, y), this has the shape {corners.shape}", key="polygon"
+            f"a polygon is a list of at least three points (x, y), but this one has the shape {corners.shape}",
+            key="polygon",
         )
     n = len(corners)
     for i in range(n):
@@ -46,7 +47,9 @@ def checked_polygon(polygon: Any) -> Array:
         for j in range(i + 2, n if i else n - 1):
             if _cross_each_other(a, b, corners[j], corners[(j + 1) % n]):
                 raise InputError(
-                    f"sides {i + 1} and {j + 1} of the polygon meet", key="polygon", hint="give the corners in order"
+                    f"sides {i + 1} and {j + 1} of the polygon intersect",
+                    key="polygon",
+                    hint="give the corners in order",
                 )
     if abs(area(corners)) < NEAR * extent(corners) ** 2:
         raise InputError("the corners of the polygon lie on a line", key="polygon")
@@ -88,7 +91,7 @@ def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | 
         off = distance(corners, point)
         if off:
             raise InputError(
-                f"the attachment at ({point[0]:g}, {point[1]:g}) lies {off:.4g} m off the plate",
+                f"the attachment at ({point[0]:g}, {point[1]:g}) lies {off:.4g} m outside the plate",
                 key="attachments",
                 value=point.tolist(),
                 hint="move it onto the plate",
@@ -208,9 +211,7 @@ def _ears(corners: Array) -> list[list[int]]:
             ):
                 best, ear = shape, k
         if ear is None:
-            raise InputError(
-                "the polygon cannot be cut into triangles", key="polygon", hint="give the corners in order"
-            )
+            raise InputError("the polygon cannot be triangulated", key="polygon", hint="give the corners in order")
         triangles.append([left[ear - 1], left[ear], left[(ear + 1) % len(left)]])
         del left[ear]
     return [*triangles, left]
@@ -241,7 +242,7 @@ def _inserted(nodes: list[Array], triangles: list[list[int]], point: Array, near
             nodes.append(point)
             new = len(nodes) - 1
             return [*triangles[:index], *triangles[index + 1 :], [a, b, new], [b, c, new], [c, a, new]]
-    raise InputError(f"the attachment at ({point[0]:g}, {point[1]:g}) lies off the plate", key="attachments")
+    raise InputError(f"the attachment at ({point[0]:g}, {point[1]:g}) lies outside the plate", key="attachments")
 
 
 def _split(nodes: list[Array], triangles: list[list[int]], a: int, b: int, point: Array) -> list[list[int]]:

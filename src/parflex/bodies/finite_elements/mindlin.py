@@ -2,7 +2,7 @@
 
 Deflection w quadratic; slopes s quadratic plus a cubic bubble in each triangle; the shear strain is grad w - R s, where
 R takes the slopes to the rotated Raviart-Thomas space of second order by the moments along the edges and inside. Since
-grad w lies in that space, thin plates are free to bend with s = grad w in the mean, and do not lock. This is the
+grad w lies in that space, thin plates can bend with s = grad w in the mean, and do not lock. This is the
 element MITC7 of [Bathe1989]; R is written on the reference triangle, where it is one constant matrix, because covariant
 components keep tangential moments.
 """

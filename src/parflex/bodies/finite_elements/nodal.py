@@ -50,7 +50,7 @@ def settled(data: ModalData, free: bool, limit: float, statics: bool = False) ->
     distance = max(distance, float(np.abs(gram - np.eye(len(gram))).max()))
     if not distance < limit:
         raise InputError(
-            f"sums over the {len(data.nodes)} nodes miss the orthogonality of the {data.count} modes by {distance:.2g}",
+            f"sums over {len(data.nodes)} nodes violate the orthogonality of the {data.count} modes by {distance:.2g}",
             key="modes",
             value=distance,
             hint="use more nodes, or fewer modes",

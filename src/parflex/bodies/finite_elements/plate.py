@@ -38,7 +38,9 @@ class Plate(Record):
         for key in ("thickness", "elastic_modulus", "density", "shear_coefficient"):
             value = getattr(self, key)
             if not (isinstance(value, (int, float)) and 0 < value < np.inf):
-                raise InputError(f"the {key.replace('_', ' ')} of a plate is a positive number", key=key, value=value)
+                raise InputError(
+                    f"the {key.replace('_', ' ')} of a plate must be a positive number", key=key, value=value
+                )
         if not -1 < self.poisson_ratio < 0.5:
             raise InputError(
                 "Poisson's ratio lies between -1 and 0.5", key="poisson_ratio", value=self.poisson_ratio, hint="try 0.3"

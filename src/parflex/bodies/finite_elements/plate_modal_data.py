@@ -22,13 +22,13 @@ PAIR = 1  # one more mode is computed, so that the last one is turned by rule if
 TRIANGLES = {"mindlin": 1536, "kirchhoff": 96}  # at most, unless refinements are asked for: frequencies to 1e-4 or so
 SAMPLES = 2.4  # triangles with nodes for each mode, at least
 SHARPENING = 3  # steps of inverse iteration after the eigenvalue solver, whose vectors have ten digits
-SAMPLED = 1e-2  # sums over the nodes may miss the integrals by so much before they are mended
+SAMPLED = 1e-2  # sums over the nodes may miss the integrals by so much before they are corrected
 
 
 def discretise(plate: Plate, theory: str = "mindlin", refinements: int | None = None) -> Discrete:
     """Finite elements of a plate. The theory is `mindlin` (with shear) or `kirchhoff` (thin)."""
     if theory not in TRIANGLES:
-        raise InputError(f"'{theory}' is no theory of plates", key="theory", value=theory, hint="mindlin or kirchhoff")
+        raise InputError(f"'{theory}' is not a plate theory", key="theory", value=theory, hint="mindlin or kirchhoff")
     mesh = triangulate(plate.polygon, plate.points)
     rounds = max(1, int(np.log2(TRIANGLES[theory] / mesh.t.shape[1]) / 2)) if refinements is None else refinements
     if theory == "kirchhoff":
@@ -50,7 +50,7 @@ def free_modes(discrete: Discrete, count: int) -> tuple[Array, Array]:
     values, vectors = _sharpened(M, K, sigma, eigsh(K, count + RIGID, M, sigma=sigma, which="LM", v0=start)[1])
     if not np.abs(values[:RIGID]).max() < 1e-6 * values[RIGID]:
         raise InputError(
-            "rounding hides the rigid motions of the plate",
+            "rounding errors hide the rigid-body motions of the plate",
             key="theory",
             hint="use 'kirchhoff' for very thin plates, 'mindlin' for attachments close to each other",
         )

@@ -55,7 +55,7 @@ def static_deflection(
     if held:
         rows = sparse.csr_matrix(w)[[names.index(name) for name in held]]
         if np.linalg.matrix_rank(rows @ R) < 3:
-            raise InputError("what is held does not keep the plate from moving", key="held", hint="hold three corners")
+            raise InputError("the supports do not constrain the plate", key="held", hint="support three corners")
     else:
         load = load - inertia @ (R.T @ load)  # balanced: any three supports carry nothing
         rows = sparse.csr_matrix(corners)[linalg.qr((corners @ R).T, pivoting=True)[2][:3]]

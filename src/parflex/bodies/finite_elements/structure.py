@@ -66,7 +66,7 @@ def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Struc
     """Matrices, node positions (n x 3) and the indices of interface nodes, after every check."""
     places = np.array(nodes, dtype=float)
     if places.ndim != 2 or places.shape[1] != 3 or not len(places) or not np.isfinite(places).all():
-        raise InputError("the nodes are no list of points", key="nodes", hint="give an array of n x 3 numbers")
+        raise InputError("the nodes are not a list of points", key="nodes", hint="give an array of n x 3 numbers")
     mass, stiffness = _matrix(M, "M"), _matrix(K, "K")
     count = len(places)
     for name, matrix in (("M", mass), ("K", stiffness)):
@@ -87,7 +87,7 @@ def structure(M: Any, K: Any, nodes: Any, interface: Mapping[str, int]) -> Struc
                 hint=f"give an index from 0 to {count - 1}",
             )
     if len(set(interface.values())) < len(interface):
-        raise InputError("two interface names stand for one node", key="interface", hint="give each node one name")
+        raise InputError("two interface names refer to one node", key="interface", hint="give each node one name")
     width = mass.shape[0] // count
     active = np.flatnonzero(np.asarray(abs(mass).sum(axis=0) + abs(stiffness).sum(axis=0)).ravel())
     mass, stiffness = mass[active][:, active], stiffness[active][:, active]
@@ -103,7 +103,7 @@ def _matrix(given: Any, name: str) -> sparse.csc_matrix:
         raise InputError(f"{name} is complex", key=name, hint="give real matrices, and damping by ratios")
     matrix = matrix.astype(float)
     if not np.isfinite(matrix.data).all():
-        raise InputError(f"{name} has an entry that is no number", key=name, hint="mend it")
+        raise InputError(f"{name} has an entry that is not a number", key=name, hint="give finite numbers")
     if not matrix.nnz or matrix.shape[0] != matrix.shape[1]:
         raise InputError(f"{name} is empty or not square", key=name, hint="give a square matrix")
     skew = float(abs(matrix - matrix.T).max() / abs(matrix).max())
@@ -131,7 +131,7 @@ def _check_definite(matrix: sparse.csc_matrix, name: str, hint: str) -> None:
         if not negative:
             return
     what = "negative masses" if name == "M" else "motions with negative stiffness"
-    raise InputError(f"{name} is not positive: it has {what}", key=name, hint=hint)
+    raise InputError(f"{name} is not positive semidefinite: it has {what}", key=name, hint=hint)
 
 
 def _pivots_below_zero(matrix: sparse.csc_matrix) -> int:
@@ -151,10 +151,10 @@ def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tupl
     movable = M.shape[0] - fixed.shape[1]
     if not 1 <= count <= movable:
         raise InputError(
-            f"{count} modes are asked for, the body has at most {movable}",
+            f"{count} modes are requested, but the body has at most {movable}",
             key="modes",
             value=count,
-            hint=f"ask for 1 to {movable}",
+            hint=f"request 1 to {movable}",
         )
     mass, stiffness = M.diagonal(), K.diagonal()
     top = float((stiffness[mass > 0] / mass[mass > 0]).max())
@@ -163,14 +163,14 @@ def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tupl
         held = float(linalg.eigvalsh(fixed.T @ (K @ fixed)).max())
         if held > FREE * max(first, STIFF * top):
             raise InputError(
-                f"the body is not free: a rigid motion has the eigenvalue {held:.3g}, the first mode {first:.3g}",
+                f"the body is not free: a rigid-body motion has the eigenvalue {held:.3g}, the first mode {first:.3g}",
                 key="K",
                 value=held,
                 hint="give the stiffness without supports",
             )
     if first < STIFF * top:
-        rest = "other than the rigid ones" if fixed.shape[1] else "at all"
-        raise InputError(f"the body has motions without stiffness {rest}", key="K", hint="tie its parts together")
+        rest = "other than the rigid-body ones" if fixed.shape[1] else "at all"
+        raise InputError(f"the body has motions without stiffness {rest}", key="K", hint="connect its parts")
     return _modes_near(M, K, -first, count, fixed)
 
 

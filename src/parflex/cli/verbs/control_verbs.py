@@ -26,40 +26,53 @@ from parflex.cli.progress import clock, counter
     metavar="WORDS",
     help="circle:radius=0.1,time=2,x=0,y=0; line:x=0.1,time=1; quintic:FILE or spline:FILE of poses; a motion's name.",
 )
-@click.option("--plant", metavar="ROBOT", help="What really moves; default the robot itself.")
-@click.option("--plant-set", metavar="KEY=VALUE", multiple=True, help="Set a value of the plant's file.")
+@click.option("--plant", metavar="ROBOT", help="Robot that is simulated as the plant; default: the robot itself.")
+@click.option("--plant-set", metavar="KEY=VALUE", multiple=True, help="Override a value of the plant's file.")
 @click.option("--plant-payload", metavar="MASS,X,Y,Z", help="Point mass on the plant's end effector.")
 @click.option("--time", type=float, metavar="T", help="Duration, s; default that of the reference.")
-@click.option("--overshoot", type=float, default=0.1, show_default=True, help="Of a step of the error.")
-@click.option("--peak-time", type=float, default=0.1, show_default=True, help="Of such a step, s.")
-@click.option("--kp", type=float, metavar="GAIN", help="Gain on errors, 1/s2, instead.")
-@click.option("--kv", type=float, metavar="GAIN", help="Gain on their rates, 1/s.")
-@click.option("--sample-time", type=float, default=1e-3, show_default=True, metavar="T", help="Of the law, s.")
-@click.option("--delay", type=int, default=0, show_default=True, metavar="N", help="Samples from sensing to effort.")
+@click.option("--overshoot", type=float, default=0.1, show_default=True, help="Overshoot of the error's step response.")
+@click.option("--peak-time", type=float, default=0.1, show_default=True, help="Peak time of that step response, s.")
+@click.option("--kp", type=float, metavar="GAIN", help="Gain on errors, 1/s2, instead of overshoot and peak time.")
+@click.option("--kv", type=float, metavar="GAIN", help="Gain on error rates, 1/s.")
 @click.option(
-    "--noise", type=float, default=0.0, show_default=True, metavar="S", help="Deviation of measured positions."
+    "--sample-time", type=float, default=1e-3, show_default=True, metavar="T", help="Sample time of the law, s."
 )
-@click.option("--rate-noise", type=float, default=0.0, show_default=True, metavar="S", help="Deviation of rates.")
-@click.option("--resolution", type=float, default=0.0, show_default=True, metavar="R", help="Of position sensors.")
 @click.option(
-    "--rates", default="measured", show_default=True, metavar="measured|differences", help="Where rates come from."
+    "--delay", type=int, default=0, show_default=True, metavar="N", help="Delay from sensing to effort, in samples."
 )
-@click.option("--effort-limit", metavar="E|JOINT=E,...", help="Largest effort of all motors, or of each.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the noise.")
+@click.option(
+    "--noise", type=float, default=0.0, show_default=True, metavar="S", help="Standard deviation of measured positions."
+)
+@click.option(
+    "--rate-noise",
+    type=float,
+    default=0.0,
+    show_default=True,
+    metavar="S",
+    help="Standard deviation of measured rates.",
+)
+@click.option(
+    "--resolution", type=float, default=0.0, show_default=True, metavar="R", help="Resolution of position sensors."
+)
+@click.option(
+    "--rates", default="measured", show_default=True, metavar="measured|differences", help="Source of the rates."
+)
+@click.option("--effort-limit", metavar="E|JOINT=E,...", help="Effort limit of all motors, or of each.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the noise.")
 @click.option(
     "--start",
     default="motors",
     show_default=True,
     metavar="motors|platform",
-    help="What stands at the reference at first.",
+    help="What starts on the reference.",
 )
-@click.option("--step", type=float, metavar="H", help="Of the plant's integration, s; default 0.001.")
+@click.option("--step", type=float, metavar="H", help="Step of the plant's integration, s; default 0.001.")
 @click.option("--compensate", metavar="LIST", default="motor-inertia,springs", show_default=True,
-              help="Joint terms that the law knows: motor-inertia, springs, friction.")  # fmt: skip
+              help="Joint terms in the model of the law: motor-inertia, springs, friction.")  # fmt: skip
 @without_option
-@click.option("-o", "--out", "path", metavar="FILE", help="Also write time series: .csv or .npz.")
+@click.option("-o", "--out", "path", metavar="FILE", help="Write time series to this file: .csv or .npz.")
 def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
-    """Lead a robot along a reference under a control law; the plant may differ from what the law knows."""
+    """Simulate tracking of a reference under a control law; the plant may differ from the model of the law."""
     from parflex.control.control_run import run_control
 
     if path:
@@ -98,7 +111,7 @@ def _plant(robot: str, words: dict[str, Any], name: str | None, settings: tuple[
 
 
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of the Python call with the same words."""
+    """The arguments of the equivalent Python call."""
     given = {key: value for key, value in options.items() if value is not None}
     for short, word in (("kp", "Kp"), ("kv", "Kv")):
         if short in given:
@@ -112,10 +125,12 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
 
 @cli.command(epilog="\b\nExample:\n  parflex study study.toml --out study.json --jobs 2")
 @click.argument("file", metavar="FILE.toml")
-@click.option("-o", "--out", metavar="FILE.json", help="Keep every case here; run it again to go on where it stopped.")
-@click.option("--jobs", type=int, metavar="N", help="Processes side by side; default one for each core.")
-@click.option("--figure", metavar="FILE.svg", help="Also a picture of the mean errors.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option(
+    "-o", "--out", metavar="FILE.json", help="File for the results of all cases; run the command again to resume."
+)
+@click.option("--jobs", type=int, metavar="N", help="Parallel processes; default: one per core.")
+@click.option("--figure", metavar="FILE.svg", help="Also draw the mean errors to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def study(file: str, out: str | None, jobs: int | None, figure: str | None, as_json: bool) -> None:
     """Compare laws on plants whose parameters are wrong: templates of signs times percentages."""
     from parflex.control.study import run_study
@@ -147,7 +162,7 @@ def study(file: str, out: str | None, jobs: int | None, figure: str | None, as_j
         answer["figure"] = figure
     output.show(answer, as_json, *_tables(rows, table.laws))
     if found.interrupted:
-        click.echo("interrupted: run it again to go on" if out else "interrupted", err=True)
+        click.echo("interrupted: run the same command again to resume" if out else "interrupted", err=True)
         sys.exit(1)
 
 
@@ -161,11 +176,11 @@ def _tables(rows: list[dict[str, Any]], laws: Any) -> list[Any]:
             failed += [(f"{row['percentage']:g} %", law, kind, n) for kind, n in row["failures"][law].items()]
     tables: list[Any] = [
         (
-            "means over templates that all laws finish",
+            "means over templates that all laws complete",
             ["off by", "law", "templates", "ISE", "IAE", "ITAE", "max"],
             shown,
         )
     ]
     if failed:
-        tables.append(("failed, in no mean", ["off by", "law", "failure", "templates"], failed))
+        tables.append(("failed, excluded from means", ["off by", "law", "failure", "templates"], failed))
     return tables

@@ -52,7 +52,7 @@ def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> Non
 )
 @robot_options
 @state_options
-@click.option("--acceleration", metavar="KEY=VALUE,...", help="Accelerations in the same words; frames in world axes.")
+@click.option("--acceleration", metavar="KEY=VALUE,...", help="Accelerations with the same keys; frames in world axes.")
 def inverse(
     robot: str,
     as_json: bool,
@@ -79,7 +79,7 @@ def inverse(
 )
 @robot_options
 @state_options
-@click.option("--effort", metavar="KEY=VALUE,...", help="Efforts of the motors; those not named are zero.")
+@click.option("--effort", metavar="KEY=VALUE,...", help="Motor efforts; those not named are zero.")
 def direct(
     robot: str,
     as_json: bool,

@@ -21,9 +21,9 @@ WIDEST = 100
 )
 @robot_options
 @click.option("--markdown", is_flag=True, help="Print Markdown.")
-@click.option("--counts", is_flag=True, help="Also the operators of the programs; makes them, which may take seconds.")
+@click.option("--counts", is_flag=True, help="Also count the operators of the programs; tracing them may take seconds.")
 @coordinates_option
-@click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
+@click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
 def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates: str | None, **choice: Any) -> None:
     """In words and equations: how the model of this robot is made.
 

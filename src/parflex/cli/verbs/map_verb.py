@@ -19,15 +19,13 @@ from parflex.errors import InputError
     "map", epilog="\b\nExample:\n  parflex map navaro --over x=-0.1:0.1:40,y=-0.1:0.1:40 --fixed rz=0.2 --out map.npz"
 )
 @robot_options
-@click.option("--over", required=True, metavar="KEY=FROM:TO:COUNT,...", help="Coordinates of the grid.")
-@click.option("--out", required=True, metavar="FILE.npz", help="Where the map is kept; a CSV file goes beside it.")
-@click.option("--fixed", metavar="KEY=VALUE,...", help="Coordinates that are the same everywhere.")
-@click.option("--modes", type=int, default=6, show_default=True, help="How many modes.")
-@click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
-@click.option(
-    "--lock", default="actuators", show_default=True, metavar="actuators|none|NAMES", help="Joints that stand still."
-)
-@click.option("--figure", metavar="FILE.svg", help="Also a picture of the lowest frequency.")
+@click.option("--over", required=True, metavar="KEY=FROM:TO:COUNT,...", help="Coordinates and ranges of the grid.")
+@click.option("--out", required=True, metavar="FILE.npz", help="File of the map; a CSV file is written beside it.")
+@click.option("--fixed", metavar="KEY=VALUE,...", help="Coordinates that stay constant.")
+@click.option("--modes", type=int, default=6, show_default=True, help="Number of modes.")
+@click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
+@click.option("--lock", default="actuators", show_default=True, metavar="actuators|none|NAMES", help="Joints to lock.")
+@click.option("--figure", metavar="FILE.svg", help="Also draw the lowest frequency to this file.")
 def map_verb(
     robot: str,
     as_json: bool,
@@ -82,7 +80,7 @@ def map_verb(
     ]
     output.show(answer, as_json, (f"map in {out}", ["", ""], [(name, _shown(value)) for name, value in rows]))
     if found.interrupted:
-        click.echo("interrupted: run it again to go on", err=True)
+        click.echo("interrupted: run the same command again to resume", err=True)
         sys.exit(1)
 
 

@@ -25,18 +25,22 @@ RUNS = (".csv", ".npz")
 )
 @click.option("--measured", metavar="FILE", help="Measured columns to compare with: .csv or .npz with 't'.")
 @click.option("--spectrum", is_flag=True, help="Amplitudes over frequency instead of values over time.")
-@click.option("--highest", type=float, metavar="HZ", help="Highest frequency of a spectrum.")
-@click.option("--energies", is_flag=True, help="The energies of a run, and how their sum changes.")
-@click.option("--modes", type=int, metavar="N", help="Of a robot: how many mode shapes; default six, or all.")
-@click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Of a robot: where its modes are drawn; default home.")
-@click.option("--servo", type=float, metavar="VALUE", help="Of a robot: motors held by springs, N/m or N m.")
-@click.option("--amplitude", type=float, default=8.0, show_default=True, help="Of a mode shape, % of the robot's size.")
+@click.option("--highest", type=float, metavar="HZ", help="Upper frequency of a spectrum, Hz.")
+@click.option("--energies", is_flag=True, help="Plot the energies of a run, and how their sum changes.")
+@click.option("--modes", type=int, metavar="N", help="Number of mode shapes of a robot; default: six, or all.")
 @click.option(
-    "--robot", metavar="ROBOT", help="Robot of a run: tells units, and its natural frequencies in a spectrum."
+    "--pose", metavar="NAME|KEY=VALUE,...", help="Pose at which the modes of a robot are drawn; default: home."
 )
+@click.option(
+    "--servo", type=float, metavar="VALUE", help="Stiffness of servos that hold the motors of a robot, N/m or N m."
+)
+@click.option(
+    "--amplitude", type=float, default=8.0, show_default=True, help="Amplitude of a mode shape, % of the robot's size."
+)
+@click.option("--robot", metavar="ROBOT", help="Robot of a run; adds units, and its natural frequencies to a spectrum.")
 @click.option("--title", metavar="TEXT", default="", help="Title of the figure.")
-@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Figure to write: .svg, .pdf or .png.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Output file: .svg, .pdf or .png.")
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def plot(what: str, as_json: bool, path: str, **options: Any) -> None:
     """Figures of a run (.csv or .npz), or of the mode shapes of a robot."""
     from parflex.view.figures.style import picture_path
@@ -69,7 +73,7 @@ def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]
     )
     if not 0 < options["amplitude"] <= 50:
         raise InputError(
-            "the amplitude is a share of the robot's size",
+            "the amplitude is a percentage of the robot's size",
             key="amplitude",
             value=options["amplitude"],
             hint="give up to 50 percent",
@@ -115,7 +119,7 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
 def _refuse(options: dict[str, Any], words: tuple[str, ...], why: str, what: str) -> None:
     for word in words:
         if options[word]:
-            raise InputError(f"{why}: '--{word}' says nothing of '{what}'", key=word, value=what, hint="leave it out")
+            raise InputError(f"{why}: '--{word}' does not apply to '{what}'", key=word, value=what, hint="leave it out")
 
 
 def _robot_of(run: Any, name: str | None) -> Any:

@@ -17,13 +17,13 @@ def _model_options(command: Any) -> Any:
         click.option(
             "--parameters",
             metavar="base|numbers|NAMES",
-            help="Inertial parameters kept as symbols; default: see below.",
+            help="Inertial parameters to keep as symbols; default: see below.",
         ),
         click.option(
             "--friction-width",
             type=float,
             metavar="W",
-            help="Rate (rad/s, m/s) over which Coulomb friction changes its sign; default at once.",
+            help="Rate (rad/s, m/s) over which Coulomb friction is smoothed; default: none.",
         ),
         without_option,
         coordinates_option,
@@ -44,7 +44,7 @@ def _make_model(
     coordinates: str | None,
     limit: int,
 ) -> tuple[Any, list[str], list[str]]:
-    """The model, what is left out of it, and what is to be said about it."""
+    """The model, what is left out of it, and its warnings."""
     from parflex.codegen.model import model as make
     from parflex.models.terms import left_out
 
@@ -61,12 +61,14 @@ def _make_model(
 
 @cli.command(
     epilog="\b\nExample:\n  parflex count rx90 inverse\n\n"
-    "Open robots are counted with base parameters as symbols, closed ones with numbers. As is the custom, friction, "
-    "motor inertia and springs are not counted unless --with names them; all programs have them."
+    "Open robots are counted with base parameters as symbols, closed ones with numbers. By convention, friction, "
+    "motor inertia and springs are counted only if --with names them; all programs contain them."
 )
 @robot_options
 @_model_options
-@click.option("--with", "included", metavar="LIST", default="", help="Count also: friction, motor-inertia, springs.")
+@click.option(
+    "--with", "included", metavar="LIST", default="", help="Terms to count as well: friction, motor-inertia, springs."
+)
 def count(
     robot: str,
     model: str,
@@ -92,16 +94,18 @@ def count(
 
 @cli.command(
     epilog="\b\nExample:\n  parflex codegen gough-stewart inverse --target c -o generated\n\n"
-    "Parameters are numbers unless --parameters says otherwise. What is in the robot file acts in the program, unless "
-    "--without takes it out."
+    "Parameters are numbers unless --parameters says otherwise. The program has all terms of the robot file except "
+    "those named by --without."
 )
 @robot_options
 @_model_options
-@click.option("--with", "included", metavar="LIST", hidden=True, help="The only joint terms that act.")
-@click.option("--target", required=True, metavar="c|llvm|numpy|jax|casadi|sympy", help="Language of the files.")
-@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Folder to write to.")
-@click.option("--float32", is_flag=True, help="Single precision (C).")
-@click.option("--force", is_flag=True, help="Replace files that parflex has not written.")
+@click.option("--with", "included", metavar="LIST", hidden=True, help="Joint terms to keep; all others are left out.")
+@click.option(
+    "--target", required=True, metavar="c|llvm|numpy|jax|casadi|sympy", help="Language of the generated files."
+)
+@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Output folder.")
+@click.option("--float32", is_flag=True, help="Use single precision (C only).")
+@click.option("--force", is_flag=True, help="Overwrite files that parflex did not write.")
 def codegen(
     robot: str,
     model: str,

@@ -32,9 +32,9 @@ def _papers(context: click.Context, parameter: click.Parameter, begun: str) -> l
     "Exit code 1 if a number differs by more than its tolerance."
 )
 @click.argument("paper", required=False, metavar="[PAPER]", shell_complete=_papers)
-@click.option("--report", metavar="DIR", help="Also write a page of HTML that needs nothing else.")
-@click.option("--quick", is_flag=True, help="Leave out what takes long: simulations, studies, times.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--report", metavar="DIR", help="Also write a self-contained HTML page.")
+@click.option("--quick", is_flag=True, help="Skip what takes long: simulations, studies, timings.")
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def reproduce(paper: str | None, report: str | None, quick: bool, as_json: bool) -> int:
     """Published numbers of the papers beside computed ones, with a verdict each."""
     from parflex.reproduction.checks import DIFFERS, reproduce, totals
@@ -63,7 +63,7 @@ def _print_tables(checks: list[Check]) -> None:
         _print_table(paper, [check for check in checks if check.paper == paper and check.group.verdict != FITTED])
     fitted = [check for check in checks if check.group.verdict == FITTED]
     if fitted:
-        _print_table("fitted robots: their parameters were chosen to give these numbers", fitted)
+        _print_table("fitted robots: their parameters were chosen to match these numbers", fitted)
 
 
 def _print_table(title: str, checks: list[Check]) -> None:
@@ -108,7 +108,7 @@ def _number(value: float | None, digits: int = 6) -> str:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int, str], None] | None]:
-    """A bar on stderr, where somebody looks at it."""
+    """A bar on stderr, if it is a terminal."""
     if not sys.stderr.isatty():
         yield None
         return

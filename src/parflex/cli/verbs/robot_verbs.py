@@ -1,4 +1,4 @@
-"""Verbs about a robot itself: what there is, what it is made of, where it can be, how it looks."""
+"""Commands about a robot itself: the catalogue, its parts, its poses, its picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from parflex.whole_files import new_file
 
 
 @cli.command("list", epilog="\b\nExamples:\n  parflex list\n  parflex list --json")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def list_robots(as_json: bool) -> None:
     """Robots of the catalogue."""
     from parflex.description.loader import load_description
@@ -45,7 +45,7 @@ def info(robot: str, as_json: bool, **choice: Any) -> None:
 
 @cli.command(epilog="\b\nExample:\n  parflex check my-robot.toml --strict")
 @robot_options
-@click.option("--strict", is_flag=True, help="Refuse inertias that no real body can have.")
+@click.option("--strict", is_flag=True, help="Reject physically impossible inertias.")
 def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     """Read a robot file, assemble its poses and say what is odd."""
     from parflex.models.configuration import configure
@@ -54,7 +54,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     loaded = open_robot(robot, **choice)
     if strict and loaded.warnings:
         raise RobotFileError(
-            loaded.warnings[0], file=loaded.file, key="inertia", hint="mend the inertia, or check without --strict"
+            loaded.warnings[0], file=loaded.file, key="inertia", hint="correct the inertia, or check without --strict"
         )
     notes = [*loaded.warnings, *loaded.start_warnings()]
     for name in ["home", *loaded.description.poses]:
@@ -64,7 +64,9 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
             for text in (*loaded.limit_warnings(configuration.q), *configuration.condition.warnings())
         ]
     if loaded.mobility.home_rank < loaded.mobility.rank:
-        notes.append("home is a singular pose of the closures: the robot has more freedoms there than elsewhere")
+        notes.append(
+            "home is a singular pose of the closures: the robot has more degrees of freedom there than elsewhere"
+        )
     numbers = counts(loaded)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])
@@ -78,7 +80,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 @cli.command(epilog="\b\nExample:\n  parflex draw 3rrr --pose x=0.05,y=0.1,theta_deg=10 -o robot.svg")
 @robot_options
 @click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose to draw; default home.")
-@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Picture to write: .svg, .pdf or .png.")
+@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Output file: .svg, .pdf or .png.")
 def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) -> None:
     """A still picture of the robot at a pose."""
     from parflex.models.configuration import configure
@@ -93,8 +95,8 @@ def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
 @click.argument("name")
-@click.option("-o", "--output", "path", metavar="FILE", help="File to write; default: print it.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object and nothing else.")
+@click.option("-o", "--output", "path", metavar="FILE", help="Output file; default: standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def new(name: str, path: str | None, as_json: bool) -> None:
     """A commented template of a robot file: a five-bar robot that works as it stands."""
     from parflex.description.template import template
@@ -111,7 +113,7 @@ def new(name: str, path: str | None, as_json: bool) -> None:
 
 
 @cli.command(epilog="\b\nExample:\n  parflex schema > robot-file.schema.json")
-@click.option("--json", "as_json", is_flag=True, help="The same: a schema is JSON.")
+@click.option("--json", "as_json", is_flag=True, help="No effect: a schema is always JSON.")
 def schema(as_json: bool) -> None:
     """JSON schema of the robot file, for editors."""
     import json
@@ -123,7 +125,7 @@ def schema(as_json: bool) -> None:
 
 @cli.command(epilog="\b\nExample:\n  parflex pose gough-stewart --pose x=0.3,y=0.4,z=1.1,rx=0.1 --json")
 @robot_options
-@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose of the file, or coordinates.")
+@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="A pose of the robot file, or coordinates.")
 def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
     """All joint values and frames at a pose, and how near it is to a singularity."""
     from parflex.models.configuration import configure

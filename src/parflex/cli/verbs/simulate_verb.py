@@ -29,35 +29,46 @@ from parflex.errors import InputError
 )
 @robot_options
 @click.option(
-    "--motion", metavar="NAME|FILE", help="Motion of the motors: of the robot file, or knots in .csv or .npz."
+    "--motion", metavar="NAME|FILE", help="Motion of the motors: a name in the robot file, or knots in .csv or .npz."
 )
 @click.option("--time", type=float, required=True, metavar="T", help="Duration, s.")
 @click.option("--step", type=float, metavar="H", help="Step, s; default 0.0005.")
-@click.option("--out-step", type=float, metavar="DT", help="Time between rows, s; default 0.001.")
+@click.option("--out-step", type=float, metavar="DT", help="Output interval, s; default 0.001.")
 @click.option("--method", metavar="NAME", default="gauss4", show_default=True,
               help="gauss4, gauss6, rk4, dopri5 or generalized-alpha.")  # fmt: skip
-@click.option("--tolerance", type=float, metavar="E", help="Of a step of dopri5, or of the iteration of other methods.")
 @click.option(
-    "--radius", type=float, default=0.8, show_default=True, help="Damping of generalized-alpha: 1 none, 0 most."
+    "--tolerance", type=float, metavar="E", help="Tolerance of a dopri5 step, or of the iteration of other methods."
+)
+@click.option(
+    "--radius",
+    type=float,
+    default=0.8,
+    show_default=True,
+    help="Spectral radius of generalized-alpha: 1 no damping, 0 most.",
 )
 @without_option
 @click.option("--drive", metavar="motors|platform", default="motors", show_default=True,
-              help="What follows the motion: the motors, or the platform by the inverse model.")  # fmt: skip
+              help="What the motion prescribes: the motors, or the platform by the inverse model.")  # fmt: skip
 @click.option(
     "--start", metavar="rest|equilibrium|held",
-    help="Undeformed, as loads bend it with locked motors, or with the platform held; default by what bends.",
+    help="Undeformed, deflected with locked motors, or with the platform held; default: by what is flexible.",
 )  # fmt: skip
-@click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Where a run without a motion starts.")
-@click.option("--velocity", metavar="KEY=VALUE,...", help="Velocities of what no motion leads at the start.")
-@click.option("--effort", metavar="JOINT=VALUE,...", help="Constant efforts of motors, if no motion is given.")
+@click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Initial pose of a run without a motion.")
+@click.option("--velocity", metavar="KEY=VALUE,...", help="Initial velocities of what the motion does not prescribe.")
+@click.option("--effort", metavar="JOINT=VALUE,...", help="Constant motor efforts, if no motion is given.")
 @wrench_option
 @click.option(
-    "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction turns; default 0.001."
+    "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction is smoothed; default 0.001."
 )
-@click.option("--frames", metavar="LIST", help="Frames to look at; default the end effector.")
-@click.option("--low-pass", type=float, metavar="HZ", help="Also accelerations without what is faster, '... .low'.")
-@click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
-@click.option("-o", "--out", "path", required=True, metavar="FILE", help="File to write: .csv or .npz.")
+@click.option("--frames", metavar="LIST", help="Frames to record; default: the end effector.")
+@click.option(
+    "--low-pass",
+    type=float,
+    metavar="HZ",
+    help="Also low-pass filtered accelerations, columns '... .low'; cut-off in Hz.",
+)
+@click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
+@click.option("-o", "--out", "path", required=True, metavar="FILE", help="Output file: .csv or .npz.")
 def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     """Move a robot in time and write named time series."""
     from parflex.simulation.simulate import simulate as run_simulation
@@ -86,7 +97,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
 
 
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of the Python call with the same words."""
+    """The arguments of the equivalent Python call."""
     given = {key: value for key, value in options.items() if value is not None}
     given["without"] = words_of(given["without"])
     given["wrench"] = read_wrenches(given["wrench"])
@@ -112,7 +123,7 @@ def _with_low_passed(run: Any, cutoff: float) -> Any:
 
 def _complaints(run: Any) -> list[str]:
     if run.status == "interrupted":
-        return [f"interrupted at t = {run.t[-1]:g} s; what was computed is kept"]
+        return [f"interrupted at t = {run.t[-1]:g} s; results so far are kept"]
     if run.status == "diverged":
         found = run.summary
         where = f"; '{found['coordinate']}' moves most" if found["coordinate"] else ""

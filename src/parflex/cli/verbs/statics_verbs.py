@@ -18,7 +18,7 @@ from parflex.whole_files import whole_file
 @cli.command(epilog="\b\nExample:\n  parflex stiffness navaro --pose pose-3 --wrench platform=0,0,-50")
 @robot_options
 @condition_options
-@click.option("--frame", metavar="NAME", help="Frame whose stiffness is wanted; default the end effector.")
+@click.option("--frame", metavar="NAME", help="Frame whose stiffness is computed; default: the end effector.")
 def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> None:
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
     from parflex.models.elastic.equilibrium import equilibrium
@@ -71,12 +71,16 @@ def _matrix(title: str, names: tuple[str, ...], values: Any) -> tuple[str, list[
 )
 @robot_options
 @condition_options
-@click.option("--input", "inputs", multiple=True, metavar="JOINT|FRAME.fx", help="Effort of a joint, or a force.")
 @click.option(
-    "--output", "outputs", multiple=True, metavar="[velocity:]NAME", help="Coordinate, or FRAME.x ... FRAME.rz."
+    "--input", "inputs", multiple=True, metavar="JOINT|FRAME.fx", help="Input: effort of a joint, or a force."
 )
-@click.option("--frequencies", "span", metavar="A:B:N[:log]", help="Also the frequency response, in Hz.")
-@click.option("-o", "--out", "path", metavar="FILE", help="File to write: .npz or .mat.")
+@click.option(
+    "--output", "outputs", multiple=True, metavar="[velocity:]NAME", help="Output: coordinate, or FRAME.x ... FRAME.rz."
+)
+@click.option(
+    "--frequencies", "span", metavar="A:B:N[:log]", help="Also compute the frequency response at these frequencies, Hz."
+)
+@click.option("-o", "--out", "path", metavar="FILE", help="Output file: .npz or .mat.")
 def statespace(
     robot: str,
     as_json: bool,
@@ -130,7 +134,7 @@ def check_suffix(path: str) -> None:
     """Refuse files that are neither .npz nor .mat before anything is computed."""
     if Path(path).suffix not in (".npz", ".mat"):
         raise InputError(
-            f"'{path}' has not a known kind", key="out", value=path, hint="let the name end in .npz or .mat"
+            f"'{path}' has an unknown file type", key="out", value=path, hint="use a name that ends in .npz or .mat"
         )
 
 

@@ -15,8 +15,8 @@ from parflex.cli.input import robot_options
 @cli.command(epilog="\b\nExample:\n  parflex frequencies navaro --pose pose-3 --modes 5")
 @robot_options
 @condition_options
-@click.option("--modes", type=int, metavar="N", help="How many modes; default six, or all if there are fewer.")
-@click.option("--shapes", is_flag=True, help="Also the mode shapes over all coordinates.")
+@click.option("--modes", type=int, metavar="N", help="Number of modes; default: six, or all if there are fewer.")
+@click.option("--shapes", is_flag=True, help="Also print the mode shapes over all coordinates.")
 def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **options: Any) -> None:
     """Natural frequencies and modes of a robot with elastic bodies or springs."""
     from parflex.models.elastic.linear_model import modes_of

@@ -21,15 +21,19 @@ from parflex.whole_files import whole_file
     "  parflex view dualemps --run run.csv\n  parflex view navaro --mode 2 --record mode-2.html"
 )
 @robot_options
-@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose to begin with; default home.")
-@click.option("--run", "run", metavar="FILE", help="Run to play: .csv or .npz, written by 'parflex simulate'.")
+@click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Initial pose; default: home.")
+@click.option("--run", "run", metavar="FILE", help="Run to play back: .csv or .npz, written by 'parflex simulate'.")
 @click.option("--mode", type=int, metavar="N", help="Play this mode from the start.")
-@click.option("--amplitude", type=float, default=6.0, show_default=True, help="Of a mode, % of the robot's size.")
-@click.option("--elements", type=int, metavar="N", help="Cut every element of every beam into N.")
-@click.option("--port", type=int, metavar="P", help="Port on this machine; default 8080 or the next free one.")
+@click.option(
+    "--amplitude", type=float, default=6.0, show_default=True, help="Amplitude of a mode, % of the robot's size."
+)
+@click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
+@click.option("--port", type=int, metavar="P", help="Local port; default: 8080, or the next free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
-@click.option("--seconds", type=float, metavar="T", help="End after so many seconds; default: when interrupted.")
-@click.option("--record", metavar="FILE.html", help="Write what would play as a page that opens offline, and end.")
+@click.option(
+    "--seconds", type=float, metavar="T", help="Stop after this many seconds; default: run until interrupted."
+)
+@click.option("--record", metavar="FILE.html", help="Write the animation as an offline HTML page, and exit.")
 def view(
     robot: str,
     as_json: bool,
@@ -89,15 +93,15 @@ def _check(mode: int | None, amplitude: float, seconds: float | None, record: st
         raise InputError("modes are counted from 1", key="mode", value=mode, hint="give --mode 1")
     if not 0 <= amplitude <= 20:
         raise InputError(
-            "the amplitude is a share of the robot's size",
+            "the amplitude is a percentage of the robot's size",
             key="amplitude",
             value=amplitude,
             hint="give 0 to 20 percent",
         )
     if seconds is not None and not seconds >= 0:
-        raise InputError("a time is not negative", key="seconds", value=seconds, hint="give e.g. 10")
+        raise InputError("the time is negative", key="seconds", value=seconds, hint="give e.g. 10")
     if record is not None and Path(record).suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"'{record}' is not a page", key="record", value=record, hint="let the name end in .html")
+        raise InputError(f"'{record}' is not a page", key="record", value=record, hint="use a name that ends in .html")
 
 
 def _tell(viewer: Any, asked: int | None, watched: Path | None, as_json: bool, warnings: list[str]) -> None:
@@ -106,9 +110,9 @@ def _tell(viewer: Any, asked: int | None, watched: Path | None, as_json: bool, w
     if asked and real != asked:
         warnings.append(f"port {asked} is in use: the page is on port {real}")
     answer = {"address": viewer.address, "port": real, "watching": watched and str(watched), "warnings": warnings}
-    rows = [("page", viewer.address), ("end it with", "Ctrl-C")]
+    rows = [("page", viewer.address), ("stop it with", "Ctrl-C")]
     if watched is not None:
-        rows.insert(1, ("loaded again when it changes", str(watched)))
+        rows.insert(1, ("reloaded when it changes", str(watched)))
     output.show(answer, as_json, ("", ["", ""], rows))
     sys.stdout.flush()
 

@@ -48,7 +48,7 @@ def run(program: Program, inputs: Sequence[Any], functions: dict[str, Any]) -> l
 
 
 def library_of(target: str) -> Any:
-    """The library of a target; it is imported only when it is wanted, and may be missing."""
+    """The library of a target; it is imported only when needed, and may be missing."""
     if target not in DIALECTS:
         hint = did_you_mean(target, DIALECTS)
         raise InputError(f"there is no library '{target}'", key="target", value=target, hint=hint)

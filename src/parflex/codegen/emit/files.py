@@ -23,17 +23,17 @@ def write_files(folder: str | Path, files: Mapping[str, str], force: bool = Fals
         for name in files:
             if not force and (folder / name).is_file() and not _generated(folder / name):
                 raise InputError(
-                    f"there is a '{name}' that parflex has not written",
+                    f"'{name}' exists and was not written by parflex",
                     file=str(folder),
                     key="output",
                     value=name,
-                    hint="choose another folder, or replace it with --force",
+                    hint="choose another folder, or overwrite it with force=True",
                 )
         with replacing(*targets) as opened:
             for file, text in zip(opened, files.values(), strict=True):
                 file.write(text.encode())
     except OSError as error:
-        raise unwritable(error, str(folder), "output", "check path and rights") from None
+        raise unwritable(error, str(folder), "output", "check the path and its permissions") from None
     return targets
 
 

@@ -39,7 +39,7 @@ def make_program(
             f"the program has {len(graph)} operators, more than the limit of {limit}",
             key="operator-limit",
             value=len(graph),
-            hint="raise the limit or ask for a smaller model",
+            hint="raise the limit, or choose a smaller model",
         )
     flat = flatten_names(outputs)
     edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
@@ -47,10 +47,10 @@ def make_program(
         program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
     except ZeroDivisionError:
         raise SingularError(
-            "the model is not defined: it divides by zero in every state, as a joint moves nothing that has inertia",
+            "the model is undefined: it divides by zero in every state, because a joint moves nothing that has inertia",
             key="MODEL",
             value=name,
-            hint="let the inertia of the motors act (--with motor-inertia), or give a body to what the joint moves",
+            hint="include the motor inertia (motor-inertia), or give an inertia to what the joint moves",
         ) from None
     variables = [word for word in graph.names if word not in set(parameters)]
     return lower(program, name, variables, [word for word in parameters if word in set(graph.names)], list(flat))

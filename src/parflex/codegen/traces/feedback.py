@@ -1,4 +1,4 @@
-"""Traces of control laws that need motor sensors alone: what is sensed and wanted in, efforts out.
+"""Traces of control laws that need motor sensors alone: sensed and desired motion in, efforts out.
 
 Positions are those of all coordinates, closed by a program for geometry before; gains are parameters.
 """
@@ -47,7 +47,7 @@ def pd_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
 
 
 def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
-    """Computed torque with errors of the end effector, in the components of its twist that the motors lead."""
+    """Computed torque with errors of the end effector, in the components of its twist that the motors drive."""
     robot = form.robot
     tree, driven = robot.tree, driven_components(robot)
     q, rates = tracer.group("q", tree.nq), tracer.group("qd", len(robot.actuated))
@@ -71,16 +71,17 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
 
 
 def driven_components(robot: Robot) -> tuple[int, ...]:
-    """Components of the end effector's twist (x y z, then turns) that the motors lead, as many as freedoms."""
+    """Components of the end effector's twist (x y z, then rotations) that the motors drive, one per freedom."""
     here = Configuration(robot, robot.home)
     here.refuse_undefined_actuation()
     _, names = here.platform_freedom()
     if len(names) < here.J.shape[1]:
         raise InputError(
-            "the end effector does not move with all freedoms of the robot, so that a reference of it leads them",
+            "the end effector does not move with all degrees of freedom of the robot, so its reference does not define "
+            "the motion",
             key="end_effector",
             value=robot.tree.end_effector,
-            hint="name another end_effector in the robot file, or choose another --actuation",
+            hint="name another end_effector in the robot file, or choose another actuation",
         )
     return tuple(TWIST.index(name) for name in names)
 
@@ -93,7 +94,7 @@ def wrapped(robot: Robot, error: Array) -> Array:
 
 
 def motor_inertias(here: Configuration) -> Array:
-    """What each motor has to accelerate at a pose while the others stand still: the diagonal of M in motor rates."""
+    """What each motor has to accelerate at a pose while the others are locked: the diagonal of M in motor rates."""
     return np.diag(mass_matrix(here.robot, here, "motors")[0])
 
 

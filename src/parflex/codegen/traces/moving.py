@@ -22,7 +22,7 @@ def state_rates(tracer: Tracer, form: Form, options: Options) -> Outputs:
 
 
 def prescribed_rates(tracer: Tracer, form: Form, options: Options) -> Outputs:
-    """Accelerations of what leads, motors or the platform, in the place of efforts; the efforts that cause them out."""
+    """Prescribed accelerations of motors or of the platform in, the efforts that cause them out."""
     return _rates(tracer, form, options, driven=True)
 
 

@@ -34,7 +34,7 @@ def grouped_robot(robot: Robot, graph: Graph, symbolic: str | Sequence[str]) -> 
     if robot.tree.elastic:
         if symbolic != "numbers":
             raise InputError(
-                "parameters of robots that bend stay numbers", key="parameters", hint="leave the option out"
+                "parameters of flexible robots cannot be symbols", key="parameters", hint="omit 'parameters'"
             )
         return robot, {}
     if symbolic == "numbers":

@@ -1,4 +1,4 @@
-"""What is looked at after a simulation, as one program: frames in motion, energies, losses, opening of the loops."""
+"""Outputs of a simulation, as one program: frames in motion, energies, losses, opening of the loops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def signals(
     limit: int = OPERATOR_LIMIT,
     quick: bool = False,
 ) -> Model:
-    """What a run is looked at with: closed positions, their rates of change and independent accelerations in.
+    """Outputs of a run: closed positions, their rates of change and independent accelerations in.
 
     Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, and how far the loops
     are open. `rows` of the closures give the dependent accelerations (none: those that do it best at home). What was

@@ -58,13 +58,13 @@ class Tracer:
 
 @dataclass(frozen=True)
 class Options:
-    """What a model keeps: symbolic parameters, what is left out, what acts, and which rates are to be independent."""
+    """What a model keeps: symbolic parameters, what is left out, what acts, and which rates must be independent."""
 
     parameters: str | Sequence[str] = "numbers"
     without: tuple[str, ...] = ()  # what of the robot does not act, of models.terms
     wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
     friction_width: float = 0.0  # rate over which Coulomb friction changes its sign
-    independent: tuple[str, ...] = ()  # rates that are to be so, of models of a state; none: the model chooses
+    independent: tuple[str, ...] = ()  # rates that must be so, of models of a state; none: the model chooses
     rows: tuple[int, ...] = ()  # of the closures, that give the others; none: chosen at home
     coordinates: str | None = None  # in which motions are given; None: in those of the form
     checks: bool = False  # whether outputs tell how well the inputs fit the loops

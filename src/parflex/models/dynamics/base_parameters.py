@@ -96,17 +96,17 @@ def _symmetric_part(body: RigidBody, axis: int, empty: str) -> RigidBody:
 
 
 def _check(robot: Robot, samples: int) -> None:
-    """Bodies that bend are not given by ten parameters each."""
+    """Flexible bodies are not given by ten parameters each."""
     bent = next((link.name for link in robot.tree.links if link.body.size), None)
     if bent is not None:
         raise InputError(
-            f"'{bent}' bends, and base parameters are those of rigid bodies",
+            f"'{bent}' is flexible, and base parameters are defined for rigid bodies only",
             key="base_parameters",
             value=bent,
-            hint="ask a robot whose bodies are rigid",
+            hint="use a robot whose bodies are rigid",
         )
     if isinstance(samples, bool) or not isinstance(samples, int) or not 1 <= samples <= 10_000:
-        raise InputError("samples are counted", key="samples", value=samples, hint="give e.g. 40")
+        raise InputError("the number of samples must be positive", key="samples", value=samples, hint="give e.g. 40")
 
 
 def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:

@@ -143,10 +143,10 @@ def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
         names = configuration.independent_names
         weak = names[int(np.argmax(np.abs(vectors[:, 0])))]
         raise SingularError(
-            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its acceleration is not defined",
+            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its acceleration is undefined",
             key="inertia",
             value=weak,
-            hint="give the bodies that move so a mass and an inertia",
+            hint="give a mass and an inertia to the bodies that move with it",
         ) from None
 
 

@@ -79,9 +79,9 @@ def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> dict[int, t
 def no_inertia() -> SingularError:
     """What is said where a mass matrix is singular for every pose."""
     return SingularError(
-        "the direct model is not defined: a joint moves nothing that has inertia",
+        "the direct model is undefined: a joint moves nothing that has inertia",
         key="motor_inertia",
-        hint="let the inertia of the motors act (motor-inertia), or give a body to what the joint moves",
+        hint="include the motor inertia (motor-inertia), or give an inertia to what the joint moves",
     )
 
 
@@ -99,7 +99,7 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
             f"the {key} on '{frame}' is not a force and a moment",
             key=key,
             value=shown(values),
-            hint="give fx,fy,mz of a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz",
+            hint="give fx,fy,mz for a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz",
         )
     return whole_wrench(tree, given, frame, key)
 
@@ -107,7 +107,7 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
 def whole_wrench(tree: Tree, given: Array, frame: str, key: str) -> Array:
     """Six components: three are a force, of a planar robot a force and a moment in its plane.
 
-    What a planar robot cannot feel is refused, not left out.
+    Components that do not act on a planar robot are refused, not ignored.
     """
     if not tree.planar:
         return given if len(given) == 6 else np.array([*given, 0.0, 0.0, 0.0])
@@ -115,7 +115,7 @@ def whole_wrench(tree: Tree, given: Array, frame: str, key: str) -> Array:
         return np.array([given[0], given[1], 0.0, 0.0, 0.0, given[2]])
     if np.any(given[2:5]):
         raise InputError(
-            f"a planar robot does not feel fz, mx and my of the {key} on '{frame}'",
+            f"fz, mx and my of the {key} on '{frame}' do not act on a planar robot",
             key=key,
             value=shown(given.tolist()),
             hint="give fx,fy,mz, or zero for fz, mx and my",

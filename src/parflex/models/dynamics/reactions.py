@@ -63,7 +63,7 @@ def _undetermined(configuration: Configuration) -> Array:
 
 
 def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str, Any], dict[int, tuple[Array, Array]]]:
-    """Wrenches of the closures for people, and what they put on the links."""
+    """Wrenches of the closures as reported, and their loads on the links."""
     robot, at = configuration.robot, configuration.at
     shown: dict[str, Any] = {}
     acting: dict[int, tuple[Array, Array]] = {}

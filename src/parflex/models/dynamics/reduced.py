@@ -64,7 +64,7 @@ class MassMatrix(NamedMatrix):
 
 
 def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
-    """Whether a motion is given by joints alone; how bodies bend says nothing of frames either."""
+    """Whether a motion is given by joints alone; deformations of bodies do not define frames either."""
     words = [word for table in given if table for word in table]
     names = {link.name for link in robot.tree.links} | elastic_words(robot.tree)
     return bool(words) and all(word in names or word.removeprefix("q") in names for word in words)

@@ -1,1 +1,1 @@
-"""Robots that bend: statics, equilibrium, the linear model with its modes, driven frames."""
+"""Flexible robots: statics, equilibrium, the linear model with its modes, driven frames."""

@@ -1,4 +1,4 @@
-"""Where small deformations end: how far bodies bend and what pulls them, beside what their theory bears."""
+"""The limits of small deformations: deflections and axial loads of bodies, relative to the limits of their theory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STIFFENED = 0.4
 
 
 def deflections(tree: Tree, q: Array) -> dict[str, float]:
-    """Of each body that bends and says what it bears: its largest deflection at a node, as a share of that.
+    """For each flexible body with a known limit: its largest deflection at a node, relative to that limit.
 
     `q` may have rows of positions; the largest of all rows is given.
     """
@@ -79,28 +79,28 @@ def axial_warnings(tree: Tree, q: Array) -> list[str]:
     if worst is None:
         return []
     pull, body = found[worst], tree.links[tree.number(worst)].body
-    does = f"{'pulled' if pull.force > 0 else 'pressed'} by {abs(pull.force):.3g} N"
+    does = f"{'in tension' if pull.force > 0 else 'in compression'} under {abs(pull.force):.3g} N"
     if not body.acting:
         return [
             f"'{worst}' is {does}, which would change its bending stiffness by {pull.share:.0%}, but its axial strain "
-            'is linear: the model leaves that out (axial = "mean" has it)'
+            'is linear: the model neglects that (axial = "mean" includes it)'
         ]
     changes = f"which changes the bending stiffness of its element by {pull.share:.0%}"
     name, count = _elements(tree, worst)
     enough = int(np.ceil(count * np.sqrt(pull.share / STIFFENED)))
     return [
         f"'{name}' is {does}, {changes}: its {'element is' if count == 1 else f'{count} elements are'} too long for "
-        f"that; {enough} elements will do"
+        f"that; use {enough} elements"
     ]
 
 
 def deflection_warnings(tree: Tree, q: Array) -> list[str]:
-    """What is to be said about bodies that are bent, pulled or pressed beyond what their theory bears."""
+    """Warnings about bodies whose deflection or axial load exceeds the limits of their theory."""
     return [*_bending_warnings(tree, q), *axial_warnings(tree, q)]
 
 
 def _bending_warnings(tree: Tree, q: Array) -> list[str]:
-    """One sentence about the body that bends farthest beyond what its theory bears."""
+    """One sentence about the body whose deflection exceeds the limit of its theory most."""
     shares = deflections(tree, q)
     worst = max(shares, key=lambda name: shares[name], default=None)
     if worst is None or shares[worst] <= 1.0:
@@ -111,6 +111,6 @@ def _bending_warnings(tree: Tree, q: Array) -> list[str]:
     others = sum(share > 1.0 for share in shares.values()) - 1
     more = f" (and {others} more)" if others else ""
     return [
-        f"'{worst}'{more} bends by {1e3 * way:.3g} mm, {shares[worst]:.2g} times {size}: small deformations end "
-        "there, stiffening is not in the model"
+        f"'{worst}'{more} deflects by {1e3 * way:.3g} mm, {shares[worst]:.2g} times {size}: that is "
+        "beyond small deformations, and the model has no stiffening"
     ]

@@ -1,4 +1,4 @@
-"""A robot that bends, driven by the motion of a frame: what its motors do then, at rest, and how it deforms meanwhile.
+"""A flexible robot, driven by the motion of a frame: what its motors do then, at rest, and how it deforms meanwhile.
 
 The frame has as many components as there are motors. Holding it leaves the deformations a motion of their own, the
 elastic zero dynamics: in the independent rates, with J_x Z = 0 and P J_a^T = 0,
@@ -87,7 +87,7 @@ def driven_rows(here: Configuration, frame: str) -> Array:
     rows[:moving] /= robot.tree.length
     if len(rows) != len(robot.actuated):
         raise InputError(
-            f"'{frame}' moves in {len(rows)} ways, and there are {len(robot.actuated)} motors",
+            f"'{frame}' moves in {len(rows)} directions, but there are {len(robot.actuated)} motors",
             key="motion",
             value=frame,
             hint="drive the motors instead",
@@ -111,7 +111,7 @@ def check_system(here: Configuration, frame: str) -> list[str]:
             f"the motors cannot drive '{frame}' here: J_sys is singular (condition number {condition:.1e})",
             key="pose",
             value=frame,
-            hint="move away from this pose",
+            hint="choose another pose",
         )
     if condition > NEAR_SINGULAR:
         return [f"'{frame}' is near a singularity of J_sys (condition number {condition:.1e})"]
@@ -151,10 +151,10 @@ def held_frame(
             motors = dict(zip(robot.actuated_names, map(float, tau[list(robot.actuated)]), strict=True))
             return HeldFrame(here, frame, motors, replace(acting, tau=tau))
     raise SingularError(
-        f"no state of rest is found in which the motors hold '{frame}'",
+        f"no state of rest was found in which the motors hold '{frame}'",
         key="pose",
         value=frame,
-        hint="move away from this pose, or make the loads smaller",
+        hint="choose another pose, or reduce the loads",
     )
 
 

@@ -129,14 +129,17 @@ def prepare(
         if tau[k] and k in held.locked:
             name = robot.tree.rate_names[k]
             raise InputError(
-                f"'{name}' is locked, so no effort can be given to it", key="effort", value=name, hint="lock less"
+                f"'{name}' is locked, so no effort can be given to it",
+                key="effort",
+                value=name,
+                hint="lock fewer joints",
             )
     configuration = Configuration(held, q)
     if not len(configuration.reduction.partition.independent):
         raise InputError(
-            "nothing can move: all joints are locked and no body bends",
+            "nothing can move: all joints are locked and no body is flexible",
             key="lock",
-            hint="lock fewer joints, or hold the motors with --servo",
+            hint="lock fewer joints, or hold the motors by servo stiffnesses (servo)",
         )
     return configuration, Loading(wrenches, tau, tuple(without))
 
@@ -180,10 +183,10 @@ def equilibrium(
     if found.stuck:
         name = _softest(start, loading)
         raise SingularError(
-            f"no equilibrium is found near this pose; '{name}' is held least",
+            f"no equilibrium was found near this pose; '{name}' is constrained least",
             key="wrench",
             value=name,
-            hint="make the loads smaller, hold more joints, or start from a pose nearer to the equilibrium",
+            hint="reduce the loads, servo-hold more joints, or start from a pose nearer to the equilibrium",
         )
     return Equilibrium(robot, found.configuration, start, loading, found.steps)
 

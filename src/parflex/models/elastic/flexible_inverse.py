@@ -1,4 +1,4 @@
-"""The inverse model of robots that bend: motors, or the end effector, move as given, bodies are free to bend."""
+"""The inverse model of flexible robots: motors, or the end effector, move as given, bodies are free to deform."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def flexible_inverse(
     wrenches: Wrenches | None,
     reactions: bool,
 ) -> Result:
-    """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to bend.
+    """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to deform.
 
     M qdd + c = J_a^T tau and J_x qdd = (accelerations of what is driven) are solved together, [Long2014, eq. (46)]
     for a driven platform.
@@ -63,7 +63,7 @@ def driven_by(state: Any, rows: Array, wanted: Array) -> tuple[Array, Array]:
         solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
     except np.linalg.LinAlgError:
         raise SingularError(
-            "the motors do not define the motion here", key="pose", hint="move away from this pose"
+            "the motors do not define the motion here", key="pose", hint="choose another pose"
         ) from None
     return solution[count:], state.reduction.matrix @ solution[:count] + state.bias
 
@@ -76,7 +76,7 @@ def _driven(
     b: Array,
     by_frame: bool,
 ) -> tuple[Array, Array]:
-    """Rows of what is driven, per independent rate, and the accelerations that are wanted of them less the bias.
+    """Rows of what is driven, per independent rate, and their prescribed accelerations less the bias.
 
     Motors, or all components of the end effector; what is not given does not accelerate.
     """
@@ -87,7 +87,10 @@ def _driven(
         strange = [robot.tree.rate_names[k] for k in joints if k not in robot.actuated]
         if strange:
             raise InputError(
-                f"'{strange[0]}' is no motor", key="acceleration", value=strange[0], hint="give those of motors"
+                f"'{strange[0]}' is not a motor",
+                key="acceleration",
+                value=strange[0],
+                hint="give accelerations of motors",
             )
         wanted = np.array([joints.get(k, 0.0) for k in robot.actuated])
         return configuration.J_a, wanted - b[list(robot.actuated)]
@@ -114,8 +117,8 @@ def rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:
         return []
     name = configuration.robot.tree.rate_names[elastic[int(size.argmax())]]
     return [
-        f"the robot is at rest but not in equilibrium: it begins to bend ('{name}' most), so that these are no holding "
-        "efforts; ask for the deflection ('parflex stiffness'), or at the configuration of an equilibrium"
+        f"the robot is at rest but not in equilibrium: it starts to deform ('{name}' most), so these are not holding "
+        "efforts; compute the deflection ('parflex stiffness'), or use the configuration of an equilibrium"
     ]
 
 
@@ -124,4 +127,4 @@ def _growth_warnings(configuration: Configuration) -> list[str]:
     try:
         return zero_dynamics(configuration.robot, configuration).warnings()
     except SingularError as error:
-        return [f"the elastic zero dynamics are not known: {error.message}"]
+        return [f"the elastic zero dynamics are unknown: {error.message}"]

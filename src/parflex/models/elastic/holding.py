@@ -1,4 +1,4 @@
-"""What the motors do while a robot vibrates or is loaded: stand still, let go, or hold like springs."""
+"""The motors of a robot that vibrates or is loaded: locked, free, or held by servo springs."""
 
 from __future__ import annotations
 
@@ -79,17 +79,17 @@ def _by_motor(robot: Robot, given: Servo, key: str, lock: Lock) -> dict[int, flo
         named = {lock} if isinstance(lock, str) else set(lock)
         given = {name: given for name in robot.actuated_names if name not in named}
         if not given:
-            raise InputError("no motor is there to be held", key=key, hint="mark joints as actuated")
+            raise InputError("there is no motor to hold", key=key, hint="mark joints as actuated")
     result: dict[int, float] = {}
     for motor, value in by_motor(robot.actuated_names, given, key).items():
         k, word = robot.actuated[motor], robot.actuated_names[motor]
         if not robot.tree.links[robot.tree.link_of_rate[k]].joint.one_axis:
             raise InputError(
-                f"'{word}' has more than one axis", key=key, value=word, hint="servos hold joints with one axis"
+                f"'{word}' has more than one axis", key=key, value=word, hint="servos need joints with one axis"
             )
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not np.isfinite(value) or value < 0:
             raise InputError(
-                f"the value of '{word}' is not a finite number that is not negative",
+                f"the value of '{word}' is not a finite non-negative number",
                 key=key,
                 value=value,
                 hint="give N/m or N m/rad, e.g. 1e6",

@@ -33,7 +33,7 @@ def stress_warnings(here: Configuration, wrenches: NewtonEuler) -> list[str]:
         shares = scipy.linalg.eigh(added, body.material_stiffness(still), eigvals_only=True)
         worst = float(shares[np.abs(shares).argmax()])
         if abs(worst) > NEGLECTED:
-            has = "linear strain leaves that out" if body.strains else "its data have no 'geometric' stiffness for that"
+            has = "linear strain neglects that" if body.strains else "its data have no 'geometric' stiffness"
             said.append(
                 f"loads in the plane of '{link.name}' would make it about {abs(worst):.0%} "
                 f"{'stiffer' if worst > 0 else 'softer'} in some mode: {has}"

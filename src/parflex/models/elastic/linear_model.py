@@ -101,10 +101,10 @@ def state_about(about: About | None, wrench: Wrenches | None, effort: Efforts, f
     one_of(about, ("undeformed", "equilibrium"), "about")
     if about == "undeformed" and loaded and not felt:
         raise InputError(
-            "about the undeformed pose loads and efforts change nothing",
+            "about the undeformed pose, loads and efforts have no effect",
             key="about",
             value=about,
-            hint="ask for the equilibrium, or leave out the load",
+            hint="use about='equilibrium', or omit the load",
         )
     return about
 
@@ -203,7 +203,7 @@ def natural_frequencies(
 def check_modes(modes: object) -> None:
     """Refuse what is no number of modes before anything is computed."""
     if isinstance(modes, bool) or not isinstance(modes, int | np.integer) or modes < 1:
-        raise InputError("the number of modes is to be 1 or more", key="modes", value=modes, hint="ask for e.g. 6")
+        raise InputError("the number of modes must be 1 or more", key="modes", value=modes, hint="give e.g. 6")
 
 
 def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
@@ -217,7 +217,7 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
     weights = np.sqrt(np.maximum(np.abs(np.diag(model.K)), 1e-300))
     if np.any(np.abs(model.K - model.K.T) > 1e-4 * np.outer(weights, weights)):  # frequencies feel the square of it
         warnings.append(
-            "moments that keep their axes while the robot turns are not conservative: "
+            "moments with axes fixed in the world are not conservative: "
             "the modes are those of the symmetric part of the stiffness"
         )
     values, vectors = eigen(here, (model.K + model.K.T) / 2 * scale, model.M * scale)
@@ -230,7 +230,10 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
         modes = min(6, count - first)
     elif modes > count - first:
         raise InputError(
-            f"{modes} modes are asked for, the robot has {count - first}", key="modes", value=modes, hint=_fewer(first)
+            f"{modes} modes are requested, but the robot has {count - first}",
+            key="modes",
+            value=modes,
+            hint=_fewer(first),
         )
     reduced = units[:, None] * vectors
     shapes = model.J @ reduced
@@ -257,4 +260,4 @@ def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tu
 
 
 def _fewer(left_out: int) -> str:
-    return "ask for fewer" if not left_out else f"ask for fewer; {left_out} motions have no frequency"
+    return "request fewer" if not left_out else f"request fewer; {left_out} motions have no frequency"

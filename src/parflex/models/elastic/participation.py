@@ -130,7 +130,9 @@ def plane_normal(here: Configuration) -> Array | None:
     if not hinges:
         return None
     normal = hinges[0]
-    parallel = all(np.linalg.norm(np.cross(normal, axis)) < 1e-2 for axis in hinges)  # a bent robot stands a little off
+    parallel = all(
+        np.linalg.norm(np.cross(normal, axis)) < 1e-2 for axis in hinges
+    )  # a deflected robot is a little off
     return normal if parallel and all(abs(normal @ axis) < 1e-2 for axis in slides) else None
 
 

@@ -99,7 +99,7 @@ def state_space_of(model: LinearModel, inputs: Sequence[str], outputs: Sequence[
         factor = scipy.linalg.cho_factor(model.M)
     except np.linalg.LinAlgError:
         raise SingularError(
-            "some motion has no inertia, so its rate is no state",
+            "some motion has no inertia, so its rate is not a state",
             key="inertia",
             hint="give the bodies that move a mass and an inertia",
         ) from None
@@ -123,7 +123,7 @@ def _order(word: str) -> tuple[int, str]:
     if not colon:
         return 0, word
     if prefix not in ORDERS:
-        raise InputError(f"'{prefix}' is no derivative", key="output", value=word, hint=did_you_mean(prefix, ORDERS))
+        raise InputError(f"'{prefix}' is not a derivative", key="output", value=word, hint=did_you_mean(prefix, ORDERS))
     return ORDERS.index(prefix), name
 
 
@@ -137,7 +137,10 @@ def _row(model: LinearModel, word: str, components: dict[str, int], key: str) ->
             k = list(rates).index(name)
             if k in model.robot.locked and key == "input":
                 raise InputError(
-                    f"'{word}' is locked, so an effort there moves nothing", key=key, value=word, hint="lock less"
+                    f"'{word}' is locked, so an effort there moves nothing",
+                    key=key,
+                    value=word,
+                    hint="lock fewer joints",
                 )
             return model.J[k]
     frame, _, component = word.rpartition(".")

@@ -54,7 +54,7 @@ class StiffnessSolver:
         if refuse and driven.max(initial=0.0) > 1e-9 * others:
             names = ", ".join(f"'{name}'" for name in self.free_motions())
             raise SingularError(
-                f"the stiffness is singular: nothing holds {names} against what acts",
+                f"the stiffness is singular: nothing constrains {names}",
                 key="stiffness",
                 value=names,
                 hint="lock or servo-hold more joints, or give them springs",
@@ -71,10 +71,10 @@ def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Arra
         values, vectors = np.linalg.eigh(M)
         weak = configuration.independent_names[int(np.argmax(np.abs(vectors[:, 0])))]
         raise SingularError(
-            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its frequency is not defined",
+            f"the motion of '{weak}' has no positive inertia ({values[0]:.3g}), so its frequency is undefined",
             key="inertia",
             value=weak,
-            hint="give the bodies that move so a mass and an inertia",
+            hint="give a mass and an inertia to the bodies that move with it",
         ) from None
 
 

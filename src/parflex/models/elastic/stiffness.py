@@ -1,4 +1,4 @@
-"""Statics of a robot that bends: stiffness and compliance of its frames, deflections, efforts and section forces.
+"""Statics of a flexible robot: stiffness and compliance of its frames, deflections, efforts and section forces.
 
 Compliance of a frame is C = P K^-1 P^T with P its world twist per independent rate: the motion of the frame under a
 unit wrench on it. Its inverse is the stiffness, where no direction is rigid.
@@ -28,7 +28,7 @@ from parflex.spatial import cross
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
-RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below do not give way
+RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below are rigid
 SECTION_FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
@@ -37,7 +37,7 @@ MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 class Stiffness(Record):
     """Compliance and stiffness of a frame in world axes, in the order of `directions`.
 
-    `stiffness` is None where some direction is rigid; `rigid` names the coordinates that do not give way.
+    `stiffness` is None where some direction is rigid; `rigid` names the coordinates without compliance.
     """
 
     frame: str
@@ -123,7 +123,7 @@ def deflection(
     effort: Efforts = None,
     without: Without = (),
 ) -> Deflection:
-    """How a robot gives way to gravity, springs and loads, from the given pose; frames default to the end effector.
+    """Deflection of a robot under gravity, springs and loads, from the given pose; frames default to the end effector.
 
     About the undeformed pose to first order, with stiffness and equilibrium of the undeformed robot; about the
     equilibrium with all displacements as large as they are, which is meant where loads or efforts are given.

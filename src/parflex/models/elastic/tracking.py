@@ -1,4 +1,4 @@
-"""Modes followed along a path of poses, by what they look like rather than by their number.
+"""Modes tracked along a path of poses, by their shapes rather than by their numbers.
 
 Neighbouring poses are compared by the mass-weighted modal assurance criterion, MAC = (a^T M b)^2 of mass-normalised
 shapes. Shapes of modes that are (nearly) double are any basis of their subspace: there whole subspaces are compared,
@@ -81,7 +81,7 @@ def track_modes(
     """Follow the lowest modes of the first pose along the poses; others are put between, down to the `finest` share."""
     check_modes(modes)
     for key, value in (("agreement", agreement), ("finest", finest)):
-        if not 0 < value <= 1:  # a finest share of nothing would be looked for without end
+        if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly
             raise InputError(f"'{key}' is a share", key=key, value=value, hint="give a number above 0, up to 1")
     stations = _stations(robot, poses)
     look = _Looker(robot, stations, modes, lock)
@@ -185,7 +185,7 @@ class _Looker:
 def _stations(robot: Robot, poses: Sequence[str | Mapping[str, float]]) -> list[dict[str, float]]:
     """The poses of the path as coordinates by name; all give the same ones, so that there are poses between."""
     if len(poses) < 2:
-        raise InputError("a path has at least two poses", key="poses", value=len(poses), hint="give start and end")
+        raise InputError("a path needs at least two poses", key="poses", value=len(poses), hint="give start and end")
     known = robot.description.poses
     stations = []
     for entry in poses:

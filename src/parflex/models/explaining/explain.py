@@ -101,9 +101,9 @@ def _bodies(robot: Robot) -> Chapter:
     bending = [link for link in tree.links if link.elastic_labels]
     if bending:
         text += [
-            f"{counted(len(bending), 'body bends', 'bodies bend')}: a material point is where the rigid body would "
-            "have it, plus shapes times elastic coordinates; all inertial terms follow from integrals over the "
-            "undeformed body.",
+            f"{counted(len(bending), 'body is flexible', 'bodies are flexible')}: a material point is "
+            "where the rigid body would have it, plus shapes times elastic coordinates; all inertial terms follow from "
+            "integrals over the undeformed body.",
             *_shapes(robot),
             *_axial(bending),
         ]
@@ -143,12 +143,12 @@ def _described(robot: Robot, link: Link, name: str) -> str:
     if link.terms.stiffness:
         words.append("spring")
     if link.elastic_labels:
-        words.append("bends")
+        words.append("flexible")
     return f"{name} ({', '.join(words)})"
 
 
 def _shapes(robot: Robot) -> list[str]:
-    """What bends and how; bodies that are alike in one row."""
+    """Flexible bodies and their models; bodies that are alike in one row."""
     beams = {frame.name: frame.beam for frame in robot.description.frame if frame.beam is not None}
     groups: dict[str, list[str]] = {}
     for link in robot.tree.links:
@@ -173,13 +173,11 @@ def _axial(bending: list[Link]) -> list[str]:
     text = []
     if mean:
         text.append(
-            f"Bending shortens the chord of {listed(mean)}: the axial strain is the mean one, so that pull makes "
-            "stiffer and pressure softer."
+            f"Bending shortens the chord of {listed(mean)}: the axial strain is the mean one, so tension "
+            "stiffens and compression softens."
         )
     if linear:
-        text.append(
-            f'Axial strain is linear (axial = "linear") in {listed(linear)}: axial load does not make it stiffer.'
-        )
+        text.append(f'Axial strain is linear (axial = "linear") in {listed(linear)}: axial load does not stiffen it.')
     return text
 
 
@@ -195,7 +193,7 @@ def _coordinates(robot: Robot) -> Chapter:
         text.append(f"The orientation of {listed(quaternions)} is a unit quaternion; its rate is the angular velocity.")
     if robot.locked:
         locked = listed([tree.rate_names[k] for k in sorted(robot.locked)])
-        text.append(f"Locked joints stand still and leave {len(robot.free)} rates: {locked}.")
+        text.append(f"Locked joints are fixed and leave {len(robot.free)} rates: {locked}.")
     text.append(
         "A recursion outwards gives twists and accelerations of all links, one inwards the forces along all rates; "
         + ("gravity is an acceleration of the ground upwards." if tree.gravity.any() else "there is no gravity.")
@@ -259,11 +257,13 @@ def _motors(robot: Robot) -> Chapter:
     motors, freedoms = robot.actuated_names, _freedoms(robot)
     text = [f"{counted(len(motors), 'motor')} ({listed(motors)}) for {counted(freedoms, 'freedom')}."]
     if not motors:
-        text = [f"No motor moves its {counted(freedoms, 'freedom')}: it falls, swings or is moved by hand."]
+        text = [f"No motor drives its {counted(freedoms, 'freedom')}: it moves under gravity and external loads."]
     elif len(motors) > freedoms:
-        text.append("More motors than freedoms: efforts are those of least norm.")
+        text.append("More motors than degrees of freedom: efforts are those of least norm.")
     elif len(motors) < freedoms:
-        text.append("Fewer motors than freedoms: the direct model exists, the inverse one of a free motion does not.")
+        text.append(
+            "Fewer motors than degrees of freedom: the direct model exists, the inverse one of a free motion does not."
+        )
     actuations, modes = (sorted(table) for table in (robot.description.actuation, robot.description.working_modes))
     if actuations:
         text.append(f"Chosen actuation: {robot.actuation}; the file also has {listed(actuations)}.")

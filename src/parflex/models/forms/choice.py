@@ -26,7 +26,7 @@ from parflex.models.robot import Robot
 
 Array = np.ndarray
 OF_MOTORS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law")  # the motors are to define the motion
-SENSED = ("step", "pd-law", "task-law")  # what motors sense is to be the whole state
+SENSED = ("step", "pd-law", "task-law")  # the motor sensors must give the whole state
 SOLVED = (*OF_MOTORS, "direct")  # as many motors as freedoms at most
 CLOSING = ("geometry", "geometry-direct")
 
@@ -47,10 +47,10 @@ def choose(robot: Robot, question: Question) -> Form:
         refused[name] = found
     if question.model == "state-rates-following":
         raise InputError(
-            "only a platform on legs that follow in closed form can be led in time",
+            "only a platform whose legs have a closed form can be driven in time",
             key="drive",
             value="platform",
-            hint="lead the motors",
+            hint="drive the motors",
         )
     return replace(_general(robot, question), refused=refused)
 
@@ -71,10 +71,10 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
         _refuse_unmeasured(robot, question)
         if model in SENSED:
             raise InputError(
-                "the sensors of the motors do not give the state of a body that bends",
+                "the motor sensors do not give the state of a flexible body",
                 key="MODEL",
                 value="step",
-                hint="use 'inverse' with an estimate of the elastic state, or make the step for the rigid robot",
+                hint="use 'inverse' with an estimate of the elastic state, or use the step of the rigid robot",
             )
         return
     by_motors = question.coordinates == "motors"
@@ -82,9 +82,9 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
         Configuration(robot, robot.home).refuse_undefined_actuation()
     if (model in SOLVED or by_motors) and len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
         raise InputError(
-            "a program for more motors than freedoms is not made",
+            "there is no program for more motors than degrees of freedom",
             key="actuation",
-            hint="choose an --actuation without spare motors",
+            hint="choose an actuation without spare motors",
         )
 
 
@@ -127,7 +127,7 @@ def _general(robot: Robot, question: Question) -> GeneralForm:
 
 
 def _held(robot: Robot, model: str) -> Sequence[int]:
-    """Rates that are held while the others close the loops; of a robot that bends all independent ones."""
+    """Rates that are held while the others close the loops; of a flexible robot all independent ones."""
     if robot.tree.elastic:
         return [int(k) for k in home_partition(robot).independent]
     bodies = [link.v for link in robot.tree.links if link.joint.moves_freely]
@@ -173,5 +173,5 @@ def _dependent_motors(robot: Robot) -> InputError:
         "the motors of this robot cannot all move independently, so their motion does not define that of the robot",
         key="actuation",
         value=robot.actuation,
-        hint="choose an --actuation with fewer motors, or give efforts",
+        hint="choose an actuation with fewer motors, or give efforts",
     )

@@ -30,7 +30,7 @@ def cheapest_closures(robot: Robot) -> Closures:
     """The closures of a robot, each seen from the end from which it costs least.
 
     Loops are taken as closed, which every pose of a model is, and seen from the end from which fewer entries of the
-    joints' columns change from pose to pose: seen from the end of a leg, the axes of its last joints stand still.
+    joints' columns change from pose to pose: seen from the end of a leg, the axes of its last joints are fixed.
     """
     tree = robot.tree
     joints = [k for k in range(tree.n) if not tree.links[tree.link_of_rate[k]].joint.moves_freely]
@@ -42,7 +42,7 @@ def cheapest_closures(robot: Robot) -> Closures:
 
 
 def _changing(robot: Robot, loop: Loop, columns: list[int]) -> int:
-    """How many entries of the rows of a loop in these columns differ between poses; any poses will do."""
+    """How many entries of the rows of a loop in these columns differ between poses; any poses serve."""
     found = []
     for seed in range(2):
         q = robot.home + np.random.default_rng(seed).uniform(-1, 1, len(robot.home))

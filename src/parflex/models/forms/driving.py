@@ -45,7 +45,7 @@ def platform_state(form: Any, frame: PlatformFrame, given: Given) -> Any:
 
 
 def _placed(form: Any, frame: PlatformFrame, p: Array, R: Array, q: Any) -> Any:
-    """All positions after Newton steps: loops closed, and the frame where it is to be.
+    """All positions after Newton steps: loops closed, and the frame at its prescribed pose.
 
     The dependent rates close the loops, the independent ones bring the frame there: one step of Newton in two parts.
     Loops are open on the way, and seen so.

@@ -60,7 +60,7 @@ class Question:
 
     model: str
     wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
-    independent: tuple[str, ...] = ()  # rates that are to be so; none: the form chooses
+    independent: tuple[str, ...] = ()  # rates that must be so; none: the form chooses
     rows: tuple[int, ...] = ()  # of the closures, that give the other rates; none: chosen at home
     symbolic: bool = False  # numbers of bodies are symbols
     family: bool = False  # lengths are symbols too: one program for robots that differ in numbers alone
@@ -187,8 +187,8 @@ class Form(ABC):
         return "motor_acceleration", len(self.robot.actuated)
 
     def efforts_for(self, state: Any, accelerations: Array) -> tuple[Array, Array]:
-        """Efforts that lead motors (or a platform) as given, and all independent accelerations."""
-        raise self._not_made("a model of a led motion")
+        """Efforts that drive motors (or a platform) as prescribed, and all independent accelerations."""
+        raise self._not_made("a model of a prescribed motion")
 
     def mass_matrix(self, state: Any) -> Array:
         """Inertia in the independent rates."""
@@ -205,7 +205,7 @@ class Form(ABC):
         """The positions that follow, and what the entries are called."""
         raise self._not_made("geometry")
 
-    # -- led by motors or by the platform --------------------------------------------------------------
+    # -- driven by motors or the platform --------------------------------------------------------------
 
     @property
     def last_groups(self) -> Groups:
@@ -229,7 +229,7 @@ class Form(ABC):
         return {}
 
     def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
-        """Efforts from what motors sense and shall do, and the pose that is to be remembered."""
+        """Efforts from sensed and desired motor motion, and the pose to remember."""
         state = self.by_motors(sensed, rates, last)
         return self.inverse(state, self.for_motors(state, wanted)) | self.remembered(state)
 
@@ -265,5 +265,5 @@ class Form(ABC):
         raise self._not_made("a mass matrix of the platform")
 
     def _not_made(self, what: str) -> InputError:
-        return InputError(f"the {self.name} does not make {what}", key="MODEL", value=self.question.model, hint="ask "
-                          "another model")  # fmt: skip
+        told = f"the {self.name} does not provide {what}"
+        return InputError(told, key="MODEL", value=self.question.model, hint="use another model")

@@ -102,7 +102,7 @@ class GeneralForm(Form):
 
     @property
     def _prescribed(self) -> bool:
-        """Whether motors are led while the rest is free: bodies bend as they will."""
+        """Whether motors are prescribed while the rest is free: bodies deform."""
         return bool(self.robot.tree.elastic)
 
     @property
@@ -112,7 +112,7 @@ class GeneralForm(Form):
 
     @property
     def motion_groups(self) -> Groups:
-        """All independent accelerations, of a robot that bends those of the motors."""
+        """All independent accelerations, of a flexible robot those of the motors."""
         if self._prescribed:
             return {"motor_acceleration": (len(self.robot.actuated),)}
         return {"qdd": (len(self.independent),)}
@@ -133,7 +133,7 @@ class GeneralForm(Form):
         return self.moving(given["q"], given["qd"])
 
     def inverse(self, state: GeneralState, motion: Given) -> Answer:
-        """Efforts of the motors, theory (14), (16); of a robot that bends also how the rest accelerates."""
+        """Efforts of the motors, theory (14), (16); of a flexible robot also how the rest accelerates."""
         if self._prescribed:
             effort, qdd = self.efforts_for(state, motion["motor_acceleration"])
             rest = [i for i, k in enumerate(self.independent) if int(k) not in set(self.robot.actuated)]
@@ -220,7 +220,7 @@ class GeneralForm(Form):
         names = list(self.robot.tree.position_names)
         return {"q": closed_by(self.robot, self.partition, given["guess"], FAR)}, {"guess": names, "q": names}
 
-    # -- led by motors or by the platform --------------------------------------------------------------
+    # -- driven by motors or the platform --------------------------------------------------------------
 
     @property
     def last_groups(self) -> Groups:
@@ -249,7 +249,7 @@ class GeneralForm(Form):
         return platform_frame(self.robot)
 
     def by_platform(self, given: Given) -> GeneralState:
-        """Positions by Newton with the platform where it is to be, then rates."""
+        """Positions by Newton with the platform at its prescribed pose, then rates."""
         return driving.platform_state(self, self.frame, given)
 
     def for_platform(self, state: GeneralState, given: Given) -> Given:

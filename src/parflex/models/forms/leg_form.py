@@ -29,7 +29,7 @@ from parflex.spatial.linear import solve_positive
 Array = np.ndarray
 LOADED = ("inverse", "direct", "jacobian-of-inverse", "step")  # models with forces, of the platform's motion
 PLACED = ("geometry", "geometry-direct")
-FOLLOWING = ("kinematics", "mass-matrix")  # where motors or the platform lead
+FOLLOWING = ("kinematics", "mass-matrix")  # where motors or the platform are prescribed
 IN_TIME = ("state-rates", "state-rates-following")
 
 
@@ -42,7 +42,7 @@ class LegForm(Form):
 
     @property
     def equations(self) -> tuple[int, ...]:  # type: ignore[override]
-        """Of a platform that bends some more."""
+        """Of a flexible platform some more."""
         return (19, 20, 21, 22, *((33, 34) if self.legs.elastic is not None else ()))
 
     @property
@@ -53,7 +53,7 @@ class LegForm(Form):
         }
         motors = len(self.robot.actuated)
         text = [
-            f"Each of {len(self.legs.legs)} legs is reduced to what the platform feels at its end; one "
+            f"Each of {len(self.legs.legs)} legs is reduced to its effect on the platform at its end; one "
             f"{motors} x {motors} solve is left. "
             + (
                 "Joint values are given."
@@ -63,7 +63,7 @@ class LegForm(Form):
         ]
         if self.legs.elastic is not None:
             text.append(
-                "The platform bends: attachments move with its modes, and instead of their accelerations the "
+                "The platform is flexible: attachments move with its modes, and instead of their accelerations the "
                 "unknowns are what they give along the directions in which they move the attachments."
             )
         return text
@@ -111,7 +111,7 @@ class LegForm(Form):
 
     @property
     def labels(self) -> dict[str, list[str]]:
-        """Motors by their names, and the modes of a platform that bends."""
+        """Motors by their names, and the modes of a flexible platform."""
         tree = self.robot.tree
         names = [tree.rate_names[k] for k in tree.elastic]
         modes = dict.fromkeys(("elastic", "elastic_rate", "elastic_acceleration"), names) if names else {}
@@ -131,7 +131,7 @@ class LegForm(Form):
         return [np.array(leg_values(self.legs, leg, platform, angle), dtype=object) for leg in self.legs.legs]
 
     def inverse(self, state: LegState, motion: Given) -> Answer:
-        """Efforts of the motors, and accelerations of the modes of a platform that bends."""
+        """Efforts of the motors, and accelerations of the modes of a flexible platform."""
         a, al = world_vectors(self.legs.planar, motion["acceleration"], motion["angular_acceleration"])
         effort, modes = self._efforts(state, a, al)
         return {"effort": effort} | ({"elastic_acceleration": modes} if self._modes else {})
@@ -193,11 +193,11 @@ class LegForm(Form):
 
     @property
     def prescribed(self) -> tuple[str, int]:
-        """The platform is led, by its accelerations in world axes."""
+        """The platform is prescribed, by its accelerations in world axes."""
         return "platform_acceleration", 3 if self.legs.planar else 6
 
     def efforts_for(self, state: LegState, accelerations: Array) -> tuple[Array, Array]:
-        """Efforts that lead the platform, [Long2014, eq. (46)], and its accelerations in its own axes."""
+        """Efforts that drive the platform, [Long2014, eq. (46)], and its accelerations in its own axes."""
         a, al = self._split(accelerations)
         effort, modes = self._efforts(state, a, al)
         return effort, self._own(state, a, al, modes)
@@ -248,7 +248,7 @@ class LegForm(Form):
         start = PlatformPose(last["last_position"], last["last_turn"])
         return newton(self.legs, start, sensed, self.question.angle or _plain_angle, FAR)
 
-    # -- led by motors or by the platform --------------------------------------------------------------
+    # -- driven by motors or the platform --------------------------------------------------------------
 
     def by_motors(self, sensed: Array, rates: Array, last: Given) -> LegState:
         """Newton for the platform alone, then its twist; `last` is its pose, or all positions."""
@@ -334,7 +334,7 @@ def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None
     if question.wrenches:
         return "a wrench acts on a frame"
     if model == "geometry-direct" and legs.elastic is not None:
-        return "its platform bends"
+        return "its platform is flexible"
     if question.positions_given:
         return None
     springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness}

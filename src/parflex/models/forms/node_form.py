@@ -1,4 +1,4 @@
-"""The two-node form: a robot that bends, cut into rigid pieces that beams tie together."""
+"""The two-node form: a flexible robot, cut into rigid pieces that beams tie together."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class NodeForm(Form):
 
     @property
     def motion_groups(self) -> Groups:
-        """Accelerations of the motors: bodies are free to bend."""
+        """Accelerations of the motors: bodies are free to deform."""
         return {"motor_acceleration": (len(self.robot.actuated),)}
 
     @property
@@ -145,7 +145,7 @@ class NodeForm(Form):
 def node_form(robot: Robot, question: Question) -> NodeForm | str:
     """The two-node form of a robot, or why it has none."""
     if not robot.tree.elastic:
-        return "no body bends"
+        return "no body is flexible"
     if question.model not in MODELS:
         return f"'{question.model}' is asked in the independent rates"
     if question.independent:

@@ -72,10 +72,10 @@ class OpenForm(GeneralForm):
 def open_form(robot: Robot, question: Question) -> OpenForm | str:
     """The form of a rigid robot without loops, or why it is none; energies are those of the tree of any robot."""
     if question.model == "state-rates-following":
-        return "no legs carry what is led"
+        return "no legs carry what is driven"
     if robot.closures.size and question.model != "energy":
         return "it has loops" if robot.closures.loops else "its joints are coupled"
     if robot.tree.elastic and question.model != "energy":
-        return "its bodies bend"
+        return "its bodies are flexible"
     none: Array = np.zeros(0, dtype=int)
     return OpenForm(robot, Partition(none, none, robot.free), question=question)

@@ -87,7 +87,7 @@ class RedundantForm(Form):
 def not_invertible() -> InputError:
     """What is said where a direct model of sensed joints is asked for."""
     return InputError(
-        "the redundant model cannot be inverted: efforts do not say the accelerations of more joints than motors",
+        "the redundant model cannot be inverted: efforts do not determine the accelerations of more joints than motors",
         key="MODEL",
         value="redundant-direct",
         hint="use 'direct', the model in independent coordinates",

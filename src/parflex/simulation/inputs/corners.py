@@ -100,7 +100,7 @@ def _refuse_gaps(motion: Polynomials, names: list[str], time: float) -> None:
                 f"the position of '{names[k]}' jumps by {size[k]:.3g} at t = {t:.6g} s",
                 key="motion",
                 value=names[k],
-                hint="let the motion go on where it was",
+                hint="make the motion continuous",
             )
 
 
@@ -129,6 +129,6 @@ def jump_warnings(jumps: list[dict[str, Any]]) -> list[str]:
     told = [f"'{jump['joint']}' by {jump['jump']:.4g} at t = {jump['time']:.6g} s" for jump in jumps[:MOST_TOLD]]
     more = f" and {len(jumps) - MOST_TOLD} more" if len(jumps) > MOST_TOLD else ""
     return [
-        f"the motion lets velocities jump: {', '.join(told)}{more}; the motors push with an impulse there "
-        "(give the motion ramps if it is not meant so)"
+        f"the motion has velocity jumps: {', '.join(told)}{more}; the motors apply an impulse there "
+        "(add ramps to the motion if this is not intended)"
     ]

@@ -1,4 +1,4 @@
-"""Efforts and wrenches in time, as people give them: numbers, tables, functions."""
+"""Efforts and wrenches in time: numbers, tables, functions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def in_time(given: Any, size: int, time: float, key: str) -> Polynomials:
         return _checked(None, _row(given, size)[None], key)
     except (TypeError, ValueError):
         raise InputError(
-            f"what is given for '{key}' is not {size} numbers, a function of time or a table",
+            f"'{key}' is not {size} numbers, a function of time or a table",
             key=key,
             hint="give numbers, f(t), or (times, rows)",
         ) from None
@@ -48,7 +48,7 @@ def _row(values: Any, size: int) -> Array:
 def _checked(t: Array | None, rows: Array, key: str) -> Polynomials:
     if not np.isfinite(rows).all() or (t is not None and (not np.isfinite(t).all() or np.any(np.diff(t) <= 0))):
         raise InputError(
-            f"'{key}' has numbers that are not finite or times that do not rise", key=key, hint="mend the table"
+            f"'{key}' has numbers that are not finite or times that do not increase", key=key, hint="correct the table"
         )
     return constant(rows[0]) if t is None or len(t) < 2 else linear(t, rows)
 

@@ -46,7 +46,7 @@ class MotorMotion(Record):
 def motion_of(robot: Robot, given: Any, time: float, drive: str = "motors") -> MotorMotion | PoseMotion:
     """A motion by its name in the robot file, a file of knots (.csv, .npz), or a function of time.
 
-    That of the platform (`drive`) leads through poses.
+    That of the platform (`drive`) goes through poses.
     """
     if isinstance(given, MotorMotion | PoseMotion):
         return given
@@ -175,7 +175,7 @@ def _repeated(pieces: Polynomials, period: float, time: float, name: str) -> Pol
             "a motion with a period ends where it began, within the period",
             key=f"motions.{name}.period",
             value=period,
-            hint="make the period longer or the moves come back",
+            hint="use a longer period, or moves that return to the start",
         )
     laps = int(np.ceil(time / period)) or 1
     breaks = np.concatenate([pieces.breaks + lap * period for lap in range(laps)])
@@ -222,19 +222,21 @@ def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMot
     t = columns["t"]
     twice: Array = np.diff(t) == 0 if t.ndim == 1 else np.zeros(0, dtype=bool)
     if t.ndim != 1 or len(t) < 2 or np.any(np.diff(t) < 0) or t[0] > 0 or np.any(twice[1:] & twice[:-1]):
-        raise InputError("'t' does not rise from 0", file=file, key="t", hint="sort the rows by time, from t = 0 on")
+        raise InputError(
+            "'t' does not increase from 0", file=file, key="t", hint="sort the rows by time, starting at t = 0"
+        )
     q = np.stack([columns[name] for name in robot.actuated_names], axis=1)
     rates = [[f"{name}.{word}" for name in robot.actuated_names] for word in ("velocity", "acceleration")]
     known = all(name in columns for names in rates for name in names)
     given = [np.stack([columns[name] for name in names], axis=1) for names in rates] if known else []
     if not all(np.isfinite(part).all() for part in (t, q, *given)):
-        raise InputError("not all numbers are finite", file=file, key="motion", hint="mend the table")
+        raise InputError("not all numbers are finite", file=file, key="motion", hint="correct the table")
     parts = []
     for rows in np.split(np.arange(len(t)), np.flatnonzero(twice) + 1):  # two rows at one time: the velocity jumps
         if len(rows) < 2 or t[rows[0]] == t[rows[-1]]:
             raise InputError(
                 f"the velocity jumps twice about t = {t[rows[0]]:g} s",
-                file=file, key="t", value=float(t[rows[0]]), hint="put rows between two jumps",
+                file=file, key="t", value=float(t[rows[0]]), hint="add rows between the jumps",
             )  # fmt: skip
         spline = None if known else make_interp_spline(t[rows], q[rows], k=min(5, 2 * ((len(rows) - 2) // 2) + 1))
         rest = [part[rows] for part in given] if spline is None else [spline(t[rows], order) for order in (1, 2)]

@@ -50,7 +50,7 @@ def arcs_of(motion: MotionTable, name: str) -> list[Arc]:
     for first, second in pairwise(points):
         length = float(np.linalg.norm(second - first))
         if length < 1e-12:
-            raise InputError("two points of the path are the same", key=f"motions.{name}.points", hint="drop one")
+            raise InputError("two points of the path are the same", key=f"motions.{name}.points", hint="remove one")
         arcs.append(Arc(length, False, first, np.zeros(3), (second - first) / length, np.inf))
     return arcs
 
@@ -81,6 +81,6 @@ def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[
         return channels(*joints_of_pose(rigid, frame, wanted, q, driven), robot.actuated)
 
     road = Road(
-        0.0, arc.length, arc.closed, at, lambda s: f"the path is left {s:.4g} m from its start", f"motions.{name}"
+        0.0, arc.length, arc.closed, at, lambda s: f"the path stops {s:.4g} m from its start", f"motions.{name}"
     )
     return joints_along(robot, road, near, KNOTS)

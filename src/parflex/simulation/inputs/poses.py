@@ -45,7 +45,7 @@ class Move(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PoseMotion(Record):
-    """A frame led through poses, by its acceleration in world axes, and all positions of the rigid robot at the start.
+    """A frame driven through poses, by its acceleration in world axes, and all initial positions of the rigid robot.
 
     Channels of `accelerations` are ax ay az alx aly alz, in the plane ax ay al.
     """
@@ -77,10 +77,10 @@ def pose_motion(robot: Robot, name: str) -> PoseMotion:
     motion = robot.description.motions[name]
     if not motion.poses:
         raise InputError(
-            f"the motion '{name}' does not lead through poses",
+            f"the motion '{name}' has no poses",
             key="motion",
             value=name,
-            hint="give it poses, or lead the motors",
+            hint="give it poses, or drive the motors",
         )
     rigid, frame = robot.locking(robot.tree.elastic), robot.tree.end_effector
     near, places = robot.home, []
@@ -125,7 +125,7 @@ def _accelerations(moves: tuple[Move, ...], planar: bool) -> Polynomials:
 
 
 def motors_through(robot: Robot, name: str) -> tuple[Polynomials, Array]:
-    """Motors that lead the rigid robot through the poses, and all positions at the start."""
+    """Motors that drive the rigid robot through the poses, and all positions at the start."""
     path = pose_motion(robot, name)
     rigid, frame, near = robot.locking(robot.tree.elastic), path.frame, path.start
     driven, parts = frame_components(rigid, frame), []

@@ -1,4 +1,4 @@
-"""A frame that is led: from its place and motion to positions, rates and accelerations of all joints.
+"""A prescribed frame: from its pose and motion to positions, rates and accelerations of all joints.
 
 Paths and poses of simulations and references of controllers all go this way, on the robot with all bodies rigid.
 """
@@ -35,9 +35,9 @@ def joints_of_pose(
 ) -> tuple[Configuration, Array, Array]:
     """The robot with a frame in a place, near positions, and all its rates and accelerations.
 
-    `led` are the components of the frame's twist that the robot can lead. Where the place leaves motions free, or the
-    frame cannot keep its turn, the rest is that of the nearest pose; accelerations are then missing (nan): they are
-    the slopes of the rates.
+    `driven` are the components of the frame's twist that the robot can follow. Where the place leaves motions free,
+    or the frame cannot keep its rotation, the rest is that of the nearest pose; accelerations are then missing (nan):
+    they are the slopes of the rates.
     """
     axes = range(2 if rigid.tree.planar else 3)
     place = pose_words(rigid, frame, wanted, axes)
@@ -76,7 +76,7 @@ def frame_components(rigid: Robot, frame: str) -> list[int]:
 
 
 def pose_words(robot: Robot, frame: str, wanted: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
-    """The place of a frame; its rotation is asked for where the robot can lead it."""
+    """The place of a frame; its rotation is included where the robot can prescribe it."""
     words = {f"{frame}.{'xyz'[c]}": float(wanted.position[c]) for c in driven if c < 3}
     R = wanted.rotation
     if R is None or not any(c > 2 for c in driven):
@@ -87,7 +87,7 @@ def pose_words(robot: Robot, frame: str, wanted: FrameMotion, driven: Sequence[i
 
 
 def velocity_words(robot: Robot, frame: str, wanted: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
-    """The velocity of a frame, in the components that the robot can lead."""
+    """The velocity of a frame, in the components that the robot can prescribe."""
     return _twist_words(robot, frame, wanted.twist, driven)
 
 

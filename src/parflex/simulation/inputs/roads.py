@@ -19,7 +19,7 @@ ROUNDING = 1e-10  # of the typical length, or a turn: positions are not known be
 DOUBLED = 3  # times
 HALVED = 8  # times, to tell a jump from a quick motion
 JUMP = 0.5  # of a step between knots: what stays of it in a piece that is 2^8 times shorter; of a root it is 1/16
-SUDDEN = 2.0  # times the faster of both rates: a longer step is looked at before more knots are laid
+SUDDEN = 2.0  # times the faster of both rates: a longer step is checked before knots are added
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -60,7 +60,7 @@ def joints_along(robot: Robot, road: Road, near: Array, count: int) -> tuple[Pol
         raise UnreachableError(
             f"{road.left(float(knots.ways[worst]))}: the motors would have to move too suddenly there",
             key=road.key,
-            hint="keep away from singular poses, or say more of the pose",
+            hint="keep away from singular poses, or give more components of the pose",
         )
     return pieces, knots.q[0], knots.q[-1]
 
@@ -105,7 +105,7 @@ def _sudden(units: Array, before: Array, behind: Array, h: float) -> bool:
 def _off(units: Array, road: Road, knots: _Knots, pieces: Polynomials) -> tuple[float, float, int]:
     """How far rates of quintics are from exact ones midway between knots, how far they may be, and the worst piece.
 
-    Looked at are three pieces on the way, and the one where positions and the integral of exact rates differ most.
+    Checked are three pieces on the way, and the one where positions and the integral of exact rates differ most.
     """
     (p, v, a), h = knots.values, float(knots.ways[1] - knots.ways[0])
     fastest = float(np.abs(v / units).max(initial=0.0))
@@ -143,7 +143,7 @@ def _refuse_jump(robot: Robot, road: Road, knots: _Knots, piece: int) -> None:
         f"{road.left(float(s))}: '{joint}' would jump by {last[most] - first[most]:.3g} there, "
         "as what is not given of the pose cannot be kept beyond",
         key=road.key,
-        hint="end before it, or lead the end effector through whole poses",
+        hint="end the path before it, or prescribe whole poses of the end effector",
     )
 
 

@@ -10,7 +10,7 @@ from parflex.errors import InputError
 
 Array = np.ndarray
 Row = Callable[[float], Array]  # position, velocity, acceleration of all motors
-SUSPICIOUS = 1e-3  # of the largest velocity: what accelerations do not explain between two samples is looked at
+SUSPICIOUS = 1e-3  # of the largest velocity: what accelerations do not explain between two samples is checked
 HALVINGS = 30  # from a millisecond to a picosecond
 APART = 1e-6  # s: samples nearer to a jump than this are left out, since short pieces are rough
 
@@ -77,8 +77,8 @@ def _check_derivatives(parts: list[tuple[Array, Array, Array, Array]], speed: fl
         if np.any(off > 0.25 * scale):
             k = int(np.argmax(off.max(axis=1)))
             raise InputError(
-                f"the velocities of the motion are not the rates of change of its positions at t = {t[k]:.4g} s",
+                f"the velocities of the motion are not the derivatives of its positions at t = {t[k]:.4g} s",
                 key="motion",
                 value=float(t[k]),
-                hint="mend the function, or give a table of positions alone",
+                hint="correct the function, or give a table of positions only",
             )

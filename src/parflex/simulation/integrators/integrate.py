@@ -46,7 +46,9 @@ def method_named(name: str, radius: float = 0.8) -> Method:
     if name not in METHODS:
         raise InputError(f"there is no method '{name}'", key="method", value=name, hint=did_you_mean(name, METHODS))
     if not 0 <= radius <= 1:
-        raise InputError("the spectral radius is from 0 to 1", key="radius", value=radius, hint="give e.g. 0.8")
+        raise InputError(
+            "the spectral radius must lie between 0 and 1", key="radius", value=radius, hint="give e.g. 0.8"
+        )
     if name.startswith("gauss"):
         from parflex.simulation.integrators.loop_gauss import gauss_steps
 
@@ -245,5 +247,5 @@ class _Loop:
 
 def _reason(status: int) -> str:
     if status == NOT_CONVERGED:
-        return "the stages of a step are not found"
-    return "the step becomes too small" if status == STEP_TOO_SMALL else "numbers are no longer finite"
+        return "the stages of a step do not converge"
+    return "the step becomes too small" if status == STEP_TOO_SMALL else "values are no longer finite"

@@ -25,7 +25,7 @@ from parflex.codegen import disk_cache
 def _cache_folder() -> Path | None:
     """Where compiled loops are kept; None if nowhere can be written, when they are compiled anew in each process.
 
-    numba looks at the file of a function alone, not at those of the functions that it calls: the folder has a hash of
+    numba checks the file of a function alone, not those of the functions that it calls: the folder has a hash of
     all files of this package in its name.
     """
     place = disk_cache.folder()

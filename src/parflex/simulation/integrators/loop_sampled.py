@@ -169,7 +169,7 @@ def sampled_gauss_steps(
     out_y: Array,
     efforts: Array,
 ) -> tuple[int, int]:
-    """The same with an implicit method, for plants that bend."""
+    """The same with an implicit method, for flexible plants."""
     for row in range(len(out_x) - 1):
         k = first + row
         known = act(

@@ -36,7 +36,7 @@ class System(NamedTuple):
     coefficients: Array  # (piece, power, input)
     motors: int = 0
     efforts_given: int = 0  # 1: the first given inputs are efforts of the motors, which are outputs else
-    power: int = 0  # address of what gives the powers of inputs and losses; 0: nobody asks for work
+    power: int = 0  # address of what gives the powers of inputs and losses; 0: work is not needed
 
 
 class Work(NamedTuple):

@@ -131,7 +131,7 @@ def grouped(columns: Sequence[str], robot: Robot | None) -> dict[tuple[str, str]
             f"{len(columns)} columns of {len(groups)} kinds do not fit into one figure",
             key="columns",
             value=len(groups),
-            hint="name fewer, e.g. --columns 'effort.*'",
+            hint="name fewer columns, e.g. 'effort.*'",
         )
     return groups
 

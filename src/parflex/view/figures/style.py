@@ -97,7 +97,7 @@ def picture_path(path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise InputError(
-            f"'{path.suffix}' is no known kind of picture",
+            f"'{path.suffix}' is not a supported picture format",
             key="output",
             value=str(path),
             hint="use " + ", ".join(FORMATS),

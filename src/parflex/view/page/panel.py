@@ -1,4 +1,4 @@
-"""The controls beside the scene. They only note what a person asks for; the viewer does it when it next looks."""
+"""The controls beside the scene. They only note requests; the viewer acts on them in its next cycle."""
 
 from __future__ import annotations
 
@@ -88,10 +88,10 @@ class Panel:
         self.cycle = self.gui.add_slider("Seconds a cycle", 0.5, 6.0, 0.1, 2.0)
         self.servo = self._asking(
             self.gui.add_number(
-                "Motors held by (N/m, N m)",
+                "Servo stiffness (N/m, N m)",
                 0.0,
                 min=0.0,
-                hint="Stiffness of springs that hold the motors; 0 locks them. A rigid robot needs it to have modes.",
+                hint="Stiffness of the servos that hold the motors; 0 locks them. A rigid robot needs it for modes.",
             ),
             "servo",
         )
@@ -106,16 +106,16 @@ class Panel:
 
     def _show(self, session: Session) -> None:
         bends = bool(session.robot.tree.elastic)
-        self.sag = self._asking(self.gui.add_checkbox("Bent by its weight", False, disabled=not bends), "sag")
+        self.sag = self._asking(self.gui.add_checkbox("Deflected by its weight", False, disabled=not bends), "sag")
         self.scale = self._asking(
-            self.gui.add_number("Deformation times", 1.0, min=0.0, step=1.0, disabled=not bends), "scale"
+            self.gui.add_number("Deformation scale", 1.0, min=0.0, step=1.0, disabled=not bends), "scale"
         )
-        self.ghost = self._asking(self.gui.add_checkbox("Ghost at rest", True), "ghost")
+        self.ghost = self._asking(self.gui.add_checkbox("Show undeformed", True), "ghost")
         self.reactions = self._asking(self.gui.add_checkbox("Reactions at rest", False), "reactions")
         self.reaction_note = self.gui.add_markdown("")
         for label, what, hint in (
-            ("Save picture", "picture", "A PNG of what is seen."),
-            ("Save page", "page", "A page that opens offline; a playing mode or run goes on playing in it."),
+            ("Save picture", "picture", "A PNG of the view."),
+            ("Save page", "page", "An HTML page that opens offline; a playing mode or run keeps playing in it."),
         ):
             button = self.gui.add_button(label, hint=hint)
 

@@ -1,4 +1,4 @@
-"""A simulated run as something to look at: positions at any time, and those of the robot that does not bend."""
+"""Playback of a simulated run: positions at any time, and those of the rigid robot."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ def usable_port(port: int | None) -> int:
     An asked port that may not be used at all is refused in one sentence: viser itself would wait for ever.
     """
     if port is not None and not 0 <= port <= 65535:
-        raise InputError(f"{port} is no port", key="port", value=port, hint="give a number from 1024 to 65535")
+        raise InputError(f"{port} is not a port", key="port", value=port, hint="give a number from 1024 to 65535")
     first = FIRST_PORT if port is None else port
     for candidate in range(first, min(first + TRIES, 65536)):
         problem = _probe(candidate)
@@ -54,7 +54,7 @@ def usable_port(port: int | None) -> int:
         f"the ports {first} to {min(first + TRIES, 65536) - 1} are all in use",
         key="port",
         value=first,
-        hint="give another --port, or 0 for any free one",
+        hint="give another port, or 0 for any free one",
     )
 
 
@@ -134,7 +134,7 @@ def _refusal(connection: Any, request: Any) -> Any:
     origins = request.headers.get_all("Origin")
     if request.headers.get("Host") in ours and all(origin in {f"http://{name}" for name in ours} for origin in origins):
         return None
-    return connection.respond(http.HTTPStatus.FORBIDDEN, "This page is for this machine's own browser only.\n")
+    return connection.respond(http.HTTPStatus.FORBIDDEN, "This page is served to browsers on this machine only.\n")
 
 
 def _prove_refusal(port: int) -> None:

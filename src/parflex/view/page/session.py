@@ -48,7 +48,7 @@ class Session:
         self.scene: Scene = scene(robot)
         self.base = self.scene.vertices(self.q)
         self.trouble = ""
-        self.asked: Array | None = None  # where the end effector was wanted and cannot be
+        self.asked: Array | None = None  # a requested position that the end effector cannot reach
         self.deformation_scale = 1.0
         self.sagging = False
         self._modes: Modes | None = None
@@ -150,7 +150,7 @@ class Session:
     # -- deformation -----------------------------------------------------------------------------------
 
     def sag(self, on: bool, scale: float | None = None) -> None:
-        """Show the robot as its own weight bends it, magnified by the deformation scale."""
+        """Show the robot deflected by its own weight, magnified by the deformation scale."""
         self.deformation_scale = self.deformation_scale if scale is None else scale
         self.sagging, self.trouble = on, ""
         straight = self.scene.vertices(self.q)
@@ -187,7 +187,7 @@ class Session:
         self._modes, self._shapes = None, {}
 
     def mode_names(self) -> list[str]:
-        """Number and frequency of each mode, for people."""
+        """Number and frequency of each mode, as labels."""
         found = self.modes()
         return [] if found is None else [f"{k + 1}: {f:.2f} Hz" for k, f in enumerate(found.frequencies)]
 
@@ -201,7 +201,7 @@ class Session:
         return self._shapes[number]
 
     def in_mode(self, number: int, phase: float, amplitude: float) -> Array:
-        """Vertices in a mode; the amplitude is a share of the robot's size."""
+        """Vertices in a mode; the amplitude is a percentage of the robot's size."""
         return self.base + amplitude * self.scene.size * np.sin(phase) * self.mode_shape(number)
 
     # -- runs and reactions ----------------------------------------------------------------------------
@@ -260,6 +260,6 @@ def require_run(robot: Robot, path: str) -> Playback:
             file=path,
             key="run",
             value=f"q.{missing[0]}",
-            hint="name the robot of the run, with the same --elements",
+            hint="give the robot of the run, with the same number of elements",
         )
     return Playback(robot, run)

@@ -118,7 +118,7 @@ class Stage:
             self.arrows = self.server.scene.add_mesh_simple("/reactions", vertices, faces, color=REACTION, **PLAIN)
 
     def show_mark(self, place: Array | None) -> None:
-        """A red ball where the end effector was wanted and cannot be, or none."""
+        """A red ball at the requested position if the end effector cannot reach it."""
         if self.mark is not None:
             self.mark.remove()
             self.mark = None

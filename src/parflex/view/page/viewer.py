@@ -1,4 +1,4 @@
-"""The viewer: a robot in a browser page of this machine. One loop does what people ask for and plays what plays."""
+"""The viewer: a robot in a browser page of this machine. One loop handles requests and animations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from parflex.view.page.stage import Stage
 
 Array = np.ndarray
 FRAME = 1 / 30  # seconds between pictures
-LOOK = 0.5  # seconds between looks at the robot file
+LOOK = 0.5  # seconds between checks of the robot file
 
 
 class Viewer:
@@ -68,10 +68,10 @@ class Viewer:
             names = self.session.mode_names()
             if mode > len(names):
                 raise InputError(
-                    self.session.trouble or f"mode {mode} is asked for, the robot shows {len(names)} here",
+                    self.session.trouble or f"mode {mode} is requested, but the robot shows {len(names)} here",
                     key="mode",
                     value=mode,
-                    hint="give a lower number" if names else "choose a robot that bends",
+                    hint="give a lower number" if names else "choose a flexible robot",
                 )
             self.panel.mode.value = names[mode - 1]
             self.panel.amplitude.value = amplitude
@@ -95,7 +95,7 @@ class Viewer:
             time.sleep(max(0.0, FRAME - (time.monotonic() - begun)))
 
     def turn(self) -> None:
-        """Do what was asked for, look at the file, and show the next picture of what plays."""
+        """Handle requests, check the file, and show the next frame of the animation."""
         with self._lock:
             asked, self._asked = self._asked, {}
         for what, value in asked.items():
@@ -104,7 +104,7 @@ class Viewer:
             except (ParflexError, ArithmeticError, ValueError, np.linalg.LinAlgError) as error:  # the page lives on
                 self.session.trouble = str(error)
                 self.panel.tell(self.session)
-        if self._modes_are_old and not asked:  # while a slider is drawn, nobody reads the list
+        if self._modes_are_old and not asked:  # while a slider is dragged, the list is not needed
             self._list_modes()
         self._look_at_file()
         now = time.monotonic()
@@ -144,7 +144,7 @@ class Viewer:
         self.session, self.run = session, None
         self._open()
 
-    # -- what people ask for ---------------------------------------------------------------------------
+    # -- requests ------------------------------------------------------------------------------------
 
     def _do_named(self, name: str) -> None:
         self._move(name, "")
@@ -157,7 +157,7 @@ class Viewer:
 
     def _move(self, given: str | Mapping[str, float], but: str) -> None:
         """Go to a pose; a person who has to wait is told why."""
-        patience = threading.Timer(0.4, self.panel.say, ["Looking for this pose ..."])
+        patience = threading.Timer(0.4, self.panel.say, ["Solving for this pose ..."])
         patience.start()
         reached = self.session.move(given)
         patience.cancel()
@@ -174,11 +174,11 @@ class Viewer:
         self._do_ghost(self.panel.ghost.value)
 
     def _list_modes(self) -> None:
-        """Modes are looked for where a robot bends or its motors are held by springs."""
+        """Modes are computed if a robot is flexible or its motors are servo-held."""
         session = self.session
         self._modes_are_old = False
         if not session.robot.tree.elastic and session.servo is None:
-            note = "This robot is rigid: give its motors a stiffness below to see how it would vibrate on them."
+            note = "This robot is rigid: give its motors a stiffness below to see its vibration modes."
             self.panel.list_modes([], note)
             return
         before, session.trouble = session.trouble, ""

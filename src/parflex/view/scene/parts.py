@@ -89,7 +89,7 @@ class Rod(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Swept(Record):
-    """A beam: its section carried along its bent axis."""
+    """A beam: its section carried along its deformed axis."""
 
     group: str
     link: int
@@ -187,7 +187,7 @@ def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
 
 
 def section_ring(robot: Robot, link: Link) -> Array:
-    """Corners of the outline of a beam's section; one given by numbers is shown as the rectangle that bends alike."""
+    """Corners of the outline of a beam's section; one given by numbers is drawn as the rectangle of equal stiffness."""
     beam = beam_of(robot, link)
     assert beam is not None
     table = robot.description.sections[beam.section]

@@ -1,4 +1,4 @@
-"""D, C and G of the redundant model as matrices, for people and for proofs. [Zubizarreta2010, eq. (26)].
+"""D, C and G of the redundant model as matrices, for inspection and for proofs. [Zubizarreta2010, eq. (26)].
 
 `redundant_effort` gives the same efforts without forming them. Derivatives of the Jacobians in time are exact, by dual
 numbers. Of every body the velocity terms are written as a skew matrix of its momentum, so that Ddot - 2 C is skew in

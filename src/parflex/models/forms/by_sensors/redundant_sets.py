@@ -83,7 +83,7 @@ def redundant_sets(robot: Robot) -> RedundantSets:
     tree = robot.tree
     if tree.elastic:
         raise InputError(
-            "the redundant model is for rigid bodies",
+            "the redundant model needs rigid bodies",
             key="MODEL",
             value=robot.name,
             hint="use the robot without its beams, or the inverse model",
@@ -92,10 +92,10 @@ def redundant_sets(robot: Robot) -> RedundantSets:
     motors = [k for k in robot.actuated if k not in robot.locked]
     if len(motors) > robot.mobility.freedoms(len(robot.free)):
         raise InputError(
-            "a redundant model for more motors than freedoms is not made",
+            "there is no redundant model for more motors than degrees of freedom",
             key="actuation",
             value=robot.actuation,
-            hint="choose an --actuation without spare motors",
+            hint="choose an actuation without spare motors",
         )
     passive = np.array([k for k in robot.free if k not in set(motors)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)
@@ -134,10 +134,10 @@ def hold_of(robot: Robot, bodies: list[int], platform: list[int]) -> Hold:
     scaled = found[0] * tree.rate_units[platform]
     if mobility.rank(scaled) < len(platform):
         raise InputError(
-            "the joints of the legs do not say where the platform is",
+            "the joints of the legs do not determine the pose of the platform",
             key="MODEL",
             value=robot.name,
-            hint="the redundant model needs a platform that its closures hold",
+            hint="the redundant model needs a platform constrained by its closures",
         )
     if np.abs(found[0] - found[1]).max() > CHANGE:
         return Hold(closures, weights)

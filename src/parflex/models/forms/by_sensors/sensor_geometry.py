@@ -98,7 +98,7 @@ def geometry_from_sensors(
         measured = np.array(np.nan)  # of no shape that is asked for
     if measured.shape != form.positions.shape or not np.all(np.isfinite(measured)):
         raise InputError(
-            f"the sensors give {len(form.positions)} finite values",
+            f"the sensors must give {len(form.positions)} finite values",
             key="values",
             value=str(values),
             hint="in this order: " + ", ".join(form.names),
@@ -116,7 +116,7 @@ def geometry_from_sensors(
         "no pose near the given one fits the measured values",
         key="values",
         value=str([round(float(value), 6) for value in measured]),
-        hint="give a pose that is nearer as `near`, or check the sensors' zeros",
+        hint="give a closer pose as `near`, or check the sensors' zeros",
     )
 
 
@@ -125,7 +125,7 @@ def _refuse_singular(A: Array) -> None:
     scaled = A / np.outer(size, size) if np.all(size > 0) else A
     if not np.all(np.isfinite(A)) or condition(scaled) > SINGULAR:
         raise SingularError(
-            "the sensors do not tell the pose here: the robot is at a singularity",
+            "the sensors do not determine the pose here: the robot is at a singularity",
             key="values",
             hint="move away from this pose, or sense more joints",
         )

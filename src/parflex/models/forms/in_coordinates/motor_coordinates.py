@@ -25,7 +25,7 @@ class MotorCoordinates(Coordinates):
 
     @property
     def place_groups(self) -> Groups:
-        """Positions of the motors; where loops are to be closed, all positions before."""
+        """Positions of the motors; if loops must be closed, all previous positions."""
         tree, loops = self.form.robot.tree, self.form.robot.closures.size
         return {"motor_position": self._count} | ({"last": (tree.nq,)} if loops else {})
 

@@ -1,4 +1,4 @@
-"""Dynamics of robots that bend in the twists of their rigid pieces, over any scalar.
+"""Dynamics of flexible robots in the twists of their rigid pieces, over any scalar.
 
 Unknown are accelerations of pieces and of the joints inside them; beams give inertia and forces between the nodes that
 they tie. The matrix is symmetric, positive definite and sparse, so it is eliminated without pivoting in an order that
@@ -83,7 +83,7 @@ def node_state(
 
 
 def _add_modal(state: NodeState, modal: CutModal) -> None:
-    """Inertia and forces of a body that bends and is not cut."""
+    """Inertia and forces of a flexible body that is not cut."""
     link, own = state.form.robot.tree.links[modal.link], state.moving.links[modal.link]
     e, ed = state.at.q[link.e], state.rates.qd[link.e_v]
     still, count = np.zeros(3), modal.body.size

@@ -22,7 +22,7 @@ def written_in_root(cut: CutRobot) -> frozenset[int]:
 def bodies_of(cut: CutRobot) -> dict[int, RigidBody]:
     """Rigid bodies, those fixed to each other as one, in the frame of a link that needs no turning.
 
-    What is fixed to a body that bends and is not cut is part of that body.
+    What is fixed to a flexible body that is not cut is part of that body.
     """
     tree, whole = cut.robot.tree, {modal.link for modal in cut.modal}
     references = {piece.reference for piece in cut.pieces}

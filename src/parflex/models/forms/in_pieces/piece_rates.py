@@ -52,7 +52,7 @@ class _Sweep:
         self.qd: Array = np.zeros(tree.n, dtype=object)
         self.qd[form.partition.independent] = independent
         self.known = [k not in set(form.partition.dependent) for k in range(tree.n)]
-        self.whole = {modal.link for modal in form.modal}  # bodies that bend and are not cut
+        self.whole = {modal.link for modal in form.modal}  # flexible bodies that are not cut
         self.twists: dict[int, Twist] = {GROUND: (np.zeros(3), np.zeros(3))}
         self.before: dict[int, Array] = {}
         self.hinge: dict[int, Array] = {c: np.zeros(0) for c, h in enumerate(form.hinges) if not h.size}

@@ -60,7 +60,7 @@ class Pieces:
 
     @property
     def modal(self) -> tuple[CutModal, ...]:
-        """Its bodies that bend and are not cut."""
+        """Its flexible bodies that are not cut."""
         return self.cut.modal
 
     @property
@@ -87,7 +87,7 @@ class Pieces:
 def pieces(robot: Robot, preferred: str = "root") -> Pieces | None:
     """The pieces of a robot, or None where some loop needs the general reduction.
 
-    `lead` chooses among equivalent ways to write the same model: whether a piece moves freely with the root of a
+    `preferred` chooses among equivalent ways to write the same model: whether a piece moves freely with the root of a
     beam, the tip of one or the link at a closure. The independent rates do not depend on it.
     """
     found = pieces_or_reason(robot, preferred)
@@ -138,7 +138,7 @@ def _turns_freely(cut: CutRobot, step: CutStep) -> bool:
 
 
 def _references(robot: Robot, preferred: str) -> list[int]:
-    """Links in the order in which they are tried as the one that moves freely: platforms, then as `lead` says."""
+    """Links in the order in which they are tried as the one that moves freely: platforms, then as `preferred` says."""
     tree: Tree = robot.tree
     free = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
     tips = [(link.parent, j) for j, link in enumerate(tree.links) if link.node is not None]

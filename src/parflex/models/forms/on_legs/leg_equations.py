@@ -1,6 +1,6 @@
 """Models of robots in leg form: each leg is reduced to what the platform feels of it, [Khalil2007, eqs. (20)-(30)].
 
-A platform that bends adds the elastic unknowns of its attachments to its freedoms, [Long2014, eqs. (41)-(49)].
+A flexible platform adds the elastic unknowns of its attachments to its freedoms, [Long2014, eqs. (41)-(49)].
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _at_attachment(form: Legs, leg: Leg, R: Array, push: Array) -> Array:
 def motor_columns(form: Legs, states: list[LegMotion], R: Array | None = None) -> Array:
     """Columns: wrench on the platform per unit effort of each motor, J_r^-T of [Khalil2007, eq. (80)].
 
-    Below it, for a platform that bends (its rotation is needed then), J_e^-T of [Long2014, eq. (33)].
+    Below it, for a flexible platform (its rotation is needed then), J_e^-T of [Long2014, eq. (33)].
     """
     columns: list[Any] = [None] * len(form.robot.actuated)
     R = np.eye(3) if R is None else R
@@ -99,7 +99,7 @@ def equations(
 ) -> tuple[Array, Array, Array, Array]:
     """A, h and B of A Vd + h = B tau in the platform's freedoms (world axes), and its elastic rows.
 
-    Theory (20) to (22), [Khalil2007, eqs. (28)-(30)]; below the freedoms of a platform that bends stand its elastic
+    Theory (20) to (22), [Khalil2007, eqs. (28)-(30)]; below the freedoms of a flexible platform stand its elastic
     unknowns. The platform's acceleration in `platform` is zero but for gravity.
     """
     force, moment, s = platform_wrench(form, platform)
@@ -134,7 +134,7 @@ def _coupling(form: Legs, platform: PlatformMotion) -> Array:
 
 
 def _reduced_rows(form: Legs, platform: PlatformMotion, force: Array, moment: Array, s: Array) -> Array:
-    """What moves a platform that bends, with its modes reduced to the elastic unknowns."""
+    """What moves a flexible platform, with its modes reduced to the elastic unknowns."""
     assert form.elastic is not None
     rows = _freedoms(form, force, moment, form.elastic.lift.T @ s)
     rigid = len(_rigid_rows(form))

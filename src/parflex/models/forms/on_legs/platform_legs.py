@@ -52,7 +52,7 @@ class Legs:
 
     robot: Robot
     platform: int
-    body: RigidBody  # of a platform that does not bend
+    body: RigidBody  # of a rigid platform
     legs: tuple[Leg, ...]
     planar: bool
     by_columns: bool = False
@@ -68,7 +68,7 @@ class Legs:
 class PlatformMotion(Record):
     """World rotation and position, velocity, angular velocity, acceleration less gravity, angular acceleration.
 
-    Of a platform that bends also its elastic coordinates and their rates.
+    Of a flexible platform also its elastic coordinates and their rates.
     """
 
     R: Array
@@ -103,7 +103,7 @@ def find_legs(robot: Robot) -> Legs | str:
     platform = tree.links[free[0]]
     nodes = {j: link.node for j, link in enumerate(tree.links) if link.parent == free[0] and link.node is not None}
     if set(tree.elastic) != set(range(platform.e_v.start, platform.e_v.stop)):
-        return "bodies of its legs bend"
+        return "bodies of its legs are flexible"
     if any(tree.links[j].body.m for j in nodes):
         return "a node of its platform carries a body"
     turned = not np.array_equal(platform.rotation, np.eye(3)) or platform.position.any()
@@ -134,7 +134,7 @@ def find_legs(robot: Robot) -> Legs | str:
     if not legs or len(used) != len(tree.links):
         return "some link belongs to no leg"
     if len(robot.actuated) != robot.mobility.freedoms(tree.n) - len(tree.elastic):
-        return "it has not as many motors as freedoms"
+        return "it does not have as many motors as freedoms"
     if not platform.body.size:
         return Legs(robot, free[0], platform.body.as_rigid(), tuple(legs), tree.planar)
     elastic = elastic_platform(platform.body, tuple(held))
