@@ -395,7 +395,7 @@ def test_flexible_robots_take_accelerations_of_their_motors():
     motors = list(robot.actuated)
     assert close(parflex.inverse_dynamics(robot, q, qd, qdd[:, motors]), effort)
     changed = qdd.copy()
-    changed[:, robot.tree.elastic] += 1.0  # bodies are free to bend: these are answers, not questions
+    changed[:, robot.tree.elastic] += 1.0  # bodies are free to deform: these are answers, not questions
     assert close(parflex.inverse_dynamics(robot, q, qd, changed), effort)
     with pytest.raises(InputError, match="'qdd' has the shape"):
         parflex.inverse_dynamics(robot, q[0], qd[0], np.zeros(5))

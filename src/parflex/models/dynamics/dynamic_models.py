@@ -29,7 +29,7 @@ from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
 
 Array = np.ndarray
-LEAST_NORM = "there are more motors than freedoms: the efforts are those of least norm"
+LEAST_NORM = "there are more motors than degrees of freedom: the efforts are those of least norm"
 
 
 def inverse_dynamics(

@@ -110,7 +110,7 @@ def _driven(
 
 
 def rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:
-    """A robot at rest that is not bent as its loads bend it does not stay there: its efforts do not hold it."""
+    """A robot at rest that is not in elastic equilibrium starts to move: its efforts do not hold it."""
     elastic = list(configuration.robot.tree.elastic)
     size = np.abs(qdd[elastic] * configuration.robot.tree.rate_units[elastic])
     if size.max(initial=0.0) < STILL:

@@ -88,5 +88,5 @@ def motor_accelerations(robot: Robot, given: Any) -> Array:
     raise InputError(
         f"'qdd' has the shape {qdd.shape}", key="qdd", value=str(qdd.shape),
         hint=f"give {robot.nu} numbers in the order of robot.motors, or {robot.nv} in the order of robot.rates, of "
-        "which those of the motors are used: bodies are free to bend",
+        "which those of the motors are used: bodies are free to deform",
     )  # fmt: skip

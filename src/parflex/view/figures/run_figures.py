@@ -59,7 +59,9 @@ def draw_energies(run: Columns, path: str | Path | None = None, title: str = "")
 def energy_columns(run: Columns) -> list[str]:
     """The energies that a run has, but for those that are zero throughout."""
     if "energy.total" not in run:
-        raise InputError("the run has no energies", key="column", value="energy.total", hint="use one of 'simulate'")
+        raise InputError(
+            "the run has no energy columns", key="column", value="energy.total", hint="use one of 'simulate'"
+        )
     return [name for name in ENERGIES if name in run and np.ptp(run[name]) + np.abs(run[name]).max(initial=0.0) > 0]
 
 

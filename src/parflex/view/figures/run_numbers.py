@@ -68,7 +68,7 @@ def difference(run: Columns, measured: Columns, column: str) -> Difference:
     both = (t >= run["t"][0]) & (t <= run["t"][-1]) & np.isfinite(measured[column])
     if not both.any():
         raise InputError(
-            f"the two have no time in common: {t[0]:g} to {t[-1]:g} s and {run['t'][0]:g} to {run['t'][-1]:g} s",
+            f"the two do not overlap in time: {t[0]:g} to {t[-1]:g} s and {run['t'][0]:g} to {run['t'][-1]:g} s",
             key="measured",
             value=column,
             hint="shift the times of one of them",
