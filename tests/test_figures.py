@@ -60,7 +60,7 @@ def test_the_difference_is_taken_at_the_measured_times_that_the_run_has():
     assert found.values == pytest.approx([0.1, -0.1, -0.1])
     assert found.rms == pytest.approx(0.1) and found.largest == pytest.approx(0.1)
     assert found.relative == pytest.approx(0.1 / np.std([0.9, 2.6, 6.1]))
-    with pytest.raises(InputError, match="no time in common"):
+    with pytest.raises(InputError, match="do not overlap in time"):
         run_numbers.difference(run, {"t": np.array([50.0, 51.0]), "P.x": np.zeros(2)}, "P.x")
 
 
