@@ -77,7 +77,7 @@ class ActuationError(ParflexError):
 
 
 class ParflexWarning(UserWarning):
-    """What is to be said of an answer that is an array: functions that give objects say it in their `warnings`."""
+    """A warning about an answer that is an array; functions that return objects put it in their `warnings`."""
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:

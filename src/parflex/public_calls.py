@@ -118,7 +118,7 @@ def checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def quick_call(*given: Any, **words: Any) -> Any:
-        """What is known to be right is answered at once: looking at all arguments would take longer than the answer."""
+        """Input known to be valid is answered at once: checking all arguments would take longer than the answer."""
         found = short_way(given, words)
         return checked_call(*given, **words) if found is None else found
 

@@ -260,7 +260,7 @@ def _short_forward(given: tuple[Any, ...], words: dict[str, Any]) -> Array | Non
 
 
 def _short(key: str, given: tuple[Any, ...], words: dict[str, Any]) -> Array | None:
-    """The answer to a state of three arrays of floats, after the first call; None: the long way looks at it."""
+    """The answer to a state of three arrays of floats, after the first call; None: the general path handles it."""
     out = None
     if words:
         if len(words) != 1 or "out" not in words:

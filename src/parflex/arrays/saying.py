@@ -52,7 +52,7 @@ class BatchNotes:
         self.failed += 1
 
     def warned(self, number: int, sentences: Callable[[], list[str]]) -> None:
-        """A state is answered, but something is to be said of it."""
+        """A state is answered, with a warning."""
         if not self.warnings:
             self._warning = f"state {number}: {'; '.join(sentences())}"
         self.warnings += 1

@@ -114,7 +114,7 @@ class Loop(Record):
         return np.concatenate(parts)
 
     def turned_away(self, at: Pose) -> Any:
-        """1 less the cosine of what is to be no angle, over any scalar: sines do not tell opposite directions."""
+        """1 less the cosine of an angle that must vanish, over any scalar: sines do not tell opposite directions."""
         (R1, _), (R2, _) = at.of(self.first), at.of(self.second)
         if self.turning == "about-axis":
             return 1.0 - self.u1 @ (R1.T @ R2 @ self.u2)

@@ -1,1 +1,1 @@
-"""States given as arrays: their order, what is looked at before they are used, and dynamics in floats."""
+"""States given as arrays: their order, their checks, and dynamics in floats."""

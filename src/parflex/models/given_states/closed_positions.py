@@ -1,4 +1,4 @@
-"""Positions and rates given as arrays: looked at, named in errors, and closed where somebody asks for it.
+"""Positions and rates given as arrays: checked, named in errors, and closed on request.
 
 An array has one number for every coordinate of the robot, in the order of `robot.coordinates` or `robot.rates`; one
 that is as long as `robot.independent` gives those alone, and the others follow from the loops.

@@ -14,7 +14,7 @@ INCH = 96  # pixels of a page
 
 
 class Drawing(Figure):
-    """A figure of matplotlib without a window, and unknown to pyplot: it is gone when nobody holds it.
+    """A figure of matplotlib without a window, and unknown to pyplot: it is freed with its last reference.
 
     Notebooks show figures of pyplot only, and others once pyplot is imported; this one shows itself.
     """

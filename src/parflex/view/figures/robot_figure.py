@@ -34,7 +34,7 @@ def draw(
 
 
 def picture_warnings(configuration: Configuration) -> list[str]:
-    """What is to be said of a pose that is drawn."""
+    """Warnings about a pose that is drawn."""
     robot = configuration.robot
     return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
 

@@ -39,7 +39,7 @@ def spectrum(t: Array, values: Array) -> tuple[Array, Array]:
             f"a spectrum needs at least {FEWEST} rows, there are {len(t)}",
             key="spectrum",
             value=len(t),
-            hint="simulate longer, or with a smaller --out-step",
+            hint="simulate longer, or with a smaller out_step",
         )
     steps = np.diff(t)
     if np.ptp(steps) > 1e-6 * steps.mean():
