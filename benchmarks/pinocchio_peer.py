@@ -17,7 +17,12 @@ from parflex.models.robot import Robot
 from parflex.spatial import hat
 from parflex.tree import Tree
 
-JOINTS = {"revolute": pin.JointModelRZ, "prismatic": pin.JointModelPZ, "free": pin.JointModelFreeFlyer}
+JOINTS = {
+    "revolute": pin.JointModelRZ,
+    "prismatic": pin.JointModelPZ,
+    "free": pin.JointModelFreeFlyer,
+    "planar": pin.JointModelPlanar,
+}
 Call = Callable[[], object]
 
 
@@ -181,3 +186,58 @@ class GoughStewart:
             ),
             "solve 24 x 24": (lambda: np.linalg.solve(carriers, forces), lambda: np.linalg.solve(one, unit)),
         }
+
+
+class ClosedRobot:
+    """A closed robot as somebody writes it with Pinocchio from Python: rnea, constraint Jacobians and one solve.
+
+    Closures are contacts of points; arrays are in Pinocchio's own coordinates.
+    """
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.model, numbers = model_of(robot.tree)
+        for link in robot.tree.links:
+            if link.joint.one_axis:
+                self.model.armature[link.v.start] = link.terms.motor_inertia
+        self.data = self.model.createData()
+        contacts, contact_data = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
+        for loop in robot.closures.loops:
+            ends = [
+                (numbers[place.link], pin.SE3(place.rotation, place.position)) for place in (loop.first, loop.second)
+            ]
+            contacts.append(
+                pin.RigidConstraintModel(pin.ContactType.CONTACT_3D, self.model, *ends[0], *ends[1], pin.LOCAL)
+            )
+            contact_data.append(contacts[len(contacts) - 1].createData())
+        pin.initConstraintDynamics(self.model, self.data, contacts, contact_data)
+        self.contacts, self.contact_data = contacts, contact_data
+        self.placed = list(zip(contacts, contact_data, strict=True))
+        rows = [3 * k + axis for k in range(len(contacts)) for axis in range(2 if robot.tree.planar else 3)]
+        self.rows = np.array(rows) if robot.tree.planar else slice(None)
+        self.motors = list(robot.actuated)
+        self.carriers = np.zeros((self.model.nv, self.model.nv))
+        self.carriers[self.motors, range(len(self.motors))] = 1.0
+
+    def arrays(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same state in Pinocchio's coordinates: its accelerations are derivatives of components."""
+        positions: list[float] = []
+        for link in self.robot.tree.links:
+            own = q[link.q]
+            if link.joint.kind == "free":
+                own = np.concatenate([own[:3], np.roll(own[3:], -1)])
+            elif link.joint.kind == "planar":
+                own = np.array([own[0], own[1], np.cos(own[2]), np.sin(own[2])])
+            positions += list(own)
+        return np.array(positions), qd.copy(), self.robot.tree.rate_changes(qd, qdd)
+
+    def inverse(self, q: np.ndarray, qd: np.ndarray, qdd: np.ndarray) -> np.ndarray:
+        """Efforts: forces of the tree, and the contacts and motors that carry them."""
+        model, data = self.model, self.data
+        forces = pin.rnea(model, data, q, qd, qdd)
+        pin.computeJointJacobians(model, data, q)
+        for contact, placed in self.placed:
+            contact.calc(model, data, placed)
+        J = pin.getConstraintsJacobian(model, data, self.contacts, self.contact_data)
+        self.carriers[:, len(self.motors) :] = J[self.rows].T
+        return np.linalg.solve(self.carriers, forces)[: len(self.motors)]

@@ -61,6 +61,18 @@ def physical_gough_stewart() -> Robot:
     return changed
 
 
+def physical_3rrr() -> Robot:
+    """The 3RRR robot with real bodies that move alike in the plane: half of the inertia along x, half along y."""
+    robot = parflex.load("3rrr")
+    bodies = []
+    for link in robot.tree.links:
+        body = link.body
+        about_origin = np.outer(body.S, body.S) / body.m
+        left = (body.I[2, 2] - np.trace(about_origin[:2, :2])) / 2
+        bodies.append(replace(body, Sigma=about_origin + np.diag([left, left, 0.0])))
+    return with_bodies(robot, bodies)
+
+
 @dataclass(frozen=True)
 class PlatformState:
     """Platform and all joints of the Gough-Stewart robot in one motion; twists in world axes."""

@@ -16,6 +16,7 @@ import json  # noqa: E402
 import tempfile  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+import array_calls  # noqa: E402
 import control  # noqa: E402
 import control_law  # noqa: E402
 import counts  # noqa: E402
@@ -32,6 +33,7 @@ BENCHMARKS = {
     "puma": puma.run,
     "gough-stewart-direct": gough_stewart.run_direct,
     "gough-stewart-inverse": gough_stewart.run_inverse,
+    "array-calls": array_calls.run,
     "operators": counts.run,
     "files": growth.run_files,
     "growth": growth.run_growth,

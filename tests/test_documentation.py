@@ -132,6 +132,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
     pages(
         "README.md",
         "docs/index.md",
+        "docs/arrays.md",
         "docs/codegen.md",
         "docs/vibration.md",
         "docs/control.md",

@@ -280,9 +280,12 @@ def _short(key: str, given: tuple[Any, ...], words: dict[str, Any]) -> Array | N
         return None
     if q.dtype is not FLOAT or qd.dtype is not FLOAT or last.dtype is not FLOAT:
         return None
-    if out is not None:
-        _check_out(out, (calls.size,))
-    return calls.one((q, qd, last), out)
+    if out is not None and (type(out) is not np.ndarray or out.dtype is not FLOAT or out.shape != (calls.size,)):
+        return None
+    try:
+        return calls.one((q, qd, last), out)
+    except ValueError:  # `out` cannot be written, which is said on the long way
+        return None
 
 
 inverse_dynamics.short_way = _short_inverse  # type: ignore[attr-defined]
