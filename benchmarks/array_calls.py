@@ -1,6 +1,6 @@
 """One call from Python with arrays: `inverse_dynamics(robot, q, qd, qdd)` beside Pinocchio, closed positions given.
 
-Both sides are called as a user calls them, with all that the call costs. parflex looks at shapes, loops, rates,
+Both sides are called as a user calls them, with all that the call costs. parflex checks shapes, loops, rates,
 accelerations and condition numbers on the way; Pinocchio's side is rnea, Jacobians of joints and contacts, and a solve.
 """
 

@@ -189,7 +189,7 @@ class GoughStewart:
 
 
 class ClosedRobot:
-    """A closed robot as somebody writes it with Pinocchio from Python: rnea, constraint Jacobians and one solve.
+    """A closed robot with Pinocchio from Python: rnea, constraint Jacobians and one solve.
 
     Closures are contacts of points; arrays are in Pinocchio's own coordinates.
     """
