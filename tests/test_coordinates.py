@@ -25,8 +25,9 @@ from parflex.errors import ParflexError
 from parflex.models.explaining.explain import explain
 from parflex.models.forms import Question, choose
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
-from parflex.models.forms.platform_frame import platform_frame
+from parflex.models.forms.platform_frame import given_frame, platform_frame
 from parflex.models.terms import acting
+from parflex.recursion import motion
 from parflex.recursion.newton_euler import JOINT_TERMS
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -90,6 +91,9 @@ def given_to(here: Coordinates, state: Sample) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
     stub = SimpleNamespace(labels=here.labels, name=here.form.robot.name)
     given = {group: sample_input(stub, group, state, rng) for group in groups if group != "last"}
+    if here.word == "platform":
+        platform = state.platform(given_frame(state.robot, "platform"))
+        given |= {group: platform[group] for group in given if group in platform}
     step = 1e-4 * rng.uniform(-1, 1, state.robot.tree.n) * state.robot.tree.rate_units
     return given | {"last": state.robot.tree.moved(state.configuration.q, step)}
 
@@ -98,37 +102,53 @@ def file_of(name: str) -> Path:
     return next(path for path in (CATALOGUE / f"{name}.toml", ROBOTS / f"{name}.toml") if path.exists())
 
 
+@cache
+def energy_of(name: str) -> EnergyModel:
+    return EnergyModel(read_robot(file_of(name)))
+
+
+def lagrange(energy: EnergyModel, state: Sample) -> np.ndarray:
+    """Efforts by Lagrange's equations, from the positions and the independent rates alone."""
+    tree, independent = state.robot.tree, state.configuration.independent_names
+    rates, accelerations = (
+        {word: values[tree.rate_names.index(word)] for word in independent}
+        for values in (state.rates, state.accelerations)
+    )
+    q = dict(zip(tree.position_names, state.configuration.q, strict=True))
+    found = energy.inverse(q, rates, accelerations, state.robot.actuated_names, include=())
+    return np.array([found[motor] for motor in state.robot.actuated_names])
+
+
 def rates_of(here: Coordinates, names: list[str], state: Sample) -> np.ndarray:
     """The named rates, of which a mass matrix speaks."""
-    tree, platform = state.robot.tree, state.platform()
+    tree = state.robot.tree
     if here.word != "platform":
         return state.rates[[tree.rate_names.index(name) for name in names]]
-    turn = (
-        platform["angular_velocity"]
-        if len(platform["angular_velocity"]) == 3
-        else [0, 0, *platform["angular_velocity"]]
-    )
-    slide = platform["velocity"] if len(platform["velocity"]) == 3 else [*platform["velocity"], 0]
-    words = dict(zip(("vx", "vy", "vz", "wx", "wy", "wz"), (*slide, *turn), strict=True))
+    frame = names[0].rpartition(".")[0]
+    v, w, _, _ = motion(tree, state.configuration.at, state.rates, state.accelerations).of(tree.places[frame])
+    R, _ = state.configuration.at.of(tree.places[frame])
+    words = dict(zip(("vx", "vy", "vz", "wx", "wy", "wz"), (*(R @ v), *(R @ w)), strict=True))
     return np.array([words[name.rpartition(".")[2]] for name in names])
 
 
 @pytest.mark.parametrize("coordinates", COORDINATES)
 @pytest.mark.parametrize(
-    "name", ["5r", "3rrr", "gough-stewart", "c5", "delta", "3-prrr", "rx90", "four-bar", "hexaglide"]
+    "name", ["5r", "3rrr", "gough-stewart", "c5", "delta", "3-prrr", "rx90", "four-bar", "hexaglide", "tripod-wrist"]
 )
 def test_every_model_in_every_choice_gives_the_numbers_of_the_float_path(name, coordinates):
     of = acting(robot(name), JOINT_TERMS)
-    energy = EnergyModel(read_robot(file_of(name)))
+    energy = energy_of(name)
     for state in samples(name, 2):
         q = state.configuration.q
+        theirs = lagrange(energy, state)
+        assert error(state.efforts, theirs) < ROUNDING
         for model in ("inverse", "direct", "mass-matrix", "kinematics"):
             here = COORDINATES[coordinates](choose(of, Question(model, coordinates=coordinates)))
             given = given_to(here, state)
             moving = here.state(given)
             if model == "inverse":
                 found = here.inverse(moving, given)
-                assert error(found["effort"], state.efforts) < ROUNDING
+                assert error(found["effort"], theirs) < ROUNDING
             elif model == "direct":
                 found = here.direct(moving, state.efforts)
                 wanted = given_to(here, state)
@@ -184,6 +204,24 @@ def test_programs_give_the_numbers_of_their_form(name, coordinates, model):
         assert np.abs(found[group] - values).max() < ROUNDING * max(np.abs(values).max(), 1e-3), group
     check_signals(made.signals, f"{model} in {coordinates}")
     assert made.about["coordinates"] == coordinates
+
+
+@pytest.mark.parametrize("coordinates", COORDINATES)
+@pytest.mark.parametrize("name", ["geared-five-bar", "differential"])
+def test_joints_that_are_coupled_follow_from_motors_and_platforms_too(name, coordinates):
+    told = bent_state(robot(name), np.random.default_rng(5))
+    state = Sample(told["at"], told["rates"], told["accelerations"], told["effort"])
+    for model in ("inverse", "direct"):
+        form = choose(acting(robot(name), JOINT_TERMS), Question(model, coordinates=coordinates))
+        here = COORDINATES[coordinates](form)
+        given = given_to(here, state)
+        moving = here.state(given)
+        if model == "inverse":
+            assert error(here.inverse(moving, given)["effort"], state.efforts) < ROUNDING
+            continue
+        found = here.direct(moving, state.efforts)
+        for group in here.motion_groups:
+            assert np.abs(found[group] - given[group]).max() < ROUNDING * np.abs(state.accelerations).max()
 
 
 @pytest.mark.parametrize("coordinates", ["all", "independent"])

@@ -61,7 +61,7 @@ def bent_states(name: str, count: int) -> list[dict]:
 def bent_state(of: Robot, rng: np.random.Generator, bent: float = BENT) -> dict:
     tree = of.tree
     step = rng.uniform(-1, 1, tree.n) * np.where(np.isin(np.arange(tree.n), tree.elastic), bent, 0.05)
-    q, error = of.assembler.newton(tree.moved(of.home, step), of.free, list(of.closures.loops))
+    q, error = of.assembler.newton(tree.moved(of.home, step), of.free, list(of.closures.rows))
     assert error < 1e-12
     at = Configuration(of, q)
     rates = at.J @ rng.uniform(-1, 1, at.J.shape[1])

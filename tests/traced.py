@@ -85,12 +85,14 @@ class Sample:
     def robot(self) -> Robot:
         return self.configuration.robot
 
-    def platform(self) -> Arrays:
-        """Pose, twist and acceleration of the platform, else of the end effector, in world axes; in the plane only what
-        moves."""
+    def platform(self, frame: str | None = None) -> Arrays:
+        """Pose, twist and acceleration of the platform, else of the end effector, or of another frame.
+
+        In world axes; in the plane only what moves.
+        """
         tree, at = self.robot.tree, self.configuration.at
         body = next((link for link in tree.links if link.joint.kind in ("free", "planar")), None)
-        place = tree.places[tree.end_effector if body is None else body.name]
+        place = tree.places[frame or (tree.end_effector if body is None else body.name)]
         v, w, a, al = motion(tree, at, self.rates, self.accelerations).of(place)
         (R, p), flat = at.of(place), slice(0, 2 if tree.planar else 3)
         turn = slice(2 if tree.planar else 0, 3)
