@@ -20,6 +20,7 @@ from traced import _input as sample_input
 
 import parflex
 from parflex.codegen.model import Model
+from parflex.codegen.program_condition import model_condition
 from parflex.codegen.traces.asked import COORDINATES
 from parflex.errors import ParflexError
 from parflex.models.explaining.explain import explain
@@ -288,6 +289,9 @@ def test_checks_tell_inputs_that_do_not_fit_the_loops_and_states_near_a_singular
         unread[group] = given[group].copy()
         unread[group][dependent] = 7.0
     assert np.array_equal(model(**unread)["effort"], fine["effort"])  # what depends on others is not read
+    if name == "5r":  # the leg form does not say its rates by default
+        default = parflex.model(of, "inverse", without=JOINT_TERMS)
+        assert model_condition(of, model, given["q"]) == model_condition(of, default, given["q"]) > 1
     at_rest = model(q=given["q"], qd=0 * given["qd"], qdd=0 * given["qdd"])
     assert at_rest["closure_rate"][0] == at_rest["closure_acceleration"][0] == 0
     exact = state.configuration.condition

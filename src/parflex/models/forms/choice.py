@@ -91,8 +91,8 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
 def _refuse_unmeasured(robot: Robot, question: Question) -> None:
     """Raise if a flexible robot is to follow from motors or a platform, which leave its deformations open."""
     word = question.coordinates
-    led = word == "motors" or (word == "platform" and isinstance(leg_form(robot, question), str))
-    if led:
+    driven = word == "motors" or (word == "platform" and isinstance(leg_form(robot, question), str))
+    if driven:
         raise InputError(
             f"the motion of the {word} does not say how the bodies of a flexible robot are deformed",
             key="coordinates",

@@ -62,7 +62,7 @@ def _placed(form: Any, frame: PlatformFrame, p: Array, R: Array, q: Any) -> Any:
     return q
 
 
-def platform_led(form: Any, frame: PlatformFrame, state: Any, given: Given) -> Array:
+def platform_driven(form: Any, frame: PlatformFrame, state: Any, given: Given) -> Array:
     """Independent accelerations for those of the platform."""
     wanted = world_vectors(form.robot.tree.planar, given["acceleration"], given["angular_acceleration"])
     drift = frame.accelerations(state.at, state.qd, state.bias)

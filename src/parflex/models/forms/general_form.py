@@ -254,7 +254,7 @@ class GeneralForm(Form):
 
     def for_platform(self, state: GeneralState, given: Given) -> Given:
         """Independent accelerations."""
-        return {"qdd": driving.platform_led(self, self.frame, state, given)}
+        return {"qdd": driving.platform_driven(self, self.frame, state, given)}
 
     def platform_accelerations(self, state: GeneralState, independent: Array) -> Answer:
         """Of the platform, or the end effector."""

@@ -324,8 +324,8 @@ def leg_form(robot: Robot, question: Question) -> LegForm | str:
 def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None:
     """What is asked, or acts, that legs do not know."""
     model = question.model
-    led = question.coordinates in ("motors", "platform") and model in FOLLOWING and legs.elastic is None
-    if model not in (*LOADED, *PLACED, *IN_TIME) and not led:
+    driven = question.coordinates in ("motors", "platform") and model in FOLLOWING and legs.elastic is None
+    if model not in (*LOADED, *PLACED, *IN_TIME) and not driven:
         return f"'{model}' is asked in the independent rates"
     if question.family:
         return "lengths of its legs are symbols"
