@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
+import re
 import tomllib
 from functools import cache
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 import parflex
 from parflex.argument_checks import CHECKS, OTHERS
 from parflex.public_calls import ALIASES
+from parflex.vocabulary import WORDS
 
 ROOT = Path(__file__).resolve().parents[1]
 FUNCTIONS = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
@@ -51,7 +54,7 @@ def test_every_error_is_exported_and_is_one_of_parflex():
         if getattr(k, "__module__", "") == "parflex.errors" and inspect.isclass(k)
     }
     for name, kind in kinds.items():
-        assert getattr(parflex, name) is kind and issubclass(kind, parflex.ParflexError)
+        assert getattr(parflex, name) is kind and issubclass(kind, (parflex.ParflexError, Warning))
 
 
 def test_types_travel_with_the_package_and_the_version_is_written_once():
@@ -167,3 +170,57 @@ def test_frames_and_state_spaces_unpack():
     system = parflex.state_space(parflex.load("four-bar"), ["crank"], ["crank"], lock="none")
     A, B, C, D = system
     assert A is system.A and B is system.B and C is system.C and D is system.D
+
+
+# -- help ----------------------------------------------------------------------------------------------------------
+
+ENTRY = re.compile(r"^(\w+) : (.+?)(?:, default (.+))?\n((?:    .+\n?)+)", flags=re.M)
+
+
+def described(thing) -> dict[str, tuple[str, str | None, str]]:
+    """Type, default and text of the arguments that a docstring describes."""
+    text = inspect.getdoc(thing) or ""
+    part = re.search(r"^Parameters\n-+\n(.*?)(?=^\w+\n-+$|\Z)", text, flags=re.M | re.S)
+    return {
+        name: (kind, default or None, said)
+        for name, kind, default, said in ENTRY.findall(part[1] + "\n" if part else "")
+    }
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_help_describes_every_argument_with_type_unit_and_default_and_what_is_returned(name):
+    function = getattr(parflex, name)
+    said = described(function)
+    assert list(said) == list(words(name))
+    for word, parameter in words(name).items():
+        _, default, text = said[word]
+        assert (default is None) == (parameter.default is parameter.empty), word
+        if default is not None:
+            assert ast.literal_eval(default) == parameter.default, word
+        assert WORDS[word].unit in " ".join(text.split()), f"the unit of '{word}' is missing"
+    returned = re.search(r"^Returns\n-+\n(\S.*)\n    \S", inspect.getdoc(function) or "", flags=re.M)
+    assert returned, "it is not said what is returned"
+
+
+def test_the_vocabulary_explains_every_word_once():
+    assert set(WORDS) == set(CHECKS)
+    for word, (kind, _, text) in WORDS.items():
+        assert kind and text.endswith(".") and (text[0].isupper() or text[0] == "'"), word
+
+
+METHODS = [
+    (kind, name)
+    for kind in (getattr(parflex, name) for name in parflex.__all__)
+    if inspect.isclass(kind)
+    for name, thing in vars(kind).items()
+    if inspect.isfunction(thing) and not name.startswith("_")
+]
+
+
+@pytest.mark.parametrize("kind, name", METHODS, ids=lambda part: getattr(part, "__name__", part))
+def test_help_of_methods_names_their_arguments(kind, name):
+    method = getattr(kind, name)
+    text = inspect.getdoc(method) or ""
+    assert text
+    for word in list(inspect.signature(method).parameters)[1:]:
+        assert f"`{word}`" in text or word in described(method), word

@@ -15,6 +15,7 @@ from typing import Any
 
 import parflex
 from parflex import errors
+from parflex.public_calls import ALIASES
 
 MARK = "<!-- the reference is put here -->"
 WIDTH = 100
@@ -44,8 +45,23 @@ def tidy(text: str) -> str:
 
 
 def paragraphs(thing: Any) -> str:
-    """The docstring without its indentation."""
-    return inspect.cleandoc(thing.__doc__ or "")
+    """The docstring in Markdown: sections of NumPy style become bold words, lists and code."""
+    text, *sections = re.split(
+        r"^(Parameters|Returns|Examples)\n-+\n", inspect.cleandoc(thing.__doc__ or ""), flags=re.M
+    )
+    parts = [text.rstrip()]
+    for title, body in zip(sections[::2], sections[1::2], strict=True):
+        if title == "Examples":
+            code = "\n".join(line.removeprefix(">>> ") for line in body.strip().splitlines())
+            parts.append(f"```python\n{code}\n```")
+            continue
+        rows = []
+        for head, said in re.findall(r"^(\S.*)\n((?:    .*\n?)+)", body, flags=re.M):
+            name, colon, kind = head.partition(" : ")
+            told = " ".join(said.split()).replace("<", "&lt;")
+            rows.append(f"- `{name}`{f' ({kind})' if colon else ''}: {told}")
+        parts.append(f"**{title}**\n\n" + "\n".join(rows))
+    return "\n\n".join(parts)
 
 
 def first_line(thing: Any) -> str:
@@ -108,7 +124,10 @@ def page() -> str:
     functions = [name for name in parflex.__all__ if inspect.isfunction(getattr(parflex, name))]
     for name in sorted([*functions, "PD"], key=str.lower):
         lines += section(name, shown)
-    lines += ["## Errors", "", paragraphs(errors.ParflexError), "", "| class | what |", "| --- | --- |"]
+    lines += ["## Older names of arguments", "", "They are understood wherever the name of today is.", ""]
+    lines += ["| name | older names |", "| --- | --- |"]
+    lines += [f"| `{name}` | {', '.join(f'`{old}`' for old in olds)} |" for name, olds in sorted(ALIASES.items())]
+    lines += ["", "## Errors", "", paragraphs(errors.ParflexError), "", "| class | what |", "| --- | --- |"]
     for name, kind in vars(errors).items():
         if inspect.isclass(kind) and issubclass(kind, errors.ParflexError) and kind is not errors.ParflexError:
             lines.append(f"| `{name}` | {first_line(kind)} |")

@@ -227,6 +227,7 @@ CHECKS: dict[str, Check | None] = {
     "payload": _payload,
     "elements": lambda value, key: checking.whole(value, key, 1, 100),
     "study": _study,
+    "frequency_map": _map,
     **dict.fromkeys(("run", "measured"), _columns),
     **dict.fromkeys(("path", "out"), _file),
     # the functions check these themselves: choices, or numbers that belong together
@@ -243,7 +244,6 @@ OTHERS: dict[str, dict[str, Check | None]] = {
     "inverse_dynamics": {"velocity": _moving, "acceleration": _moving, "out": None},
     "forward_dynamics": {"velocity": _moving, "out": None},
     "geometry_from_sensors": {"robot": _robot_or_state},  # sets of sensors that were made before
-    "draw_map": {"frequency_map": _map},
     "draw_study": {"study": _finished_study},
     "draw_modes": {"modes": _modes},
 }

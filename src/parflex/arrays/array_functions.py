@@ -42,12 +42,48 @@ def inverse_dynamics(
     reactions: bool = False,
     out: Array | None = None,
 ) -> Any:
-    """Efforts of the motors in a motion; by arrays an array, by names a `Result`.
+    """Motor efforts in a motion, given by names or by arrays.
 
-    By arrays, `inverse_dynamics(robot, q, qd, qdd)`: all positions, closed, in the order of `robot.coordinates`, rates
-    and accelerations in that of `robot.rates`, or the independent ones alone in that of `robot.independent`; the
-    efforts come in the order of `robot.motors`. A leading axis is a batch, `out` takes the answer. The first call of a
-    robot compiles a program.
+    By names: the motion of the end effector (world axes) or of joints. By arrays, `inverse_dynamics(robot, q, qd,
+    qdd)`: closed positions, rates and accelerations; the first call of a robot compiles a program. With more motors
+    than freedoms the efforts are those of least norm. What is in the robot file acts, except what `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, a configuration, or `q`; None is home (m, rad).
+    velocity : Mapping[str, float] or Array, default None
+        Velocities by name (frames in world axes), or `qd`; None: at rest (m/s, rad/s).
+    acceleration : Mapping[str, float] or Array, default None
+        Accelerations by name (frames in world axes), or `qdd`; None: none (m/s^2, rad/s^2).
+    q : Array, default None
+        All positions, in the order of `robot.coordinates`; with a leading axis a batch (m, rad).
+    qd : Array, default None
+        Rates, in the order of `robot.rates` or of `robot.independent` (m/s, rad/s).
+    qdd : Array, default None
+        Accelerations, in the same order (m/s^2, rad/s^2).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz]; None: none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+    form : {'split', 'projected'}, default "split"
+        Theory (16), or theory (15) with all rows projected.
+    reactions : bool, default False
+        Also compute the wrench in every joint and closure.
+    out : Array, default None
+        Array that takes the efforts of a call by arrays.
+
+    Returns
+    -------
+    Result or Array
+        By names a `Result`: `efforts` by motor (N, N m), reactions if asked for, warnings. By arrays the efforts in
+        the order of `robot.motors`.
+
+    Examples
+    --------
+    >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
     given = _read(robot, pose, q, (velocity, qd), (acceleration, qdd), ("qd", "qdd"))
     if given is None:
@@ -73,10 +109,43 @@ def forward_dynamics(
     reactions: bool = False,
     out: Array | None = None,
 ) -> Any:
-    """Accelerations under efforts of the motors; by arrays an array, by names a `Result`.
+    """Accelerations under efforts of the motors, given by names or by arrays.
 
-    By arrays, `forward_dynamics(robot, q, qd, effort)`: as in `inverse_dynamics`, efforts in the order of
-    `robot.motors`; the accelerations of all coordinates come in the order of `robot.rates`.
+    By arrays, `forward_dynamics(robot, q, qd, effort)`: closed positions, rates, and efforts in the order of
+    `robot.motors`. What is in the robot file acts, except what `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, a configuration, or `q`; None is home (m, rad).
+    velocity : Mapping[str, float] or Array, default None
+        Velocities by name (frames in world axes), or `qd`; None: at rest (m/s, rad/s).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    q : Array, default None
+        All positions, in the order of `robot.coordinates`; with a leading axis a batch (m, rad).
+    qd : Array, default None
+        Rates, in the order of `robot.rates` or of `robot.independent` (m/s, rad/s).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+    reactions : bool, default False
+        Also compute the wrench in every joint and closure.
+    out : Array, default None
+        Array that takes the accelerations of a call by arrays.
+
+    Returns
+    -------
+    Result or Array
+        By names a `Result`: all accelerations (m/s^2, rad/s^2), `acceleration_of(frame)`, reactions if asked for,
+        warnings. By arrays the accelerations in the order of `robot.rates`.
+
+    Examples
+    --------
+    >>> parflex.forward_dynamics(robot, "home", effort={"leg1.1": 2.0}).acceleration_of()
     """
     by_name = isinstance(effort, Mapping)
     given = _read(robot, pose, q, (velocity, qd), (None if by_name else effort, None), ("qd", "effort"))

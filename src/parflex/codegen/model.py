@@ -108,7 +108,7 @@ class Model(Record):
         return self._parts[1], self._constants
 
     def with_parameters(self, values: Mapping[str, float]) -> Model:
-        """The same model with other values of its symbolic parameters; what is compiled stays compiled."""
+        """The same model with `values` (SI) of symbolic parameters by name; what is compiled stays compiled."""
         for name, value in values.items():
             if name not in self.parameters:
                 raise InputError(
@@ -167,7 +167,7 @@ class Model(Record):
         return self._parts[1].kept
 
     def evaluate(self, target: str = "numpy", **arrays: Any) -> dict[str, Array]:
-        """The same by another library: "numpy" on floats or batches, "jax" under its transformations."""
+        """Outputs for inputs by name (`arrays`, SI) by the library `target`: "numpy", or "jax", also transformed."""
         flat, batch = self._flat(arrays)
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
         functions = functions_of(target)
@@ -184,7 +184,7 @@ class Model(Record):
         return self._shaped(np.concatenate(blocks), batch)
 
     def function(self, target: str) -> Callable[[Sequence[Any]], list[Any]]:
-        """A function of the flat list of inputs, on whatever scalars the target computes with."""
+        """A function of the flat list of inputs, on the scalars of the library `target`: numpy, jax, casadi, sympy."""
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
         functions = functions_of(target)
         return lambda flat: run(self.program, [*flat, *numbers], functions)
@@ -247,7 +247,7 @@ class Model(Record):
         return result
 
     def files(self, target: str, float32: bool = False) -> dict[str, str]:
-        """File name -> text for a target."""
+        """File name -> text for the `target` c, llvm, numpy, jax, casadi or sympy; `float32`: single precision (C)."""
         if target not in TARGETS:
             raise InputError(
                 f"there is no target '{target}'", key="target", value=target, hint=did_you_mean(target, TARGETS)
@@ -306,24 +306,45 @@ def model(
     checks: bool = False,
     operator_limit: int = OPERATOR_LIMIT,
 ) -> Model:
-    """The model of a robot with the fewest operators that the known ways of writing it give.
+    """Compiled model of a robot, with the fewest operators of the known ways to write it.
 
-    What is in the robot file acts, but for what `without` names: "friction", "damping", "gravity", "springs",
-    "motor-inertia" (`include`, where given, names the only joint terms that act: an older way to say the same).
-    `parameters`: "numbers", "base" (base parameters as symbols) or names such as "MX[leg1.2]"; `wrench_frames`: frames
-    on which a wrench acts, for models of a state; `friction_width`: the rate, in rad/s or m/s, over which Coulomb
-    friction changes its sign (0: at once, as in `inverse_dynamics`); `independent`: rates that a model of a state is to
-    integrate, and `rows` of the closures that give the others. What was made once is kept on disk.
+    What is in the robot file acts, except what `without` names. What was made once is kept on disk.
 
-    `coordinates` says what goes into "inverse", "direct", "mass-matrix", "kinematics" and "jacobian-of-inverse",
-    whatever form they are written in; None: what each form takes. "all": `q` of all positions, closed, `qd` and `qdd`
-    of all rates in the order of the tree, of which the independent ones are read. "independent": the same with the
-    independent rates alone. "motors": `motor_position`, `motor_rate`, `motor_acceleration`, and all positions before,
-    `last`. "platform": `position`, `rotation`, `velocity`, `angular_velocity`, `acceleration` and
-    `angular_acceleration` of the platform or end effector in world axes, and `last` unless joints follow in closed
-    form. With `checks` (coordinates "all", inverse and direct model) the outputs `closure`, `closure_rate` and
-    `closure_acceleration` say how far the inputs are from closed, relative to the size of the robot, of the rates and
-    of the accelerations, and `condition` bounds the condition number of what is solved: below 1e7 it is not singular.
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    name : str
+        Model: inverse, direct, mass-matrix, kinematics, geometry, step, ...
+    parameters : str or Sequence[str], default "numbers"
+        'numbers', 'base' (base parameters as symbols) or names.
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+    include : Sequence[str], default None
+        The only joint terms that act: friction, motor-inertia, springs; None: all.
+    wrench_frames : Sequence[str], default ()
+        Frames with a wrench as an input of the model.
+    friction_width : float, default 0.0
+        Rate over which Coulomb friction changes its sign; 0: at once (rad/s, m/s).
+    independent : Sequence[str], default ()
+        Rates that a model of a state integrates; () leaves the choice.
+    rows : Sequence[int], default ()
+        Closure rows that determine the dependent rates; () leaves the choice.
+    coordinates : str or Sequence[str], default None
+        A set of coordinates, or coordinates by name.
+    checks : bool, default False
+        Also output how far the inputs are from closed, and a condition number.
+    operator_limit : int, default 200000
+        Longest program, in operators.
+
+    Returns
+    -------
+    Model
+        Program with named inputs and outputs (SI), counts of operators, and source code for all targets.
+
+    Examples
+    --------
+    >>> inverse = parflex.model(parflex.load("rx90"), "inverse")
     """
     options = replace(
         _options(parameters, left_out(without, include), wrench_frames, friction_width),

@@ -55,7 +55,7 @@ class Controlled(Record, Mapping[str, Array]):
         return not self.failure
 
     def save(self, path: str) -> list[str]:
-        """Write .csv or .npz, with settings beside a table and inside an archive."""
+        """Write the file `path`, .csv or .npz, with settings beside a table and inside an archive."""
         from parflex.simulation.runs import Run
 
         status = "ok" if self.ok else "interrupted" if self.failure == "interrupted" else "diverged"

@@ -44,13 +44,67 @@ def run_control(
     step: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Controlled:
-    """Simulate a plant that tracks a reference of its end effector under a law built on the nominal robot.
+    """Track a reference with a plant under a control law that knows the nominal robot.
 
-    `law` is "pd", "ctc", "ctc-task" or "extended". `reference` is words such as "circle:radius=0.1,time=2", a table of
-    them, a `Reference`, or a function of time that gives a pose. `plant` is another robot with the same motors, with
-    other numbers or with flexible bodies; left out, the plant is as the law thinks. What is in their files acts, but
-    for what `without` names; of friction, springs and motor inertia the law knows those in `compensate`, by default all
-    but friction. Gains come from `overshoot` and `peak_time`, or are `Kp` and `Kv`.
+    What is in the robot file acts, except what `without` names. The plant may have other numbers or flexible bodies;
+    without `plant` it is as the law assumes. Gains follow from `overshoot` and `peak_time`, or are `Kp` and `Kv`.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    reference : str, Mapping, Reference or callable
+        Reference of the end effector: words as in "circle:radius=0.1,time=2", a table of them, or a function of time
+        (m, rad).
+    law : {'pd', 'ctc', 'ctc-task', 'extended'}, default "ctc"
+        Control law.
+    plant : Robot, default None
+        Robot that moves; None: the robot itself.
+    time : float, default None
+        Duration; None: that of the reference (s).
+    overshoot : float, default 0.1
+        Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
+    peak_time : float, default 0.1
+        Time of the peak of such a step (s).
+    Kp : float, default None
+        Gain on errors, in place of overshoot and peak time (1/s^2).
+    Kv : float, default None
+        Gain on error rates; goes with `Kp` (1/s).
+    compensate : Sequence[str], default ("motor-inertia", "springs")
+        Joint terms the law knows: motor-inertia, springs, friction.
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+    sample_time : float, default 0.001
+        Sample time of the control law (s).
+    delay : int, default 0
+        Samples from sensing to effort.
+    noise : float, default 0.0
+        Standard deviation of measured positions (m, rad).
+    rate_noise : float, default 0.0
+        Standard deviation of measured rates (m/s, rad/s).
+    resolution : float, default 0.0
+        Resolution of position sensors (m, rad).
+    rates : {'measured', 'differences'}, default "measured"
+        Source of the rates: sensors, or differences of positions.
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; None: no limit (N, N m).
+    seed : int, default 0
+        Seed of the noise.
+    start : {'motors', 'platform'}, default "motors"
+        What is at the reference at the start.
+    step : float, default None
+        Integration step of the plant; None: 0.001, at most the sample time (s).
+    progress : callable, default None
+        Called with the time in s now and then.
+
+    Returns
+    -------
+    Controlled
+        Columns in time, tracking errors (m, s) `ise iae itae max`, and why a run failed.
+
+    Examples
+    --------
+    >>> run = parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1,time=2", "ctc")
     """
     robot, real = acting(robot, without), acting(plant or robot, without)
     if (Kp is None) != (Kv is None):

@@ -18,10 +18,22 @@ class Gains:
 
 
 def gains_from(overshoot: float = 0.1, peak_time: float = 0.1) -> Gains:
-    """Gains for which a step has this overshoot (0.1 is 10 %) and its peak after this time, in seconds.
+    """Gains for which a step of the error has this overshoot and peak time.
 
     e_ddot + Kv e_dot + Kp e = 0 with damping ratio z and frequency w: the overshoot is exp(-pi z / sqrt(1 - z^2)), the
     peak comes after pi / (w sqrt(1 - z^2)); Kp = w^2, Kv = 2 z w.
+
+    Parameters
+    ----------
+    overshoot : float, default 0.1
+        Overshoot of a step of the error; 0.1 is 10 % (dimensionless).
+    peak_time : float, default 0.1
+        Time of the peak of such a step (s).
+
+    Returns
+    -------
+    Gains
+        `Kp` in 1/s^2, `Kv` in 1/s.
     """
     if not _number(overshoot) or not 0 < overshoot < 1:
         raise InputError(

@@ -54,7 +54,7 @@ class Reference(Record):
     corners: tuple[float, ...] = ()  # times on the way at which a higher derivative jumps
 
     def at(self, t: Any) -> Path:
-        """Place and motion at times."""
+        """Place and motion at the times `t` in s."""
         times = np.clip(np.atleast_1d(np.asarray(t, dtype=float)), 0.0, self.time)
         value, rate, change = (self.pieces.at(times, order) for order in range(3))
         if not value[:, 3:].any() and not rate[:, 3:].any():

@@ -135,9 +135,25 @@ def run_study(
     progress: Callable[[int, int], None] | None = None,
     bench: Bench | None = None,
 ) -> Study:
-    """Run what is not done yet; with `out`, a JSON file, what is done is kept there and taken up again.
+    """Compare control laws under parameter errors; what is done already is not run again.
 
-    `jobs` processes work side by side, one for each core unless said; `bench` is what `Bench(file)` made before.
+    Parameters
+    ----------
+    study : StudyFile, str or Path
+        Study, or path of its file.
+    out : str or Path, default None
+        JSON file that keeps every case; a later call with it continues there.
+    jobs : int, default None
+        Processes side by side; None: one per core.
+    progress : callable, default None
+        Called with (cases done, all cases) now and then.
+    bench : Bench, default None
+        Compiled laws and plants from an earlier call.
+
+    Returns
+    -------
+    Study
+        Errors of each law for each percentage and template; `summary()` has their means.
     """
     begin = perf_counter()
     if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):

@@ -232,7 +232,33 @@ def many_frequencies(
     lock: str | Sequence[str] = "actuators",
     shapes: bool = False,
 ) -> ManyFrequencies:
-    """Lowest natural frequencies at many undeformed poses, given as rows of coordinates; shapes at the platform too."""
+    """Lowest natural frequencies at many undeformed poses.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    coordinates : Sequence[str]
+        Coordinates by name, one for each column of `poses`.
+    poses : Array
+        Values of the coordinates, one row for each pose (m, rad).
+    modes : int, default 6
+        Number of modes.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    shapes : bool, default False
+        Also compute the twist of the end effector in each mode.
+
+    Returns
+    -------
+    ManyFrequencies
+        Frequencies in Hz (poses x modes, NaN where the pose is impossible), the status of each pose, shapes if asked
+        for.
+
+    Examples
+    --------
+    >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
+    """
     coordinates, values = names(coordinates, "coordinates", "['x', 'y']"), numbers(poses, (None, None), "poses")
     if values.ndim != 2 or values.shape[1] != len(coordinates) or not len(values):
         raise InputError(

@@ -47,7 +47,7 @@ class FrequencyMap(Record):
     largest_difference: float
 
     def count(self, state: int) -> int:
-        """Cells in a state."""
+        """Number of cells in the `state` 0 (ok), 1 (unreachable), 2 (singular) or -1 (not computed)."""
         return int((self.status == state).sum())
 
     def _told(self) -> str:
@@ -64,7 +64,34 @@ def frequency_map(
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> FrequencyMap:
-    """Lowest natural frequencies over a grid of undeformed poses; `out` keeps them (npz, and CSV beside it)."""
+    """Lowest natural frequencies over a grid of undeformed poses.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    over : Sequence[tuple]
+        Axes of the grid: (coordinate, first, last, count) (m, rad).
+    fixed : Mapping[str, float], default None
+        Coordinates that are the same everywhere (m, rad).
+    modes : int, default 6
+        Number of modes.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    out : str or Path, default None
+        npz file that keeps the map, with a CSV file beside it; a later call with it continues there.
+    progress : callable, default None
+        Called with (cells done, all cells) now and then.
+
+    Returns
+    -------
+    FrequencyMap
+        Frequencies in Hz (grid x modes, NaN where there are none), and the status of each cell.
+
+    Examples
+    --------
+    >>> found = parflex.frequency_map(robot, [("x", -0.1, 0.1, 20), ("y", -0.1, 0.1, 20)], modes=2)
+    """
     fixed = dict(fixed or {})
     _check_axes(over, fixed)
     check_modes(modes)

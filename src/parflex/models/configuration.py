@@ -93,26 +93,26 @@ class Configuration(Record):
     # -- motions ---------------------------------------------------------------------------------------
 
     def acceleration_bias(self, qd_tot: Array) -> Array:
-        """b: accelerations of all coordinates that the motion itself causes."""
+        """Bias b (m/s^2, rad/s^2): accelerations of all coordinates due to their rates `qd_tot` (m/s, rad/s) alone."""
         still = np.zeros(len(self.reduction.partition.independent))
         return self.reduction.accelerations(self.robot.closures, self.at, qd_tot, still)
 
     def frame_rows(self, frame: str) -> Array:
-        """World twist of a frame per unit of all rates (6 x n)."""
+        """World twist (m/s, rad/s) of the frame `frame` per unit of all rates, 6 x n."""
         place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
         J_v, J_w = place_jacobian(self.robot.tree, self.link_jacobians, place)
         return np.concatenate([R @ J_v, R @ J_w])
 
     def frame_acceleration(self, frame: str, moving: Motion) -> Array:
-        """World acceleration (a, al) of a frame in a motion."""
+        """World acceleration (m/s^2, rad/s^2) of the frame `frame` in the motion `moving` of all links."""
         place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
         _, _, a, al = moving.of(place)
         return np.concatenate([R @ a, R @ al])
 
     def rates(self, given: Mapping[str, float] | None) -> Array:
-        """All rates from those of some joints or of frames; what is not given rests as far as the loops allow."""
+        """All rates from `given` ones of joints or frames (m/s, rad/s); the others rest as far as the loops allow."""
         if not given:  # all rest, without the mass matrix that weighs what is left open
             return np.zeros(self.robot.tree.n)
         joints, frames = read_motion(self.robot.tree, given or {}, "velocity")
@@ -122,7 +122,10 @@ class Configuration(Record):
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
     ) -> Array:
-        """All accelerations from some; where none is given, what `like` names does not accelerate."""
+        """All accelerations (m/s^2, rad/s^2) from `given` ones, at all rates `qd_tot` (m/s, rad/s).
+
+        Where none is given, what `like` names does not accelerate.
+        """
         tree = self.robot.tree
         joints, frames = read_motion(tree, given or {}, "acceleration")
         if not joints and not frames and like:
@@ -138,7 +141,7 @@ class Configuration(Record):
         return self._solve(rows, values, rest, "acceleration", rest_bias) + b
 
     def asked(self, given: Mapping[str, float]) -> tuple[Array, Array]:
-        """Rows and values of given velocities, of all rates."""
+        """Rows and values of `given` velocities (m/s, rad/s), over all rates."""
         return self._rows(*read_motion(self.robot.tree, given, "velocity"), {})[:2]
 
     def _rows(
@@ -350,7 +353,7 @@ class Configuration(Record):
     def platform_freedom(self, frame: str | None = None) -> tuple[Array, list[str]]:
         """S with V = S V_r: the world twist of a frame from as many of its components as it has freedoms.
 
-        [Khalil2007, eq. (9)]; found by rank, never written by hand.
+        `frame`: None is the end effector. [Khalil2007, eq. (9)]; found by rank, never written by hand.
         """
         frame = frame or self.robot.tree.end_effector
         twist = self.frame_rows(frame)[:, self.robot.free] * self.robot.tree.rate_units[self.robot.free]
@@ -369,10 +372,22 @@ class Configuration(Record):
 
 
 def configure(robot: Robot, pose: PoseLike | Configuration = None) -> Configuration:
-    """The robot at a pose: a name of the file, coordinates by name, an array of them all, or of a configuration.
+    """The robot at a pose, with all its positions known.
 
-    Of a configuration of another robot, such as the one with locked motors that `equilibrium` gives, only the positions
-    are taken: what is asked is asked of `robot`.
+    A configuration of another robot with the same coordinates, such as the one that `equilibrium` gives, is taken by
+    its positions.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+
+    Returns
+    -------
+    Configuration
+        Positions `q` (m, rad), Jacobians, condition numbers; accepted wherever a pose is.
     """
     if isinstance(pose, Configuration):
         if pose.robot is robot:

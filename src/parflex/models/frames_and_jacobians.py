@@ -41,24 +41,69 @@ class Jacobian(NamedMatrix):
 
 
 def frames(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, FramePose]:
-    """World position and rotation matrix of every frame and point."""
+    """World position and rotation matrix of every frame and point.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+
+    Returns
+    -------
+    dict[str, FramePose]
+        `position` (m) and `rotation` (3 x 3, frame axes to world axes) by frame; unpacks as (position, rotation).
+
+    Examples
+    --------
+    >>> position, rotation = parflex.frames(robot, "home")["platform"]
+    """
     return {name: FramePose(*place) for name, place in frames_at(robot, configure(robot, pose).q).items()}
 
 
 def jacobian(robot: Robot, pose: PoseLike | Configuration = None, frame: str | None = None) -> Jacobian:
-    """World twist (6) of a frame per rate of each motor; that of the end effector is J_p, [Khalil2007, eq. (8)]."""
+    """World twist of a frame per rate of each motor; of the end effector J_p, [Khalil2007, eq. (8)].
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    frame : str, default None
+        Frame that is meant; None is the end effector.
+
+    Returns
+    -------
+    Jacobian
+        `matrix` (6 x motors; m/s and rad/s per unit of motor rate), `directions` of its rows, `motors` of its columns.
+    """
     configuration = configure(robot, pose)
     configuration.refuse_undefined_actuation()
     frame = frame or robot.tree.end_effector
-    per_rate = configuration.frame_rows(frame) @ configuration.J @ np.linalg.pinv(configuration.J_a)
+    rows = configuration.frame_rows(frame)
+    per_rate = rows @ configuration.J @ np.linalg.pinv(configuration.J_a)
     return Jacobian(per_rate, frame, TWIST, list(robot.actuated_names))
 
 
 def geometric_solutions(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, list[dict[str, float]]]:
-    """All ways in which each leg can reach the platform where it stands, as values of its joints.
+    """All inverse geometric solutions of each leg for the platform where it is.
 
     Legs with at most three joints are searched from starts spread over all turns, which finds every solution of the
     closed forms (two for a leg of two bars, four for a U-P-S leg, half of them with a negative stroke).
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+
+    Returns
+    -------
+    dict[str, list[dict[str, float]]]
+        By leg a list of solutions, each joint values by name (m, rad).
     """
     configuration = configure(robot, pose)
     tree = robot.tree

@@ -28,10 +28,31 @@ def load(
     working_mode: str | None = None,
     elements: int | None = None,
 ) -> Robot:
-    """A robot of the catalogue by name, or of a file by path.
+    """Load a robot of the catalogue by name, or of a file by path.
 
-    `settings` sets values of the file by dotted path, `payload` is mass, x, y, z of a point mass on the end effector,
-    `elements` cuts every element of every beam into so many.
+    Parameters
+    ----------
+    source : str or Path
+        Name of a robot of the catalogue, or path of a robot file.
+    settings : Mapping[str, Any], default None
+        Values of the file by dotted path, e.g. {'constants.arm': 0.3}.
+    payload : Sequence[float], default None
+        Point mass on the end effector: mass, x, y, z in its axes (kg, m).
+    actuation : str, default None
+        Actuation of the file; None: its default.
+    working_mode : str, default None
+        Working (assembly) mode of the file; None: its default.
+    elements : int, default None
+        Elements that every element of every beam is divided into; None: 1.
+
+    Returns
+    -------
+    Robot
+        The robot: `coordinates`, `independent`, `motors`, `warnings`; accepted by all functions.
+
+    Examples
+    --------
+    >>> robot = parflex.load("3rrr", working_mode="+-+", payload=[0.2, 0, 0, 0])
     """
     description, file = load_description(source, settings)
     if elements is not None and not 1 <= elements <= 100:

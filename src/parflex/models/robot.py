@@ -82,7 +82,7 @@ class Robot(ArrayOrder, Record):
         return [self.tree.rate_names[k] for k in self.sensed]
 
     def sensing(self, joints: Sequence[str]) -> Robot:
-        """The same robot, at the same home, with sensors in these passive joints; none: the motors' sensors alone."""
+        """The same robot, at the same home, with sensors in the passive `joints`; none: the motors' sensors alone."""
         sensed = sensed_rates(self.tree, joints, self.actuated, self.locked)
         return replace(self, sensed=sensed, known_home=self.home)  # sensors do not move a robot
 
@@ -201,7 +201,7 @@ class Robot(ArrayOrder, Record):
         return {}
 
     def locking(self, rates: Collection[int]) -> Robot:
-        """The same robot, at the same home, with more joints standing still. Made once for each choice."""
+        """The same robot, at the same home, with the joints of `rates` (numbers) locked. Made once for each choice."""
         held = self.locked | frozenset(rates)
         if held not in self._locked_robots:
             actuated = tuple(k for k in self.actuated if k not in held)
@@ -211,7 +211,11 @@ class Robot(ArrayOrder, Record):
     def assemble(
         self, given: str | Mapping[str, float] | Sequence[float] | Array | None = None, near: Array | None = None
     ) -> Array:
-        """Positions of all coordinates at a pose: a name of the file, coordinates by name, or an array of them."""
+        """Positions of all coordinates (m, rad) at a pose.
+
+        `given` is the name of a pose of the file, coordinates by name, or an array of them (m, rad), None home; `near`
+        are all positions of a pose to start from, None home.
+        """
         if given is None or (isinstance(given, str) and given == "home"):
             return self.home.copy()
         if not isinstance(given, str | Mapping):
@@ -268,11 +272,11 @@ class Robot(ArrayOrder, Record):
         return replace(wider, values=kept | wider.values)
 
     def leaves_free(self, given: Mapping[str, float]) -> bool:
-        """Whether a pose in these words leaves motions of the robot free."""
+        """Whether the pose `given` by coordinates (m, rad) leaves motions of the robot free."""
         return self._conditions(read_pose(self.tree, given, "pose", None)) < self._rigid_freedoms
 
     def loose(self, given: Mapping[str, float]) -> bool:
-        """Whether places of frames leave motions free, and the frames cannot keep their turns in them."""
+        """Whether places of frames `given` (m, rad) leave motions free in which the frames cannot keep their turns."""
         target = read_pose(self.tree, given, "pose", None)
         part = FreePart(self.closures, self.actuated, self.locked | set(self.deformations), self.home)
         return self._conditions(target) < self._rigid_freedoms and part.widened(target) is target
@@ -345,7 +349,7 @@ class Robot(ArrayOrder, Record):
         return self.mobility_with(self.locked) if known is None else known
 
     def mobility_with(self, locked: frozenset[int]) -> Mobility:
-        """Mobility with other joints locked."""
+        """Mobility with the rates `locked` (numbers) locked."""
         free = np.array([k for k in range(self.tree.n) if k not in locked], dtype=int)
         J = mobility.scaled_jacobian(self.closures, self.home)[:, free]
         home_rank = mobility.rank(J)
@@ -394,7 +398,7 @@ class Robot(ArrayOrder, Record):
         return weights
 
     def limit_warnings(self, q: Array) -> list[str]:
-        """A sentence for each joint outside its limits."""
+        """A sentence for each joint outside its limits at all positions `q` (m, rad)."""
         warnings = []
         for link in self.tree.links:
             if link.limits and not link.limits[0] <= q[link.q.start] <= link.limits[1]:

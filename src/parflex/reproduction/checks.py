@@ -42,9 +42,21 @@ class Check(Record):
 
 
 def reproduce(paper: str | None = None, quick: bool = False, progress: Shown | None = None) -> list[Check]:
-    """Every published number of one paper, or of all, computed anew.
+    """Compute every published number of one paper, or of all, anew.
 
-    `quick` leaves out what takes more than some seconds. `progress(done, of, what)` is told how far it is.
+    Parameters
+    ----------
+    paper : str, default None
+        Key of a paper; None: all.
+    quick : bool, default False
+        Leave out simulations, studies and times.
+    progress : callable, default None
+        Called with (done, all, what) now and then.
+
+    Returns
+    -------
+    list[Check]
+        Published and computed values with their difference, tolerance and status.
     """
     papers = [read_paper(name) for name in ([paper] if paper else paper_names())]
     return list(_checks(papers, quick, progress))

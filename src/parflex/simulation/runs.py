@@ -56,7 +56,7 @@ class Run(Record, Mapping[str, Array]):
         return len(self.columns)
 
     def low_passed(self, name: str, cutoff: float) -> Array:
-        """A column without what is faster than `cutoff` (Hz): a Butterworth filter forth and back, without delay."""
+        """The column `name` without what is faster than `cutoff` (Hz): a Butterworth filter, forward and backward."""
         from scipy.signal import butter, sosfiltfilt
 
         rate = 1.0 / float(self.t[1] - self.t[0]) if len(self.t) > 1 else 0.0
@@ -70,7 +70,7 @@ class Run(Record, Mapping[str, Array]):
         return sosfiltfilt(butter(2, cutoff, fs=rate, output="sos"), self[name])
 
     def save(self, path: str | Path) -> list[Path]:
-        """Write an npz file, or a CSV file with its settings beside it; the files are there whole or not at all."""
+        """Write the npz or CSV file `path`, a CSV file with its settings beside it; whole or not at all."""
         return write_table(path, self.columns, {"settings": self.settings, "summary": self.summary})
 
     def _told(self) -> str:
@@ -82,7 +82,18 @@ class Run(Record, Mapping[str, Array]):
 
 
 def load_run(path: str | Path) -> Run:
-    """A run that was saved."""
+    """Load a run that was saved.
+
+    Parameters
+    ----------
+    path : str or Path
+        CSV or npz file that `Run.save` or `parflex simulate` wrote.
+
+    Returns
+    -------
+    Run
+        Columns by name, settings and summary.
+    """
     columns = read_table(str(path), "run")
     if "t" not in columns:
         raise InputError("the column 't' is missing", file=str(path), key="t", hint="this is not a saved run")

@@ -82,14 +82,64 @@ def simulate(
     independent: Sequence[str] | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Run:
-    """Simulate a robot.
+    """Simulate a robot in time.
 
-    Motors follow `motion` (a name of the robot file, a file of knots, a function of time), or have an `effort` in
-    time, or obey a `controller`, to which the motion is the reference. With `drive="platform"` the platform itself
-    follows a motion through poses, by the efforts of the inverse model, flexibility included. All terms of the
-    robot file act except those in `without`. A flexible robot starts in equilibrium with gravity and loads, unless
-    `start` says otherwise. `independent` names the rates that the run starts to integrate, for checks: the motion
-    does not depend on them.
+    Motors follow `motion`, or have an `effort` in time, or obey a `controller`, whose reference is the motion. With
+    `drive="platform"` the platform follows a motion through poses, by the efforts of the inverse model. What is in the
+    robot file acts, except what `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    motion : str, Path or callable, default None
+        Motion: name in the file, table of knots, or function of time; None: none (m, rad).
+    time : float, default 1.0
+        Duration (s).
+    effort : Effort, default None
+        Efforts of the motors: numbers, tables or functions of time; a motor not named has none (N, N m).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; numbers, tables or functions of time (N, N
+        m).
+    controller : Controller, default None
+        Controller called at its sample time, e.g. `PD` (N, N m).
+    drive : {'motors', 'platform'}, default "motors"
+        What follows the motion.
+    start : str or Mapping, default None
+        State at the start: 'rest', 'equilibrium', 'held' or a table; None: equilibrium if flexible, else rest.
+    pose : Pose, default None
+        Pose in which a run without a motion starts; None is home (m, rad).
+    step : float, default 0.0005
+        Integration step (s).
+    out_step : float, default None
+        Time between rows of the result; None: 0.001 (s).
+    method : str, default "gauss4"
+        Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.
+    tolerance : float, default None
+        Tolerance of a step of dopri5, or of the iteration of other methods; None: 1e-8 and 1e-12 (m, rad).
+    radius : float, default 0.8
+        Spectral radius of generalized-alpha: 1 damps nothing, 0 most (dimensionless).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+    friction_width : float, default 0.001
+        Rate over which Coulomb friction changes its sign (rad/s, m/s).
+    check_width : bool, default True
+        Run again with half the friction width and report the difference.
+    frames : Sequence[str], default None
+        Frames to report; None: the end effector.
+    independent : Sequence[str], default None
+        Rates that are integrated at first, for checks; None leaves the choice.
+    progress : callable, default None
+        Called with the time in s now and then.
+
+    Returns
+    -------
+    Run
+        Columns by name over time `t` (s): frames (m, rad), efforts (N, N m), energies (J); settings and a summary.
+
+    Examples
+    --------
+    >>> run = parflex.simulate(parflex.load("dualemps"), "square", 2.0, without=["friction"])
     """
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))

@@ -110,7 +110,26 @@ def _check(robot: Robot, samples: int) -> None:
 
 
 def base_parameters(robot: Robot, samples: int = 40) -> BaseParameters:
-    """Base parameters of the open tree of legs and platform; the closed robot has the same forces with them."""
+    """Base inertial parameters of the open tree of legs and platform.
+
+    The closed robot has the same forces with them.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    samples : int, default 40
+        Random states from which ranks are found.
+
+    Returns
+    -------
+    BaseParameters
+        Names and values (kg, kg m, kg m^2) of the base parameters, and a robot that has only them.
+
+    Examples
+    --------
+    >>> parflex.base_parameters(parflex.load("rx90")).names[:2]
+    """
     _check(robot, samples)
     tree = hand_down(robot.tree)
     labels = [f"{parameter}[{link.name}]" for link in tree.links for parameter in PARAMETERS]

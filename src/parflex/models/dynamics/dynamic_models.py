@@ -43,10 +43,38 @@ def inverse_dynamics(
     form: Literal["projected", "split"] = "split",
     reactions: bool = False,
 ) -> Result:
-    """Efforts of the motors in a motion, given by the end effector (world axes) or by joints.
+    """Motor efforts in a motion, given by the end effector (world axes) or by joints.
 
-    `form` "projected" is [Khalil2007, eq. (20)], theory (15), "split" the cheaper (22), theory (16). With more motors
-    than freedoms the efforts are those of least norm. What is in the file acts, but for what `without` names.
+    With more motors than freedoms the efforts are those of least norm. What is in the robot file acts, except what
+    `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    acceleration : Mapping[str, float], default None
+        Accelerations by name; frames in world axes (m/s^2, rad/s^2).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+    form : {'split', 'projected'}, default "split"
+        Theory (16), or theory (15) with all rows projected.
+    reactions : bool, default False
+        Also compute the wrench in every joint and closure.
+
+    Returns
+    -------
+    Result
+        `efforts` by motor (N, N m), all rates and accelerations, reactions if asked for, warnings.
+
+    Examples
+    --------
+    >>> parflex.inverse_dynamics(robot, "home", acceleration={"z": 1.0}).efforts
     """
     one_of(form, ("split", "projected"), "form")
     configuration = acting_at(robot, pose, without)
@@ -101,9 +129,35 @@ def forward_dynamics(
     without: Without = (),
     reactions: bool = False,
 ) -> Result:
-    """Accelerations under efforts of the motors; a motor that is not named has none.
+    """Accelerations under efforts of the motors.
 
-    What is in the file acts, but for what `without` names.
+    What is in the robot file acts, except what `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+    reactions : bool, default False
+        Also compute the wrench in every joint and closure.
+
+    Returns
+    -------
+    Result
+        All accelerations (m/s^2, rad/s^2), `acceleration_of(frame)`, reactions if asked for, warnings.
+
+    Examples
+    --------
+    >>> parflex.forward_dynamics(robot, "home", effort={"leg1.1": 2.0}).acceleration_of()
     """
     configuration = acting_at(robot, pose, without)
     tau = read_efforts(configuration.robot, effort)
@@ -156,7 +210,28 @@ def mass_matrix(
     coordinates: Literal["independent", "motors"] = "independent",
     without: Without = (),
 ) -> MassMatrix:
-    """Mass matrix of the closed robot and the names of the rates that it belongs to."""
+    """Mass matrix of the closed-loop robot.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    coordinates : {'independent', 'motors'}, default "independent"
+        Rates of its rows and columns.
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    MassMatrix
+        `matrix` (kg, kg m, kg m^2) and `names` of its rates; an array to NumPy, unpacks as (matrix, names).
+
+    Examples
+    --------
+    >>> M, names = parflex.mass_matrix(robot, "home", coordinates="motors")
+    """
     one_of(coordinates, ("independent", "motors"), "coordinates")
     configuration = acting_at(robot, pose, without)
     robot = configuration.robot
@@ -174,9 +249,30 @@ def energies(
     velocity: Mapping[str, float] | Array | None = None,
     without: Without = (),
 ) -> Energies:
-    """Kinetic and potential energy at a pose in a motion; motors and springs act, gravity is counted from the origin.
+    """Kinetic and potential energy at a pose in a motion.
 
-    `energies(robot, q, qd)` takes arrays, `energies(configuration, qd)` all rates of a configuration.
+    Gravity is counted from the origin of the world. `energies(configuration, rates)` takes the rates of all
+    coordinates.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    Energies
+        `kinetic`, `potential` = `elastic` + `gravity`, in J; unpacks as (kinetic, potential).
+
+    Examples
+    --------
+    >>> kinetic, potential = parflex.energies(robot, "home", {"x": 0.5})
     """
     if isinstance(robot, Configuration):
         here = acting_at(robot.robot, robot, without)

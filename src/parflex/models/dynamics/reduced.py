@@ -36,7 +36,7 @@ class Result(Record):
     elastic_accelerations: dict[str, float] = field(default_factory=dict)
 
     def acceleration_of(self, frame: str | None = None) -> Array:
-        """World acceleration (a, al) of a frame, by default the end effector."""
+        """World acceleration (m/s^2, rad/s^2) of the frame `frame`; None is the end effector."""
         moving = motion(self.robot.tree, self.configuration.at, self.rates, self.accelerations)
         return self.configuration.frame_acceleration(frame or self.robot.tree.end_effector, moving)
 

@@ -171,9 +171,37 @@ def equilibrium(
     effort: Efforts = None,
     without: Without = (),
 ) -> Equilibrium:
-    """Where the robot comes to rest under gravity, springs, loads and efforts, found by Newton from the given pose.
+    """Static equilibrium under gravity, springs, wrenches and efforts, by Newton's method from a pose.
 
     Motors are locked at the pose, held by servos that pull towards it, or free under a given effort.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    servo_damping : float or Mapping[str, float], default None
+        Damping of the servos (N s/m, N m s/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    Equilibrium
+        The configuration at rest, how the robot is held and loaded, and the number of Newton steps.
+
+    Examples
+    --------
+    >>> rest = parflex.equilibrium(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
     robot = acting(robot, without)
     start, loading = prepare(robot, pose, lock, servo, servo_damping, wrench, effort, without)

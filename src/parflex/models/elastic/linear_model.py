@@ -127,8 +127,34 @@ def linear_model(
 ) -> LinearModel:
     """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
 
-    `conditions` are those of `equilibrium`. About the undeformed pose nothing that loads the robot changes K; where
-    loads or efforts are given the equilibrium is meant, unless `about` says otherwise.
+    About the undeformed pose to first order and without preload; about the equilibrium with all displacements as large
+    as they are. The equilibrium is the default where a wrench or efforts are given.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    servo_damping : float or Mapping[str, float], default None
+        Damping of the servos (N s/m, N m s/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    LinearModel
+        `M`, `K`, `D` in the independent coordinates (SI), their names, and `J` from these to all coordinates.
     """
     about = state_about(about, wrench, effort)
     conditions = Conditions(servo, servo_damping, wrench, effort, without)
@@ -190,10 +216,42 @@ def natural_frequencies(
     effort: Efforts = None,
     without: Without = (),
 ) -> Modes:
-    """Lowest natural frequencies at a pose, with mode shapes and damping ratios; motions without stiffness apart.
+    """Lowest natural frequencies, mode shapes and damping ratios at a pose.
 
-    Six modes, or all if there are fewer, unless `modes` says how many. About the undeformed pose; under a `wrench` or
-    `effort` about the equilibrium.
+    About the undeformed pose; under a wrench or efforts about the equilibrium. Motions without stiffness are named
+    apart.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    modes : int, default None
+        Number of modes; None: six, or all if there are fewer.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    servo_damping : float or Mapping[str, float], default None
+        Damping of the servos (N s/m, N m s/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    Modes
+        `frequencies` in Hz, `shapes` over all coordinates (mass-normalised), `damping` ratios, `free_motions`.
+
+    Examples
+    --------
+    >>> parflex.natural_frequencies(parflex.load("navaro"), "pose-3", modes=3).frequencies
     """
     state_about(about, wrench, effort, felt=False)
     conditions = Conditions(servo, servo_damping, wrench, effort, without)

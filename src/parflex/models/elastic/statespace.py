@@ -44,7 +44,7 @@ class StateSpace(Unpacked):
     model: LinearModel
 
     def response(self, frequencies: Sequence[float] | Array) -> Array:
-        """H(2 pi i f) for frequencies in Hz: outputs x inputs for each; NaN at a pole."""
+        """H(2 pi i f) for `frequencies` in Hz: outputs x inputs for each; NaN at a pole."""
         count = len(self.model.names)
         model, b = self.model, self.B[count:]
         force = model.M @ b
@@ -77,11 +77,44 @@ def state_space(
     effort: Efforts = None,
     without: Without = (),
 ) -> StateSpace:
-    """The state space of a robot at a pose.
+    """State space of a robot at a pose, between efforts or forces and motions.
 
-    An input is `JOINT` (effort of a joint) or `FRAME.fx` ... `FRAME.mz` (force or moment on a frame). An output is a
-    coordinate by its name (joint or elastic) or `FRAME.x` ... `FRAME.rz`, with `velocity:` or `acceleration:` in
-    front for its derivatives. Frames are in world axes.
+    About the undeformed pose to first order and without preload; about the equilibrium with all displacements as large
+    as they are. The equilibrium is the default where a wrench or efforts are given.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    inputs : Sequence[str]
+        JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes).
+    outputs : Sequence[str]
+        Coordinates or FRAME.x ... FRAME.rz; with velocity: or acceleration: in front their derivatives.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    servo_damping : float or Mapping[str, float], default None
+        Damping of the servos (N s/m, N m s/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    StateSpace
+        `A`, `B`, `C`, `D` (SI) with the names of states, inputs and outputs; unpacks as (A, B, C, D).
+
+    Examples
+    --------
+    >>> A, B, C, D = parflex.state_space(robot, ["11"], ["17.y"], servo=1e6)
     """
     state_about(about, wrench, effort, felt=False)
     conditions = Conditions(servo, servo_damping, wrench, effort, without)

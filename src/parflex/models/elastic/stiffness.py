@@ -84,7 +84,36 @@ def cartesian_stiffness(
     effort: Efforts = None,
     without: Without = (),
 ) -> Stiffness:
-    """Stiffness and compliance of a frame, by default the end effector: 6 x 6, in the plane 3 x 3 (x, y, theta)."""
+    """Stiffness and compliance of a frame: 6 x 6, planar 3 x 3 (x, y, theta).
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    frame : str, default None
+        Frame that is meant; None is the end effector.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    servo_damping : float or Mapping[str, float], default None
+        Damping of the servos (N s/m, N m s/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    Stiffness
+        `stiffness` (N/m, N, N m/rad; None where a direction is rigid), `compliance`, names of the directions.
+    """
     state_about(about, wrench, effort, felt=False)
     conditions = Conditions(servo, servo_damping, wrench, effort, without)
     return stiffness_of(linear_model(robot, pose, lock, about, **conditions._asdict()), frame)
@@ -123,10 +152,42 @@ def deflection(
     effort: Efforts = None,
     without: Without = (),
 ) -> Deflection:
-    """Deflection of a robot under gravity, springs and loads, from the given pose; frames default to the end effector.
+    """Deflections of frames under gravity, springs, wrenches and efforts.
 
-    About the undeformed pose to first order, with stiffness and equilibrium of the undeformed robot; about the
-    equilibrium with all displacements as large as they are, which is meant where loads or efforts are given.
+    About the undeformed pose to first order and without preload; about the equilibrium with all displacements as large
+    as they are. The equilibrium is the default where a wrench or efforts are given.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    frames : Sequence[str], default ()
+        Frames to report; by default the end effector.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    servo_damping : float or Mapping[str, float], default None
+        Damping of the servos (N s/m, N m s/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    effort : Effort, default None
+        Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    Deflection
+        Displacements of frames (m, rad, world axes), efforts of the motors (N, N m), section forces of beams (N, N m).
+
+    Examples
+    --------
+    >>> bent = parflex.deflection(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
     conditions = Conditions(servo, servo_damping, wrench, effort, without)
     if state_about(about, wrench, effort) == "equilibrium":

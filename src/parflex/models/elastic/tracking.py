@@ -78,7 +78,30 @@ def track_modes(
     agreement: float = AGREEMENT,
     finest: float = 1 / 64,
 ) -> TrackedModes:
-    """Follow the lowest modes of the first pose along the poses; others are put between, down to the `finest` share."""
+    """Track the lowest modes of the first pose along a path of poses, by their shapes.
+
+    Poses are inserted where shapes change too much, down to the `finest` share of the way.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    poses : Sequence
+        Poses of the path, at least two, each with the same coordinates (m, rad).
+    modes : int, default 6
+        Number of modes.
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    agreement : float, default 0.8
+        MAC from which two shapes are one mode (dimensionless).
+    finest : float, default 0.015625
+        Smallest share of the way between two poses (dimensionless).
+
+    Returns
+    -------
+    TrackedModes
+        Frequencies in Hz (poses x branches), shapes, and places where the tracking is doubtful.
+    """
     check_modes(modes)
     for key, value in (("agreement", agreement), ("finest", finest)):
         if not 0 < value <= 1:  # a finest share of zero would be searched for endlessly

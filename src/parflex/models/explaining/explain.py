@@ -25,9 +25,19 @@ TOLD = ("inverse", "direct", "mass-matrix", "kinematics", "step", "state-rates",
 
 
 def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
-    """In words and equations: bodies, coordinates, loops, what depends on what, motors, the form of the programs.
+    """Explain how the model of a robot is made, in words and equations.
 
-    `coordinates`: those of `model`, in which programs are asked for; None: those of their forms.
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    coordinates : str or Sequence[str], default None
+        A set of coordinates, or coordinates by name.
+
+    Returns
+    -------
+    Explanation
+        Sections on bodies, coordinates, loops, motors and the form of the programs; `as_text()`, `as_markdown()`.
     """
     if coordinates is not None:
         refuse_unknown_coordinates(coordinates)

@@ -35,7 +35,7 @@ class Explanation(Record):
     forms: dict[str, str | None] = field(default_factory=dict)  # of every model; None where the robot has none
 
     def as_text(self, width: int = 100) -> str:
-        """For a terminal."""
+        """For a terminal of `width` characters."""
         parts = [textwrap.fill(f"{self.name}: {self.title}", width, break_on_hyphens=False)]
         for section in self.sections:
             lines = [section.title, "-" * len(section.title)]

@@ -19,10 +19,25 @@ LENGTHS = ("x", "y", "z")
 
 
 def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: int = 1, title: str = "") -> Figure:
-    """One frequency of a map in Hz over its first two axes; of further axes the middle value is shown and named.
+    """Natural frequency of a map over its first two axes; of further axes the middle value is shown and named.
 
-    `frequency_map` is what the function of that name gives; `mode` counts from 1, the lowest. Poses without
-    frequencies are grey. Written as SVG, PDF or PNG where a `path` is given.
+    Poses without frequencies are grey.
+
+    Parameters
+    ----------
+    frequency_map : FrequencyMap
+        Map, from `frequency_map`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None: none.
+    mode : int, default 1
+        Mode, counted from 1, the lowest.
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Figure of Matplotlib; a notebook shows it.
     """
     found = frequency_map
     count = found.frequencies.shape[-1]

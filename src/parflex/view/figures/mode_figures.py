@@ -21,7 +21,24 @@ COLOURS = {"beam": LINES[2], "plate": LINES[0], "platform": LINES[0], "link": "#
 
 
 def draw_modes(modes: Modes, path: str | Path | None = None, amplitude: float = AMPLITUDE, title: str = "") -> Figure:
-    """All modes side by side; one that stays in the x-y plane is seen from above."""
+    """Mode shapes side by side; one that stays in the x-y plane is seen from above.
+
+    Parameters
+    ----------
+    modes : Modes
+        Modes, from `natural_frequencies`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None: none.
+    amplitude : float, default 0.08
+        Largest displacement as a share of the robot's size (dimensionless).
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Figure of Matplotlib; a notebook shows it.
+    """
     from mpl_toolkits.mplot3d.art3d import Line3DCollection
 
     here, robot = modes.model.configuration, modes.model.robot

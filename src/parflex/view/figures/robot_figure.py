@@ -25,7 +25,22 @@ GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 def draw(
     robot: Robot, pose: str | Mapping[str, float] | Configuration | None = None, path: str | Path | None = None
 ) -> Figure:
-    """A picture of the robot at a pose; written where a path is given."""
+    """Picture of the robot at a pose.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None: none.
+
+    Returns
+    -------
+    Figure
+        Figure of Matplotlib; a notebook shows it.
+    """
     if path is not None:
         picture_path(path)  # refused before the pose is looked for
     configuration = configure(robot, pose)

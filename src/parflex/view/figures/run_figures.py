@@ -24,7 +24,26 @@ ENERGIES = ("energy.kinetic", "energy.elastic", "energy.gravity", "energy.total"
 
 def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str] | None = None,
              robot: Robot | None = None, title: str = "") -> Figure:  # fmt: skip
-    """Columns of a run over time, one panel for each unit; by default the end effector, efforts and energies."""
+    """Columns of a run over time, one panel for each unit.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None: none.
+    columns : Sequence[str], default None
+        Columns that are meant; None: end effector, efforts and energies.
+    robot : Robot, default None
+        Robot, from `load`.
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Figure of Matplotlib; a notebook shows it.
+    """
     groups = grouped(chosen_columns(run, columns), robot)
     with styled():
         figure = new_figure(0.6 + 1.75 * len(groups))
@@ -39,7 +58,22 @@ def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str
 
 
 def draw_energies(run: Columns, path: str | Path | None = None, title: str = "") -> Figure:
-    """Kinetic, elastic, gravitational and total energy over time, and below how the total one changes."""
+    """Kinetic, elastic, gravitational and total energy over time, and the change of the total.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None: none.
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Figure of Matplotlib; a notebook shows it.
+    """
     names = energy_columns(run)
     with styled():
         figure = new_figure(4.4)
@@ -68,7 +102,30 @@ def energy_columns(run: Columns) -> list[str]:
 def draw_spectrum(run: Columns, path: str | Path | None = None, columns: Sequence[str] | None = None,
                   robot: Robot | None = None, natural: Array | None = None, highest: float | None = None,
                   title: str = "") -> Figure:  # fmt: skip
-    """Amplitudes over frequency, one panel for each unit; natural frequencies, if given, as thin lines."""
+    """Amplitude spectrum of columns of a run, one panel for each unit.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None: none.
+    columns : Sequence[str], default None
+        Columns that are meant; None: end effector, efforts and energies.
+    robot : Robot, default None
+        Robot, from `load`.
+    natural : Array, default None
+        Natural frequencies, drawn as thin lines (Hz).
+    highest : float, default None
+        Highest frequency drawn (Hz).
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Figure of Matplotlib; a notebook shows it.
+    """
     groups = grouped(chosen_columns(run, columns), robot)
     top = 0.0
     with styled():
@@ -100,7 +157,28 @@ def draw_spectrum(run: Columns, path: str | Path | None = None, columns: Sequenc
 def draw_comparison(run: Columns, measured: Columns, path: str | Path | None = None,
                     columns: Sequence[str] | None = None, robot: Robot | None = None,
                     title: str = "") -> Figure:  # fmt: skip
-    """Computed beside measured, column by column, and below each pair their difference."""
+    """Computed and measured columns, and below each pair their difference.
+
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    measured : Run or Mapping[str, Array]
+        Measured columns by name, with time 't' in s.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None: none.
+    columns : Sequence[str], default None
+        Columns that are meant; None: end effector, efforts and energies.
+    robot : Robot, default None
+        Robot, from `load`.
+    title : str, default ""
+        Title of the figure.
+
+    Returns
+    -------
+    Figure
+        Figure of Matplotlib; a notebook shows it.
+    """
     found = run_differences(run, measured, columns)
     chosen = list(found)
     with styled():

@@ -118,19 +118,39 @@ def _is_pose(name: str) -> bool:
 
 
 def spectrum_peaks(run: Columns, columns: Sequence[str] | None = None) -> dict[str, list[float]]:
-    """Frequencies (Hz) of the largest peaks in the spectrum of each column, at most five, the largest first.
+    """Frequencies of the largest peaks of columns of a run.
 
-    `columns` are names or patterns such as `effort.*`; default: frame positions, efforts and energies. The run has at
-    least 16 rows.
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    columns : Sequence[str], default None
+        Columns that are meant; None: end effector, efforts and energies.
+
+    Returns
+    -------
+    dict[str, list[float]]
+        Frequencies in Hz, by column, the largest peak first.
     """
     return {name: peaks_of(*spectrum(run["t"], run[name])) for name in chosen_columns(run, columns)}
 
 
 def run_differences(run: Columns, measured: Columns, columns: Sequence[str] | None = None) -> dict[str, Difference]:
-    """How far each computed column is from the measured one, over the times that both have.
+    """RMS and largest difference between a run and measurements, by column.
 
-    `measured` has a column `t` in seconds and columns named as in the run; `columns` are names or patterns of those to
-    compare, default all that both have. The measured times count: between its rows the run is a straight line.
+    Parameters
+    ----------
+    run : Run or Mapping[str, Array]
+        Columns by name, with time 't' in s.
+    measured : Run or Mapping[str, Array]
+        Measured columns by name, with time 't' in s.
+    columns : Sequence[str], default None
+        Columns to compare; None: those that both have.
+
+    Returns
+    -------
+    dict[str, Difference]
+        Differences in the units of the columns, by column.
     """
     common = [name for name in measured if name != "t" and name in run]
     if not common or "t" not in measured:

@@ -16,9 +16,21 @@ NAMES = {"ise": "ISE (m\u00b2 s)", "iae": "IAE (m s)", "itae": "ITAE (m s\u00b2)
 
 
 def draw_study(study: Study, path: str | Path | None = None) -> Figure:
-    """Mean errors of each law; percentages without a compared template are left out.
+    """Mean errors of each law over the percentages of a study.
 
-    `study` is what `run_study` gives. Written as SVG, PDF or PNG where a `path` is given.
+    Percentages without a compared template are left out.
+
+    Parameters
+    ----------
+    study : Study
+        Finished study, from `run_study`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None: none.
+
+    Returns
+    -------
+    Figure
+        Figure of Matplotlib; a notebook shows it.
     """
     shown = [row for row in study.summary() if row["compared"]]
     with drawing():

@@ -67,9 +67,29 @@ def redundant_model(
     wrench: Wrenches | None = None,
     without: Without = (),
 ) -> RedundantModel:
-    """The redundant model of a robot at a pose in a motion; `sensed` names other passive joints than the file does.
+    """Dynamic model in motors and sensed passive joints, at a pose in a motion.
 
-    `wrench` acts on frames, in world axes. What is in the file acts, but for what `without` names.
+    What is in the robot file acts, except what `without` names.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    sensed : Sequence[str], default None
+        Passive joints with sensors; None: those of the file.
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+
+    Returns
+    -------
+    RedundantModel
+        Matrices of tau = D qdd + C qd + G + H - F_ext (SI) and names of the coordinates.
     """
     configuration = acting_at(robot, pose, without)
     robot = configuration.robot

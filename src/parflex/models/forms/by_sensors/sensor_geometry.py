@@ -86,9 +86,25 @@ def _loops(form: RedundantSets) -> Closures:
 def geometry_from_sensors(
     robot: Robot | RedundantSets, values: Sequence[float] | Array, near: Array | None = None, steps: int = 30
 ) -> Array:
-    """All positions from measured `values` of [q_a, q_s]; `near` are all positions of a pose not far away (home).
+    """All positions from measured positions of motors and sensed joints.
 
-    A robot without sensed joints is assembled by its motors alone, near that pose.
+    With sensors in passive joints the loop openings are made least; without, the robot is assembled by its motors.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    values : Sequence[float]
+        Measured positions of motors and sensed joints, in this order (m, rad).
+    near : Array, default None
+        All positions of a pose nearby; None is home (m, rad).
+    steps : int, default 30
+        Largest number of Newton steps.
+
+    Returns
+    -------
+    Array
+        All positions (m, rad), in the order of `robot.coordinates`.
     """
     form = robot if isinstance(robot, RedundantSets) else redundant_sets(robot)
     tree = form.robot.tree

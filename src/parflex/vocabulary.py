@@ -1,0 +1,127 @@
+"""What the words of arguments mean, once: docstrings and the help of the command line say it in these words.
+
+A word has its type, its unit (none where it is a name, a count or a flag) and a sentence; functions may say more of it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Word(NamedTuple):
+    """Type, unit and meaning of an argument."""
+
+    kind: str
+    unit: str
+    text: str
+
+
+SI = "m, rad"
+WORDS: dict[str, Word] = {
+    "robot": Word("Robot", "", "Robot, from `load`."),
+    "source": Word("str or Path", "", "Name of a robot of the catalogue, or path of a robot file."),
+    "settings": Word("Mapping[str, Any]", "", "Values of the file by dotted path, e.g. {'constants.arm': 0.3}."),
+    "payload": Word("Sequence[float]", "kg, m", "Point mass on the end effector: mass, x, y, z in its axes."),
+    "actuation": Word("str", "", "Actuation of the file."),
+    "working_mode": Word("str", "", "Working (assembly) mode of the file."),
+    "elements": Word("int", "", "Elements that every element of every beam is divided into."),
+    "pose": Word("Pose", SI, "Name of a pose of the file, coordinates by name, or a configuration."),
+    "poses": Word("Sequence", SI, "Poses one after the other."),
+    "coordinates": Word("str or Sequence[str]", "", "A set of coordinates, or coordinates by name."),
+    "velocity": Word("Mapping[str, float]", "m/s, rad/s", "Velocities by name; frames in world axes."),
+    "acceleration": Word("Mapping[str, float]", "m/s^2, rad/s^2", "Accelerations by name; frames in world axes."),
+    "q": Word("Array", SI, "All positions, in the order of `robot.coordinates`; with a leading axis a batch."),
+    "qd": Word("Array", "m/s, rad/s", "Rates, in the order of `robot.rates` or of `robot.independent`."),
+    "qdd": Word("Array", "m/s^2, rad/s^2", "Accelerations, in the same order."),
+    "effort": Word("Effort", "N, N m", "Efforts of the motors, by name or in their order; a motor not named has none."),
+    "wrench": Word(
+        "Wrench", "N, N m", "Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz]."
+    ),
+    "wrench_frames": Word("Sequence[str]", "", "Frames with a wrench as an input of the model."),
+    "without": Word(
+        "Sequence[str]",
+        "",
+        "Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.",
+    ),
+    "include": Word("Sequence[str]", "", "The only joint terms that act: friction, motor-inertia, springs."),
+    "reactions": Word("bool", "", "Also compute the wrench in every joint and closure."),
+    "form": Word("{'split', 'projected'}", "", "Theory (16), or theory (15) with all rows projected."),
+    "frame": Word("str", "", "Frame that is meant; None is the end effector."),
+    "frames": Word("Sequence[str]", "", "Frames to report; by default the end effector."),
+    "lock": Word("Lock", "", "Locked joints: 'actuators', 'none' or names."),
+    "about": Word(
+        "{'undeformed', 'equilibrium'}",
+        "",
+        "State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.",
+    ),
+    "servo": Word("float or Mapping[str, float]", "N/m, N m/rad", "Stiffness of motors held by springs."),
+    "servo_damping": Word("float or Mapping[str, float]", "N s/m, N m s/rad", "Damping of the servos."),
+    "modes": Word("int", "", "Number of modes."),
+    "mode": Word("int", "", "Mode, counted from 1, the lowest."),
+    "shapes": Word("bool", "", "Also compute mode shapes."),
+    "inputs": Word("Sequence[str]", "", "JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes)."),
+    "outputs": Word(
+        "Sequence[str]",
+        "",
+        "Coordinates or FRAME.x ... FRAME.rz; with velocity: or acceleration: in front their derivatives.",
+    ),
+    "over": Word("Sequence[tuple]", SI, "Axes of the grid: (coordinate, first, last, count)."),
+    "fixed": Word("Mapping[str, float]", SI, "Coordinates that are the same everywhere."),
+    "frequency_map": Word("FrequencyMap", "", "Map, from `frequency_map`."),
+    "out": Word("str or Path", "", "File that keeps results; a later call with it continues there."),
+    "path": Word("str or Path", "", "File."),
+    "agreement": Word("float", "dimensionless", "MAC from which two shapes are one mode."),
+    "finest": Word("float", "dimensionless", "Smallest share of the way between two poses."),
+    "samples": Word("int", "", "Random states from which ranks are found."),
+    "steps": Word("int", "", "Largest number of Newton steps."),
+    "sensed": Word("Sequence[str]", "", "Passive joints with sensors; None: those of the file."),
+    "values": Word("Sequence[float]", SI, "Measured positions of motors and sensed joints, in this order."),
+    "near": Word("Array", SI, "All positions of a pose nearby; None is home."),
+    "name": Word("str", "", "Model: inverse, direct, mass-matrix, kinematics, geometry, step, ..."),
+    "parameters": Word("str or Sequence[str]", "", "'numbers', 'base' (base parameters as symbols) or names."),
+    "independent": Word("Sequence[str]", "", "Rates that are integrated; by default those that the model chooses."),
+    "rows": Word("Sequence[int]", "", "Closure rows that determine the dependent rates; () leaves the choice."),
+    "checks": Word("bool", "", "Also output how far the inputs are from closed, and a condition number."),
+    "operator_limit": Word("int", "", "Longest program, in operators."),
+    "friction_width": Word("float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign."),
+    "check_width": Word("bool", "", "Run again with half the friction width and report the difference."),
+    "motion": Word("str, Path or callable", SI, "Motion: name in the file, table of knots, or function of time."),
+    "time": Word("float", "s", "Duration."),
+    "step": Word("float", "s", "Integration step."),
+    "out_step": Word("float", "s", "Time between rows of the result."),
+    "sample_time": Word("float", "s", "Sample time of the control law."),
+    "controller": Word("Controller", "N, N m", "Controller called at its sample time, e.g. `PD`."),
+    "drive": Word("{'motors', 'platform'}", "", "What follows the motion."),
+    "start": Word("str or Mapping", "", "State at the start."),
+    "method": Word("str", "", "Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha."),
+    "tolerance": Word("float", SI, "Tolerance of a step of dopri5, or of the iteration of other methods."),
+    "radius": Word("float", "dimensionless", "Spectral radius of generalized-alpha: 1 damps nothing, 0 most."),
+    "progress": Word("callable", "", "Called with the progress now and then."),
+    "reference": Word("str, Mapping, Reference or callable", SI, "Reference of the end effector."),
+    "law": Word("{'pd', 'ctc', 'ctc-task', 'extended'}", "", "Control law."),
+    "plant": Word("Robot", "", "Robot that moves; None: the robot itself."),
+    "overshoot": Word("float", "dimensionless", "Overshoot of a step of the error; 0.1 is 10 %."),
+    "peak_time": Word("float", "s", "Time of the peak of such a step."),
+    "Kp": Word("float", "1/s^2", "Gain on errors, in place of overshoot and peak time."),
+    "Kv": Word("float", "1/s", "Gain on error rates; goes with `Kp`."),
+    "compensate": Word("Sequence[str]", "", "Joint terms the law knows: motor-inertia, springs, friction."),
+    "delay": Word("int", "", "Samples from sensing to effort."),
+    "noise": Word("float", SI, "Standard deviation of measured positions."),
+    "rate_noise": Word("float", "m/s, rad/s", "Standard deviation of measured rates."),
+    "resolution": Word("float", SI, "Resolution of position sensors."),
+    "rates": Word("{'measured', 'differences'}", "", "Source of the rates: sensors, or differences of positions."),
+    "effort_limit": Word("float or Mapping[str, float]", "N, N m", "Largest effort of all motors, or of each."),
+    "seed": Word("int", "", "Seed of the noise."),
+    "study": Word("StudyFile, str or Path", "", "Study, or path of its file."),
+    "jobs": Word("int", "", "Processes side by side; None: one per core."),
+    "bench": Word("Bench", "", "Compiled laws and plants from an earlier call."),
+    "paper": Word("str", "", "Key of a paper; None: all."),
+    "quick": Word("bool", "", "Leave out simulations, studies and times."),
+    "run": Word("Run or Mapping[str, Array]", "", "Columns by name, with time 't' in s."),
+    "measured": Word("Run or Mapping[str, Array]", "", "Measured columns by name, with time 't' in s."),
+    "columns": Word("Sequence[str]", "", "Columns that are meant; None: end effector, efforts and energies."),
+    "title": Word("str", "", "Title of the figure."),
+    "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),
+    "highest": Word("float", "Hz", "Highest frequency drawn."),
+    "amplitude": Word("float", "dimensionless", "Largest displacement as a share of the robot's size."),
+}
