@@ -371,7 +371,7 @@ def same(one, two):
         ('other = "pinion"\nlead = 0.01', "both turn"),
         ('other = "pinion"', "needs both 'other' and 'lead'"),
         ("lead = 0.01", "needs both 'other' and 'lead'"),
-        ("", "nothing says what the joint follows"),
+        ("", "the coupling has neither 'terms' nor 'other' and 'lead'"),
         ('terms = { pinion = 2 }\nother = "rack"\nlead = 0.01', "both say how"),
         ("terms = { pinoin = 2 }", "did you mean 'pinion'"),
         ("terms = { ball = 2 }", "the free joint 'ball' has no axis to couple"),

@@ -105,9 +105,9 @@ def test_older_names_mean_the_same():
 
 
 def test_an_older_name_is_understood_only_where_the_new_one_is():
-    with pytest.raises(parflex.InputError, match="has no 'loads'"):
+    with pytest.raises(parflex.InputError, match="has no argument 'loads'"):
         parflex.jacobian(robot(), loads={})
-    with pytest.raises(parflex.InputError, match="has no 'wrench'; did you mean 'wrench_frames'"):
+    with pytest.raises(parflex.InputError, match="has no argument 'wrench'; did you mean 'wrench_frames'"):
         parflex.model(robot(), "state-rates", wrench={"tip": [0, 0, 0]})
 
 

@@ -94,4 +94,4 @@ def did_you_mean(word: str, words: Iterable[str]) -> str:
     match = nearest(word, known)
     if match:
         return f"did you mean '{match}'?"
-    return "known are " + ", ".join(f"'{name}'" for name in known[:40]) if known else "none are defined"
+    return "choose from " + ", ".join(f"'{name}'" for name in known[:40]) if known else "none are defined"

@@ -72,12 +72,15 @@ class _Call:
             name = self.older.get(word, word)
             if name not in self.arguments:
                 raise InputError(
-                    f"{self.name} has no '{word}'", key=word, value=word, hint=did_you_mean(word, self.arguments)
+                    f"{self.name} has no argument '{word}'",
+                    key=word,
+                    value=word,
+                    hint=did_you_mean(word, self.arguments),
                 )
             if name in taken:
                 both = f"'{word}' and '{taken[name]}'" if word != taken[name] else f"'{word}'"
                 raise InputError(
-                    f"{self.name} is given {both}, which is the same"
+                    f"{self.name} is given {both}, which mean the same"
                     if word != taken[name]
                     else f"{self.name} is given '{word}' twice",
                     key=word,
@@ -92,7 +95,7 @@ class _Call:
         return InputError(
             f"{self.name} is called with too few or too many arguments",
             key=self.name,
-            hint=f"it needs {', '.join(self.needed) or 'nothing'}; known are {', '.join(self.arguments)}",
+            hint=f"required: {', '.join(self.needed) or 'none'}; accepted: {', '.join(self.arguments)}",
         )
 
 

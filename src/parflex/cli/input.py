@@ -68,7 +68,7 @@ def coordinates_option(command: Command) -> Command:
     return click.option(
         "--coordinates",
         metavar="platform|motors|independent|all",
-        help="What goes into the program; default: what its form takes.",
+        help="Inputs of the program; default: those of its form.",
     )(command)
 
 

@@ -46,7 +46,7 @@ def check_couplings(robot: schema.RobotFile) -> None:
             if sorted(found) != ["m", "rad"]:
                 both = "turn" if found[0] == "rad" else "slide"
                 raise RobotFileError(
-                    f"'{coupling.joint}' and '{coupling.others[0]}' both {both}, a screw couples a turn and a slide",
+                    f"'{coupling.joint}' and '{coupling.others[0]}' both {both}; a screw couples a turn and a slide",
                     key=f"{key}: lead",
                     value=coupling.lead,
                     hint='name a prismatic and a revolute joint, or write terms = { "other" = ratio }',

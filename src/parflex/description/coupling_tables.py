@@ -24,15 +24,15 @@ class CouplingTable(Table):
         if self.terms and (self.other is not None or self.lead is not None):
             raise complain("'terms' and 'lead' both say how the joint follows", "keep one of them", "terms")
         if not self.terms and self.other is None and self.lead is None:
-            raise complain("nothing says what the joint follows", form, "terms")
+            raise complain("the coupling has neither 'terms' nor 'other' and 'lead'", form, "terms")
         if not self.terms and (self.other is None or self.lead is None):
             missing = "other" if self.other is None else "lead"
             raise complain("a screw needs both 'other' and 'lead'", f"add {missing} = ...", missing)
         if self.lead == 0:
-            raise complain("a lead of zero couples nothing", "give the way in m of one whole turn", "lead", 0.0)
+            raise complain("a lead of zero couples nothing", "give the travel per turn in m", "lead", 0.0)
         for name, ratio in self.terms.items():
             if ratio == 0:
-                raise complain(f"the ratio of '{name}' is zero", "leave the term out", f"terms.{name}", 0.0)
+                raise complain(f"the ratio of '{name}' is zero", "remove the term", f"terms.{name}", 0.0)
         if self.joint in (*self.terms, self.other):
             raise complain("a joint cannot be coupled to itself", "name another joint", "joint", self.joint)
         return self

@@ -83,12 +83,12 @@ def refuse_unknown(model: str, options: Options) -> None:
             f"the inputs of '{model}' do not depend on coordinates",
             key="coordinates",
             value=word,
-            hint=f"leave them out, or ask one of {', '.join(IN_COORDINATES)}",
+            hint=f"omit 'coordinates', or use one of {', '.join(IN_COORDINATES)}",
         )
     if options.checks and (word != "all" or model not in ("inverse", "direct")):
         raise InputError(
             "checks compare given positions, rates and accelerations of all coordinates",
             key="checks",
             value=model,
-            hint="ask 'inverse' or 'direct' with coordinates \"all\"",
+            hint="use 'inverse' or 'direct' with coordinates \"all\"",
         )

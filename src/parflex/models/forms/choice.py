@@ -94,10 +94,10 @@ def _refuse_unmeasured(robot: Robot, question: Question) -> None:
     driven = word == "motors" or (word == "platform" and isinstance(leg_form(robot, question), str))
     if driven:
         raise InputError(
-            f"the motion of the {word} does not say how the bodies of a flexible robot are deformed",
+            f"the motion of the {word} does not determine the deformation of a flexible robot",
             key="coordinates",
             value=word,
-            hint='ask with coordinates "all" or "independent", or the model of the rigid robot',
+            hint='use coordinates "all" or "independent", or the model of the rigid robot',
         )
 
 

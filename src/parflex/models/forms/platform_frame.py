@@ -79,11 +79,11 @@ def platform_frame(robot: Robot) -> PlatformFrame:
             return PlatformFrame(robot.tree, name, robot.tree.places[name], read)
     name = max(moving, key=lambda name: len(moving[name]))
     raise InputError(
-        f"'{name}' moves in {len(moving[name])} of the {freedoms} freedoms of the robot: its motion does not say that "
-        "of all joints",
+        f"'{name}' moves in {len(moving[name])} of the {freedoms} freedoms of the robot: its motion does not "
+        "determine that of all joints",
         key="coordinates",
         value="platform",
-        hint='ask with coordinates "all" or "independent"',
+        hint='use coordinates "all" or "independent"',
     )
 
 
