@@ -192,7 +192,7 @@ def _read(robot: Robot, pose: Any, q: Any, rates: tuple[Any, Any], last: tuple[A
 
 def _one_of(first: Any, second: Any, *names: str) -> Any:
     if first is not None and second is not None:
-        raise InputError(f"'{names[0]}' and '{names[1]}' say the same", key=names[1], hint="keep one of them")
+        raise InputError(f"'{names[0]}' and '{names[1]}' mean the same", key=names[1], hint="keep one of them")
     return first if second is None else second
 
 
