@@ -128,7 +128,7 @@ def test_the_same_argument_by_two_names_is_refused(call):
 def test_a_misspelt_argument_is_answered_with_the_nearest():
     with pytest.raises(parflex.InputError, match="did you mean 'acceleration'"):
         parflex.inverse_dynamics(robot(), accelaration={})
-    with pytest.raises(parflex.InputError, match="needs robot"):
+    with pytest.raises(parflex.InputError, match="required: robot"):
         parflex.inverse_dynamics()
 
 
