@@ -10,12 +10,12 @@ from parflex.models.elastic.participation import energy_shares
 from parflex.reproduction import svg
 from parflex.reproduction.published_tables import Show
 from parflex.reproduction.quantities import Workshop
+from parflex.view.scene.projection import angles_of_view, view
 from parflex.view.scene.robot_scene import mode_shape_points
 
 Array = np.ndarray
 DIGITS = 4  # of a metre: a tenth of a millimetre is less than a pixel
 BENT = 0.09  # largest displacement in a small picture, of the size of the robot
-TURN, TILT = -28.0, 55.0  # degrees: how a robot in space is seen at first; a planar one is seen as a plan
 
 
 def mode_shapes(show: Show, workshop: Workshop) -> dict[str, Any]:
@@ -24,8 +24,8 @@ def mode_shapes(show: Show, workshop: Workshop) -> dict[str, Any]:
     here = found.model.configuration
     kinds = [one["kind"] for one in energy_shares(found)]
     modes, stills, first = [], [], None
-    turn, tilt = (0.0, 90.0) if here.robot.tree.planar else (TURN, TILT)
-    view = _view(np.radians(turn), np.radians(tilt))
+    turn, tilt = angles_of_view(here.robot)
+    rows = view(turn, tilt)
     for k, (frequency, mode) in enumerate(zip(found.frequencies, found.shapes.T, strict=True)):
         shape = mode_shape_points(here.robot, here, mode)
         first = first or shape
@@ -33,7 +33,7 @@ def mode_shapes(show: Show, workshop: Workshop) -> dict[str, Any]:
         told = f"{show.title}: mode {k + 1}, {label}" + (f", {kinds[k]}" if kinds[k] else "")
         modes.append({"hz": round(float(frequency), 4), "kind": kinds[k], "shape": _flat(shape.shape)})
         fine = [kind == "plate" for kind in shape.kinds]
-        picture = svg.still(shape.points, shape.shape, shape.edges, fine, BENT * shape.size, view, told)
+        picture = svg.still(shape.points, shape.shape, shape.edges, fine, BENT * shape.size, rows, told)
         stills.append((label, kinds[k] or "", picture))
     assert first is not None
     return {
@@ -50,9 +50,3 @@ def mode_shapes(show: Show, workshop: Workshop) -> dict[str, Any]:
 
 def _flat(values: Array) -> list[float]:
     return [float(value) + 0.0 for value in np.round(values, DIGITS).ravel()]
-
-
-def _view(turn: float, tilt: float) -> Array:
-    """Two rows that make a picture of points: turned about z, then seen from above by the tilt (90 degrees: a plan)."""
-    c, s = np.cos(turn), np.sin(turn)
-    return np.array([[c, -s, 0.0], [s * np.sin(tilt), c * np.sin(tilt), np.cos(tilt)]])
