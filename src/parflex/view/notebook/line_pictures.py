@@ -28,7 +28,7 @@ QUIET = (
 )
 
 
-class Paper:
+class PictureArea:
     """Places of points in a picture."""
 
     def __init__(self, points: Array, rows: Array) -> None:
@@ -68,8 +68,8 @@ def robot_picture(configuration: Configuration) -> str:
     points = bones.points(configuration.q, at)
     _, tip = at.of(tree.places[tree.end_effector])
     feet = [link.position for link in tree.links if link.parent < 0 and not link.joint.moves_freely]
-    paper = Paper(np.array([*points, tip, *feet]), view(*angles_of_view(robot)))
-    xy, legs = paper.at(points), list(dict.fromkeys(link.leg for link in tree.links))
+    area = PictureArea(np.array([*points, tip, *feet]), view(*angles_of_view(robot)))
+    xy, legs = area.at(points), list(dict.fromkeys(link.leg for link in tree.links))
     drawn, meshes = [], []
     for _, part, body in bones.elastic:
         if len(body.triangles):  # the rim alone: all triangles would be a grey spot
@@ -82,17 +82,17 @@ def robot_picture(configuration: Configuration) -> str:
         leg = LEGS[legs.index(tree.links[edge.link].leg) % len(LEGS)]
         colour, width = KINDS.get(edge.kind, (leg, 2.2)) if edge.kind != "beam" else (leg, 3.2)
         drawn.append(_line(xy, [(edge.first, edge.second)], colour, width))
-    for foot in paper.at(np.array(feet).reshape(-1, 3)):
+    for foot in area.at(np.array(feet).reshape(-1, 3)):
         x, y = foot
         drawn.append(f'<path d="M{x:.1f} {y:.1f}l-7 11h14z" fill="currentColor" opacity=".45"/>')
-    return paper.sheet(f"{robot.name}: red motors", "".join(drawn) + _joints(configuration, paper, tip))
+    return area.sheet(f"{robot.name}: red motors", "".join(drawn) + _joints(configuration, area, tip))
 
 
 def _line(xy: Array, edges: Sequence[tuple[int, int]], colour: str, width: float) -> str:
     return f'<path d="{steps(xy, edges)}" stroke="{colour}" stroke-width="{width:g}"/>'
 
 
-def _joints(configuration: Configuration, paper: Paper, tip: Array) -> str:
+def _joints(configuration: Configuration, area: PictureArea, tip: Array) -> str:
     """Motors, passive joints and closures, and the end effector."""
     robot, at = configuration.robot, configuration.at
     motors = {robot.tree.link_of_rate[k] for k in robot.actuated}
@@ -108,9 +108,9 @@ def _joints(configuration: Configuration, paper: Paper, tip: Array) -> str:
     dots = [
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{r}" fill="{fill}" stroke="currentColor"/>'
         for places, r, fill in ((passive, 2.6, "#fff"), (active, 4.2, MOTOR))
-        for x, y in paper.at(np.array(places).reshape(-1, 3))
+        for x, y in area.at(np.array(places).reshape(-1, 3))
     ]
-    x, y = paper.at(tip[None])[0]
+    x, y = area.at(tip[None])[0]
     cross = f'<path d="M{x - 5:.1f} {y - 5:.1f}l10 10m0 -10l-10 10" stroke="{PLATFORM}" stroke-width="2"/>'
     return "".join(dots) + cross
 
@@ -119,8 +119,8 @@ def moving_picture(shape: ModeShape, configuration: Configuration, told: str) ->
     """A mode that swings between its extremes; grey is the robot at rest."""
     reach = BENT * shape.size * shape.shape
     rows = view(*angles_of_view(configuration.robot))
-    paper = Paper(np.concatenate([shape.points + reach, shape.points - reach]), rows)
-    rest, out, back = (paper.at(shape.points + sign * reach) for sign in (0.0, 1.0, -1.0))
+    area = PictureArea(np.concatenate([shape.points + reach, shape.points - reach]), rows)
+    rest, out, back = (area.at(shape.points + sign * reach) for sign in (0.0, 1.0, -1.0))
     thinned = _thinned(shape)
     firm = [edge for edge, kind in thinned if kind != "plate"]
     drawn = f'<path d="{steps(rest, firm)}" stroke="currentColor" opacity=".3"/>'
@@ -138,7 +138,7 @@ def moving_picture(shape: ModeShape, configuration: Configuration, told: str) ->
         still.append(f'<path d="{first}" {pen}/>')
     played = f'<g class="parflex-moving">{"".join(moving)}</g>'
     stopped = f'<g class="parflex-still" display="none">{"".join(still)}</g>'
-    return paper.sheet(told, QUIET + drawn + played + stopped)
+    return area.sheet(told, QUIET + drawn + played + stopped)
 
 
 def _thinned(shape: ModeShape) -> list[tuple[tuple[int, int], str]]:
