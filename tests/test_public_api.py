@@ -10,11 +10,13 @@ import tomllib
 from functools import cache
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 import parflex
 from parflex.argument_checks import CHECKS, OTHERS
+from parflex.cli.main import cli
 from parflex.public_calls import ALIASES
 from parflex.vocabulary import WORDS
 
@@ -224,3 +226,59 @@ def test_help_of_methods_names_their_arguments(kind, name):
     assert text
     for word in list(inspect.signature(method).parameters)[1:]:
         assert f"`{word}`" in text or word in described(method), word
+
+
+# -- command line and messages -------------------------------------------------------------------------------------
+
+OTHER_VALUES = {"start", "modes", "out", "path"}  # words whose values differ from verb to verb
+
+
+def options() -> list[tuple[str, click.Option]]:
+    return [(verb, one) for verb, command in cli.commands.items() for one in command.params if hasattr(one, "help")]
+
+
+def test_options_have_the_units_of_the_vocabulary_and_one_syntax():
+    syntaxes: dict[str, set[str | None]] = {}
+    for verb, option in options():
+        word = WORDS.get(option.name)
+        if word is None:
+            continue
+        syntaxes.setdefault(option.name, set()).add(option.metavar)
+        units = [] if word.unit in ("", "dimensionless") else word.unit.split(", ")
+        assert not units or any(unit in option.help for unit in units), f"{verb} --{option.name} has no unit"
+    assert {word for word, found in syntaxes.items() if len(found) > 1} <= OTHER_VALUES
+
+
+def test_files_are_written_by_the_same_option_everywhere():
+    written = [one for _, one in options() if {"-o", "--out"} & set(one.opts)]
+    assert len(written) > 6
+    for option in written:
+        assert option.opts[:2] == ["-o", "--out"]
+
+
+def test_older_options_are_understood_and_not_shown(capsys):
+    for verb, older, new in (("stiffness", "--load", "--wrench"), ("draw", "--output", "--out")):
+        context = cli.commands[verb].make_context(verb, ["5r", older, "tip=0,0,0" if older == "--load" else "a.svg"])
+        text = cli.commands[verb].get_help(context)
+        assert new in text and older not in text
+
+
+def strings_of(tree: ast.Module) -> list[str]:
+    """The texts of a module, without its docstrings."""
+    documented = (ast.Module, ast.ClassDef, ast.FunctionDef)
+    known = [node.body[0] for node in ast.walk(tree) if isinstance(node, documented) and node.body]
+    docs = {id(first.value) for first in known if isinstance(first, ast.Expr)}
+    return [
+        node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs
+    ]
+
+
+def test_messages_of_the_library_name_no_options_of_the_command_line():
+    source = Path(parflex.__file__).parent
+    for file in source.rglob("*.py"):
+        if "cli" in file.relative_to(source).parts:
+            continue
+        for text in strings_of(ast.parse(file.read_text(encoding="utf-8"))):
+            assert not re.search(r"(?<![\w-])--[a-z]{2}", text), f"{file.name}: {text[:80]}"

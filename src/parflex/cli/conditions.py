@@ -25,7 +25,7 @@ def condition_options(command: Command) -> Command:
     for option in (
         without_option,
         click.option(
-            "--effort", metavar="KEY=VALUE,...", help="Efforts of motors that are neither locked nor servo-held."
+            "--effort", metavar="JOINT=VALUE,...", help="Efforts of motors that are neither locked nor servo-held."
         ),
         wrench_option,
         click.option(

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import click
 
 from parflex import __version__
 from parflex.errors import nearest
+from parflex.vocabulary import WORDS
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 EXAMPLES = """
@@ -27,8 +30,37 @@ NO_COLOR switches colours off, PARFLEX_CACHE names the directory of compiled mod
 """
 
 
+class QuietOption(click.Option):
+    """An option whose older names are understood, but not shown: of its long names only the first is."""
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Name and text of the help."""
+        everything, long = self.opts, [name for name in self.opts if name.startswith("--")]
+        self.opts = [name for name in everything if name not in long[1:]]
+        try:
+            return super().get_help_record(ctx)
+        finally:
+            self.opts = everything
+
+
+def _with_unit(option: click.Parameter) -> None:
+    """The unit that the vocabulary gives to a word, where the help does not say it."""
+    word = WORDS.get(option.name or "")
+    if not isinstance(option, click.Option) or word is None or not option.help or word.unit in ("", "dimensionless"):
+        return
+    if not any(re.search(rf"(?<![\w/]){re.escape(unit)}(?![\w/^])", option.help) for unit in word.unit.split(", ")):
+        said, mark, default = option.help.rstrip(".").partition("; default")
+        option.help = f"{said} ({word.unit}){mark}{default}."
+
+
 class Verbs(click.Group):
     """The verbs; a misspelt one is answered with the nearest, which click does by itself only since 8.4."""
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """One more verb, whose options say their units."""
+        for option in cmd.params:
+            _with_unit(option)
+        super().add_command(cmd, name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

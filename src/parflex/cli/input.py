@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
+from parflex.cli.group import QuietOption
 from parflex.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -18,21 +19,6 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 STATE_WORDS = ("pose", "velocity", "acceleration", "effort", "wrench")
-
-
-class _Quiet(click.Option):
-    """An option whose older names are understood, but not shown: only the first name is."""
-
-    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
-        """Name and text of the help."""
-        shown = [opt for opt in self.opts if not opt.startswith("--")] + [o for o in self.opts if o.startswith("--")][
-            :1
-        ]
-        everything, self.opts = self.opts, shown
-        try:
-            return super().get_help_record(ctx)
-        finally:
-            self.opts = everything
 
 
 def complete_robot(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -82,7 +68,7 @@ def wrench_option(command: Command) -> Command:
     """Wrenches on frames; `--load FRAME:...` is an older way to say the same."""
     text = "Wrench on a frame, N and N m, world axes; the moment may be left out. Planar robots: FX,FY,MZ."
     return click.option(
-        "--wrench", "--load", cls=_Quiet, metavar="FRAME=FX,FY,FZ[,MX,MY,MZ]", multiple=True, help=text
+        "--wrench", "--load", cls=QuietOption, metavar="FRAME=FX,FY,FZ[,MX,MY,MZ]", multiple=True, help=text
     )(command)
 
 

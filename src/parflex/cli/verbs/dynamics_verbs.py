@@ -79,7 +79,7 @@ def inverse(
 )
 @robot_options
 @state_options
-@click.option("--effort", metavar="KEY=VALUE,...", help="Motor efforts; those not named are zero.")
+@click.option("--effort", metavar="JOINT=VALUE,...", help="Motor efforts; those not named are zero.")
 def direct(
     robot: str,
     as_json: bool,

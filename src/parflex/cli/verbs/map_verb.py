@@ -20,7 +20,9 @@ from parflex.errors import InputError
 )
 @robot_options
 @click.option("--over", required=True, metavar="KEY=FROM:TO:COUNT,...", help="Coordinates and ranges of the grid.")
-@click.option("--out", required=True, metavar="FILE.npz", help="File of the map; a CSV file is written beside it.")
+@click.option(
+    "-o", "--out", required=True, metavar="FILE.npz", help="File of the map; a CSV file is written beside it."
+)
 @click.option("--fixed", metavar="KEY=VALUE,...", help="Coordinates that stay constant.")
 @click.option("--modes", type=int, default=6, show_default=True, help="Number of modes.")
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")

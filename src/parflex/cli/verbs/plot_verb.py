@@ -7,7 +7,8 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.group import cli
+from parflex.cli.conditions import number_or_table
+from parflex.cli.group import QuietOption, cli
 from parflex.cli.input import open_robot, read_pose_option
 from parflex.errors import InputError, ParflexError
 
@@ -32,14 +33,23 @@ RUNS = (".csv", ".npz")
     "--pose", metavar="NAME|KEY=VALUE,...", help="Pose at which the modes of a robot are drawn; default: home."
 )
 @click.option(
-    "--servo", type=float, metavar="VALUE", help="Stiffness of servos that hold the motors of a robot, N/m or N m."
+    "--servo", metavar="VALUE|JOINT=VALUE,...", help="Stiffness of servos that hold the motors of a robot, N/m or N m."
 )
 @click.option(
     "--amplitude", type=float, default=8.0, show_default=True, help="Amplitude of a mode shape, % of the robot's size."
 )
 @click.option("--robot", metavar="ROBOT", help="Robot of a run; adds units, and its natural frequencies to a spectrum.")
 @click.option("--title", metavar="TEXT", default="", help="Title of the figure.")
-@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Output file: .svg, .pdf or .png.")
+@click.option(
+    "-o",
+    "--out",
+    "--output",
+    "path",
+    cls=QuietOption,
+    required=True,
+    metavar="FILE",
+    help="Output file: .svg, .pdf or .png.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def plot(what: str, as_json: bool, path: str, **options: Any) -> None:
     """Figures of a run (.csv or .npz), or of the mode shapes of a robot."""
@@ -79,7 +89,8 @@ def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]
             hint="give up to 50 percent",
         )
     robot = open_robot(what, (), None, None, None)
-    modes = natural_frequencies(robot, read_pose_option(options["pose"]), options["modes"], servo=options["servo"])
+    servo = number_or_table(options["servo"], "servo")
+    modes = natural_frequencies(robot, read_pose_option(options["pose"]), options["modes"], servo=servo)
     draw_modes(modes, path, options["amplitude"] / 100, options["title"])
     return {"frequencies_hz": modes.frequencies.tolist()}
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.group import cli
+from parflex.cli.group import QuietOption, cli
 from parflex.cli.input import coordinates_option, open_robot, robot_options, without_option, words_of
 
 
@@ -103,7 +103,7 @@ def count(
 @click.option(
     "--target", required=True, metavar="c|llvm|numpy|jax|casadi|sympy", help="Language of the generated files."
 )
-@click.option("-o", "--output", "folder", required=True, metavar="DIR", help="Output folder.")
+@click.option("-o", "--out", "--output", "folder", cls=QuietOption, required=True, metavar="DIR", help="Output folder.")
 @click.option("--float32", is_flag=True, help="Use single precision (C only).")
 @click.option("--force", is_flag=True, help="Overwrite files that parflex did not write.")
 def codegen(

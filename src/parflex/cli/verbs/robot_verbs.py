@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.group import cli
+from parflex.cli.group import QuietOption, cli
 from parflex.cli.input import open_robot, read_pose_option, robot_options
 from parflex.errors import RobotFileError
 from parflex.whole_files import new_file
@@ -80,7 +80,16 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 @cli.command(epilog="\b\nExample:\n  parflex draw 3rrr --pose x=0.05,y=0.1,theta_deg=10 -o robot.svg")
 @robot_options
 @click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose to draw; default home.")
-@click.option("-o", "--output", "path", required=True, metavar="FILE", help="Output file: .svg, .pdf or .png.")
+@click.option(
+    "-o",
+    "--out",
+    "--output",
+    "path",
+    cls=QuietOption,
+    required=True,
+    metavar="FILE",
+    help="Output file: .svg, .pdf or .png.",
+)
 def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) -> None:
     """A still picture of the robot at a pose."""
     from parflex.models.configuration import configure
@@ -95,7 +104,9 @@ def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) 
 
 @cli.command(epilog="\b\nExample:\n  parflex new my-robot > my-robot.toml")
 @click.argument("name")
-@click.option("-o", "--output", "path", metavar="FILE", help="Output file; default: standard output.")
+@click.option(
+    "-o", "--out", "--output", "path", cls=QuietOption, metavar="FILE", help="Output file; default: standard output."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
 def new(name: str, path: str | None, as_json: bool) -> None:
     """A commented template of a robot file: a five-bar robot that works as it stands."""
