@@ -172,6 +172,13 @@ def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
     return blocks
 
 
+def least_norm(A: Array, b: Array) -> Array:
+    """The shortest x with A x = b, for independent rows of A."""
+    if not is_symbolic(A, b):
+        return np.linalg.lstsq(A, b, rcond=None)[0]
+    return A.T @ solve_positive(A @ A.T, b)
+
+
 def solve_positive(A: Array, b: Array) -> Array:
     """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order.
 

@@ -111,12 +111,8 @@ def rigid_inverse(
 
 def _efforts(state: Any, f: Array, form: str) -> tuple[Array, bool]:
     """Efforts for forces of the open tree; with more motors than freedoms those of least norm."""
-    J_a = state.J_a
-    if J_a.shape[0] > J_a.shape[1]:
-        return np.linalg.lstsq(J_a.T, state.reduction.forces(f), rcond=None)[0], True
-    if not len(J_a):
-        return np.zeros(0), False
-    return state.efforts(f, form), False
+    motors, freedoms = state.J_a.shape
+    return (state.efforts(f, form) if motors else np.zeros(0)), motors > freedoms
 
 
 def forward_dynamics(

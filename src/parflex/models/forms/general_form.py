@@ -24,7 +24,7 @@ from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, s
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Pose, jacobians, mass_matrix, pose
-from parflex.spatial.linear import scalar_type, solve, solve_positive
+from parflex.spatial.linear import least_norm, scalar_type, solve, solve_positive
 
 Array = np.ndarray
 
@@ -155,7 +155,7 @@ class GeneralForm(Form):
         units, part = self.robot.tree.rate_units, self.partition
         found = [unitless_block(self.robot, part, state.reduction.block)] if len(part.dependent) else []
         actuated = list(self.robot.actuated)
-        if motors and len(actuated) == len(part.independent) and set(actuated) != set(part.independent.tolist()):
+        if motors and len(actuated) >= len(part.independent) and set(actuated) != set(part.independent.tolist()):
             found.append(state.J_a * units[part.independent] / units[actuated][:, None])
         return found
 
@@ -286,7 +286,7 @@ def held_form(robot: Robot, given: Sequence[int], question: Question) -> General
 
 
 def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: str = "split") -> Array:
-    """Efforts from the forces of the open tree; as many motors as freedoms.
+    """Efforts from the forces of the open tree; with more motors than freedoms those of least norm.
 
     "projected": J^T f = J_a^T tau, [Khalil2007, eq. (20)]. "split": the rows of the motors as they are, only the
     others are projected, [Khalil2007, eq. (22)]. Where the motors are the independent rates both are plain sums.
@@ -295,6 +295,8 @@ def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: s
     if set(actuated) == set(independent):
         return reduced.forces(f)[[independent.index(k) for k in actuated]]
     J_a = reduced.matrix[actuated]
+    if len(actuated) > len(independent):
+        return least_norm(J_a.T, reduced.forces(f))
     if form == "projected":
         return solve(J_a.T, reduced.forces(f))
     others = f.copy()

@@ -12,7 +12,7 @@ import numpy as np
 
 from parflex.models.forms.form import Answer, Form, Given
 from parflex.recursion import motion, pose
-from parflex.spatial.linear import scalar_type, solve
+from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray
 CHECKS = ("closure", "closure_rate", "closure_acceleration", "condition")
@@ -46,8 +46,12 @@ def checks_of(form: Form, state: Any, given: Given, motors: bool) -> Answer:
 
 
 def condition_bound(A: Array) -> Any:
-    """A bound of the condition number of a matrix, at most its size too large: Frobenius norms of A and its inverse."""
-    inverse = solve(A, np.eye(len(A), dtype=scalar_type(A)))
+    """A bound of the condition number of a matrix, at most its size too large: Frobenius norms of A and its inverse.
+
+    Of a matrix with more rows than columns, such as that of spare motors, the inverse is the one of least norm.
+    """
+    one = np.eye(A.shape[1], dtype=scalar_type(A))
+    inverse = solve(A, one) if len(A) == len(one) else solve_positive(A.T @ A, A.T)
     return _norm(A.ravel()) * _norm(inverse.ravel())
 
 
