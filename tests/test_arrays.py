@@ -205,7 +205,14 @@ def test_any_array_of_numbers_is_read():
     assert close(whole, parflex.inverse_dynamics(robot, np.array([0.0, 1.0, 2.0])))
     half = parflex.inverse_dynamics(robot, q[0].astype(np.float32), qd[0], qdd[0])
     assert np.abs(half - effort[0]).max() < 1e-4 and half.dtype == float
-    q[0].setflags(write=False)
+    closed = robot_of("3rrr")
+    q, qd, qdd, effort, _ = (part.astype(np.float32) for part in states_of("3rrr"))
+    single = parflex.inverse_dynamics(closed, q, qd, qdd)  # loops are as closed as single precision can say
+    assert np.abs(single - effort).max() < 1e-4 and np.abs(single[0] - effort[0]).max() > 1e-9
+    assert close(single[0], parflex.inverse_dynamics(closed, q[0], qd[0], qdd[0]))
+    assert close(single, parflex.inverse_dynamics(closed, closed.close(q), qd, qdd.astype(float))) is False
+    with pytest.raises(InputError, match="open by"):
+        parflex.inverse_dynamics(closed, q[0].astype(float))
     assert close(parflex.inverse_dynamics(robot, robot.home), parflex.inverse_dynamics(robot, robot.home.copy()))
 
 
@@ -394,6 +401,8 @@ def test_flexible_robots_take_accelerations_of_their_motors():
     q, qd, qdd, effort, _ = states_of("dualemps")
     motors = list(robot.actuated)
     assert close(parflex.inverse_dynamics(robot, q, qd, qdd[:, motors]), effort)
+    own = list(robot.independent_rates)
+    assert close(parflex.inverse_dynamics(robot, q, qd, qdd[:, own]), effort)
     changed = qdd.copy()
     changed[:, robot.tree.elastic] += 1.0  # bodies are free to deform: these are answers, not questions
     assert close(parflex.inverse_dynamics(robot, q, qd, changed), effort)

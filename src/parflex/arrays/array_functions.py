@@ -16,8 +16,8 @@ from parflex.models.configuration import Configuration, PoseLike, configure
 from parflex.models.dynamics import dynamic_models
 from parflex.models.dynamics.forces import Without, Wrenches, checked_wrench
 from parflex.models.dynamics.reduced import Result
-from parflex.models.given_states.array_dynamics import motor_accelerations, wrong_effort
-from parflex.models.given_states.closed_positions import as_numbers, close_positions, wrong_length
+from parflex.models.given_states.array_dynamics import refuse_unknown_motors, wrong_effort
+from parflex.models.given_states.closed_positions import as_numbers, close_positions, slack_of, wrong_length
 from parflex.models.motor_values import Efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting, checked_terms
@@ -218,6 +218,7 @@ def _answer(robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, 
     robot = acting(robot, terms)
     loads = {frame: _wrench(robot, frame, value) for frame, value in table(wrench, "wrench").items()}
     q, qd, last = given
+    slack = slack_of(q, qd, last)
     q = as_numbers(q, "q")
     if q.shape[-1:] != (robot.nq,) or q.ndim > 2:
         q = close_positions(robot, q)
@@ -234,9 +235,9 @@ def _answer(robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, 
     if out is not None:
         _check_out(out, shape)
     if count is None:
-        found = calls.one(arrays, out) if calls.model is not None else None
-        return calls.asked_again(arrays, out) if found is None else found
-    return calls.many(arrays, count, np.empty(shape) if out is None else out)
+        found = calls.one(arrays, out, slack) if calls.model is not None else None
+        return calls.asked_again(arrays, out, slack) if found is None else found
+    return calls.many(arrays, count, np.empty(shape) if out is None else out, slack)
 
 
 def state_calls(robot: Robot, question: StateQuestion) -> StateCalls:
@@ -280,8 +281,8 @@ def _check_shapes(robot: Robot, calls: StateCalls, arrays: list[Any], names: lis
             continue
         if name == "effort":
             raise wrong_effort(robot, array)
-        if name == "qdd" and robot.tree.elastic and array.ndim in (1, 2):
-            motor_accelerations(robot, array if array.ndim == 1 else array[0])
+        if name == "qdd" and robot.tree.elastic:
+            refuse_unknown_motors(robot, array)
             continue
         if name == "qd" and robot.tree.elastic and array.shape[-1:] == (len(robot.independent_rates),):
             continue

@@ -44,15 +44,18 @@ class StateCalls:
 
     # -- one state -------------------------------------------------------------------------------------
 
-    def one(self, arrays: Sequence[Array], out: Array | None = None) -> Array | None:
+    def one(self, arrays: Sequence[Array], out: Array | None = None, slack: float = 1.0) -> Array | None:
         """The answer to a state of float arrays of the right lengths; None where the program does not vouch for it."""
-        buffers = self._pool.pop() if self._pool else self._new_buffers()
+        try:
+            buffers = self._pool.pop()
+        except IndexError:  # the first call, or other threads have them all
+            buffers = self._new_buffers()
         places, answer, checks, pointers = buffers[:4]
         for place, array in zip(places, arrays):  # noqa: B905 - of equal length, and strict costs time
             place[...] = array
         self._one(*pointers)
         if not checks[VERDICT] <= 1.0:  # nor where it is not a number
-            if not checks[VERDICT] - checks[LIMITS] <= 1.0:
+            if not _left(checks, slack) <= 1.0:
                 self._pool.append(buffers)
                 return None
             warn(self.robot.limit_warnings(arrays[0]))
@@ -74,12 +77,12 @@ class StateCalls:
         checks: Any = y[self.size :]
         return places, y[: self.size], memoryview(checks), pointers, (x, y, work)
 
-    def in_floats(self, arrays: Sequence[Array | None]) -> Result:
+    def in_floats(self, arrays: Sequence[Array | None], slack: float) -> Result:
         """The state with every check, and the rates that suit it."""
         q, qd, last, *rest = arrays
         wrenches = dict(zip(self.question.frames, rest, strict=True)) or None
         at: Callable[..., Result] = inverse_at if self.question.model == "inverse" else forward_at
-        return at(self.robot, q, qd, last, wrenches)
+        return at(self.robot, q, qd, last, wrenches, slack)
 
     def answer_of(self, result: Result) -> Array:
         """Efforts or accelerations as an array."""
@@ -87,9 +90,9 @@ class StateCalls:
             return result.accelerations
         return np.fromiter(result.efforts.values(), float, self.robot.nu)
 
-    def asked_again(self, arrays: Sequence[Array | None], out: Array | None = None) -> Array:
+    def asked_again(self, arrays: Sequence[Array | None], out: Array | None = None, slack: float = 1.0) -> Array:
         """The answer in floats, with its warnings; or the error that says what is wrong with the state."""
-        result = self.in_floats(arrays)
+        result = self.in_floats(arrays, slack)
         warn(array_warnings(result))
         found = self.answer_of(result)
         if out is None:
@@ -99,9 +102,9 @@ class StateCalls:
 
     # -- a batch ---------------------------------------------------------------------------------------
 
-    def many(self, arrays: Sequence[Array | None], count: int, out: Array) -> Array:
+    def many(self, arrays: Sequence[Array | None], count: int, out: Array, slack: float = 1.0) -> Array:
         """Answers to `count` states: arrays have a leading axis, or are the same for all. States that fail are nan."""
-        notes = BatchNotes(count)
+        notes = BatchNotes(count, slack)
         for start in range(0, count, CHUNK):
             stop = min(start + CHUNK, count)
             part = [_of(array, slice(start, stop)) for array in arrays]
@@ -131,11 +134,12 @@ class StateCalls:
 
     def _judge(self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes) -> None:
         """A state of a batch that the program does not vouch for."""
-        if checks[VERDICT] - checks[LIMITS] <= 1.0:
-            notes.warned(number, lambda: self.robot.limit_warnings(arrays[0]))
+        if _left(checks, notes.slack) <= 1.0:
+            if checks[LIMITS]:
+                notes.warned(number, lambda: self.robot.limit_warnings(arrays[0]))
             return
         missed = checks[[POSITIONS, RATES, ACCELERATIONS]].max()
-        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS):
+        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS * notes.slack**2):
             out[...] = np.nan
             notes.count_failed()
             return
@@ -144,7 +148,7 @@ class StateCalls:
     def _row(self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes) -> None:
         """A state of a batch in floats."""
         try:
-            result = self.in_floats(arrays)
+            result = self.in_floats(arrays, notes.slack)
         except ParflexError as error:
             out[...] = np.nan
             notes.fails(number, error)
@@ -153,6 +157,12 @@ class StateCalls:
         if said:
             notes.warned(number, lambda: said)
         out[...] = self.answer_of(result)
+
+
+def _left(checks: Any, slack: float) -> float:
+    """The verdict without limits of joints, which are warned of, and with what the precision of a state allows."""
+    missed = checks[POSITIONS] + checks[RATES] + checks[ACCELERATIONS]
+    return checks[VERDICT] - checks[LIMITS] - missed + missed / slack**2
 
 
 def _of(array: Array | None, row: Any) -> Any:

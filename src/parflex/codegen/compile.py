@@ -111,7 +111,10 @@ class Kernel:
         """
         single = x.ndim == 1
         pool = self._single if single else self._several
-        buffers = pool.pop() if pool else self._buffers(1 if single else self.lanes * ROWS)
+        try:
+            buffers = pool.pop()
+        except IndexError:  # the first call, or other threads have them all
+            buffers = self._buffers(1 if single else self.lanes * ROWS)
         inputs, outputs, pointers, run = buffers[:4]
         width = x.shape[-1]
         if len(constants):

@@ -16,34 +16,46 @@ from parflex.models.dynamics.forces import Wrenches
 from parflex.models.dynamics.reduced import Result, state_at
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, rest_warnings
-from parflex.models.given_states.closed_positions import as_numbers, closed_positions, refuse_infinite
+from parflex.models.given_states.closed_positions import as_numbers, closed_positions, refuse_infinite, slack_of
 from parflex.models.given_states.given_rates import all_accelerations, all_rates
 from parflex.models.robot import Robot
 
 Array = np.ndarray
 
 
-def inverse_at(robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrenches | None = None) -> Result:
+def inverse_at(
+    robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrenches | None = None, slack: float | None = None
+) -> Result:
     """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
 
-    As in a motion given by joints, a leg at a singularity of its own is no obstacle: its rates are known.
+    As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. `slack` says
+    how many times farther from closed the state may be than in double precision, by default as its arrays are precise.
     """
-    configuration = Configuration(robot, closed_positions(robot, q))
-    rates = all_rates(configuration, qd)
+    slack = slack_of(q, qd, qdd) if slack is None else slack
+    configuration = Configuration(robot, closed_positions(robot, q, slack=slack))
+    rates = all_rates(configuration, qd, slack)
     if robot.tree.elastic:
         return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None and qdd is None)
     configuration.refuse_undefined_actuation()
-    return rigid_inverse(configuration, rates, all_accelerations(configuration, rates, qdd), wrenches)
+    return rigid_inverse(configuration, rates, all_accelerations(configuration, rates, qdd, slack), wrenches)
 
 
-def forward_at(robot: Robot, q: Any, qd: Any = None, effort: Any = None, wrenches: Wrenches | None = None) -> Result:
+def forward_at(
+    robot: Robot,
+    q: Any,
+    qd: Any = None,
+    effort: Any = None,
+    wrenches: Wrenches | None = None,
+    slack: float | None = None,
+) -> Result:
     """Accelerations at a state under efforts of the motors."""
-    configuration = Configuration(robot, closed_positions(robot, q))
+    slack = slack_of(q, qd) if slack is None else slack
+    configuration = Configuration(robot, closed_positions(robot, q, slack=slack))
     tau = np.zeros(robot.nu) if effort is None else as_numbers(effort, "effort")
     if tau.shape != (robot.nu,):
         raise wrong_effort(robot, tau)
     refuse_infinite(tau, "effort")
-    return moved_by(configuration, all_rates(configuration, qd), tau, wrenches)
+    return moved_by(configuration, all_rates(configuration, qd, slack), tau, wrenches)
 
 
 def wrong_effort(robot: Robot, tau: Array) -> InputError:
@@ -66,27 +78,32 @@ def _flexible_inverse(
     """Motors accelerate as given, all else as it must: entries of `given` for other rates are not used."""
     robot, motors = configuration.robot, list(configuration.robot.actuated)
     state = state_at(configuration, qd, wrenches)
-    tau, qdd = driven_by(state, state.J_a, motor_accelerations(robot, given) - state.bias[motors])
+    wanted = motor_accelerations(configuration, qd, given)
+    tau, qdd = driven_by(state, state.J_a, wanted - state.bias[motors])
     warnings = [*robot.limit_warnings(configuration.q), *deflection_warnings(robot.tree, configuration.q)]
     warnings += rest_warnings(configuration, qdd) if resting else []
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     return Result(robot, configuration, qd, qdd, efforts, False, None, warnings)
 
 
-def motor_accelerations(robot: Robot, given: Any) -> Array:
+def motor_accelerations(configuration: Configuration, qd: Array, given: Any) -> Array:
     """Accelerations of the motors from those of all rates, of the independent ones, or of the motors alone."""
+    robot, motors = configuration.robot, list(configuration.robot.actuated)
     if given is None:
         return np.zeros(robot.nu)
     qdd = as_numbers(given, "qdd")
+    refuse_unknown_motors(robot, qdd)
     refuse_infinite(qdd, "qdd")
     if qdd.shape == (robot.nv,):
-        return qdd[list(robot.actuated)]
-    if qdd.shape == (len(robot.independent),) and set(robot.actuated) <= set(robot.independent_rates):
-        return qdd[[robot.independent_rates.index(k) for k in robot.actuated]]
-    if qdd.shape == (robot.nu,):
-        return qdd
-    raise InputError(
-        f"'qdd' has the shape {qdd.shape}", key="qdd", value=str(qdd.shape),
-        hint=f"give {robot.nu} numbers in the order of robot.motors, or {robot.nv} in the order of robot.rates, of "
-        "which those of the motors are used: bodies are free to deform",
-    )  # fmt: skip
+        return qdd[motors]
+    return qdd if qdd.shape == (robot.nu,) else all_accelerations(configuration, qd, qdd)[motors]
+
+
+def refuse_unknown_motors(robot: Robot, qdd: Array) -> None:
+    """Raise where an array has no length from which accelerations of the motors of a flexible robot follow."""
+    if qdd.ndim not in (1, 2) or qdd.shape[-1] not in (robot.nv, robot.nu, len(robot.independent_rates)):
+        raise InputError(
+            f"'qdd' has the shape {qdd.shape}", key="qdd", value=str(qdd.shape),
+            hint=f"give {robot.nu} numbers in the order of robot.motors, or {robot.nv} in the order of robot.rates, of "
+            "which those of the motors are used: bodies are free to deform",
+        )  # fmt: skip

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 OPEN = 1e-8  # typical lengths by which loops may be open, and by which quaternions may miss the length 1
+SINGLE = 100.0  # times that for arrays in single precision, which cannot close loops better than to 1e-7
 
 
 class KeptPrograms(dict[Any, Any]):
@@ -115,9 +116,14 @@ def as_numbers(value: Any, key: str) -> Array:
     return array.astype(float, copy=False)
 
 
-def closed_positions(robot: Robot, given: Any, key: str = "q") -> Array:
+def slack_of(*given: Any) -> float:
+    """How many times farther than in double precision a state may be from closed."""
+    return SINGLE if any(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in given) else 1.0
+
+
+def closed_positions(robot: Robot, given: Any, key: str = "q", slack: float | None = None) -> Array:
     """All positions from an array of them, whose loops are closed; or of the independent ones, which are closed."""
-    q = as_numbers(given, key)
+    q, slack = as_numbers(given, key), slack_of(given) if slack is None else slack
     if q.ndim != 1:
         raise InputError(
             f"'{key}' has the shape {q.shape}, and one pose is asked for", key=key, value=str(q.shape),
@@ -126,8 +132,8 @@ def closed_positions(robot: Robot, given: Any, key: str = "q") -> Array:
     if len(q) != robot.nq:
         return close_positions(robot, q, key)
     refuse_infinite(q, key)
-    refuse_long_quaternions(robot, q, key)
-    refuse_open_loops(robot, q, key)
+    refuse_long_quaternions(robot, q, key, slack * OPEN)
+    refuse_open_loops(robot, q, key, slack * OPEN)
     return q
 
 
@@ -141,24 +147,24 @@ def refuse_infinite(values: Array, key: str) -> None:
         )  # fmt: skip
 
 
-def refuse_long_quaternions(robot: Robot, q: Array, key: str) -> None:
+def refuse_long_quaternions(robot: Robot, q: Array, key: str, limit: float = OPEN) -> None:
     """Raise where a quaternion has not the length 1: it would stretch what it turns."""
     for link in robot.tree.links:
         if link.joint.quaternion is None:
             continue
         length = float(np.linalg.norm(q[link.q_quaternion]))
-        if abs(length - 1.0) > OPEN:
+        if abs(length - 1.0) > limit:
             raise InputError(
                 f"the quaternion of '{link.name}' has the length {length:.9g}, not 1", key=key, value=length,
                 hint="divide it by its length, or call robot.close(q)",
             )  # fmt: skip
 
 
-def refuse_open_loops(robot: Robot, q: Array, key: str) -> None:
+def refuse_open_loops(robot: Robot, q: Array, key: str, limit: float = OPEN) -> None:
     """Raise where the positions do not close a loop: name it, and say how far it is open."""
     at, length = pose(robot.tree, q), robot.tree.length
     openings = [float(np.linalg.norm(loop.residual(at, length))) for loop in robot.closures.rows]
-    if max(openings, default=0.0) <= OPEN * length:
+    if max(openings, default=0.0) <= limit * length:
         return
     widest = int(np.argmax(openings))
     name = robot.closures.rows[widest].name

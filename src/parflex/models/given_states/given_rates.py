@@ -10,7 +10,7 @@ from parflex.closure.mobility import condition
 from parflex.errors import InputError, SingularError
 from parflex.models.condition import SINGULAR
 from parflex.models.configuration import Configuration
-from parflex.models.given_states.closed_positions import as_numbers, refuse_infinite, wrong_length
+from parflex.models.given_states.closed_positions import as_numbers, refuse_infinite, slack_of, wrong_length
 from parflex.models.robot import Robot
 from parflex.recursion import motion
 
@@ -18,9 +18,9 @@ Array = np.ndarray
 MISSED = 1e-7  # of the rates: by how much they may miss the loops; ten times what positions may, which they depend on
 
 
-def all_rates(configuration: Configuration, given: Any) -> Array:
+def all_rates(configuration: Configuration, given: Any, slack: float | None = None) -> Array:
     """All rates: none given means rest; those that are given must fit the loops, or be the independent ones."""
-    robot = configuration.robot
+    robot, limit = configuration.robot, MISSED * (slack_of(given) if slack is None else slack)
     if given is None:
         return np.zeros(robot.nv)
     qd = as_numbers(given, "qd")
@@ -31,13 +31,13 @@ def all_rates(configuration: Configuration, given: Any) -> Array:
         return _following(configuration, qd, np.zeros(robot.nv), "rates")
     refuse_infinite(qd, "qd")
     size = float(np.linalg.norm(qd / robot.tree.rate_units))
-    _refuse_locked(robot, qd, "qd", MISSED * (1 + size))
+    _refuse_locked(robot, qd, "qd", limit * (1 + size))
     rows = configuration.closure_jacobian @ qd
-    _refuse_missed(robot, rows, "qd", "rates", MISSED * (1 + size))
+    _refuse_missed(robot, rows, "qd", "rates", limit * (1 + size))
     return qd
 
 
-def all_accelerations(configuration: Configuration, qd: Array, given: Any) -> Array:
+def all_accelerations(configuration: Configuration, qd: Array, given: Any, slack: float = 1.0) -> Array:
     """All accelerations, of a motion with all rates `qd`; none given means that the independent ones are zero."""
     robot = configuration.robot
     few = len(robot.independent_rates)
@@ -50,9 +50,9 @@ def all_accelerations(configuration: Configuration, qd: Array, given: Any) -> Ar
     refuse_infinite(qdd, "qdd")
     units = robot.tree.rate_units
     size = float(np.linalg.norm(qdd / units) + np.linalg.norm(qd / units) ** 2)
-    _refuse_locked(robot, qdd, "qdd", MISSED * (1 + size))
+    _refuse_locked(robot, qdd, "qdd", slack * MISSED * (1 + size))
     rows = robot.closures.bias(configuration.at, motion(robot.tree, configuration.at, qd, qdd))
-    _refuse_missed(robot, rows, "qdd", "accelerations", MISSED * (1 + size))
+    _refuse_missed(robot, rows, "qdd", "accelerations", slack * MISSED * (1 + size))
     return qdd
 
 
