@@ -342,7 +342,7 @@ def test_models_that_the_motors_do_not_define_are_refused_by_name(tmp_path):
 def test_spare_motors_are_refused_with_a_hint():
     of = parflex.load("3rrr", settings={"legs.frame.2.actuated": True})
     assert len(of.actuated) == 6
-    with pytest.raises(InputError, match="more motors than freedoms") as stop:
+    with pytest.raises(InputError, match="more motors than degrees of freedom") as stop:
         parflex.model(of, "inverse")
     assert "actuation" in stop.value.hint
 

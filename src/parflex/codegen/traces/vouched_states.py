@@ -29,7 +29,7 @@ from parflex.models.given_states.given_rates import MISSED
 from parflex.models.robot import Robot
 from parflex.recursion import Pose, jacobians, motion
 from parflex.spatial.elimination import eliminate, substitute
-from parflex.spatial.linear import solve, solve_positive
+from parflex.spatial.linear import solve
 
 Array = np.ndarray
 CHECKS = ("verdict", "size", "positions", "rates", "accelerations", "condition", "limits")
@@ -152,7 +152,7 @@ class _Traced:
         missed: Any = 0.0
         if self.question.model == "inverse":
             qdd = self.home.accelerations(self.last) if "qdd" in few else self.last
-            answer = {"effort": _efforts(state, state.forces(qdd))}
+            answer = {"effort": state.efforts(state.forces(qdd))}
             missed = 0.0 if "qdd" in few else self._missed_accelerations(state.at, qdd)
             conditions += self._leg_conditions(state.at)
         else:
@@ -237,14 +237,6 @@ class _Traced:
 def _bound(matrix: Array, inverse: Array) -> Any:
     """Square of a bound of a condition number, as a share of what is near a singularity: by Frobenius norms."""
     return (matrix.ravel() @ matrix.ravel()) * (inverse.ravel() @ inverse.ravel()) / NEAR_SINGULAR**2
-
-
-def _efforts(state: Any, forces: Array) -> Array:
-    """Efforts for forces of the open tree; with more motors than freedoms those of least norm."""
-    J_a = state.J_a
-    if J_a.shape[0] == J_a.shape[1]:
-        return state.efforts(forces)
-    return J_a @ solve_positive(J_a.T @ J_a, state.reduction.forces(forces))
 
 
 def _accelerations(state: Any, tau: Array) -> tuple[Array, Any]:

@@ -15,7 +15,7 @@ from parflex.closure import mobility
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.forms.form import Form, Question
+from parflex.models.forms.form import IN_COORDINATES, Form, Question
 from parflex.models.forms.general_form import GeneralForm, general_form, held_form
 from parflex.models.forms.in_pieces.pieces import pieces
 from parflex.models.forms.leg_form import leg_form
@@ -80,12 +80,20 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
     by_motors = question.coordinates == "motors"
     if model in OF_MOTORS or by_motors:
         Configuration(robot, robot.home).refuse_undefined_actuation()
-    if (model in SOLVED or by_motors) and len(robot.actuated) > robot.mobility.freedoms(len(robot.free)):
-        raise InputError(
-            "there is no program for more motors than degrees of freedom",
-            key="actuation",
-            hint="choose an actuation without spare motors",
-        )
+    if by_motors or (model in SOLVED and question.coordinates is None):
+        _refuse_spare_motors(robot, model)
+
+
+def _refuse_spare_motors(robot: Robot, model: str) -> None:
+    """Raise if motors are more than freedoms: which of them is meant is open."""
+    if len(robot.actuated) <= robot.mobility.freedoms(len(robot.free)):
+        return
+    least = ', or coordinates "all", "independent" or "platform", in which efforts are those of least norm'
+    raise InputError(
+        "there is no program for more motors than degrees of freedom",
+        key="actuation",
+        hint="choose an actuation without spare motors" + (least if model in IN_COORDINATES else ""),
+    )
 
 
 def _refuse_unmeasured(robot: Robot, question: Question) -> None:

@@ -50,7 +50,7 @@ def condition_bound(A: Array) -> Any:
 
     Of a matrix with more rows than columns, such as that of spare motors, the inverse is the one of least norm.
     """
-    one = np.eye(A.shape[1], dtype=scalar_type(A))
+    one: Array = np.eye(A.shape[1], dtype=scalar_type(A))
     inverse = solve(A, one) if len(A) == len(one) else solve_positive(A.T @ A, A.T)
     return _norm(A.ravel()) * _norm(inverse.ravel())
 
