@@ -71,8 +71,8 @@ class _Names:
         motors, positions = robot.actuated_names, list(tree.position_names)
         usual = dict.fromkeys(("q", "guess", "last", "position_rates"), positions) | {"rates": list(tree.rate_names)}
         usual |= dict.fromkeys(("motor_position", "motor_rate", "motor_acceleration", "effort"), motors)
-        wanted = labels.get("reference", motors)
-        usual |= dict.fromkeys(("reference", "reference_rate", "reference_acceleration"), wanted)
+        desired = labels.get("reference", motors)
+        usual |= dict.fromkeys(("reference", "reference_rate", "reference_acceleration"), desired)
         self.labels = usual | dict(labels)
         self.units = _units(robot)
         twist = {f"{self.frame}.{letter}{axis}": unit for letter, unit in (("v", "m"), ("w", "rad")) for axis in "xyz"}

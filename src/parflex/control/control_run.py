@@ -112,12 +112,12 @@ def run_control(
     gains = gains_from(overshoot, peak_time) if Kp is None else checked_gains(Kp, Kv)
     meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)
-    wanted = reference_from(robot, reference, time)  # words are read before anything is compiled
+    desired = reference_from(robot, reference, time)  # words are read before anything is compiled
     made = make_law(robot, law, gains, compensate=compensate)
     check_plant(robot, real, made.sensed)
     joints = [*robot.actuated_names, *robot.sensed_names]
     measured = [name for name in joints if name in real.tree.rate_names]
-    path = track(robot, wanted, measured)
+    path = track(robot, desired, measured)
     run = run_law(made, make_plant(real), path, meeting, time, progress)
     run.settings["without"] = list(checked_terms(without))
     return run

@@ -224,19 +224,19 @@ def _columns(run: _Run, found: IntegratedRows, seen: Seen) -> tuple[dict[str, Ar
     q = found.y[:, : robot.tree.nq]
     position, rotation = seen.position, seen.rotation
     path = run.track.path(run.t)
-    wanted_p, wanted_R = path.position[rows], path.rotation[rows]
+    desired_p, desired_R = path.position[rows], path.rotation[rows]
     columns = {"t": t}
     axes, planar = "xy" if robot.tree.planar else "xyz", robot.tree.planar
     for k, axis in enumerate(axes):
-        columns |= {f"reference.{axis}": wanted_p[:, k], f"{robot.tree.end_effector}.{axis}": position[:, k]}
+        columns |= {f"reference.{axis}": desired_p[:, k], f"{robot.tree.end_effector}.{axis}": position[:, k]}
     if planar:
-        for word, R in (("reference", wanted_R), (robot.tree.end_effector, rotation)):
+        for word, R in (("reference", desired_R), (robot.tree.end_effector, rotation)):
             columns[f"{word}.theta"] = np.unwrap(np.arctan2(R[:, 1, 0], R[:, 0, 0]))
     driven = [c for c in run.track.driven if c < 3]
-    error = np.linalg.norm((wanted_p - position)[:, driven], axis=1)
+    error = np.linalg.norm((desired_p - position)[:, driven], axis=1)
     turn = np.zeros(len(t))
     if any(c > 2 for c in run.track.driven):
-        E = wanted_R @ rotation.transpose(0, 2, 1)
+        E = desired_R @ rotation.transpose(0, 2, 1)
         axial = np.stack([E[:, 2, 1] - E[:, 1, 2], E[:, 0, 2] - E[:, 2, 0], E[:, 1, 0] - E[:, 0, 1]], axis=1) / 2
         turn = np.arctan2(np.linalg.norm(axial, axis=1), (np.trace(E, axis1=1, axis2=2) - 1) / 2)
     columns |= {"error": error, "error.rotation": turn}
@@ -253,9 +253,9 @@ def _columns(run: _Run, found: IntegratedRows, seen: Seen) -> tuple[dict[str, Ar
     return columns, error, turn
 
 
-def _near(values: Array, wanted: Array, turning: bool) -> Array:
+def _near(values: Array, desired: Array, turning: bool) -> Array:
     """Angles in the turn of the reference; programs may give them between -pi and pi."""
-    return values + 2 * np.pi * np.round((wanted - values) / (2 * np.pi)) if turning else values
+    return values + 2 * np.pi * np.round((desired - values) / (2 * np.pi)) if turning else values
 
 
 def _settings(law: Law, plant: Plant, track: Track, loop: LoopSettings, duration: float) -> dict[str, Any]:

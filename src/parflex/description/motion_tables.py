@@ -64,9 +64,9 @@ class MotionTable(Table):
         if strange:
             key = min(strange)
             raise complain(f"'{key}' has no effect in a motion with '{ways[0]}'", "remove it", key, getattr(self, key))
-        wanted = "speed" if self.along_path else "duration"
-        if getattr(self, wanted) is None:
-            raise complain(f"'{wanted}' is missing", f"add {wanted} = ...", wanted)
+        required = "speed" if self.along_path else "duration"
+        if getattr(self, required) is None:
+            raise complain(f"'{required}' is missing", f"add {required} = ...", required)
         for key in ("speed", "duration", "period"):
             value = getattr(self, key)
             if value is not None and value <= 0:

@@ -88,13 +88,16 @@ def check_references(robot: schema.RobotFile) -> None:
 
 
 def _check_beam(robot: schema.RobotFile, name: str, beam: schema.Beam) -> None:
-    for key, wanted, known in (("material", beam.material, robot.materials), ("section", beam.section, robot.sections)):
-        if wanted not in known:
+    for key, required, known in (
+        ("material", beam.material, robot.materials),
+        ("section", beam.section, robot.sections),
+    ):
+        if required not in known:
             raise RobotFileError(
-                f"there is no {key} '{wanted}'",
+                f"there is no {key} '{required}'",
                 key=f"frame '{name}': beam.{key}",
-                value=wanted,
-                hint=did_you_mean(wanted, known),
+                value=required,
+                hint=did_you_mean(required, known),
             )
     section = robot.sections[beam.section]
     if (

@@ -128,16 +128,16 @@ class FrequencySolver:
         if self.assembly is None:
             return self._general(q, twists)
         result = np.full((len(q), self.modes), np.nan)
-        wanted = [self.free, self.free + self.modes - 1]
+        requested = [self.free, self.free + self.modes - 1]
         some = max(1, min(64, LARGEST // self.assembly.model.columns**2))
         for start in range(0, len(q), some):
             K, M = self.assembly(*self.places(q[start : start + some]))
             J = None if twists is None else self.platform.jacobians(q[start : start + some])
             for k in range(len(K)):
                 if J is None or twists is None:
-                    values = scipy.linalg.eigh(K[k], M[k], subset_by_index=wanted, eigvals_only=True)
+                    values = scipy.linalg.eigh(K[k], M[k], subset_by_index=requested, eigvals_only=True)
                 else:
-                    values, vectors = scipy.linalg.eigh(K[k], M[k], subset_by_index=wanted)
+                    values, vectors = scipy.linalg.eigh(K[k], M[k], subset_by_index=requested)
                     twists[start + k] = self.platform.signed((J[k] @ vectors).T)
                 result[start + k] = np.sqrt(np.maximum(values, 0.0)) / (2 * np.pi)
         return result

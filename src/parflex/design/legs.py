@@ -120,13 +120,13 @@ class LegSubstructure(Record):
         return self.assembly(*self.places(self.positions(shapes)))
 
 
-def _guess(at: Array, values: Array, wanted: Array) -> Array:
+def _guess(at: Array, values: Array, requested: Array) -> Array:
     """Values at new points from known ones: a plane through the nearest, for Newton near a flat loop starts well."""
     count, width = min(len(at), 4 * (at.shape[1] + 1)), at.shape[1]
     if not width or not values.shape[1] or count <= width:
-        return np.repeat(values[:1], len(wanted), axis=0)
-    nearest = cKDTree(at).query(wanted, count)[1].reshape(len(wanted), count)
-    slopes = np.concatenate([np.ones((len(wanted), count, 1)), at[nearest] - wanted[:, None]], axis=2)
+        return np.repeat(values[:1], len(requested), axis=0)
+    nearest = cKDTree(at).query(requested, count)[1].reshape(len(requested), count)
+    slopes = np.concatenate([np.ones((len(requested), count, 1)), at[nearest] - requested[:, None]], axis=2)
     return (np.linalg.pinv(slopes) @ values[nearest])[:, 0]
 
 

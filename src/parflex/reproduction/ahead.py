@@ -32,10 +32,10 @@ class Ahead:
     def __enter__(self) -> Ahead:
         if self._found is not None:
             options: dict[str, Any] = self._found.options
-            wanted = json.dumps([options["robot"], options["motion"], options["step"]])
+            requested = json.dumps([options["robot"], options["motion"], options["step"]])
             with suppress(OSError):  # no second process: then everything is compiled where it is needed
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", COMPILE, wanted], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+                    [sys.executable, "-c", COMPILE, requested], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
                 )
         return self
 

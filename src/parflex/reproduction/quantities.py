@@ -98,7 +98,7 @@ def frequencies(workshop: Workshop, published: Published, plane: str | None = No
     single = [f for f, above in pairwise([*chosen, np.inf]) if above - f > DOUBLE]
     if plane == "in-plane":
         return single[: len(published)]
-    return [min(single, key=lambda f: abs(f - wanted)) for wanted in published]
+    return [min(single, key=lambda f: abs(f - requested)) for requested in published]
 
 
 def coordinates(workshop: Workshop, published: Published, robot: str, keys: list[str], **choice: Any) -> list[Any]:
@@ -149,9 +149,9 @@ def _largest(values: Any) -> float:
 def round_trip(workshop: Workshop, published: Published, robot: str, states: list[dict[str, Any]]) -> list[Any]:
     """The direct model of the efforts of the inverse one, against the accelerations given: the largest share."""
     worst = 0.0
-    for state, wanted in zip(states, _moving(workshop, robot, states), strict=True):
-        found = parflex.forward_dynamics(wanted.robot, wanted.configuration, state["velocity"], wanted.efforts)
-        there, back = (one.acceleration_of() for one in (wanted, found))
+    for state, requested in zip(states, _moving(workshop, robot, states), strict=True):
+        found = parflex.forward_dynamics(requested.robot, requested.configuration, state["velocity"], requested.efforts)
+        there, back = (one.acceleration_of() for one in (requested, found))
         worst = max(worst, _largest(back - there) / _largest(there))
     return [worst]
 
@@ -172,8 +172,8 @@ def redundant_model(workshop: Workshop, published: Published, robot: str, states
         chosen = [found.robot.tree.rate_names.index(name) for name in made.labels["qd"]]
         given = {"q": found.configuration.q, "qd": found.rates[chosen], "qdd": found.accelerations[chosen]}
         (efforts,) = made(**given).values()
-        wanted = np.array(list(found.efforts.values()))
-        worst = max(worst, _largest(efforts - wanted) / _largest(wanted))
+        requested = np.array(list(found.efforts.values()))
+        worst = max(worst, _largest(efforts - requested) / _largest(requested))
     return [worst]
 
 

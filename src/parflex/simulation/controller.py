@@ -74,9 +74,9 @@ def controlled(
 
     def control(row: int, x: Array, y: Array) -> None:
         t = row * controller.sample_time
-        wanted = rest if motion is None else motion.at(t)
+        desired = rest if motion is None else motion.at(t)
         all_of_them = {"coordinates": y[: tree.nq].copy(), "coordinate_rates": y[tree.nq : 2 * tree.nq].copy()}
-        sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *wanted, **all_of_them)
+        sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *desired, **all_of_them)
         efforts, memory[0] = controller(sensed, memory[0])
         given.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts, "controller")
 

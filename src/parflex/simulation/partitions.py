@@ -31,13 +31,13 @@ def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str)
             raise InputError(
                 f"there is no free rate '{name}'", key="independent", value=name, hint=did_you_mean(name, known)
             )
-    wanted = robot.mobility.freedoms(len(robot.free))
-    if len(set(names)) != wanted or len(names) != wanted:
+    required = robot.mobility.freedoms(len(robot.free))
+    if len(set(names)) != required or len(names) != required:
         raise InputError(
-            f"{len(set(names))} rates are named, but {wanted} are independent",
+            f"{len(set(names))} rates are named, but {required} are independent",
             key="independent",
             value=", ".join(names),
-            hint=f"give {wanted} names of {', '.join(known[:12])}",
+            hint=f"give {required} names of {', '.join(known[:12])}",
         )
     if prescribed == "platform":
         raise InputError(

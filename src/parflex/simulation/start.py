@@ -210,11 +210,11 @@ def _closed(robot: Robot, q: Array) -> Array:
 
 def _same_positions(robot: Robot, q: Array, motion: MotorMotion) -> None:
     """Refuse a start away from the start of the prescribed motor motion."""
-    for k, name, wanted in zip(robot.actuated, robot.actuated_names, motion.pieces.at(0.0), strict=True):
+    for k, name, desired in zip(robot.actuated, robot.actuated_names, motion.pieces.at(0.0), strict=True):
         own = float(q[robot.tree.links[robot.tree.link_of_rate[k]].q.start])
-        if abs(own - wanted) > SAME * robot.tree.rate_units[k]:
+        if abs(own - desired) > SAME * robot.tree.rate_units[k]:
             raise InputError(
-                f"the run starts with '{name}' at {own:g}, but the motion begins at {wanted:g}",
+                f"the run starts with '{name}' at {own:g}, but the motion begins at {desired:g}",
                 key="start",
                 value=own,
                 hint="omit the pose: the motion defines the initial pose",

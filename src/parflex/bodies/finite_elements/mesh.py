@@ -86,8 +86,8 @@ def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | 
     edge is longer than `size`, by default half the square root of the area.
     """
     corners = checked_polygon(polygon)
-    wanted = np.array(points, dtype=float).reshape(-1, 2)
-    for point in wanted:
+    required = np.array(points, dtype=float).reshape(-1, 2)
+    for point in required:
         off = distance(corners, point)
         if off:
             raise InputError(
@@ -98,13 +98,13 @@ def triangulate(polygon: Any, points: Sequence[Any] | Array = (), size: float | 
             )
     centre = corners.mean(axis=0)
     near = NEAR * extent(corners)
-    free = [p for p in wanted if np.min(np.linalg.norm(np.vstack([corners, centre]) - p, axis=1)) > near]
+    free = [p for p in required if np.min(np.linalg.norm(np.vstack([corners, centre]) - p, axis=1)) > near]
     if size is None and not free and len(corners) <= FAN and _convex(corners):
         n = len(corners)
         triangles = np.array([[i, (i + 1) % n, n] for i in range(n)])
         nodes = np.vstack([corners, centre])
     else:
-        nodes, triangles = _general(corners, wanted, np.sqrt(area(corners)) / 2 if size is None else size)
+        nodes, triangles = _general(corners, required, np.sqrt(area(corners)) / 2 if size is None else size)
     return skfem().MeshTri(np.ascontiguousarray(nodes.T), np.ascontiguousarray(triangles.T))
 
 
@@ -176,12 +176,12 @@ def _boxes_meet(a: Array, b: Array, c: Array, d: Array) -> bool:
     return bool((np.maximum(a, b) >= np.minimum(c, d)).all() and (np.maximum(c, d) >= np.minimum(a, b)).all())
 
 
-def _general(corners: Array, wanted: Array, size: float) -> tuple[Array, Array]:
+def _general(corners: Array, required: Array, size: float) -> tuple[Array, Array]:
     """Ears, then the points, then halves of long edges; flips to Delaunay's triangles after each."""
     near = NEAR * extent(corners)
     nodes = list(corners)
     triangles = _ears(corners)
-    for point in wanted:
+    for point in required:
         if min(np.linalg.norm(node - point) for node in nodes) > near:
             triangles = _inserted(nodes, triangles, point, near)
             _flip(nodes, triangles)

@@ -176,16 +176,16 @@ def lowest_modes(M: Any, K: Any, count: int, rigid: Array | None = None) -> tupl
 
 def _modes_near(M: Any, K: Any, sigma: float, count: int, fixed: Array) -> tuple[Array, Array]:
     """The lowest modes by inverses of K - sigma M; Ritz values in the space that is orthogonal to what is fixed."""
-    size, wanted = M.shape[0], count + fixed.shape[1]
-    if size <= DENSE or wanted > size // 3:
+    size, required = M.shape[0], count + fixed.shape[1]
+    if size <= DENSE or required > size // 3:
         full_mass, full_stiffness = _full(M), _full(K)
         # mass over stiffness, so that coordinates without mass do no harm: they are the zeros
-        vectors = linalg.eigh(full_mass, full_stiffness - sigma * full_mass, subset_by_index=[size - wanted, size - 1])[
-            1
-        ]
+        vectors = linalg.eigh(
+            full_mass, full_stiffness - sigma * full_mass, subset_by_index=[size - required, size - 1]
+        )[1]
     else:
         start = np.random.default_rng(0).normal(size=size)
-        vectors = eigsh(K, wanted, M, sigma=sigma, which="LM", v0=start)[1]
+        vectors = eigsh(K, required, M, sigma=sigma, which="LM", v0=start)[1]
     inertia = M @ fixed
     vectors = vectors - fixed @ (inertia.T @ vectors)
     values, turns = np.linalg.eigh(vectors.T @ (M @ vectors))

@@ -28,7 +28,7 @@ def pd_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     robot = form.robot
     count = len(robot.actuated)
     q, qd = tracer.group("q", robot.tree.nq), tracer.group("qd", count)
-    wanted, wanted_rate = tracer.group("reference", count), tracer.group("reference_rate", count)
+    desired, desired_rate = tracer.group("reference", count), tracer.group("reference_rate", count)
     tracer.group("reference_acceleration", count)  # not used: all laws of joints have the same inputs
     inertia = motor_inertias(Configuration(robot, robot.home))
     stiffness, damping = (
@@ -42,7 +42,7 @@ def pd_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     )
     still = np.zeros(len(form.independent))
     hold = form.inverse(form.moving(q, still), {"qdd": still})["effort"]
-    effort = stiffness * wrapped(robot, wanted - q[_places(robot)]) + damping * (wanted_rate - qd) + hold
+    effort = stiffness * wrapped(robot, desired - q[_places(robot)]) + damping * (desired_rate - qd) + hold
     return {"effort": effort}, dict.fromkeys(("qd", "reference", "effort"), robot.actuated_names)
 
 
@@ -51,7 +51,7 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     robot = form.robot
     tree, driven = robot.tree, driven_components(robot)
     q, rates = tracer.group("q", tree.nq), tracer.group("qd", len(robot.actuated))
-    p_wanted, R_wanted = tracer.group("position", 3), tracer.group("rotation", 3, 3)
+    p_desired, R_desired = tracer.group("position", 3), tracer.group("rotation", 3, 3)
     twist = np.concatenate([tracer.group("velocity", 3), tracer.group("angular_velocity", 3)])
     push = np.concatenate([tracer.group("acceleration", 3), tracer.group("angular_acceleration", 3)])
     Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
@@ -64,9 +64,9 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     drift = motion(tree, state.at, state.qd, state.bias)
     _, _, a, al = drift.of(place)
     bias = np.concatenate([R @ a, R @ al])
-    error = np.concatenate([p_wanted - p, _turn(R_wanted @ R.T, tree.planar)])
-    wanted = push + Kv * (twist - rows @ state.qd) + Kp * error - bias
-    accelerations = solve((rows @ state.reduction.matrix)[list(driven)], wanted[list(driven)])
+    error = np.concatenate([p_desired - p, _turn(R_desired @ R.T, tree.planar)])
+    desired = push + Kv * (twist - rows @ state.qd) + Kp * error - bias
+    accelerations = solve((rows @ state.reduction.matrix)[list(driven)], desired[list(driven)])
     return form.inverse(state, {"qdd": accelerations}), dict.fromkeys(("qd", "effort"), robot.actuated_names)
 
 

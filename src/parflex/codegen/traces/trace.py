@@ -130,8 +130,8 @@ def _geometry(tracer: Tracer, form: Form, options: Options) -> Outputs:
 
 def _step(tracer: Tracer, form: Form, options: Options) -> Outputs:
     """What a controller calls: sensed positions and rates, desired accelerations, last pose in; efforts out."""
-    sensed, rates, wanted = (tracer.group(name, len(form.robot.actuated)) for name in MOTORS)
-    outputs = form.step(sensed, rates, wanted, tracer.groups(form.last_groups))
+    sensed, rates, desired = (tracer.group(name, len(form.robot.actuated)) for name in MOTORS)
+    outputs = form.step(sensed, rates, desired, tracer.groups(form.last_groups))
     names = list(form.robot.tree.position_names)
     return outputs, dict.fromkeys((*MOTORS, "effort"), form.robot.actuated_names) | dict.fromkeys(("last", "q"), names)
 

@@ -37,9 +37,9 @@ def flexible_inverse(
     by_frame = not is_joint_motion(robot, velocity, acceleration) and bool(velocity or acceleration)
     qd = configuration.rates(velocity)
     state = state_at(configuration, qd, wrenches)
-    rows, wanted = _driven(configuration, velocity, acceleration, qd, state.bias, by_frame)
+    rows, desired = _driven(configuration, velocity, acceleration, qd, state.bias, by_frame)
     near = check_system(configuration, robot.tree.end_effector) if by_frame else []
-    tau, qdd = driven_by(state, rows, wanted)
+    tau, qdd = driven_by(state, rows, desired)
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
@@ -54,13 +54,13 @@ def flexible_inverse(
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
 
 
-def driven_by(state: Any, rows: Array, wanted: Array) -> tuple[Array, Array]:
-    """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `wanted`."""
+def driven_by(state: Any, rows: Array, desired: Array) -> tuple[Array, Array]:
+    """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `desired`."""
     M, c, J_a = state.mass_matrix, state.c, state.J_a
     count, k = len(M), len(J_a)
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
     try:
-        solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
+        solution = np.linalg.solve(system, np.concatenate([-c, desired]))
     except np.linalg.LinAlgError:
         raise SingularError(
             "the motors do not define the motion here", key="pose", hint="choose another pose"
@@ -92,8 +92,8 @@ def _driven(
                 value=strange[0],
                 hint="give accelerations of motors",
             )
-        wanted = np.array([joints.get(k, 0.0) for k in robot.actuated])
-        return configuration.J_a, wanted - b[list(robot.actuated)]
+        desired = np.array([joints.get(k, 0.0) for k in robot.actuated])
+        return configuration.J_a, desired - b[list(robot.actuated)]
     frame = robot.tree.end_effector
     words = {**(velocity or {}), **(acceleration or {})}
     _, frames = read_motion(robot.tree, words, "acceleration")
@@ -105,8 +105,8 @@ def _driven(
     _, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
     parts = [0, 1, 5] if robot.tree.planar else list(range(6))
     bias = configuration.frame_acceleration(frame, motion(robot.tree, configuration.at, qd, b))
-    wanted = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
-    return (configuration.frame_rows(frame) @ configuration.J)[parts], wanted
+    desired = np.array([frames.get(frame, {}).get(part, 0.0) for part in parts]) - bias[parts]
+    return (configuration.frame_rows(frame) @ configuration.J)[parts], desired
 
 
 def rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:

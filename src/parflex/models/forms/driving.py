@@ -64,10 +64,10 @@ def _placed(form: Any, frame: PlatformFrame, p: Array, R: Array, q: Any) -> Any:
 
 def platform_driven(form: Any, frame: PlatformFrame, state: Any, given: Given) -> Array:
     """Independent accelerations for those of the platform."""
-    wanted = world_vectors(form.robot.tree.planar, given["acceleration"], given["angular_acceleration"])
+    desired = world_vectors(form.robot.tree.planar, given["acceleration"], given["angular_acceleration"])
     drift = frame.accelerations(state.at, state.qd, state.bias)
     rows = frame.rows(state.at) @ state.reduction.matrix
-    return solve(rows, frame.picked(*wanted) - frame.picked(*drift))
+    return solve(rows, frame.picked(*desired) - frame.picked(*drift))
 
 
 def inertia_along(M: Array, rows: Array) -> Array:

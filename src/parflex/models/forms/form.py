@@ -216,7 +216,7 @@ class Form(ABC):
         """The state in which the motors stand and move so, near the pose before."""
         raise self._not_made("a motion of the motors")
 
-    def for_motors(self, state: Any, wanted: Array) -> Given:
+    def for_motors(self, state: Any, desired: Array) -> Given:
         """The accelerations that `inverse` takes, from those of the motors."""
         raise self._not_made("a motion of the motors")
 
@@ -228,10 +228,10 @@ class Form(ABC):
         """The pose that a controller remembers."""
         return {}
 
-    def step(self, sensed: Array, rates: Array, wanted: Array, last: Given) -> Answer:
+    def step(self, sensed: Array, rates: Array, desired: Array, last: Given) -> Answer:
         """Efforts from sensed and desired motor motion, and the pose to remember."""
         state = self.by_motors(sensed, rates, last)
-        return self.inverse(state, self.for_motors(state, wanted)) | self.remembered(state)
+        return self.inverse(state, self.for_motors(state, desired)) | self.remembered(state)
 
     @property
     def place_groups(self) -> Groups:

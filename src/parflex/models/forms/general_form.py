@@ -231,9 +231,9 @@ class GeneralForm(Form):
         """Positions by Newton with the motors held, then rates."""
         return driving.motor_state(self, sensed, rates, last["last"])
 
-    def for_motors(self, state: GeneralState, wanted: Array) -> Given:
+    def for_motors(self, state: GeneralState, desired: Array) -> Given:
         """Independent accelerations."""
-        return {"qdd": solve(state.J_a, wanted - state.bias[list(self.robot.actuated)])}
+        return {"qdd": solve(state.J_a, desired - state.bias[list(self.robot.actuated)])}
 
     def motor_inertia(self, state: GeneralState) -> Array:
         """The mass matrix in the rates of the motors."""

@@ -262,9 +262,9 @@ class LegForm(Form):
             guess = leg_following.with_pose(self.legs, guess, np.concatenate([now.position, now.turn]))
         return LegState(self, platform, [np.array(q, dtype=object) for q in values], guess, found=now)
 
-    def for_motors(self, state: LegState, wanted: Array) -> Given:
+    def for_motors(self, state: LegState, desired: Array) -> Given:
         """Accelerations of the platform."""
-        a, al = shown(self.legs.planar, *motor_accelerations(self.legs, state.platform, state.values, wanted))
+        a, al = shown(self.legs.planar, *motor_accelerations(self.legs, state.platform, state.values, desired))
         return {"acceleration": a, "angular_acceleration": al}
 
     def motor_inertia(self, state: LegState) -> Array:

@@ -55,9 +55,9 @@ class OpenForm(GeneralForm):
         q = with_motors_at(self.robot, self.robot.home.astype(scalar_type(sensed)), sensed)
         return self.moving(q, rates[np.argsort(self.robot.actuated)])
 
-    def for_motors(self, state: GeneralState, wanted: Array) -> Given:
+    def for_motors(self, state: GeneralState, desired: Array) -> Given:
         """The same in the order of the rates."""
-        return {"qdd": wanted[np.argsort(self.robot.actuated)]}
+        return {"qdd": desired[np.argsort(self.robot.actuated)]}
 
     def motor_inertia(self, state: GeneralState) -> Array:
         """The same in the order of the motors."""

@@ -77,8 +77,8 @@ def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[
 
     def at(s: float, q: Array) -> tuple[Array, Array]:
         place, direction, curvature = arc.at(s)
-        wanted = FrameMotion(place, None, direction, curvature)
-        return channels(*joints_of_pose(rigid, frame, wanted, q, driven), robot.actuated)
+        desired = FrameMotion(place, None, direction, curvature)
+        return channels(*joints_of_pose(rigid, frame, desired, q, driven), robot.actuated)
 
     road = Road(
         0.0, arc.length, arc.closed, at, lambda s: f"the path stops {s:.4g} m from its start", f"motions.{name}"

@@ -31,7 +31,7 @@ class FrameMotion(Record):
 
 
 def joints_of_pose(
-    rigid: Robot, frame: str, wanted: FrameMotion, near: Array, driven: Sequence[int]
+    rigid: Robot, frame: str, desired: FrameMotion, near: Array, driven: Sequence[int]
 ) -> tuple[Configuration, Array, Array]:
     """The robot with a frame in a place, near positions, and all its rates and accelerations.
 
@@ -40,16 +40,16 @@ def joints_of_pose(
     they are the slopes of the rates.
     """
     axes = range(2 if rigid.tree.planar else 3)
-    place = pose_words(rigid, frame, wanted, axes)
-    if rigid.leaves_free(place) if wanted.rotation is None else rigid.loose(place):
+    place = pose_words(rigid, frame, desired, axes)
+    if rigid.leaves_free(place) if desired.rotation is None else rigid.loose(place):
         here = _at(rigid, place, near)
-        qd = rigid.path_rates(place, here.q, _twist_words(rigid, frame, wanted.twist, axes))
+        qd = rigid.path_rates(place, here.q, _twist_words(rigid, frame, desired.twist, axes))
         return here, qd, np.full(len(qd), np.nan)
-    asked = [c for c in driven if c < 3 or wanted.rotation is not None]
-    here = _at(rigid, pose_words(rigid, frame, wanted, asked), near)
-    velocity = _twist_words(rigid, frame, wanted.twist, asked)
+    asked = [c for c in driven if c < 3 or desired.rotation is not None]
+    here = _at(rigid, pose_words(rigid, frame, desired, asked), near)
+    velocity = _twist_words(rigid, frame, desired.twist, asked)
     qd = here.rates(velocity)
-    return here, qd, here.accelerations(_twist_words(rigid, frame, wanted.acceleration, asked), qd, velocity)
+    return here, qd, here.accelerations(_twist_words(rigid, frame, desired.acceleration, asked), qd, velocity)
 
 
 def channels(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int]) -> tuple[Array, Array]:
@@ -75,10 +75,10 @@ def frame_components(rigid: Robot, frame: str) -> list[int]:
     return [TWIST.index(name) for name in names]
 
 
-def pose_words(robot: Robot, frame: str, wanted: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
+def pose_words(robot: Robot, frame: str, desired: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
     """The place of a frame; its rotation is included where the robot can prescribe it."""
-    words = {f"{frame}.{'xyz'[c]}": float(wanted.position[c]) for c in driven if c < 3}
-    R = wanted.rotation
+    words = {f"{frame}.{'xyz'[c]}": float(desired.position[c]) for c in driven if c < 3}
+    R = desired.rotation
     if R is None or not any(c > 2 for c in driven):
         return words
     if robot.tree.planar:
@@ -86,9 +86,9 @@ def pose_words(robot: Robot, frame: str, wanted: FrameMotion, driven: Sequence[i
     return words | {f"{frame}.q{a}": float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
 
 
-def velocity_words(robot: Robot, frame: str, wanted: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
+def velocity_words(robot: Robot, frame: str, desired: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
     """The velocity of a frame, in the components that the robot can prescribe."""
-    return _twist_words(robot, frame, wanted.twist, driven)
+    return _twist_words(robot, frame, desired.twist, driven)
 
 
 def _twist_words(robot: Robot, frame: str, values: Array, driven: Sequence[int]) -> dict[str, float]:

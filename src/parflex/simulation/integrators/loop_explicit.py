@@ -131,9 +131,9 @@ def adaptive_steps(
         start, end = t + row * every * h, t + (row + 1) * every * h
         now = start
         while now < end:
-            wanted = work.numbers[1]
+            requested = work.numbers[1]
             left = end - now
-            step = left if wanted >= left else (left / 2 if 2 * wanted > left else wanted)
+            step = left if requested >= left else (left / 2 if 2 * requested > left else requested)
             if now + step == now:
                 return row, 3
             _stages(system, work, tableau, now, step, q, qd)
@@ -146,7 +146,7 @@ def adaptive_steps(
                 work.counts[REJECTED] += 1
                 work.numbers[1] = step * factor
                 continue
-            work.numbers[1] = max(wanted, step * factor) if step < wanted else step * factor
+            work.numbers[1] = max(requested, step * factor) if step < requested else step * factor
             _advance(system, work, tableau, step, q, qd)
             now = end if step == left else now + step
         if not record(system, work, end, q, qd, out_x[row], out_y[row]):

@@ -89,8 +89,8 @@ def chosen_columns(run: Columns, columns: Sequence[str] | None) -> list[str]:
     names = [name for name in run if name != "t"]
     if columns is None:
         places = [name for name in names if _is_pose(name)]
-        wanted = [*places, *(name for name in names if name.startswith(("effort.", "energy.")))]
-        return _told_apart(run, wanted) or names[:MOST_LINES]
+        requested = [*places, *(name for name in names if name.startswith(("effort.", "energy.")))]
+        return _told_apart(run, requested) or names[:MOST_LINES]
     found: list[str] = []
     for pattern in columns:
         matching = [name for name in names if name == pattern or fnmatchcase(name, pattern)]

@@ -36,11 +36,11 @@ class Playback:
 
     def row(self, time: float) -> int:
         """The row nearest to a time after the start."""
-        wanted = self.t[0] + time
-        after = int(np.clip(np.searchsorted(self.t, wanted), 1, max(len(self.t) - 1, 1)))
+        desired = self.t[0] + time
+        after = int(np.clip(np.searchsorted(self.t, desired), 1, max(len(self.t) - 1, 1)))
         if len(self.t) == 1:
             return 0
-        return after - 1 if wanted - self.t[after - 1] < self.t[after] - wanted else after
+        return after - 1 if desired - self.t[after - 1] < self.t[after] - desired else after
 
     def positions(self, time: float) -> Array:
         """Positions of all coordinates at a time after the start."""

@@ -73,7 +73,7 @@ def _probe(port: int) -> int | None:
 def start_server(port: int | None = None, label: str | None = None) -> Any:
     """A running server whose page only this machine's own browser can use. Its port may not be the asked one."""
     viser = require_viser()
-    wanted = usable_port(port)
+    desired = usable_port(port)
 
     class PrivateServer(viser.ViserServer):  # type: ignore[name-defined]
         """Whoever asks for an address that others can reach gets none; the page can ask where the button is hidden."""
@@ -82,7 +82,7 @@ def start_server(port: int | None = None, label: str | None = None) -> Any:
             """Refuse: nothing leaves this machine."""
 
     with _starting, _quiet(), _guarded(_refusal):
-        server = PrivateServer(host=HOST, port=wanted, label=label, verbose=False)
+        server = PrivateServer(host=HOST, port=desired, label=label, verbose=False)
     try:
         _prove_refusal(server.get_port())
     except BaseException:

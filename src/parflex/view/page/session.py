@@ -98,7 +98,7 @@ class Session:
             found = self._assembled(given)
         except ParflexError as error:
             self.trouble = f"This pose cannot be shown: {error}"
-            self.asked = None if isinstance(given, str) else self._wanted(given)
+            self.asked = None if isinstance(given, str) else self._desired(given)
             return False
         self.trouble, self.asked = "", None
         self._show(found)
@@ -118,11 +118,11 @@ class Session:
             found = rigid.assembler.near(choice, q, rigid.home, rigid.locked)
             if found is not None:
                 return found
-        wanted = ", ".join(f"{word} = {value:.4g}" for word, value in given.items())
+        desired = ", ".join(f"{word} = {value:.4g}" for word, value in given.items())
         raise UnreachableError(
-            f"{wanted} cannot be reached from here in this working mode",
+            f"{desired} cannot be reached from here in this working mode",
             key="pose",
-            value=wanted,
+            value=desired,
             hint="go back, or around it",
         )
 
@@ -133,7 +133,7 @@ class Session:
             plain[link.e] = 0.0
         return plain
 
-    def _wanted(self, given: Mapping[str, float]) -> Array | None:
+    def _desired(self, given: Mapping[str, float]) -> Array | None:
         if not any(word in given for word in "xyz"):
             return None
         tree = self.robot.tree

@@ -203,5 +203,5 @@ def extended_effort(
 ) -> Array:
     """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r; without sensed joints the classical."""
     errors = joint_errors(form, q, reference)
-    wanted = reference_acceleration + Kv * (reference_rate - qd) + Kp * errors
-    return redundant_effort(form, q, qd, wanted, without)
+    desired = reference_acceleration + Kv * (reference_rate - qd) + Kp * errors
+    return redundant_effort(form, q, qd, desired, without)

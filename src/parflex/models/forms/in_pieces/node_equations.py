@@ -238,13 +238,13 @@ def independent_accelerations(state: NodeState, x: Array) -> Array:
     form = state.form
     tree = form.robot.tree
     values: dict[int, Any] = {k: row @ x for k, row in state.moving.joints.items()}
-    wanted = {int(k) for k in form.partition.independent}
+    requested = {int(k) for k in form.partition.independent}
     for modal in form.modal:
         start = tree.links[modal.link].e_v.start
         values |= dict(zip((start + k for k in modal.free), x[modal.slots], strict=True))
     for beam in form.beams:
         start = tree.links[beam.link].e_v.start
-        own = [k for k in range(beam.body.size) if start + k in wanted]
+        own = [k for k in range(beam.body.size) if start + k in requested]
         if own:
             bent = _elastic_acceleration(state, beam, x)
             values |= {start + k: bent[k] for k in own}

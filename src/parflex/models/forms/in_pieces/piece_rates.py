@@ -207,14 +207,14 @@ class _Sweep:
         zero = (np.zeros(3), np.zeros(3))
         still = self._down(_to_link(far, self._across(given, base, given.from_first)), far.link, beam.tip, True)
         link = self.tree.links[beam.link]
-        wanted = self.qd[link.e_v][list(given.kept)] - self._from_ends(beam, still)[list(given.kept)]
+        requested = self.qd[link.e_v][list(given.kept)] - self._from_ends(beam, still)[list(given.kept)]
         matrix = []
         rates = beam.form.elastic_rates(self.at.q[link.e])[:, 6:]
         for unit in np.eye(h.size):
             moved = _to_link(far, self._across(given, zero, given.from_first, unit))
             end = self._down(moved, far.link, beam.tip, False)
             matrix.append((rates @ np.concatenate([self._out(beam.tip, part) for part in end]))[list(given.kept)])
-        rate = solve(np.array(matrix).T, wanted)
+        rate = solve(np.array(matrix).T, requested)
         self.hinge[given.closure] = rate
         self.twists[far.link] = _to_link(far, self._across(given, base, given.from_first, rate))
 

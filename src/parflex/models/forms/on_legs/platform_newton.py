@@ -69,11 +69,11 @@ def follow(
     return result
 
 
-def _missing(leg: Leg, own: int, here: Any, wanted: Any) -> Any:
+def _missing(leg: Leg, own: int, here: Any, desired: Any) -> Any:
     """What a motor still has to move; a small angle by its sine, so that no angle has to be found from it."""
     if not leg.tree.links[own].periodic:
-        return wanted - here
-    return np.sin(wanted) * np.cos(here) - np.cos(wanted) * np.sin(here)
+        return desired - here
+    return np.sin(desired) * np.cos(here) - np.cos(desired) * np.sin(here)
 
 
 def motor_motion(form: Legs, pose: PlatformPose, rates: Array, angle: Angle) -> tuple[PlatformMotion, list[Any]]:
@@ -85,14 +85,14 @@ def motor_motion(form: Legs, pose: PlatformPose, rates: Array, angle: Angle) -> 
     return PlatformMotion(R, p, v, w, -form.robot.tree.gravity, np.zeros(3)), [values for _, values in states]
 
 
-def motor_accelerations(form: Legs, platform: PlatformMotion, values: list[Any], wanted: Array) -> tuple[Array, Array]:
+def motor_accelerations(form: Legs, platform: PlatformMotion, values: list[Any], desired: Array) -> tuple[Array, Array]:
     """Acceleration and angular acceleration of the platform for those of the motors."""
     pairs = zip(form.legs, values, strict=True)
     states = [leg_motion(form, leg, np.array(own, dtype=object), platform) for leg, own in pairs]
-    drift = np.zeros(len(wanted), dtype=object)
+    drift = np.zeros(len(desired), dtype=object)
     for state in states:
         drift[list(state.leg.motors)] = state.qdd[list(state.leg.actuated)]
-    return _split(solve(motor_columns(form, states).T, wanted - drift), form.planar)
+    return _split(solve(motor_columns(form, states).T, desired - drift), form.planar)
 
 
 def _split(freedom: Array, planar: bool) -> tuple[Array, Array]:
