@@ -33,7 +33,7 @@ def card(title: str, *parts: str) -> str:
 
 
 def beside(*parts: str) -> str:
-    """Parts side by side, below each other where there is no room."""
+    """Parts side by side, stacked on narrow pages."""
     return f'<div style="{ROWS}">{"".join(f"<div>{part}</div>" for part in parts if part)}</div>'
 
 
