@@ -330,10 +330,12 @@ def model(
         Rates that a model of a state integrates; () leaves the choice.
     rows : Sequence[int], default ()
         Closure rows that determine the dependent rates; () leaves the choice.
-    coordinates : str or Sequence[str], default None
-        A set of coordinates, or coordinates by name.
+    coordinates : str, default None
+        Inputs of inverse, direct, mass-matrix, kinematics and jacobian-of-inverse: 'platform' (its pose, twist and
+        acceleration, or those of the end effector), 'motors', 'independent' (rates) or 'all'; None: those of the form.
     checks : bool, default False
-        Also output how far the inputs are from closed, and a condition number.
+        With coordinates 'all', inverse and direct model: also output relative closure errors of positions, rates and
+        accelerations, and a bound of the condition number of what is solved.
     operator_limit : int, default 200000
         Longest program, in operators.
 

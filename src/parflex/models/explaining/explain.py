@@ -31,8 +31,8 @@ def explain(robot: Robot, coordinates: str | None = None) -> Explanation:
     ----------
     robot : Robot
         Robot, from `load`.
-    coordinates : str or Sequence[str], default None
-        A set of coordinates, or coordinates by name.
+    coordinates : str, default None
+        As in `model`: 'platform', 'motors', 'independent' or 'all'; None: those of the form.
 
     Returns
     -------
