@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import os
 import re
 import tomllib
 from functools import cache
@@ -282,3 +283,40 @@ def test_messages_of_the_library_name_no_options_of_the_command_line():
             continue
         for text in strings_of(ast.parse(file.read_text(encoding="utf-8"))):
             assert not re.search(r"(?<![\w-])--[a-z]{2}", text), f"{file.name}: {text[:80]}"
+
+
+# -- types ---------------------------------------------------------------------------------------------------------
+
+USER = """
+import numpy as np
+import parflex
+
+robot: parflex.Robot = parflex.load("5r")
+pose: parflex.Pose = {"x": 0.1, "y": 0.3}
+push: parflex.Wrench = {"tip": [1.0, 2.0, 0.0]}
+efforts: dict[str, float] = parflex.inverse_dynamics(robot, "home", wrench=push).efforts
+row: np.ndarray = parflex.inverse_dynamics(robot, np.zeros(4), np.zeros(4), np.zeros(4))
+M, names = parflex.mass_matrix(robot, pose, coordinates="motors")
+try:
+    found: list[str] = parflex.jacobian(robot, pose, "tip").motors
+except parflex.ParflexError as error:
+    print(error.hint)
+"""
+
+
+def test_choices_are_types():
+    for name, word in (("simulate", "method"), ("run_control", "law"), ("mass_matrix", "coordinates")):
+        assert "Literal[" in str(words(name)[word].annotation)
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+def test_type_checkers_understand_a_script_of_a_user(tmp_path):
+    api = pytest.importorskip("mypy.api")
+    file = tmp_path / "user.py"
+    file.write_text(USER)
+    found, told, code = api.run(["--strict", "--disable-error-code=type-arg", str(file)])
+    assert code == 0, found + told
+    file.write_text(USER + 'parflex.mass_matrix(robot, coordinates="nonsense")\nparflex.jacobian(robot, at="home")\n')
+    found, _, code = api.run(["--strict", "--disable-error-code=type-arg", str(file)])
+    assert code == 1 and found.count("error:") == 2, found

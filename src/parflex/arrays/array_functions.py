@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 
@@ -12,31 +12,49 @@ from parflex.arrays.state_calls import FLOAT, StateCalls
 from parflex.checking import shown, table
 from parflex.codegen.traces.vouched_states import StateQuestion, group_lengths, state_program
 from parflex.errors import InputError
-from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics import dynamic_models
-from parflex.models.dynamics.forces import Without, Wrenches, checked_wrench
+from parflex.models.dynamics.forces import Without, Wrench, checked_wrench
 from parflex.models.dynamics.reduced import Result
 from parflex.models.given_states.array_dynamics import refuse_unknown_motors, wrong_effort
 from parflex.models.given_states.closed_positions import as_numbers, close_positions, slack_of, wrong_length
-from parflex.models.motor_values import Efforts
+from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.terms import acting, checked_terms
 
 Array = np.ndarray
 States = Sequence[float] | Array
+Named = str | Mapping[str, float] | Configuration | None  # a pose that is no array
+ByName = Mapping[str, float] | None
 FAST = {"inverse": "fast inverse", "forward": "fast forward"}  # calls with all rates, nothing left out, no wrench
 
 
+@overload
+def inverse_dynamics(
+    robot: Robot, pose: Named = None, velocity: ByName = None, acceleration: ByName = None, *,
+    wrench: Wrench | None = None, without: Without = (), form: Literal["projected", "split"] = "split",
+    reactions: bool = False,
+) -> Result: ...  # fmt: skip
+@overload
+def inverse_dynamics(
+    robot: Robot, pose: States, velocity: States | None = None, acceleration: States | None = None, *,
+    wrench: Wrench | None = None, without: Without = (), out: Array | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def inverse_dynamics(
+    robot: Robot, *, q: States, qd: States | None = None, qdd: States | None = None,
+    wrench: Wrench | None = None, without: Without = (), out: Array | None = None,
+) -> Array: ...  # fmt: skip
 def inverse_dynamics(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     velocity: Mapping[str, float] | States | None = None,
     acceleration: Mapping[str, float] | States | None = None,
     *,
     q: States | None = None,
     qd: States | None = None,
     qdd: States | None = None,
-    wrench: Wrenches | None = None,
+    wrench: Wrench | None = None,
     without: Without = (),
     form: Literal["projected", "split"] = "split",
     reactions: bool = False,
@@ -96,15 +114,30 @@ def inverse_dynamics(
     return _answer(robot, "inverse", given, wrench, without, out)
 
 
+@overload
+def forward_dynamics(
+    robot: Robot, pose: Named = None, velocity: ByName = None, effort: Effort | None = None, *,
+    wrench: Wrench | None = None, without: Without = (), reactions: bool = False,
+) -> Result: ...  # fmt: skip
+@overload
+def forward_dynamics(
+    robot: Robot, pose: States, velocity: States | None = None, effort: Effort | None = None, *,
+    wrench: Wrench | None = None, without: Without = (), out: Array | None = None,
+) -> Array: ...  # fmt: skip
+@overload
+def forward_dynamics(
+    robot: Robot, *, q: States, qd: States | None = None, effort: Effort | None = None,
+    wrench: Wrench | None = None, without: Without = (), out: Array | None = None,
+) -> Array: ...  # fmt: skip
 def forward_dynamics(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     velocity: Mapping[str, float] | States | None = None,
-    effort: Efforts = None,
+    effort: Effort | None = None,
     *,
     q: States | None = None,
     qd: States | None = None,
-    wrench: Wrenches | None = None,
+    wrench: Wrench | None = None,
     without: Without = (),
     reactions: bool = False,
     out: Array | None = None,

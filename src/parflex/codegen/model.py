@@ -7,7 +7,7 @@ from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -302,7 +302,7 @@ def model(
     friction_width: float = 0.0,
     independent: Sequence[str] = (),
     rows: Sequence[int] = (),
-    coordinates: str | None = None,
+    coordinates: Literal["platform", "motors", "independent", "all"] | None = None,
     checks: bool = False,
     operator_limit: int = OPERATOR_LIMIT,
 ) -> Model:

@@ -22,7 +22,7 @@ LOOP = LoopSettings()
 def run_control(
     robot: Robot,
     reference: Any,
-    law: str = "ctc",
+    law: Literal["pd", "ctc", "ctc-task", "extended"] = "ctc",
     *,
     plant: Robot | None = None,
     time: float | None = None,

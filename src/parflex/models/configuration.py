@@ -20,12 +20,12 @@ from parflex.models.priorities import root_of, solve_in_order
 from parflex.models.robot import Robot
 from parflex.models.spins import spin_error, spinning
 from parflex.records import Record
-from parflex.recursion import Motion, Pose, jacobians, motion, pose
+from parflex.recursion import Motion, jacobians, motion, pose
+from parflex.recursion import Pose as LinkPoses
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.kinematics import place_jacobian
 
 Array = np.ndarray
-PoseLike = str | Mapping[str, float] | Sequence[float] | Array | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,7 +41,7 @@ class Configuration(Record):
         object.__setattr__(self, "q", q)
 
     @cached_property
-    def at(self) -> Pose:
+    def at(self) -> LinkPoses:
         """Poses of all links."""
         return pose(self.robot.tree, self.q)
 
@@ -371,7 +371,11 @@ class Configuration(Record):
         return configuration_line(self)
 
 
-def configure(robot: Robot, pose: PoseLike | Configuration = None) -> Configuration:
+# a pose as people give it: a name of the file, coordinates by name or in their order, or a configuration
+Pose = str | Mapping[str, float] | Sequence[float] | Array | Configuration
+
+
+def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
     """The robot at a pose, with all its positions known.
 
     A configuration of another robot with the same coordinates, such as the one that `equilibrium` gives, is taken by

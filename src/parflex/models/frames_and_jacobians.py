@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.targets import Target
-from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.configuration import Pose, configure
 from parflex.models.robot import Robot, frames_at
 from parflex.records import NamedMatrix, Unpacked, listed
 
@@ -40,7 +40,7 @@ class Jacobian(NamedMatrix):
         return f"of '{self.frame}' per rate of {listed(self.motors)}"
 
 
-def frames(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, FramePose]:
+def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
     """World position and rotation matrix of every frame and point.
 
     Parameters
@@ -62,7 +62,7 @@ def frames(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, Fra
     return {name: FramePose(*place) for name, place in frames_at(robot, configure(robot, pose).q).items()}
 
 
-def jacobian(robot: Robot, pose: PoseLike | Configuration = None, frame: str | None = None) -> Jacobian:
+def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -> Jacobian:
     """World twist of a frame per rate of each motor; of the end effector J_p, [Khalil2007, eq. (8)].
 
     Parameters
@@ -87,7 +87,7 @@ def jacobian(robot: Robot, pose: PoseLike | Configuration = None, frame: str | N
     return Jacobian(per_rate, frame, TWIST, list(robot.actuated_names))
 
 
-def geometric_solutions(robot: Robot, pose: PoseLike | Configuration = None) -> dict[str, list[dict[str, float]]]:
+def geometric_solutions(robot: Robot, pose: Pose | None = None) -> dict[str, list[dict[str, float]]]:
     """All inverse geometric solutions of each leg for the platform where it is.
 
     Legs with at most three joints are searched from starts spread over all turns, which finds every solution of the

@@ -13,7 +13,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 
 Array = np.ndarray
-Efforts = Mapping[str, float] | Sequence[float] | Array | None
+Effort = Mapping[str, float] | Sequence[float] | Array
 
 
 def by_motor(motors: Sequence[str], given: Mapping[str, Any], key: str, what: str = "value") -> dict[int, Any]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.models.configuration import Configuration, PoseLike, configure
+from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.tree import Link, Tree
@@ -77,7 +77,7 @@ def acting(robot: Robot, without: Collection[str] = ()) -> Robot:
     return made[chosen]
 
 
-def acting_at(robot: Robot, pose: PoseLike | Configuration = None, without: Collection[str] = ()) -> Configuration:
+def acting_at(robot: Robot, pose: Pose | None = None, without: Collection[str] = ()) -> Configuration:
     """The robot at a pose with only what acts in it."""
     chosen = checked_terms(without)  # a wrong term is reported before a pose is solved
     here = configure(robot, pose)

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from importlib import metadata, resources
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
+from parflex.models.configuration import Pose
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_of
@@ -67,12 +68,12 @@ def simulate(
     effort: Any = None,
     wrench: Mapping[str, Any] | None = None,
     controller: Controller | None = None,
-    drive: str = "motors",
+    drive: Literal["motors", "platform"] = "motors",
     start: Any = None,
-    pose: Any = None,
+    pose: Pose | None = None,
     step: float = STEP,
     out_step: float | None = None,
-    method: str = "gauss4",
+    method: Literal["gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha"] = "gauss4",
     tolerance: float | None = None,
     radius: float = 0.8,
     without: Collection[str] = (),

@@ -41,7 +41,7 @@ def _make_model(
     without: str,
     included: str | None,
     width: float | None,
-    coordinates: str | None,
+    coordinates: Any,
     limit: int,
 ) -> tuple[Any, list[str], list[str]]:
     """The model, what is left out of it, and its warnings."""

@@ -15,14 +15,14 @@ import scipy.linalg
 
 from parflex.checking import numbers, one_of
 from parflex.errors import SingularError
-from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.dynamics.forces import Without, Wrenches
+from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.models.given_states.given_rates import all_rates
-from parflex.models.motor_values import Efforts, read_efforts
+from parflex.models.motor_values import Effort, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.recursion.energy import Energies
@@ -34,11 +34,11 @@ LEAST_NORM = "there are more motors than degrees of freedom: the efforts are tho
 
 def inverse_dynamics(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     velocity: Mapping[str, float] | None = None,
     acceleration: Mapping[str, float] | None = None,
     *,
-    wrench: Wrenches | None = None,
+    wrench: Wrench | None = None,
     without: Without = (),
     form: Literal["projected", "split"] = "split",
     reactions: bool = False,
@@ -93,7 +93,7 @@ def rigid_inverse(
     configuration: Configuration,
     qd: Array,
     qdd: Array,
-    wrench: Wrenches | None = None,
+    wrench: Wrench | None = None,
     form: str = "split",
     reactions: bool = False,
 ) -> Result:
@@ -117,11 +117,11 @@ def _efforts(state: Any, f: Array, form: str) -> tuple[Array, bool]:
 
 def forward_dynamics(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     velocity: Mapping[str, float] | None = None,
-    effort: Efforts = None,
+    effort: Effort | None = None,
     *,
-    wrench: Wrenches | None = None,
+    wrench: Wrench | None = None,
     without: Without = (),
     reactions: bool = False,
 ) -> Result:
@@ -161,7 +161,7 @@ def forward_dynamics(
 
 
 def moved_by(
-    configuration: Configuration, qd: Array, tau: Array, wrench: Wrenches | None = None, reactions: bool = False
+    configuration: Configuration, qd: Array, tau: Array, wrench: Wrench | None = None, reactions: bool = False
 ) -> Result:
     """Accelerations under efforts of all motors, for rates of all coordinates that fit the loops."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
@@ -202,7 +202,7 @@ def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
 
 def mass_matrix(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     coordinates: Literal["independent", "motors"] = "independent",
     without: Without = (),
 ) -> MassMatrix:
@@ -241,7 +241,7 @@ def mass_matrix(
 
 def energies(
     robot: Robot | Configuration,
-    pose: PoseLike | Configuration | Array = None,
+    pose: Pose | None = None,
     velocity: Mapping[str, float] | Array | None = None,
     without: Without = (),
 ) -> Energies:

@@ -15,13 +15,13 @@ from parflex.spatial import cross
 from parflex.tree import Tree
 
 Array = np.ndarray
-Wrenches = Mapping[str, Sequence[float] | np.ndarray]
+Wrench = Mapping[str, Sequence[float] | np.ndarray]
 Without = Sequence[str]
 OnLinks = Mapping[int, tuple[Array, Array]]  # force and moment at the origins of links, in their axes
 
 
 def tree_forces(
-    configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrenches | None = None, without: Without = ()
+    configuration: Configuration, qd: Array, qdd: Array, wrenches: Wrench | None = None, without: Without = ()
 ) -> Array:
     """F = M_tot qdd + c_tot along all rates of the open tree, joint terms and external wrenches included."""
     tree = configuration.robot.tree
@@ -48,7 +48,7 @@ def tree_newton_euler(
     configuration: Configuration,
     qd: Array,
     qdd: Array,
-    wrenches: Wrenches | None = None,
+    wrenches: Wrench | None = None,
     without: Without = (),
     more: OnLinks | None = None,
 ) -> NewtonEuler:

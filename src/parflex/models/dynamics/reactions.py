@@ -10,7 +10,7 @@ from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Loop
 from parflex.closure.mobility import rank
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.forces import Wrenches, tree_newton_euler
+from parflex.models.dynamics.forces import Wrench, tree_newton_euler
 from parflex.spatial import cross
 
 Array = np.ndarray
@@ -22,7 +22,7 @@ def reactions_of(
     qdd: Array,
     f: Array,
     tau: Array,
-    wrenches: Wrenches | None,
+    wrenches: Wrench | None,
     warnings: list[str],
 ) -> dict[str, Any]:
     """Wrenches in all joints and closures: multipliers of least norm, theory (18), then Newton-Euler with them."""

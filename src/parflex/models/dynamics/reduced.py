@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.models.brief_lines import efforts_line
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches
+from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.forms import Question, choose
 from parflex.models.pose_input import elastic_words
 from parflex.models.robot import Robot
@@ -71,14 +71,14 @@ def is_joint_motion(robot: Robot, *given: Mapping[str, float] | None) -> bool:
 
 
 def reduced_equations(
-    configuration: Configuration, qd: Array, wrenches: Wrenches | None = None, without: Without = ()
+    configuration: Configuration, qd: Array, wrenches: Wrench | None = None, without: Without = ()
 ) -> tuple[Array, Array, Array]:
     """M, c of M qdd + c = J_a^T tau, theory (17), in the independent rates, and the bias b of all accelerations."""
     state = state_at(acting_at(configuration.robot, configuration, without), qd, wrenches)
     return state.mass_matrix, state.c, state.bias
 
 
-def state_at(configuration: Configuration, qd: Array, wrenches: Wrenches | None = None) -> Any:
+def state_at(configuration: Configuration, qd: Array, wrenches: Wrench | None = None) -> Any:
     """A state of the general form at a pose: the equations of the programs, with numbers.
 
     Dependent rates are those that suit this pose, so that every regular pose is answered.

@@ -18,8 +18,8 @@ import scipy.linalg
 
 from parflex.errors import InputError, SingularError
 from parflex.models.condition import NEAR_SINGULAR, SINGULAR
-from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches
+from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.elastic.equilibrium import FINE, STRIDE, Loading, closed_step, tangent_stiffness
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.stiff_system import rate_units
@@ -120,9 +120,9 @@ def check_system(here: Configuration, frame: str) -> list[str]:
 
 def held_frame(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     frame: str | None = None,
-    wrench: Wrenches | None = None,
+    wrench: Wrench | None = None,
     without: Without = (),
 ) -> HeldFrame:
     """The deformed robot at rest with a frame (by default the end effector) where it is at the undeformed pose."""
@@ -184,9 +184,9 @@ def _away(here: Configuration, frame: str, R: Array, p: Array) -> Array:
 
 def zero_dynamics(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     frame: str | None = None,
-    wrench: Wrenches | None = None,
+    wrench: Wrench | None = None,
     without: Without = (),
 ) -> ZeroDynamics:
     """The elastic zero dynamics about the state of rest in which the motors hold a frame, theory (36)."""

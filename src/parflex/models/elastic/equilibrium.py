@@ -15,12 +15,12 @@ import numpy as np
 from parflex.closure.assembly import CLOSED
 from parflex.closure.reduction import reduction
 from parflex.errors import InputError, SingularError
-from parflex.models.configuration import Configuration, PoseLike, configure
-from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches, tree_forces, tree_newton_euler
+from parflex.models.configuration import Configuration, Pose, configure
+from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.models.dynamics.reactions import closure_wrenches, constraint_forces
 from parflex.models.elastic.holding import Lock, Servo, held_robot
 from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
-from parflex.models.motor_values import Efforts, read_efforts
+from parflex.models.motor_values import Effort, read_efforts
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record, brief, counted, listed
@@ -40,10 +40,10 @@ FINE = 1e-12  # a step this short, in the same units, is the last: the next woul
 class Conditions(NamedTuple):
     """How a robot is held and loaded, in the order in which `equilibrium` takes it."""
 
-    servo: Servo = None
-    servo_damping: Servo = None
-    wrench: Wrenches | None = None  # wrenches on frames, in world axes that do not turn with them
-    effort: Efforts = None  # of motors that are neither locked nor held
+    servo: Servo | None = None
+    servo_damping: Servo | None = None
+    wrench: Wrench | None = None  # wrenches on frames, in world axes that do not turn with them
+    effort: Effort | None = None  # of motors that are neither locked nor held
     without: Without = ()
 
 
@@ -51,7 +51,7 @@ class Conditions(NamedTuple):
 class Loading(Record):
     """What acts on a robot at rest: loads on frames, constant efforts along rates, and terms that are left out."""
 
-    wrench: Wrenches = field(default_factory=dict)
+    wrench: Wrench = field(default_factory=dict)
     tau: Array = field(default_factory=lambda: np.zeros(0))
     without: Without = ()
 
@@ -102,12 +102,12 @@ class Equilibrium(Record):
 
 def prepare(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     lock: Lock = "actuators",
-    servo: Servo = None,
-    servo_damping: Servo = None,
-    wrench: Wrenches | None = None,
-    effort: Efforts = None,
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
     without: Without = (),
 ) -> tuple[Configuration, Loading]:
     """The robot at a pose, held as asked, and what acts on it."""
@@ -163,12 +163,12 @@ def tangent_stiffness(configuration: Configuration, loading: Loading) -> Array:
 
 def equilibrium(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     lock: Lock = "actuators",
-    servo: Servo = None,
-    servo_damping: Servo = None,
-    wrench: Wrenches | None = None,
-    effort: Efforts = None,
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
     without: Without = (),
 ) -> Equilibrium:
     """Static equilibrium under gravity, springs, wrenches and efforts, by Newton's method from a pose.

@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.forces import Wrenches
+from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
 from parflex.models.elastic.deflection import deflection_warnings
@@ -25,7 +25,7 @@ def flexible_inverse(
     configuration: Configuration,
     velocity: Mapping[str, float] | None,
     acceleration: Mapping[str, float] | None,
-    wrenches: Wrenches | None,
+    wrenches: Wrench | None,
     reactions: bool,
 ) -> Result:
     """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to deform.

@@ -13,7 +13,7 @@ from parflex.models.robot import Robot
 
 Array = np.ndarray
 Lock = str | Sequence[str]
-Servo = float | Mapping[str, float] | None
+Servo = float | Mapping[str, float]
 
 
 def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = ()) -> Robot:
@@ -42,7 +42,7 @@ def locked_robot(robot: Robot, lock: Lock = "actuators", but: Collection[int] = 
 
 
 def held_robot(
-    robot: Robot, q: Array, lock: Lock = "actuators", servo: Servo = None, servo_damping: Servo = None
+    robot: Robot, q: Array, lock: Lock = "actuators", servo: Servo | None = None, servo_damping: Servo | None = None
 ) -> Robot:
     """The robot with joints locked and motors held by servos, which pull towards the positions `q`.
 
@@ -71,7 +71,7 @@ def held_robot(
     return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
 
 
-def _by_motor(robot: Robot, given: Servo, key: str, lock: Lock) -> dict[int, float]:
+def _by_motor(robot: Robot, given: Servo | None, key: str, lock: Lock) -> dict[int, float]:
     """Values by rate of the motor; a number is meant for all."""
     if given is None:
         return {}

@@ -14,8 +14,8 @@ import numpy as np
 from parflex.checking import one_of
 from parflex.errors import InputError
 from parflex.models.brief_lines import hertz_line
-from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.dynamics.forces import Without, Wrenches
+from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import (
     Conditions,
@@ -29,7 +29,7 @@ from parflex.models.elastic.equilibrium import (
 from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
-from parflex.models.motor_values import Efforts
+from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
@@ -90,7 +90,7 @@ class Modes(Record):
         return "; ".join([*parts, *(f"{len(names)} {word}" for names, word in apart if names)])
 
 
-def state_about(about: About | None, wrench: Wrenches | None, effort: Efforts, felt: bool = True) -> About:
+def state_about(about: About | None, wrench: Wrench | None, effort: Effort | None, felt: bool = True) -> About:
     """What is linearised about: with loads or efforts the equilibrium, unless it is said; else the undeformed pose.
 
     `felt` is false where loads about the undeformed pose would change nothing of the answer.
@@ -115,14 +115,14 @@ def _is_given(value: Any) -> bool:
 
 def linear_model(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
     *,
-    servo: Servo = None,
-    servo_damping: Servo = None,
-    wrench: Wrenches | None = None,
-    effort: Efforts = None,
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
     without: Without = (),
 ) -> LinearModel:
     """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
@@ -205,15 +205,15 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
 
 def natural_frequencies(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     modes: int | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
     *,
-    servo: Servo = None,
-    servo_damping: Servo = None,
-    wrench: Wrenches | None = None,
-    effort: Efforts = None,
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
     without: Without = (),
 ) -> Modes:
     """Lowest natural frequencies, mode shapes and damping ratios at a pose.

@@ -14,12 +14,12 @@ import numpy as np
 import scipy.linalg
 
 from parflex.errors import InputError, SingularError, did_you_mean
-from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.dynamics.forces import Without, Wrenches
+from parflex.models.configuration import Pose
+from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.equilibrium import Conditions
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
-from parflex.models.motor_values import Efforts
+from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Unpacked, counted, listed
 
@@ -67,14 +67,14 @@ def state_space(
     robot: Robot,
     inputs: Sequence[str],
     outputs: Sequence[str],
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
     *,
-    servo: Servo = None,
-    servo_damping: Servo = None,
-    wrench: Wrenches | None = None,
-    effort: Efforts = None,
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
     without: Without = (),
 ) -> StateSpace:
     """State space of a robot at a pose, between efforts or forces and motions.

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.dynamics.forces import Without, Wrenches
+from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import Conditions, Equilibrium, Loading, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
 from parflex.models.elastic.stiff_system import StiffnessSolver
-from parflex.models.motor_values import Efforts
+from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, counted, listed
 from parflex.recursion import NewtonEuler
@@ -73,15 +73,15 @@ class Deflection(Record):
 
 def cartesian_stiffness(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     frame: str | None = None,
     lock: Lock = "actuators",
     about: About | None = None,
     *,
-    servo: Servo = None,
-    servo_damping: Servo = None,
-    wrench: Wrenches | None = None,
-    effort: Efforts = None,
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
     without: Without = (),
 ) -> Stiffness:
     """Stiffness and compliance of a frame: 6 x 6, planar 3 x 3 (x, y, theta).
@@ -141,15 +141,15 @@ def stiffness_of(model: LinearModel, frame: str | None = None) -> Stiffness:
 
 def deflection(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     frames: Sequence[str] = (),
     lock: Lock = "actuators",
     about: About | None = None,
     *,
-    servo: Servo = None,
-    servo_damping: Servo = None,
-    wrench: Wrenches | None = None,
-    effort: Efforts = None,
+    servo: Servo | None = None,
+    servo_damping: Servo | None = None,
+    wrench: Wrench | None = None,
+    effort: Effort | None = None,
     without: Without = (),
 ) -> Deflection:
     """Deflections of frames under gravity, springs, wrenches and efforts.

@@ -12,7 +12,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import LEAST_NORM, moved_by, rigid_inverse
-from parflex.models.dynamics.forces import Wrenches
+from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reduced import Result, state_at
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, rest_warnings
@@ -24,7 +24,7 @@ Array = np.ndarray
 
 
 def inverse_at(
-    robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrenches | None = None, slack: float | None = None
+    robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrench | None = None, slack: float | None = None
 ) -> Result:
     """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
 
@@ -45,7 +45,7 @@ def forward_at(
     q: Any,
     qd: Any = None,
     effort: Any = None,
-    wrenches: Wrenches | None = None,
+    wrenches: Wrench | None = None,
     slack: float | None = None,
 ) -> Result:
     """Accelerations at a state under efforts of the motors."""
@@ -73,7 +73,7 @@ def array_warnings(result: Result) -> list[str]:
 
 
 def _flexible_inverse(
-    configuration: Configuration, qd: Array, given: Any, wrenches: Wrenches | None, resting: bool
+    configuration: Configuration, qd: Array, given: Any, wrenches: Wrench | None, resting: bool
 ) -> Result:
     """Motors accelerate as given, all else as it must: entries of `given` for other rates are not used."""
     robot, motors = configuration.robot, list(configuration.robot.actuated)

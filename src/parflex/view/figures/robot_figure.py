@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.models.configuration import Configuration, configure
+from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
 from parflex.view.scene.skeleton import outline, skeleton
@@ -22,9 +21,7 @@ MARKERS = {"revolute": "o", "prismatic": "s", "helical": "h", "spherical": "D", 
 GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
 
-def draw(
-    robot: Robot, pose: str | Mapping[str, float] | Configuration | None = None, path: str | Path | None = None
-) -> Figure:
+def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None) -> Figure:
     """Picture of the robot at a pose.
 
     Parameters

@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.configuration import Configuration, PoseLike
-from parflex.models.dynamics.forces import Without, Wrenches, checked_wrenches, on_links
+from parflex.models.configuration import Pose
+from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, on_links
 from parflex.models.forms.by_sensors.redundant_equations import all_rates
 from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, redundant_sets
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.records import Record
-from parflex.recursion import Pose, jacobians, joint_forces, motion, newton_euler, pose
+from parflex.recursion import Pose as LinkPoses
+from parflex.recursion import jacobians, joint_forces, motion, newton_euler, pose
 from parflex.spatial import hat
 from parflex.spatial.dual import Dual
 
@@ -53,18 +54,18 @@ class RedundantModel(Record):
 class _Moving(Record):
     """A pose whose positions carry their own rates as slopes, and all rates."""
 
-    at: Pose
+    at: LinkPoses
     links: list[tuple[Array, Array]]
     rates: Array
 
 
 def redundant_model(
     robot: Robot,
-    pose: PoseLike | Configuration = None,
+    pose: Pose | None = None,
     velocity: Mapping[str, float] | None = None,
     *,
     sensed: Sequence[str] | None = None,
-    wrench: Wrenches | None = None,
+    wrench: Wrench | None = None,
     without: Without = (),
 ) -> RedundantModel:
     """Dynamic model in motors and sensed passive joints, at a pose in a motion.
