@@ -89,6 +89,9 @@ class FlexibleEnergyModel(EnergyModel):
         """Frequencies in Hz, also those that are zero, about rest, gravity left out, with some coordinates held."""
         M, _ = self.mass_matrix_and_bias(q, np.zeros(len(self.coordinates)), ("motor_inertia",))
         K = self._evaluate(self._stiffness, q)[0]
+        for coupled in self.data.couplings:
+            weights = np.array([coupled.weights.get(name, 0.0) for name in self.coordinates])
+            K = K + (coupled.stiffness or 0.0) * np.outer(weights, weights)
         rows = np.eye(len(M))[[self.coordinates.index(name) for name in held]].reshape(-1, len(M))
         _, values, right = np.linalg.svd(np.vstack([self.closure_jacobian(q)[0], rows]))
         free = right[int(np.sum(values > 1e-10 * values[0])) :].T

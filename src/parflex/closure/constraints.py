@@ -6,7 +6,6 @@ and stand behind the loops in `Closures`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial.linear import scalar_type
 from parflex.tree import Tree
 from parflex.tree.branch import Branch
+from parflex.tree.springs import CoupledSpring, coupled_spring
 
 Array = np.ndarray
 SAME = 1e-9  # of ratios and offsets: rows that differ by less say the same
@@ -190,36 +190,22 @@ class Coupling:
         return turns[0] / max(ways) if ways and turns else 0.0
 
 
-def ratios_of(coupling: schema.CouplingTable, joint_slides: bool) -> dict[str, float]:
-    """Ratios of the others; a screw has the way of one radian, or the angle of one metre where the joint turns."""
-    if coupling.lead is None:
-        return dict(coupling.terms)
-    way = coupling.lead / (2 * math.pi)
-    return {coupling.others[0]: way if joint_slides else 1 / way}
+def coupling_row(spring: CoupledSpring, tree: Tree) -> Coupling:
+    """The row that holds what a spring would."""
+    sliding = tuple(tree.links[j].joint.unit == "m" for j in spring.numbers)
+    parts = (spring.positions, spring.rates, sliding, spring.coefficients, spring.offset)
+    return Coupling(spring.name, spring.joints, spring.numbers, *parts)
 
 
-def build_coupling(coupling: schema.CouplingTable, tree: Tree) -> Coupling:
-    """The row of one coupling of the file."""
-    names = (coupling.joint, *coupling.others)
-    numbers = tuple(tree.number(name) for name in names)
-    links = [tree.links[j] for j in numbers]
-    sliding = tuple(link.joint.unit == "m" for link in links)
-    ratios = ratios_of(coupling, sliding[0])
-    return Coupling(
-        coupling.name,
-        names,
-        numbers,
-        tuple(link.q.start for link in links),
-        tuple(link.v.start for link in links),
-        sliding,
-        (1.0, *(-ratios[name] for name in coupling.others)),
-        coupling.offset,
-    )
+def resting_rows(tree: Tree) -> tuple[Coupling, ...]:
+    """Rows that hold elastic couplings where they do not stretch."""
+    return tuple(coupling_row(spring, tree) for spring in tree.springs)
 
 
 def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, ...]:
     """All rows of a file that are no loops; couplings that contradict each other are refused."""
-    found = [build_coupling(coupling, tree) for coupling in robot.coupling]
+    rigid = [coupling for coupling in robot.coupling if coupling.stiffness is None]
+    found = [coupling_row(coupled_spring(coupling, tree.links), tree) for coupling in rigid]
     refuse_contradiction(tree, found)
     return tuple(found)
 

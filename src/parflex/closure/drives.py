@@ -17,7 +17,7 @@ def drive_springs(tree: Tree, closures: Closures) -> tuple[int, ...]:
     No loop can tell such a joint from the one before it: where a pose is asked for, the spring is at rest.
     """
     held = {place.link for loop in closures.loops for place in (loop.first, loop.second)}
-    coupled = {j for row in closures.constraints for j in row.ends}
+    coupled = {j for row in closures.constraints for j in row.ends} | {j for s in tree.springs for j in s.numbers}
     carried = [link.parent for link in tree.links]
     return tuple(
         number

@@ -85,6 +85,8 @@ def numbers_of(robot: Robot) -> Numbers:
             found |= {f"Sigma[{link.name},{i},{j}]": float(body.Sigma[i, j]) for j in range(i, 3)}
     for row in robot.closures.constraints:
         found |= row.numbers_in()
+    for spring in robot.tree.springs:
+        found |= spring.numbers_in()
     for name, place in robot.tree.places.items():
         found |= {f"place[{name},{axis}]": float(place.position[axis]) for axis in range(3)}
     return found
@@ -147,7 +149,8 @@ def _symbolic(robot: Robot, symbols: dict[str, Any]) -> Robot:
     def end(place: Place) -> Place:
         return places[name_of[id(place)]]
 
-    changed = replace(tree, links=tuple(links), places=places)
+    springs = tuple(spring.with_numbers(symbols) for spring in tree.springs)
+    changed = replace(tree, links=tuple(links), places=places, springs=springs)
     loops = [replace(loop, first=end(loop.first), second=end(loop.second)) for loop in robot.closures.loops]
     constraints = tuple(row.with_numbers(symbols) for row in robot.closures.constraints)
     return replace(robot, tree=changed, closures=Closures(changed, tuple(loops), constraints))

@@ -17,6 +17,10 @@ class CouplingTable(Table):
     other: Name | None = None
     lead: Number | None = None
     offset: Number = 0.0
+    stiffness: Number | None = None
+    damping: Number = 0.0
+    backlash: Number = 0.0
+    efficiency: Number = 1.0
 
     @model_validator(mode="after")
     def _whole(self) -> CouplingTable:
@@ -35,7 +39,30 @@ class CouplingTable(Table):
                 raise complain(f"the ratio of '{name}' is zero", "remove the term", f"terms.{name}", 0.0)
         if self.joint in (*self.terms, self.other):
             raise complain("a joint cannot be coupled to itself", "name another joint", "joint", self.joint)
+        self._check_spring()
         return self
+
+    def _check_spring(self) -> None:
+        """A spring that pushes back, and what only a spring can have."""
+        if self.stiffness is not None and self.stiffness <= 0:
+            raise complain(
+                "the stiffness is not positive", "leave it out for a rigid coupling", "stiffness", self.stiffness
+            )
+        for key, value in (("damping", self.damping), ("backlash", self.backlash)):
+            if value < 0:
+                raise complain(f"the {key} is negative", "give zero or more", key, value)
+        if not 0 < self.efficiency <= 1:
+            raise complain(
+                "the efficiency is not between 0 and 1", "1 is without losses", "efficiency", self.efficiency
+            )
+        for key, given in (("damping", self.damping), ("backlash", self.backlash), ("efficiency", self.efficiency < 1)):
+            if given and self.stiffness is None:
+                raise complain(
+                    f"'{key}' needs 'stiffness': a rigid coupling has none",
+                    "give the stiffness of the teeth, belt or thread in N m/rad or N/m at the joint",
+                    key,
+                    getattr(self, key),
+                )
 
     @property
     def others(self) -> tuple[str, ...]:

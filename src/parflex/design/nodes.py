@@ -80,7 +80,7 @@ class NodeModel:
 
 def node_model(robot: Robot, roots: Sequence[int] = ()) -> NodeModel:
     """Pieces and unknowns of a robot with its locked joints fixed; pieces with one of `roots` are counted from it."""
-    if robot.closures.constraints:
+    if robot.closures.constraints or robot.tree.springs:
         raise NotCoveredError("coupled joints")
     cut = cut_at_beams(robot, roots)
     if cut.left_over:

@@ -11,6 +11,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
+from parflex.closure.constraints import resting_rows
 from parflex.closure.drives import drive_springs
 from parflex.closure.free_part import FreePart
 from parflex.closure.loops import Closures
@@ -237,6 +238,11 @@ class Robot(ArrayOrder, Record):
 
         Bodies stay undeformed, and so do the springs of elastic drives.
         """
+        if self.at_rest is not None:
+            try:
+                return self.at_rest._assemble(target, q, reference, locked)
+            except (UnreachableError, SingularError):
+                pass  # the target itself stretches a coupling, or several cannot rest together
         locked = locked | set(self.deformations)
         if reference is None or self._conditions(target) >= self._rigid_freedoms:
             return self._closed(target, q, reference, locked)
@@ -271,12 +277,25 @@ class Robot(ArrayOrder, Record):
         kept = {i: float(reference[i]) for link in bodies for i in range(link.q.start, link.q.stop)}
         return replace(wider, values=kept | wider.values)
 
+    @cached_property
+    def at_rest(self) -> Robot | None:
+        """The same robot with couplings that give way held where they do not stretch; None where there are none."""
+        if not self.tree.springs:
+            return None
+        tree = replace(self.tree, springs=())
+        rows = (*self.closures.constraints, *resting_rows(self.tree))
+        return replace(self, tree=tree, closures=replace(self.closures, tree=tree, constraints=rows))
+
     def leaves_free(self, given: Mapping[str, float]) -> bool:
         """Whether the pose `given` by coordinates (m, rad) leaves motions of the robot free."""
+        if self.at_rest is not None:
+            return self.at_rest.leaves_free(given)
         return self._conditions(read_pose(self.tree, given, "pose", None)) < self._rigid_freedoms
 
     def loose(self, given: Mapping[str, float]) -> bool:
         """Whether places of frames `given` (m, rad) leave motions free in which the frames cannot keep their turns."""
+        if self.at_rest is not None:
+            return self.at_rest.loose(given)
         target = read_pose(self.tree, given, "pose", None)
         part = FreePart(self.closures, self.actuated, self.locked | set(self.deformations), self.home)
         return self._conditions(target) < self._rigid_freedoms and part.widened(target) is target
@@ -286,6 +305,8 @@ class Robot(ArrayOrder, Record):
 
         `rates` has the same words as `given`, which are positions of frames.
         """
+        if self.at_rest is not None:
+            return self.at_rest.path_rates(given, q, rates)
         target = read_pose(self.tree, given, "pose", None)
         part = FreePart(self.closures, self.actuated, self.locked | set(self.deformations), self.home)
         asked = part.widened(target)

@@ -16,6 +16,7 @@ from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.tree import Link, Tree
+from parflex.tree.springs import CoupledSpring
 
 Without = Sequence[str]
 COUNTED_WITHOUT = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
@@ -109,11 +110,18 @@ def _linear(link: Link) -> Link:
     return replace(link, body=link.body.with_linear_strain())
 
 
+def _springs(change: Callable[[CoupledSpring], CoupledSpring], rest: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+    return lambda tree: replace(rest(tree), springs=tuple(change(spring) for spring in tree.springs))
+
+
 TERMS: dict[str, Callable[[Tree], Tree]] = {
-    "friction": _links(_smooth),  # viscous and Coulomb friction of joints
-    "damping": _links(_undamped),  # dampers of joints, and the damping of bodies
+    # viscous and Coulomb friction of joints, losses of couplings
+    "friction": _springs(lambda spring: replace(spring, efficiency=1.0), _links(_smooth)),
+    # dampers of joints and couplings, and the damping of bodies
+    "damping": _springs(lambda spring: replace(spring, damping=0.0), _links(_undamped)),
     "gravity": lambda tree: replace(tree, gravity=np.zeros(3)),
-    "springs": _links(_unsprung),  # springs and dampers of joints
+    # springs and dampers of joints and couplings
+    "springs": _springs(lambda spring: replace(spring, stiffness=0.0, damping=0.0), _links(_unsprung)),
     "motor-inertia": _links(_light),
     "axial": _links(_linear),  # what bending does to the axial strain of bodies, and axial load to their stiffness
 }

@@ -46,4 +46,6 @@ def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
             rate, stretch = qd[link.v.start], at.q[link.q.start] - link.terms.rest
             kinetic = kinetic + 0.5 * link.terms.motor_inertia * (rate * rate)
             elastic = elastic + 0.5 * link.terms.stiffness * (stretch * stretch)
+    for spring in tree.springs:
+        elastic = elastic + spring.energy(at.q)
     return Energies(kinetic, elastic, gravity)

@@ -59,7 +59,7 @@ def newton_euler(
 
 
 def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str, ...] = ()) -> Array:
-    """Forces of the joints' own rows: motor inertia, friction, springs and dampers, theory (7)."""
+    """Forces along the rates of joints: motor inertia, friction, springs and dampers, theory (7), elastic couplings."""
     forces = np.zeros(tree.n, dtype=np.result_type(np.asarray(q).dtype, np.asarray(qd).dtype))
     for link in tree.links:
         if not link.joint.one_axis:
@@ -75,6 +75,8 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
             forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest)
         if terms.damper and "springs" not in without:
             forces[k] = forces[k] + terms.damper * qd[k]
+    for spring in tree.springs if "springs" not in without else ():
+        spring.add_to(forces, q, qd)
     return forces
 
 

@@ -115,5 +115,6 @@ def prepare(
 
 
 def has_coulomb(robot: Robot) -> bool:
-    """Whether a joint has Coulomb friction."""
-    return any(link.terms.coulomb for link in robot.tree.links)
+    """Whether a joint has Coulomb friction, or a coupling loses power."""
+    lossy = any(spring.efficiency < 1 for spring in robot.tree.springs)
+    return lossy or any(link.terms.coulomb for link in robot.tree.links)

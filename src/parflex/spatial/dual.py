@@ -70,6 +70,18 @@ class Dual:
             return Dual(value, (-value / self.value) * self.slope)
         return NotImplemented
 
+    # by value alone: what NumPy's sign asks
+    def __lt__(self, other: Any) -> bool:
+        return bool(self.value < other)
+
+    def __gt__(self, other: Any) -> bool:
+        return bool(self.value > other)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other if isinstance(other, Dual) else bool(self.value == other)
+
+    __hash__ = object.__hash__
+
     # names that NumPy calls on objects
     def sin(self) -> Dual:
         """Sine."""

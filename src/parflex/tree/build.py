@@ -14,6 +14,7 @@ from parflex.spatial import mdh_transform, placed, rotation_from_vector, vector_
 from parflex.tree import joints
 from parflex.tree.elements import read_element, read_modal
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
+from parflex.tree.springs import coupled_spring
 
 Array = np.ndarray
 SAME_PLACE = 1e-6  # of the extent of a body: points that were rounded otherwise are still the same
@@ -88,7 +89,10 @@ class _Builder:
         self.links = [replace(link, counted=True) if link.name in coupled else link for link in self.links]
         moving = [frame.name for frame in robot.frame if _moves(frame)]
         last = robot.platform.name if robot.platform is not None else moving[-1]
-        return Tree(tuple(self.links), self.places, np.array(robot.gravity), self.planar, robot.end_effector or last)
+        elastic = [coupling for coupling in robot.coupling if coupling.stiffness is not None]
+        springs = tuple(coupled_spring(coupling, self.links) for coupling in elastic)
+        end, gravity = robot.end_effector or last, np.array(robot.gravity)
+        return Tree(tuple(self.links), self.places, gravity, self.planar, end, springs)
 
     def _add(self, entry: schema.Frame | schema.Point, parent: Place) -> None:
         if isinstance(entry, schema.Point):

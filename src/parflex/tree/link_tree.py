@@ -11,6 +11,7 @@ from parflex.bodies import Body, Node
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, counted
 from parflex.tree.joints import Joint
+from parflex.tree.springs import CoupledSpring
 
 Array = np.ndarray
 GROUND = -1
@@ -111,6 +112,7 @@ class Tree(Record):
     gravity: Array
     planar: bool
     end_effector: str
+    springs: tuple[CoupledSpring, ...] = ()
     known_length: InitVar[float | None] = None  # that of the tree which this one is a branch of; `replace` drops it
     _known_length: float | None = field(init=False, repr=False, compare=False)
 

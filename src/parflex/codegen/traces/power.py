@@ -58,7 +58,9 @@ def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str]) -> dict[str, Ar
 def loss(tree: Tree, q: Array, qd: Array) -> Any:
     """Power that friction, dampers and the damping of bodies take."""
     plain = [replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0)) for link in tree.links]
-    total = joint_forces(replace(tree, links=tuple(plain)), q, qd, np.zeros(tree.n)) @ qd
+    total = joint_forces(replace(tree, links=tuple(plain), springs=()), q, qd, np.zeros(tree.n)) @ qd
+    for spring in tree.springs:
+        total = total + spring.lost_power(q, qd)
     for link in tree.links:
         total = total + link.body.damping_power(q[link.e], qd[link.e_v])
     return total

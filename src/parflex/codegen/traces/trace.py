@@ -78,7 +78,8 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
     if not options.friction_width:
         return robot
     links = [replace(link, terms=replace(link.terms, width=options.friction_width)) for link in robot.tree.links]
-    tree = replace(robot.tree, links=tuple(links))
+    springs = [replace(spring, width=options.friction_width) for spring in robot.tree.springs]
+    tree = replace(robot.tree, links=tuple(links), springs=tuple(springs))
     return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
 
 

@@ -47,6 +47,9 @@ def reactions_of(
         for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True)
         if isinstance(row, Coupling)
     }
+    for spring in robot.tree.springs:
+        effort = -float(spring.effort(configuration.q, qd))
+        couplings[spring.name] = {"effort": effort, "undetermined": False}
     for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True):
         shown = couplings[row.name] if isinstance(row, Coupling) else closures[row.name]
         shown["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)

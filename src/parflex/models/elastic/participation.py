@@ -71,6 +71,8 @@ def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]
         bending.append(float(e @ link.body.material_stiffness(here.q[link.e]) @ e))
         turns = link.joint.one_axis
         springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if turns else 0.0)
+    for spring in here.robot.tree.springs:
+        springs[spring.numbers[0]] += spring.stiffness * float(spring.rate(shape)) ** 2  # counted with its joint
     return bending, springs
 
 

@@ -77,4 +77,5 @@ EQUATIONS: dict[int, str] = {
     40: "min 1/2 d^T d  subject to  c(q) = g          grad(1/2 d^T d) + J^T lambda = 0",
     41: "v = v_g + Z y          (Z^T H Z) y = -Z^T H v_g",
     42: "q_j - sum_k rho_k q_k = offset        rho = lead/(2 pi) for a screw",
+    43: "d = q_j - sum_k rho_k q_k - offset        s = k d + c d_dot        j: s        k: -rho_k s",
 }

@@ -209,9 +209,19 @@ def _coordinates(robot: Robot) -> Chapter:
         + ("gravity is an acceleration of the ground upwards." if tree.gravity.any() else "there is no gravity.")
     )
     acting = [word for key, word in TERMS.items() if any(getattr(link.terms, key) for link in tree.links)]
+    if tree.springs:
+        text.append(f"Couplings that give way act as springs: {listed([spring.name for spring in tree.springs])}.")
     if acting:
         text.append(f"Joints add their own terms: {', '.join(acting)}.")
-    equations = (*((2,) if quaternions else ()), 4, 5, 6, *((7,) if acting else ()), 8)
+    equations = (
+        *((2,) if quaternions else ()),
+        4,
+        5,
+        6,
+        *((7,) if acting else ()),
+        8,
+        *((43,) if tree.springs else ()),
+    )
     return Chapter("coordinates", "Coordinates and the open tree", tuple(text), equations)
 
 
@@ -304,6 +314,7 @@ def _models(robot: Robot) -> Chapter:
         ]
         equations = (17,)
     elastic = bool(robot.tree.elastic) or any(link.terms.stiffness for link in robot.tree.links)
+    elastic = elastic or bool(robot.tree.springs)
     if elastic:
         text.append("Natural frequencies come from the same reduction of mass and stiffness, motors locked or held.")
         equations = (*equations, 28)

@@ -96,7 +96,7 @@ def pieces(robot: Robot, preferred: str = "root") -> Pieces | None:
 
 def pieces_or_reason(robot: Robot, preferred: str = "root", at_any_cost: bool = False) -> Pieces | str:
     """The pieces of a robot, or why it is not written in them; `at_any_cost` also where the general form is shorter."""
-    if robot.closures.constraints:
+    if robot.closures.constraints or robot.tree.springs:
         return "its joints are coupled"
     tree, cut = robot.tree, cut_at_beams(robot, _references(robot, preferred))
     if cut.left_over:

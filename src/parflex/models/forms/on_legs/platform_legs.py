@@ -109,7 +109,7 @@ def find_legs(robot: Robot) -> Legs | str:
     turned = not np.array_equal(platform.rotation, np.eye(3)) or platform.position.any()
     if robot.locked or platform.parent >= 0 or turned:
         return "joints are locked" if robot.locked else "its platform is not placed in the axes of the world"
-    if robot.closures.constraints:
+    if robot.closures.constraints or tree.springs:
         return "its joints are coupled"
     end, joints = ("a hinge", 2) if tree.planar else ("a ball", 3)
     legs: list[Leg] = []

@@ -1,0 +1,334 @@
+"""Couplings that give way: springs, dampers, play and losses, against Lagrange's equations and closed forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from comparison import largest, order_of, positions, written
+from oracles.energy import EnergyModel
+from oracles.flexible_energy import FlexibleEnergyModel
+from oracles.reader import read_robot
+from test_couplings import PAIR, RIGID, ROBOTS, pair, saddle
+
+import parflex
+from parflex.control.plant import family
+from parflex.errors import ActuationError, InputError, RobotFileError
+from parflex.models.configuration import Configuration
+from parflex.models.elastic.holding import locked_robot
+from parflex.models.forms.general_form import GeneralForm
+from parflex.models.frames_and_jacobians import counts as info
+
+SPRING = "stiffness = 400\ndamping = 1.5"
+MADE = {  # robot, the coupling that gives way, all motors that its freedoms need
+    "screw-jack": ("belt", "terms = { motor = 0.4 }", ["motor", "spindle", "swing"]),
+    "geared-five-bar": ("reducer", "terms = { motor = 0.04 }", ["motor", "left.shoulder"]),
+    "geared-beams": ("reducer", "terms = { motor = 0.05 }", ["motor", "shoulder"]),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("elastic")
+
+
+@pytest.fixture(scope="module", params=MADE)
+def made(request, folder):
+    """A robot one of whose couplings gives way, as many motors as freedoms, and its Lagrangian."""
+    name, (_, old, motors) = request.param, MADE[request.param]
+    text = (ROBOTS / f"{name}.toml").read_text()
+    assert text.count(old) == 1
+    text = text.replace(old, f"{old}\n{SPRING}") + f"[actuation.all]\nactuated = {motors}\n"
+    path = written(text, folder, name)
+    kind = FlexibleEnergyModel if name == "geared-beams" else EnergyModel
+    return parflex.load(path, actuation="all"), kind(read_robot(path)), MADE[name][0]
+
+
+def states(robot, count=3, seed=1):
+    """Poses in which the coupling is stretched, with rates of all that is independent."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        at = parflex.configure(robot, {"motor": float(rng.uniform(-5, 5))})
+        q, error = robot.assembler.newton(at.q + rng.uniform(-0.02, 0.02, len(at.q)), robot.free, robot.closures.rows)
+        assert error < 1e-12
+        here = Configuration(robot, q)
+        rates = here.J @ rng.uniform(-2, 2, here.J.shape[1])
+        yield here, rates, dict(zip(robot.actuated_names, rng.uniform(-3, 3, len(robot.actuated)), strict=True))
+
+
+def named(robot, values):
+    return dict(zip(robot.tree.rate_names, map(float, values), strict=True))
+
+
+def test_accelerations_efforts_and_energies_are_those_of_lagrange(made, figure):
+    robot, oracle, coupling = made
+    worst = 0.0
+    model = parflex.model(robot, "direct")
+    assert parflex.explain(robot).form == GeneralForm.name
+    own = [robot.tree.rate_names.index(name) for name in model.labels["qd"]]
+    for here, qd, effort in states(robot):
+        expected, _ = saddle(oracle, here, qd, effort)
+        found = parflex.forward_dynamics(robot, here, named(robot, qd), effort, reactions=True)
+        out = model(q=here.q, qd=qd[own], effort=np.array(list(effort.values())))["qdd"]
+        error = max(largest(found.accelerations - expected), largest(out - expected[own])) / largest(expected)
+        worst = max(worst, error)
+        spring = robot.tree.springs[0]
+        stretch = sum(c * here.q[k] for c, k in zip(spring.coefficients, spring.positions, strict=True)) - spring.offset
+        rate = sum(c * qd[k] for c, k in zip(spring.coefficients, spring.rates, strict=True))
+        told = found.reactions["couplings"][coupling]["effort"]
+        assert told == pytest.approx(-400 * stretch - 1.5 * rate, rel=1e-10)
+        kinetic, potential = parflex.energies(robot, here, named(robot, qd))
+        back = np.argsort(order_of(robot, oracle))
+        assert [kinetic, potential] == pytest.approx(oracle.energy(positions(here), qd[back]), rel=1e-9)
+        if not robot.tree.elastic:
+            again = parflex.inverse_dynamics(robot, here, named(robot, qd), named(robot, expected))
+            assert list(again.efforts.values()) == pytest.approx(list(effort.values()), rel=1e-7, abs=1e-7)
+    figure(f"{robot.name} with an elastic coupling against Lagrange", worst, 1e-9)
+    assert worst < 1e-9  # beams are stiff: their forces take digits
+
+
+def test_frequencies_are_those_of_stiffness_and_mass(made):
+    robot, oracle, _ = made
+    at = parflex.configure(robot, {"motor": 4.0})
+    assert abs(robot.tree.springs[0].stretch(at.q)) < 1e-12  # at rest in a pose
+    M, _ = oracle.mass_matrix_and_bias(positions(at), np.zeros(robot.tree.n))
+    w = np.array([oracle.data.couplings[0].weights.get(name, 0.0) for name in oracle.coordinates])
+    if robot.tree.elastic:
+        expected = oracle.frequencies(positions(at), ["motor"])[:4]
+    else:
+        A, _ = oracle.closure_jacobian(positions(at))
+        held = np.eye(len(w))[[oracle.coordinates.index(n) for n in oracle.coordinates if n in ("motor", "swing")]]
+        free = np.linalg.svd(np.vstack([A, held]))[2][len(A) + len(held) :].T
+        expected = [np.sqrt(400 * float((free.T @ w)[0] ** 2 / (free.T @ M @ free)[0, 0])) / (2 * np.pi)]
+    lock = [name for name in ("motor", "swing") if name in robot.tree.rate_names]
+    found = parflex.natural_frequencies(robot, at, len(expected), lock)
+    assert found.frequencies == pytest.approx(expected, rel=1e-8)
+    many = parflex.many_frequencies(robot, ["motor"], np.array([[4.0], [-3.0]]), len(expected), lock)
+    assert many.frequencies[0] == pytest.approx(expected, rel=1e-8)
+
+
+def test_a_run_keeps_the_balance_of_energy_and_ends_at_the_equilibrium(made, figure):
+    robot, _, _ = made
+    effort = dict.fromkeys(robot.actuated_names, 0.1)
+    run = parflex.simulate(robot, None, 0.2, effort=effort, step=2e-4, out_step=0.02, without=["friction"])
+    size = np.ptp(run["energy.kinetic"])
+    figure(
+        f"{robot.name} with an elastic coupling: balance of energy", run.summary["energy_balance_error"] / size, 1e-7
+    )
+    assert run.summary["energy_balance_error"] < 1e-7 * size
+    rest = parflex.equilibrium(robot, lock=["motor", "swing"] if robot.name == "screw-jack" else ["motor"])
+    pushed = abs(robot.tree.springs[0].stretch(rest.configuration.q))
+    assert pushed > 1e-5
+    still = parflex.forward_dynamics(rest.robot, rest.configuration)
+    assert largest(still.accelerations) < 1e-5
+
+
+def test_a_stiff_coupling_approaches_the_rigid_one(tmp_path):
+    rigid = parflex.load(ROBOTS / "geared-five-bar.toml", actuation=RIGID["geared-five-bar"])
+    text = (ROBOTS / "geared-five-bar.toml").read_text()
+    ends = []
+    for k in (1e5, 1e6):
+        soft = parflex.load(
+            written(text.replace("terms = { motor = 0.04 }", f"terms = {{ motor = 0.04 }}\nstiffness = {k}"), tmp_path)
+        )
+        assert info(soft)["independent_coordinates"] == info(rigid)["independent_coordinates"] + 1
+        rest = parflex.equilibrium(soft, {"motor": 3.0}, lock="actuators")
+        ends.append(largest(rest.configuration.q - parflex.configure(rigid, {"motor": 3.0}).q))
+    assert ends[1] == pytest.approx(ends[0] / 10, rel=0.01)
+    with pytest.raises(ActuationError, match="1 motors for 2 freedoms"):
+        parflex.inverse_dynamics(soft, {"motor": 3.0})
+
+
+# -- play ----------------------------------------------------------------------------------------------------
+
+
+def test_a_wheel_with_play_bounces_between_its_flanks_as_pieces_of_sines_and_lines(tmp_path, figure):
+    """Pinion held: free flight at v over the play, half a period in each flank."""
+    robot = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 80\nbacklash = 0.04")
+    omega, v, inertia = np.sqrt(80 / 0.2), 1.0, 0.2
+    period = 2 * (0.04 / v + np.pi / omega)
+    start = {"velocity": {"wheel": v, "pinion": 0.0}}
+    held = locked_robot(robot, ["pinion"])
+    run = parflex.simulate(held, None, 3 * period, step=1e-4, out_step=period / 8, start=start)
+    t = np.minimum(np.arange(len(run["t"])) * period / 8, 3 * period)
+    assert run["q.wheel"] == pytest.approx(bouncing(t, v, omega, 0.02, period), abs=2e-5)  # contact inside a step
+    energy = run["energy.kinetic"] + run["energy.elastic"]
+    figure("wheel between flanks: change of energy", largest(energy - inertia / 2) / (inertia / 2), 1e-4)
+    assert energy == pytest.approx(np.full(len(t), inertia * v**2 / 2), rel=1e-4)
+
+
+def bouncing(t, v, omega, half, period):
+    """Starts in the middle of the play."""
+    place = []
+    for now in t:
+        s, sign = now % period, 1.0
+        if s >= period / 2:
+            s, sign = s - period / 2, -1.0
+        if s < half / v:
+            x = v * s
+        elif s < half / v + np.pi / omega:
+            x = half + v / omega * np.sin(omega * (s - half / v))
+        else:
+            x = half - v * (s - half / v - np.pi / omega)
+        place.append(sign * x)
+    return np.array(place)
+
+
+def test_linear_models_take_the_loaded_flank(tmp_path):
+    robot = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 80\nbacklash = 0.04")
+    found = parflex.natural_frequencies(robot).frequencies
+    assert found == pytest.approx([np.sqrt(80 / 0.2) / (2 * np.pi)], rel=1e-12)
+    loaded = parflex.equilibrium(
+        parflex.load(
+            written(PAIR + GEAR.replace("SPRING", "stiffness = 80\nbacklash = 0.04"), tmp_path, "loaded"),
+            actuation="both",
+        ),
+        lock=["pinion"],
+        pose={"wheel": 0.05, "pinion": 0.0},
+        effort={"wheel": 4.0},
+    )
+    assert loaded.configuration.q[1] == pytest.approx(0.02 + 4.0 / 80, rel=1e-9)
+
+
+GEAR = """
+[[coupling]]
+name = "mesh"
+joint = "wheel"
+terms = { pinion = -2 }
+SPRING
+[actuation.both]
+actuated = ["pinion", "wheel"]
+locked = ["rack", "ball"]
+"""
+
+# -- losses --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("speed", "factor"), [(3.0, 1 / 0.8), (-3.0, 0.8)])
+def test_a_motor_lifts_against_losses_and_is_relieved_by_them_when_it_lowers(speed, factor, tmp_path):
+    """A table of 12 kg on a spindle: the motor feels m g lead / 2 pi over the efficiency, or times it."""
+    text = """
+format = 1
+name = "lift"
+end_effector = "table"
+[[frame]]
+name = "spindle"
+joint = "revolute"
+actuated = true
+inertia = { mass = 1, about_centre = [0.001, 0.001, 0.001] }
+[[frame]]
+name = "table"
+joint = "prismatic"
+inertia = { mass = 12 }
+[[coupling]]
+name = "thread"
+joint = "table"
+other = "spindle"
+lead = 0.01
+stiffness = 2e5
+damping = 600
+efficiency = 0.8
+"""
+    robot = parflex.load(written(text, tmp_path))
+    way, weight = 0.01 / (2 * np.pi), 12 * 9.81
+    sag = -weight / 2e5
+    pose = {"spindle": 1.0, "table": way + sag}
+    both = parflex.load(
+        written(text.replace("inertia = { mass = 12 }", "actuated = true\ninertia = { mass = 12 }"), tmp_path, "both")
+    )
+    told = parflex.inverse_dynamics(
+        both, pose, {"spindle": speed, "table": way * speed}, {"spindle": 0.0, "table": 0.0}
+    )
+    assert told.efforts["table"] == pytest.approx(0.0, abs=1e-9)
+    assert told.efforts["spindle"] == pytest.approx(way * weight * factor, rel=1e-9)
+    still = parflex.inverse_dynamics(both, pose, None, None)
+    assert still.efforts["spindle"] == pytest.approx(way * weight, rel=1e-9)  # at rest nothing passes
+    start = {"q": robot.assemble(pose), "velocity": {"spindle": speed, "table": way * speed}}
+    run = parflex.simulate(
+        robot, None, 0.2, effort={"spindle": way * weight * factor}, step=1e-4, out_step=0.02, start=start
+    )
+    assert run["q.spindle"] == pytest.approx(1.0 + speed * run["t"], abs=1e-6)  # keeps its speed
+    size = way * weight * abs(speed) * 0.2
+    assert run.summary["energy_balance_error"] < 1e-6 * size
+    lost = run["work.loss"][-1]
+    assert lost == pytest.approx(size * abs(factor - 1), rel=1e-4)
+
+
+# -- the file ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("coupling", "said"),
+    [
+        ("stiffness = 0", "stiffness is not positive"),
+        ("stiffness = -3", "stiffness is not positive"),
+        ("damping = 1", "'damping' needs 'stiffness'"),
+        ("backlash = 0.01", "'backlash' needs 'stiffness'"),
+        ("efficiency = 0.9", "'efficiency' needs 'stiffness'"),
+        ("stiffness = 3\nbacklash = -1", "backlash is negative"),
+        ("stiffness = 3\nefficiency = 0", "between 0 and 1"),
+        ("stiffness = 3\nefficiency = 1.1", "between 0 and 1"),
+        ("stiffness = nan", "not a finite number"),
+    ],
+)
+def test_what_no_elastic_coupling_can_be_is_refused_in_words(coupling, said, tmp_path):
+    with pytest.raises(RobotFileError) as caught:
+        pair(tmp_path, "terms = { pinion = 2 }\n" + coupling)
+    assert said in str(caught.value) and "mesh" in str(caught.value)
+
+
+def test_terms_of_couplings_are_left_out_by_word(tmp_path):
+    robot = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 80\ndamping = 3\nefficiency = 0.5")
+    here = {"pinion": 0.0, "wheel": 0.1}
+
+    def pull(*without):
+        found = parflex.forward_dynamics(robot, here, {"pinion": 1.0, "wheel": -1.0}, without=without)
+        return found.accelerations[:2] * [0.01, 0.2]
+
+    effort = 80 * 0.1 + 3 * (-1 + 2)
+    assert pull("friction") == pytest.approx([-2 * effort, -effort])
+    assert pull("friction", "damping") == pytest.approx([-16, -8])
+    assert pull("springs") == pytest.approx([0, 0], abs=1e-12)
+    assert pull() == pytest.approx([-2 * effort * 2, -effort])  # the pinion drives the wheel forward: twice the effort
+
+
+def test_a_family_has_the_stiffness_of_each_and_one_play(tmp_path):
+    one, two = (
+        pair(tmp_path, f"terms = {{ pinion = -2 }}\nstiffness = {k}\nefficiency = 0.7", name=f"k{k}") for k in (80, 95)
+    )
+    shared = family(one, two).plant(two).problem.model
+    alone = parflex.model(two, "state-rates", friction_width=1e-3)
+    q = two.home.copy()
+    q[:2] = 0.3, -0.55
+    inputs = {"q": q, "qd": np.array([1.0, -0.3]), "effort": np.array([0.4])}
+    for name, values in alone(**inputs).items():
+        assert shared(**inputs)[name] == pytest.approx(values, rel=1e-11)
+    loose = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 95\nefficiency = 0.7\nbacklash = 0.1", name="loose")
+    with pytest.raises(InputError, match="differ in more than numbers"):
+        family(one, loose)
+
+
+def test_an_elastic_coupling_is_told(made):
+    robot, _, coupling = made
+    told = parflex.explain(robot)
+    chapter = next(part for part in told.sections if part.key == "coordinates")
+    assert 43 in chapter.equations and any(coupling in line for line in chapter.text)
+    assert coupling in info(robot)["names"]["couplings"]
+
+
+def test_motors_lead_what_hangs_on_them_by_a_soft_belt(tmp_path):
+    """Led motor, free wheel: the forced vibration of one mass, x'' = w^2 (y - x) with y(t) the motion of the motor."""
+    more = "[motions.swing]\nduration = 0.5\nmoves = [{ pinion = 0.2 }]\n"
+    robot = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 80", more)
+    run = parflex.simulate(robot, "swing", 0.5, step=2e-4, out_step=0.01)
+    y, x, t = -2 * run["q.pinion"], run["q.wheel"], run["t"]
+    wanted = [0.0, 0.0]
+    track, omega = [0.0], np.sqrt(80 / 0.2)
+    for k in range(1, len(t)):  # exact for a straight piece of y between rows
+        h, slope = t[k] - t[k - 1], (y[k] - y[k - 1]) / (t[k] - t[k - 1])
+        off, rate = wanted[0] - y[k - 1], wanted[1] - slope
+        c, s = np.cos(omega * h), np.sin(omega * h)
+        wanted = [off * c + rate * s / omega + y[k], -off * omega * s + rate * c + slope]
+        track.append(wanted[0])
+    assert largest(x) > 0.3
+    assert x == pytest.approx(track, abs=2e-3)  # straight pieces of 10 ms
+    assert run["effort.pinion"][10] != 0
