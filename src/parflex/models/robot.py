@@ -305,10 +305,9 @@ class Robot(ArrayOrder, Record):
 
         `rates` has the same words as `given`, which are positions of frames.
         """
-        if self.at_rest is not None:
-            return self.at_rest.path_rates(given, q, rates)
         target = read_pose(self.tree, given, "pose", None)
-        part = FreePart(self.closures, self.actuated, self.locked | set(self.deformations), self.home)
+        rows_held = self.closures if self.at_rest is None else self.at_rest.closures
+        part = FreePart(rows_held, self.actuated, self.locked | set(self.deformations), self.home)
         asked = part.widened(target)
         if self.assembler.opening(q, asked.frames) > SAME_FRAME:
             asked = target
