@@ -144,7 +144,7 @@ def test_what_is_odd_about_a_robot_is_told(tmp_path):
         "centre = [1, 0, 0] }\n"
     )
     told = parflex.explain(parflex.load(few))
-    assert "1 motor (b) for 4 freedoms. Fewer motors than freedoms" in " ".join(told.sections[2].text)
+    assert "1 motor (b) for 4 freedoms. Fewer motors than degrees of freedom" in " ".join(told.sections[2].text)
     assert 2 in told.sections[1].equations  # quaternions
 
 

@@ -313,7 +313,7 @@ class Configuration(Record):
         if A.shape[0] < freedoms or (self is not home and home.robot_is_underactuated()):
             raise ActuationError(
                 f"actuation '{self.robot.actuation}' has {A.shape[0]} motors for {freedoms} freedoms; "
-                f"free is the motion of {moving}",
+                f"the motion of {moving} is free",
                 key="actuation",
                 value=self.robot.actuation,
                 hint="mark another joint as actuated, or choose another actuation",
