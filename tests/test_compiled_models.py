@@ -362,7 +362,7 @@ def test_the_usual_cache_may_fail_with_a_warning(small, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.delenv("PARFLEX_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.warns(UserWarning, match="not kept"):
+    with pytest.warns(UserWarning, match="not cached"):
         kernel = Kernel(program)
         kernel.half("one")
     assert np.isfinite(kernel.one(np.array([1.0]))).all()
@@ -485,7 +485,7 @@ def test_the_usual_cache_that_cannot_be_written_is_a_warning_in_the_answer(capsy
     answer = answered(capsys, "codegen", "four-bar", "inverse", "--target", "llvm", "-o", tmp_path / "out")
     assert answer["compiled"] is None and len(answer["files"]) == 1
     (warning,) = answer["warnings"]
-    assert "not kept" in warning
+    assert "not cached" in warning
     monkeypatch.setattr(disk_cache, "_told", set())
     (warning,) = answered(capsys, "count", "four-bar", "inverse")["warnings"]
-    assert "not kept" in warning
+    assert "not cached" in warning

@@ -92,7 +92,7 @@ BAD = {
     "number": (["3rrr", "--law", "ctc", "--reference", "circle:radius=big"], "reference", "not a number"),
     "no such coordinate": (["3rrr", "--law", "ctc", "--reference", "circle:radius=0.1,w=1"], "reference", "no 'w'"),
     "file": (["3rrr", "--law", "ctc", "--reference", "spline:none.csv"], "reference", "cannot be read"),
-    "other motors": (["3rrr", "--law", "ctc", *CIRCLE, "--plant", "5r"], "plant", "other motors"),
+    "other motors": (["3rrr", "--law", "ctc", *CIRCLE, "--plant", "5r"], "plant", "different motors"),
     "start": (["3rrr", "--law", "ctc", *CIRCLE, "--start", "home"], "start", "no start"),
     "term": (["3rrr", "--law", "ctc", *CIRCLE, "--compensate", "wind"], "with", "is not a term that can be included"),
     "open robot": (["rx90", "--law", "ctc", *CIRCLE], "robot", "has none"),

@@ -151,7 +151,7 @@ def test_generalized_alpha_damps_what_is_fast_as_asked(radius):
 def test_a_method_that_is_not_there_is_named():
     with pytest.raises(InputError, match="did you mean"):
         method_named("gauss5")
-    with pytest.raises(InputError, match="0 to 1"):
+    with pytest.raises(InputError, match="between 0 and 1"):
         method_named("generalized-alpha", 1.5)
     assert len(METHODS) == 5
 

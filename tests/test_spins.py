@@ -51,7 +51,7 @@ def refusal(robot, pose=None):
 
 def test_a_rod_between_two_balls_is_said_to_spin():
     error = refusal(parflex.load(ROBOTS / "rssr.toml"))
-    assert error.message.startswith("'coupler' spins freely about its own axis between two balls")
+    assert error.message.startswith("'coupler' spins freely about its own axis between two spherical joints")
     assert "universal joint" in error.hint and "actuated" not in error.hint
 
 

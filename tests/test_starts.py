@@ -270,7 +270,7 @@ def test_a_function_whose_velocity_jumps_is_cut_where_it_does():
     assert [jump["jump"] for jump in small.summary["velocity_jumps"]] == [pytest.approx(1.0)]
     fast = parflex.simulate(of, lambda t: (np.sin(400 * t), 400 * np.cos(400 * t), -160000 * np.sin(400 * t)), 0.02)
     assert fast.summary["velocity_jumps"] == []  # fast, but smooth
-    with pytest.raises(InputError, match="not the rates of change"):
+    with pytest.raises(InputError, match="not the derivatives"):
         parflex.simulate(of, lambda t: (np.sin(t), 0.0, 0.0), 0.02)
 
 

@@ -111,11 +111,11 @@ def test_the_file_of_another_study_is_not_replaced(tmp_path):
     out = tmp_path / "study.json"
     run_study(small(), out, jobs=1, bench=bench())
     kept = out.read_bytes()
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="does not hold this study"):
         run_study(small(seed=5), out, jobs=1)
     assert out.read_bytes() == kept
     out.write_text("not json")
-    with pytest.raises(InputError, match="something else"):
+    with pytest.raises(InputError, match="does not hold this study"):
         run_study(small(), out, jobs=1, bench=bench())
 
 

@@ -65,7 +65,7 @@ def test_a_link_is_replaced_and_what_it_points_to_stays(tmp_path):
 def test_a_new_file_replaces_none(tmp_path):
     with new_file(tmp_path / "a.txt") as file:
         file.write(b"new")
-    with pytest.raises(InputError, match="there already"), new_file(tmp_path / "a.txt"):
+    with pytest.raises(InputError, match="already exists"), new_file(tmp_path / "a.txt"):
         pass
     with pytest.raises(ValueError, match="half"), new_file(tmp_path / "b.txt") as file:
         raise ValueError("half")
