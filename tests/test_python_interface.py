@@ -249,7 +249,7 @@ def test_a_frame_that_is_not_there_is_refused_by_name():
 
 
 def test_base_parameters_of_a_robot_that_bends_are_refused_in_words():
-    with pytest.raises(InputError, match="bends"):
+    with pytest.raises(InputError, match="flexible"):
         parflex.base_parameters(parflex.load("dualemps"))
     for samples in (0, -1, 1.5, True):
         with pytest.raises(InputError, match="samples"):
