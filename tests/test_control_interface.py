@@ -95,7 +95,7 @@ BAD = {
     "other motors": (["3rrr", "--law", "ctc", *CIRCLE, "--plant", "5r"], "plant", "different motors"),
     "start": (["3rrr", "--law", "ctc", *CIRCLE, "--start", "home"], "start", "no start"),
     "term": (["3rrr", "--law", "ctc", *CIRCLE, "--compensate", "wind"], "with", "is not a term that can be included"),
-    "open robot": (["rx90", "--law", "ctc", *CIRCLE], "robot", "has none"),
+    "open robot": (["rx90", "--law", "ctc", *CIRCLE], "robot", "has no loops"),
     "bends": (["3rrr-flexible", "--law", "ctc", *CIRCLE], "robot", "rigid"),
     "output": (["3rrr", "--law", "ctc", *CIRCLE, "-o", "run.txt"], "out", "unknown file type"),
 }

@@ -183,7 +183,7 @@ BAD = {
     "unknown key": ('robot = "3rrr"\nreferenc = 1', "referenc", "did you mean 'reference'"),
     "no reference": ('robot = "3rrr"', "reference", "missing"),
     "unknown law": ('laws = ["cct"]', "laws.0", "did you mean 'ctc'"),
-    "law twice": ('laws = ["ctc", "ctc"]', "laws", "twice"),
+    "law twice": ('laws = ["ctc", "ctc"]', "laws", "duplicates"),
     "no percentages": ("percentages = []", "percentages", "empty"),
     "percentage": ("percentages = [120]", "percentages", "not a valid percentage"),
     "word": ('percentages = ["much"]', "percentages.0", "much"),
