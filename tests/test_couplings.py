@@ -15,13 +15,15 @@ from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
 
 import parflex
+from parflex.cli.main import main
 from parflex.codegen.traces.feedback import wrapped
 from parflex.control.plant import family
 from parflex.description.schema import json_schema
-from parflex.errors import ParflexError, RobotFileError
+from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.models.configuration import Configuration
 from parflex.models.forms.general_form import GeneralForm
 from parflex.models.frames_and_jacobians import counts as info
+from parflex.view.scene.robot_scene import reaction_arrows
 
 ROBOTS = Path(__file__).parent / "robots"
 RIGID = {"differential": None, "planetary": "two", "screw-jack": "both", "geared-five-bar": None, "nut-in-loop": None}
@@ -246,6 +248,17 @@ def test_coupled_robots_keep_the_balance_of_energy(name, figure):
         assert largest(off) < 1e-10
 
 
+@pytest.mark.parametrize("name", ["differential", "screw-jack"])
+def test_power_and_energy_balance_over_ten_seconds_with_friction(name, figure):
+    robot = load(name)
+    effort = dict.fromkeys(robot.actuated_names, 0.02)
+    run = parflex.simulate(robot, None, 10.0, effort=effort, step=1e-3, out_step=0.5)
+    size = np.ptp(run["energy.kinetic"])
+    figure(f"{name}: balance of energy over 10 s", run.summary["energy_balance_error"] / size, 1e-6)
+    assert run.summary["energy_balance_error"] < 1e-6 * size  # steps through the smooth sign of Coulomb friction
+    assert abs(run["work.loss"][-1]) > 1e-4
+
+
 def test_a_screw_jack_with_friction_sinks_as_its_one_equation_says():
     """Swing locked: inertia of all by the square of their way, weight and Coulomb friction along it."""
     jack = parflex.load(ROBOTS / "screw-jack.toml", settings={"frame.3.locked": True})
@@ -432,3 +445,29 @@ def test_a_robot_whose_joints_are_coupled_has_the_general_form_and_is_told_and_d
     assert any("gears: right.shoulder = -1.5 left.shoulder + 4.2" in line for line in chapter.text)
     assert told.form == GeneralForm.name
     assert "coupling" in json_schema()["properties"]
+
+
+def test_reactions_of_couplings_are_printed_and_their_robot_is_drawn(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["inverse", str(ROBOTS / "geared-five-bar.toml"), "--reactions"])
+    assert not stop.value.code
+    told = capsys.readouterr().out
+    assert "efforts of couplings" in told and "reducer" in told
+    found = parflex.inverse_dynamics(load("geared-five-bar"), reactions=True)
+    places, forces = reaction_arrows(found.robot, found.configuration.q, found.reactions)
+    assert places.shape == forces.shape == (6, 3)  # five joints and a closure
+    lines = [line for line in parflex.draw(found.robot).axes[0].lines if line.get_linestyle() == ":"]
+    assert len(lines) == 2  # from each coupled joint to the other
+
+
+def test_arrays_of_a_coupled_robot_are_answered_and_checked():
+    robot = load("geared-five-bar")
+    found = parflex.inverse_dynamics(robot, {"motor": 2.0}, {"motor": 3.0}, {"motor": 1.0})
+    q = found.configuration.q
+    assert parflex.inverse_dynamics(robot, q, found.rates, found.accelerations) == pytest.approx(
+        [found.efforts["motor"]], rel=1e-10
+    )
+    off = q.copy()
+    off[robot.tree.position_names.index("motor")] += 0.3
+    with pytest.raises(InputError, match="'reducer'"):
+        parflex.inverse_dynamics(robot, off, found.rates, found.accelerations)

@@ -126,4 +126,10 @@ def _reaction_tables(reactions: Any) -> list[Any]:
         ]
         if rows:
             tables.append((f"reactions in {kind}", columns, rows))
+    gears = [
+        (name, one["effort"], "yes" if one["undetermined"] else "")
+        for name, one in reactions.get("couplings", {}).items()
+    ]
+    if gears:
+        tables.append(("efforts of couplings", ["", "N or N m", "undetermined"], gears))
     return tables
