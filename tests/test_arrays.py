@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import pickle
 import threading
 import tracemalloc
@@ -29,7 +30,7 @@ ROBOTS = Path(__file__).parent / "robots"
 # both ways solve systems of condition up to 1e4 in double precision (1e-16), which leaves 1e-12; ten times that
 TOLERANCE = 1e-11
 REDUNDANT = {"actuation.spare": {"actuated": ["left.1", "right.1", "left.2"]}}
-KINDS = ("planar-arm", "5r", "spare", "3rrr", "payload", "flat-loop", "locked", "c5", "dualemps")
+KINDS = ("planar-arm", "5r", "spare", "3rrr", "payload", "flat-loop", "locked", "c5", "spin-up")
 
 
 @cache
@@ -65,7 +66,7 @@ def states_of(kind: str, count: int = 4):
 def configuration_of(robot: Robot, rng: np.random.Generator) -> Configuration:
     """Home, moved a little along the independent rates, and closed again."""
     step, own = np.zeros(robot.nv), list(robot.independent_rates)
-    size = 0.0 if robot.tree.elastic else 0.1
+    size = 1e-8 if robot.tree.elastic else 0.1
     step[own] = rng.uniform(-size, size, len(own)) * robot.tree.rate_units[own]
     return Configuration(robot, robot.close(robot.tree.moved(robot.home, step)))
 
@@ -103,7 +104,7 @@ def test_efforts_and_accelerations_equal_those_by_names(kind):
     assert close(parflex.forward_dynamics(robot, q[order], qd[order], effort[order]), qdd[order])
 
 
-@pytest.mark.parametrize("kind", ["planar-arm", "5r", "dualemps"])
+@pytest.mark.parametrize("kind", ["planar-arm", "5r", "spin-up"])
 def test_wrenches_act_on_one_state_or_on_a_batch(kind):
     robot = robot_of(kind)
     q, qd, qdd, effort, loaded = states_of(kind)
@@ -117,11 +118,12 @@ def test_wrenches_act_on_one_state_or_on_a_batch(kind):
     assert close(moved[driven], qdd[0][driven])
 
 
-@pytest.mark.parametrize("kind", ["5r", "spare", "3rrr", "flat-loop", "c5"])
+@pytest.mark.parametrize("kind", ["5r", "spare", "3rrr", "flat-loop", "c5", "spin-up"])
 def test_programs_vouch_for_ordinary_states(kind):
     """None of these states is asked again in floats, which would hide an error of the programs."""
     robot = robot_of(kind)
     q, qd, qdd, effort, _ = states_of(kind)
+    qdd = qdd[:, list(robot.actuated)] if robot.tree.elastic else qdd
     for row in range(len(q)):
         assert state_calls(robot, StateQuestion("inverse")).one([q[row], qd[row], qdd[row]]) is not None
         assert state_calls(robot, StateQuestion("forward")).one([q[row], qd[row], effort[row]]) is not None
@@ -178,6 +180,13 @@ def test_a_pose_may_be_an_array_in_other_functions():
     assert parflex.energies(robot, q[0], qd[0]) == parflex.energies(at, qd[0])
     with pytest.raises(InputError, match="open by"):
         parflex.jacobian(robot, q[0] + 0.1)
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+@pytest.mark.parametrize("kind", [*parflex.catalogue_names(), "held-from-behind", "tripod-wrist", "hexaglide", "upu"])
+def test_arrays_of_all_robots_give_what_names_give(kind):
+    test_efforts_and_accelerations_equal_those_by_names(kind)
 
 
 # -- shapes, types, memory --------------------------------------------------------------------------------------------
@@ -397,8 +406,8 @@ def test_locked_joints_do_not_move():
 
 
 def test_flexible_robots_take_accelerations_of_their_motors():
-    robot = robot_of("dualemps")
-    q, qd, qdd, effort, _ = states_of("dualemps")
+    robot = robot_of("spin-up")
+    q, qd, qdd, effort, _ = states_of("spin-up")
     motors = list(robot.actuated)
     assert close(parflex.inverse_dynamics(robot, q, qd, qdd[:, motors]), effort)
     own = list(robot.independent_rates)
@@ -408,6 +417,19 @@ def test_flexible_robots_take_accelerations_of_their_motors():
     assert close(parflex.inverse_dynamics(robot, q, qd, changed), effort)
     with pytest.raises(InputError, match="'qdd' has the shape"):
         parflex.inverse_dynamics(robot, q[0], qd[0], np.zeros(5))
+
+
+def test_bodies_that_deform_too_far_are_warned_of_and_answered():
+    robot = parflex.load(ROBOTS / "rotating-cantilever.toml")
+    q = robot.home.copy()
+    q[robot.coordinates.index(robot.rates[robot.tree.elastic[1]])] = 0.5 * robot.tree.length
+    expected = parflex.forward_dynamics(robot, q, velocity={robot.motors[0]: 0.0})
+    assert expected.warnings
+    with pytest.warns(ParflexWarning) as said:
+        found = parflex.forward_dynamics(robot, q)
+    assert [str(one.message) for one in said] == expected.warnings and close(found, expected.accelerations)
+    with pytest.warns(ParflexWarning, match="1 of 2 states are answered with a warning, first state 1: "):
+        assert close(parflex.forward_dynamics(robot, np.array([robot.home, q]))[1], expected.accelerations)
 
 
 # -- in any order, from any thread ------------------------------------------------------------------------------------

@@ -257,8 +257,7 @@ def _answer(robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, 
         q = close_positions(robot, q)
     qd = None if qd is None else as_numbers(qd, "qd")
     last = None if last is None else as_numbers(last, "qdd" if model == "inverse" else "effort")
-    question = StateQuestion(model, _few(robot, model, qd, last), tuple(loads))
-    calls = state_calls(robot, question)
+    calls, last = _calls(robot, model, qd, last, tuple(loads))
     arrays: list[Any] = [q, qd, last, *loads.values()]
     _check_shapes(robot, calls, arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
     count = _batch(arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
@@ -288,12 +287,27 @@ def state_calls(robot: Robot, question: StateQuestion) -> StateCalls:
     return kept[question]
 
 
+def _calls(robot: Robot, model: str, qd: Any, last: Any, frames: tuple[str, ...]) -> tuple[StateCalls, Any]:
+    """What answers, and the last array as it takes it: of a flexible robot accelerations of the motors."""
+    question = StateQuestion(model, _few(robot, model, qd, last), frames)
+    if model == "forward" or not robot.tree.elastic:
+        return state_calls(robot, question), last
+    if last is not None and last.shape[-1:] == (robot.nv,):
+        last = last[..., list(robot.actuated)]
+    at_rest = qd is None and last is None  # which is warned of where it is not an equilibrium
+    if at_rest or (last is not None and last.shape[-1:] != (robot.nu,)):
+        return StateCalls(robot, question, group_lengths(robot, question), None), last
+    return state_calls(robot, question), last
+
+
 def _few(robot: Robot, model: str, qd: Any, last: Any) -> tuple[str, ...]:
     """The groups of which the independent ones alone are given; accelerations follow where none are given."""
     few, n = len(robot.independent_rates), robot.nv
-    if few == n or robot.tree.elastic:
+    if few == n:
         return ()
     found = ("qd",) if qd is not None and qd.shape[-1:] == (few,) else ()
+    if robot.tree.elastic:
+        return found
     if model == "inverse" and (qd is not None if last is None else last.shape[-1:] == (few,)):
         found = (*found, "qdd")
     return found
@@ -316,8 +330,6 @@ def _check_shapes(robot: Robot, calls: StateCalls, arrays: list[Any], names: lis
             raise wrong_effort(robot, array)
         if name == "qdd" and robot.tree.elastic:
             refuse_unknown_motors(robot, array)
-            continue
-        if name == "qd" and robot.tree.elastic and array.shape[-1:] == (len(robot.independent_rates),):
             continue
         raise wrong_length(robot, array, name, length, "robot.coordinates" if name == "q" else "robot.rates")
 

@@ -18,6 +18,7 @@ from parflex.codegen.model import Model
 from parflex.codegen.traces.vouched_states import CHECKS, StateQuestion
 from parflex.errors import ParflexError
 from parflex.models.dynamics.reduced import Result
+from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.given_states.array_dynamics import array_warnings, forward_at, inverse_at
 from parflex.models.robot import Robot
 
@@ -58,7 +59,7 @@ class StateCalls:
             if not _left(checks, slack) <= 1.0:
                 self._pool.append(buffers)
                 return None
-            warn(self.robot.limit_warnings(arrays[0]))
+            warn(self._limit_warnings(arrays[0]))
         if out is None:
             out = answer.copy()
         else:
@@ -76,6 +77,10 @@ class StateCalls:
         pointers = (POINTER(x.ctypes.data), POINTER(y.ctypes.data), ctypes.c_int64(1), POINTER(work.ctypes.data))
         checks: Any = y[self.size :]
         return places, y[: self.size], memoryview(checks), pointers, (x, y, work)
+
+    def _limit_warnings(self, q: Array) -> list[str]:
+        """Sentences about joints outside their limits and bodies that deform too far."""
+        return [*self.robot.limit_warnings(q), *deflection_warnings(self.robot.tree, q)]
 
     def in_floats(self, arrays: Sequence[Array | None], slack: float) -> Result:
         """The state with every check, and the rates that suit it."""
@@ -136,7 +141,7 @@ class StateCalls:
         """A state of a batch that the program does not vouch for."""
         if _left(checks, notes.slack) <= 1.0:
             if checks[LIMITS]:
-                notes.warned(number, lambda: self.robot.limit_warnings(arrays[0]))
+                notes.warned(number, lambda: self._limit_warnings(arrays[0]))
             return
         missed = checks[[POSITIONS, RATES, ACCELERATIONS]].max()
         if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS * notes.slack**2):

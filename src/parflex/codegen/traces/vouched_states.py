@@ -22,6 +22,7 @@ from parflex.codegen.traces.open_tree import kept_program
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.models.condition import NEAR_SINGULAR
+from parflex.models.elastic.deflection import squared_shares
 from parflex.models.forms import Question, choose
 from parflex.models.forms.closing import best_rows, cheapest_closures
 from parflex.models.given_states.closed_positions import OPEN
@@ -34,6 +35,7 @@ from parflex.spatial.linear import solve
 Array = np.ndarray
 CHECKS = ("verdict", "size", "positions", "rates", "accelerations", "condition", "limits")
 MOTORS_LAST = 1e-3  # weight of motors among the rates that may depend on others
+MOST_RATES = 40  # of a flexible robot: programs of more would take minutes to make
 UNEVEN = 1e12  # ratio of pivots of a mass matrix above which a program is not trusted
 TINY = 1e-300  # times the squares of all inputs: nothing, unless one of them is not finite
 
@@ -48,11 +50,11 @@ class StateQuestion:
 
 
 def state_program(robot: Robot, question: StateQuestion, making: Callable[[], None] | None = None) -> Model | None:
-    """The program of a rigid robot, kept on disk; None where its answers come in floats alone.
+    """The program of a state, kept on disk; None where answers come in floats alone.
 
     `making` is called before a program is made that is not on disk.
     """
-    if robot.tree.elastic or (question.model == "inverse" and not robot.nu):
+    if (question.model == "inverse" and not robot.nu) or (robot.tree.elastic and robot.nv > MOST_RATES):
         return None
     chosen = _independent(robot, question.model)
     if chosen is None:
@@ -74,8 +76,8 @@ def _independent(robot: Robot, model: str) -> list[int] | None:
     """The independent rates of a program: motors where they are to define the motion; None where they do not."""
     if model == "forward":
         return list(robot.independent_rates)
-    weights = np.ones(robot.nv)
-    weights[list(robot.actuated)] = MOTORS_LAST
+    weights = robot.preference.copy() if robot.tree.elastic else np.ones(robot.nv)
+    weights[list(robot.actuated)] = MOTORS_LAST * weights.min()
     for q in robot.reference_poses:
         J = mobility.scaled_jacobian(robot.closures, q)
         block = J[:, robot.free]
@@ -83,7 +85,9 @@ def _independent(robot: Robot, model: str) -> list[int] | None:
             continue
         found = mobility.choose_partition(J, robot.free, robot.mobility.rank, weights)
         kept = J[np.ix_(found.rows, found.dependent)]
-        if set(found.independent.tolist()) <= set(robot.actuated) and mobility.condition(kept) <= NEAR_SINGULAR:
+        motors, chosen = set(robot.actuated), set(found.independent.tolist())
+        fits = motors <= chosen if robot.tree.elastic else chosen <= motors
+        if fits and mobility.condition(kept) <= NEAR_SINGULAR:
             return [int(k) for k in found.independent]
     return None
 
@@ -151,18 +155,25 @@ class _Traced:
         conditions += [self._condition(self.home)] if few and not same else []
         missed: Any = 0.0
         if self.question.model == "inverse":
-            qdd = self.home.accelerations(self.last) if "qdd" in few else self.last
-            answer = {"effort": state.efforts(state.forces(qdd))}
-            missed = 0.0 if "qdd" in few else self._missed_accelerations(state.at, qdd)
-            conditions += self._leg_conditions(state.at)
+            effort, missed = self._efforts(state)
+            answer = {"effort": effort}
+            conditions += [] if self.robot.tree.elastic else self._leg_conditions(state.at)
         else:
             accelerations, uneven = _accelerations(state, self.last)
             answer = {"qdd": state.accelerations(accelerations)}
             conditions.append(uneven)
-        size = sum((values.ravel() @ values.ravel() for values in self.inputs.values()), 0.0)
+        size = sum((values.ravel() @ values.ravel() for values in (*self.inputs.values(), *answer.values())), 0.0)
         rates = 0.0 if "qd" in few else self._missed_rates(state.at)
         parts = [self._missed_positions(state.at), rates, missed, sum(conditions, 0.0), self._outside()]
         return answer | {"checks": np.array([sum(parts, TINY * size), size, *parts], dtype=object)}
+
+    def _efforts(self, state: Any) -> tuple[Array, Any]:
+        """Efforts, and what the accelerations miss; a flexible robot takes those of its motors, and deforms freely."""
+        if self.robot.tree.elastic:
+            return state.form.efforts_for(state, self.last)[0], 0.0
+        if "qdd" in self.question.few:
+            return state.efforts(state.forces(self.home.accelerations(self.last))), 0.0
+        return state.efforts(state.forces(self.last)), self._missed_accelerations(state.at, self.last)
 
     # -- what the state misses -------------------------------------------------------------------------
 
@@ -199,8 +210,8 @@ class _Traced:
         return scaled @ scaled
 
     def _outside(self) -> Any:
-        """Twice the number of joints outside their limits."""
-        count: Any = 0.0
+        """Twice the number of joints outside their limits, and of bodies beyond those of small deformations."""
+        count: Any = sum((1.0 + np.sign(share - 1.0) for share in squared_shares(self.robot.tree, self.q)), 0.0)
         for link in self.robot.tree.links:
             low, high = link.limits or (-np.inf, np.inf)
             value = self.q[link.q.start] if link.limits else 0.0
@@ -256,5 +267,6 @@ def _accelerations(state: Any, tau: Array) -> tuple[Array, Any]:
 def group_lengths(robot: Robot, question: StateQuestion) -> list[int]:
     """Lengths of the groups of inputs, in their order."""
     few, n = len(robot.independent_rates), robot.nv
-    last = robot.nu if question.model == "forward" else few if "qdd" in question.few else n
+    by_motors = question.model == "forward" or robot.tree.elastic
+    last = robot.nu if by_motors else few if "qdd" in question.few else n
     return [robot.nq, few if "qd" in question.few else n, last, *(6 for _ in question.frames)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -56,6 +57,21 @@ def pulls(tree: Tree, q: Array) -> dict[str, Pull]:
             softest = float(scipy.linalg.eigh(strain.H, K, eigvals_only=True)[-1])
             if link.name not in found or abs(force) * softest > found[link.name].share:
                 found[link.name] = Pull(force, abs(force) * softest)
+    return found
+
+
+def squared_shares(tree: Tree, q: Any) -> list[Any]:
+    """Squares of deflections and axial loads relative to their limits, over any scalar: above 1 there is a warning."""
+    found = []
+    for link in tree.links:
+        e, body = q[link.e], link.body
+        for node in body.nodes.values() if body.small else ():
+            moved = node.Phi_d @ e / body.small
+            found.append(moved @ moved)
+        for strain in body.strains if body.by_tip else ():
+            softest = scipy.linalg.eigh(strain.H, body.material_stiffness(np.zeros(body.size)), eigvals_only=True)[-1]
+            bent = 0.5 * e @ (strain.H @ e) if strain.acts else 0.0
+            found.append((float(softest) / STIFFENED * strain.k * (strain.row @ e + bent)) ** 2)
     return found
 
 
