@@ -15,7 +15,7 @@ def robot_page(robot: Robot) -> str:
     units, file = effort_units(robot), robot.description
     motors = [(name, *_at_home(robot, name), units[name]) for name in robot.actuated_names]
     said = [
-        ("freedoms", freedoms_of(robot)),
+        ("freedoms", freedoms_of(robot).replace(" freedoms", "").replace(" freedom", "")),
         ("motion", "planar" if robot.tree.planar else "spatial"),
         ("end effector", robot.tree.end_effector),
         ("flexible bodies", names(flexible_bodies(robot)) or "none: rigid"),
