@@ -279,7 +279,7 @@ class Robot(ArrayOrder, Record):
 
     @cached_property
     def at_rest(self) -> Robot | None:
-        """The same robot with couplings that give way held where they do not stretch; None where there are none."""
+        """The same robot with couplings that deform held where they do not stretch; None where there are none."""
         if not self.tree.springs:
             return None
         tree = replace(self.tree, springs=())

@@ -210,7 +210,7 @@ def _coordinates(robot: Robot) -> Chapter:
     )
     acting = [word for key, word in TERMS.items() if any(getattr(link.terms, key) for link in tree.links)]
     if tree.springs:
-        text.append(f"Couplings that give way act as springs: {listed([spring.name for spring in tree.springs])}.")
+        text.append(f"Couplings that deform act as springs: {listed([spring.name for spring in tree.springs])}.")
     if acting:
         text.append(f"Joints add their own terms: {', '.join(acting)}.")
     equations = (
