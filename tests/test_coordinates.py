@@ -214,7 +214,8 @@ def test_programs_give_the_numbers_of_their_form(name, coordinates, model):
     for group, values in wanted.items():
         assert np.abs(found[group] - values).max() < ROUNDING * max(np.abs(values).max(), 1e-3), group
     check_signals(made.signals, f"{model} in {coordinates}")
-    assert made.about["coordinates"] == coordinates
+    assert made.about["coordinates"] == coordinates and made.about["read"] == here.read
+    assert len(here.read) == robot(name).mobility.freedoms(robot(name).tree.n)
     assert name != "5r" or made.counts["total"] <= COUNTS[coordinates][model]
 
 
@@ -402,7 +403,7 @@ def test_the_choice_is_part_of_what_a_file_and_the_command_line_say(capsys, tmp_
     answer = answered(capsys, *words)
     assert answer["coordinates"] == answer["about"]["coordinates"] == "all"
     (file,) = tmp_path.glob("*.py")
-    assert file.name == "m_5r_kinematics_numpy.py" and "coordinates all" in file.read_text(encoding="utf-8")
+    assert file.name == "m_5r_kinematics_numpy.py" and "coordinates all (read are " in file.read_text(encoding="utf-8")
     assert sum(signal["direction"] == "input" for signal in answer["signals"]) == 2 * robot("5r").tree.n
     every, own = (answered(capsys, "count", "5r", "mass-matrix", *words) for words in (["--coordinates", "all"], []))
     assert every["coordinates"] == "all" and own["coordinates"] is None and every["total"] < own["total"]

@@ -14,6 +14,7 @@ from parflex.codegen.program import Program
 from parflex.codegen.traces.tracing import Options, Trace
 from parflex.models.robot import Robot
 
+FEW = 6  # names that a heading lists
 ARRAYS = {"input": "x", "parameter": "p", "output": "y"}
 
 
@@ -27,6 +28,7 @@ def origin(robot: Robot, traced: Trace, options: Options) -> dict[str, Any]:
         "form": traced.form,
         "coordinates": options.coordinates,
         "independent": traced.independent,
+        "read": traced.read,
         "actuation": robot.actuation,
         "working_mode": robot.working_mode,
         "without": list(options.without),
@@ -49,12 +51,20 @@ def heading(program: Program, about: dict[str, Any]) -> list[str]:
     if about:
         lines += [
             f"robot {about['robot']}, sha256 of its description {about['robot_sha256']}",
-            f"model {about['model']}; coordinates {about.get('coordinates') or 'of the model'}; "
+            f"model {about['model']}; coordinates {_coordinates(about)}; "
             f"actuation {about['actuation']}; working mode {about['working_mode']}",
             f"left out: {_listed(about['without'])}; parameters: {_listed(about['parameters'])}; "
             f"friction width: {about['friction_width']:g}; wrenches: {_listed(about['wrenches'])}",
         ]
     return [*lines, f"sha256 of the program {program_hash(program)}", f"operators of one call: {counts}"]
+
+
+def _coordinates(about: dict[str, Any]) -> str:
+    """The choice, and which rates are read; of many their number."""
+    word, read = about.get("coordinates"), about.get("read") or []
+    if word is None:
+        return "of the model"
+    return f"{word} (read are {_listed(read) if len(read) <= FEW else f'{len(read)} rates'})"
 
 
 def _listed(words: str | Sequence[str]) -> str:

@@ -73,6 +73,11 @@ def _moving(tracer: Tracer, form: Form, options: Options) -> tuple[Coordinates, 
     return asked, given, asked.state(given)
 
 
+def rates_read(form: Form, options: Options) -> list[str]:
+    """Names of the rates that a model in coordinates reads."""
+    return _asked(form, options).read if options.coordinates is not None else []
+
+
 def refuse_unknown(model: str, options: Options) -> None:
     """Raise if a model does not exist in the coordinates that are asked for."""
     word = options.coordinates

@@ -59,9 +59,8 @@ def _traced(form: Form, model: str, options: Options, graph: Graph, values: dict
     made = MODELS if options.coordinates is None else MODELS | asked.MODELS
     outputs, labels = made[model](tracer, form, options)
     used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}
-    return Trace(
-        model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, used, form.independent_names
-    )
+    named = (used, form.independent_names, asked.rates_read(form, options))
+    return Trace(model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, *named)
 
 
 def prepared(robot: Robot, model: str, options: Options) -> Robot:

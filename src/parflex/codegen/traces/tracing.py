@@ -28,6 +28,7 @@ class Trace(Record):
     parameters: dict[str, float] = field(default_factory=dict)
     labels: dict[str, list[str]] = field(default_factory=dict)  # what the entries of a group are
     independent: list[str] = field(default_factory=list)  # rates that the form takes as such
+    read: list[str] = field(default_factory=list)  # rates of coordinates that were asked for, of which the rest follows
 
 
 class Tracer:

@@ -260,8 +260,13 @@ class Form(ABC):
         """Accelerations of the platform in world axes from the independent ones."""
         raise self._not_made("a motion of the platform")
 
-    def platform_inertia(self, state: Any) -> tuple[Array, list[str]]:
-        """The mass matrix in the components of the platform's twist that say how the robot moves, and their names."""
+    @property
+    def twist_read(self) -> list[str]:
+        """Names of the components of the platform's twist that say how the robot moves."""
+        return []
+
+    def platform_inertia(self, state: Any) -> Array:
+        """The mass matrix in these components."""
         raise self._not_made("a mass matrix of the platform")
 
     def _not_made(self, what: str) -> InputError:

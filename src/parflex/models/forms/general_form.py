@@ -262,10 +262,15 @@ class GeneralForm(Form):
         a, al = shown(self.robot.tree.planar, *found)
         return {"acceleration": a, "angular_acceleration": al}
 
-    def platform_inertia(self, state: GeneralState) -> tuple[Array, list[str]]:
-        """In as many components of its twist as the robot has freedoms."""
+    @property
+    def twist_read(self) -> list[str]:
+        """As many components as the robot has freedoms."""
+        return self.frame.labels
+
+    def platform_inertia(self, state: GeneralState) -> Array:
+        """The mass matrix in these components."""
         rows = self.frame.rows(state.at) @ state.reduction.matrix
-        return driving.inertia_along(state.mass_matrix, rows), self.frame.labels
+        return driving.inertia_along(state.mass_matrix, rows)
 
 
 def general_form(robot: Robot, partition: Partition, question: Question, rows: Sequence[int] = ()) -> GeneralForm:

@@ -300,10 +300,15 @@ class LegForm(Form):
         """As given."""
         return given
 
-    def platform_inertia(self, state: LegState) -> tuple[Array, list[str]]:
-        """In the components of the platform's twist in world axes."""
+    @property
+    def twist_read(self) -> list[str]:
+        """All components of the platform's twist."""
+        return leg_following.twist_names(self.legs)
+
+    def platform_inertia(self, state: LegState) -> Array:
+        """The mass matrix in these components."""
         A, _, _, _ = leg_equations.equations(self.legs, state.values, state.platform)
-        return A, leg_following.twist_names(self.legs)
+        return A
 
 
 def leg_form(robot: Robot, question: Question) -> LegForm | str:

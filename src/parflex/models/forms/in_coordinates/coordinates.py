@@ -59,6 +59,11 @@ class Coordinates(Record, ABC):
     def accelerations(self, state: Any, independent: Array) -> Answer:
         """What the direct model gives, from the independent accelerations."""
 
+    @property
+    @abstractmethod
+    def read(self) -> list[str]:
+        """Names of the rates that are read; others that go in do not matter."""
+
     @abstractmethod
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
         """Inertia in the rates of these coordinates, and their names."""

@@ -41,6 +41,11 @@ class AllCoordinates(Coordinates):
         """Names of the tree."""
         return _labels(self, list(self.form.robot.tree.rate_names))
 
+    @property
+    def read(self) -> list[str]:
+        """The independent rates."""
+        return self.form.independent_names
+
     def state(self, given: Given) -> Any:
         """The independent rates are read."""
         return self.form.moving(given["q"], given["qd"][self.form.independent])
@@ -84,6 +89,11 @@ class IndependentCoordinates(Coordinates):
     def labels(self) -> dict[str, list[str]]:
         """Names of the independent rates."""
         return _labels(self, self.form.independent_names)
+
+    @property
+    def read(self) -> list[str]:
+        """The independent rates."""
+        return self.form.independent_names
 
     def state(self, given: Given) -> Any:
         """As given."""

@@ -47,6 +47,11 @@ class MotorCoordinates(Coordinates):
         positions = list(tree.position_names)
         return found | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
 
+    @property
+    def read(self) -> list[str]:
+        """All of them."""
+        return self.form.robot.actuated_names
+
     def state(self, given: Given) -> Any:
         """The state at which the motors stand and move so."""
         return self.form.by_motors(given["motor_position"], given["motor_rate"], given)

@@ -43,6 +43,11 @@ class PlatformCoordinates(Coordinates):
         positions = list(tree.position_names)
         return own | {"q": positions, "last": positions, "rates": list(tree.rate_names)}
 
+    @property
+    def read(self) -> list[str]:
+        """As many components of the twist as freedoms, and those modes that are given."""
+        return [*self.form.twist_read, *self.form.labels.get("elastic_rate", [])]
+
     def state(self, given: Given) -> Any:
         """The state in which the platform stands and moves so."""
         return self.form.by_platform(given)
@@ -68,7 +73,7 @@ class PlatformCoordinates(Coordinates):
 
     def mass_matrix(self, state: Any) -> tuple[Array, list[str]]:
         """In components of the platform's twist, as many as freedoms."""
-        return self.form.platform_inertia(state)
+        return self.form.platform_inertia(state), self.form.twist_read
 
     def found(self, state: Any) -> Answer:
         """All positions, where the next call needs them."""
