@@ -178,6 +178,16 @@ def test_a_sensor_beside_the_motor_of_a_geared_linkage_gives_its_pose_and_its_ef
     assert again == pytest.approx([found.efforts["motor"]], rel=1e-9)
 
 
+@pytest.mark.parametrize("spring", ["", "\nstiffness = 50"])
+def test_a_start_of_one_joint_is_a_start_of_what_is_coupled_to_it(spring, tmp_path):
+    text = PAIR.replace('name = "wheel"', 'name = "wheel"\nstart = 0.5')
+    rows = f'[[coupling]]\nname = "mesh"\njoint = "wheel"\nterms = {{ pinion = 0.01 }}\noffset = 0.1{spring}\n'
+    robot = parflex.load(written(text + rows, tmp_path))
+    assert robot.home[:2] == pytest.approx([40.0, 0.5], abs=1e-9)
+    free = parflex.load(written(PAIR + rows, tmp_path, "free"))
+    assert free.home[:2] == pytest.approx([0.0, 0.1], abs=1e-9)
+
+
 def test_poses_that_no_coupling_allows_are_refused():
     with pytest.raises(ParflexError, match="conditions"):
         parflex.configure(load("screw-jack"), {"motor": 1.0, "spindle": 2.0, "swing": 0.0})

@@ -6,7 +6,7 @@ and stand behind the loops in `Closures`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -208,6 +208,22 @@ def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, 
     found = [coupling_row(coupled_spring(coupling, tree.links), tree) for coupling in rigid]
     refuse_contradiction(tree, found)
     return tuple(found)
+
+
+def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]) -> Array:
+    """Start positions in which a joint without a stated start stands where its coupling puts it."""
+    result, known = q.copy(), set(stated)
+    for _ in couplings:  # one may wait for another
+        for row in couplings:
+            unknown = [n for n, joint in enumerate(row.joints) if joint not in known]
+            if len(unknown) == len(row.joints):  # nothing is said: what follows gives way
+                unknown = unknown[:1] if row.offset else []
+            if len(unknown) == 1:
+                n = unknown[0]
+                rest = sum(row.coefficients[m] * result[row.positions[m]] for m in range(len(row.joints)) if m != n)
+                result[row.positions[n]] = (row.offset - rest) / row.coefficients[n]
+                known.add(row.joints[n])
+    return result
 
 
 def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:

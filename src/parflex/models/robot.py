@@ -11,7 +11,7 @@ import numpy as np
 
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
-from parflex.closure.constraints import resting_rows
+from parflex.closure.constraints import Coupling, resting_rows, with_starts
 from parflex.closure.drives import drive_springs
 from parflex.closure.free_part import FreePart
 from parflex.closure.loops import Closures
@@ -105,7 +105,14 @@ class Robot(ArrayOrder, Record):
             q[self.tree.links[number].q] = self.tree.links[number].terms.rest
         for name, value in self.mode.start.items():
             q[self.tree.links[self.tree.number(name)].q] = value
-        return q
+        couplings = [row for row in self.closures.constraints if isinstance(row, Coupling)]
+        stated = {link.name for link in self.tree.links if {link.name, link.name[:-2]} & self._said_starts}
+        return with_starts([*couplings, *resting_rows(self.tree)], q, stated)
+
+    @property
+    def _said_starts(self) -> set[str]:
+        """Frames of which the file or the working mode says where they start."""
+        return {frame.name for frame in self.description.frame if frame.start} | set(self.mode.start)
 
     @cached_property
     def drive_springs(self) -> tuple[int, ...]:
@@ -173,7 +180,7 @@ class Robot(ArrayOrder, Record):
     @cached_property
     def _stated_starts(self) -> tuple[int, ...]:
         """Positions of motors of which the file says where they start."""
-        said = {frame.name for frame in self.description.frame if frame.start} | set(self.mode.start)
+        said = self._said_starts
         links = [self.tree.links[self.tree.link_of_rate[k]] for k in self.actuated]
         return tuple(link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & said)
 
