@@ -20,7 +20,7 @@ from oracles.reader import read_robot
 from states import Draws, random_states
 
 import parflex
-from parflex.arrays.array_functions import state_calls
+from parflex.arrays.array_answers import state_calls
 from parflex.codegen.traces.vouched_states import StateQuestion
 from parflex.errors import ActuationError, InputError, ParflexWarning, SingularError, UnreachableError
 from parflex.models.configuration import Configuration, configure

@@ -7,26 +7,19 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from parflex.arrays.saying import say_compiling
-from parflex.arrays.state_calls import FLOAT, StateCalls
-from parflex.checking import shown, table
-from parflex.codegen.traces.vouched_states import StateQuestion, group_lengths, state_program
+from parflex.arrays.array_answers import answer, short_forward, short_inverse
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics import dynamic_models
-from parflex.models.dynamics.forces import Without, Wrench, checked_wrench
+from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reduced import Result
-from parflex.models.given_states.array_dynamics import refuse_unknown_motors, wrong_effort
-from parflex.models.given_states.closed_positions import as_numbers, close_positions, slack_of, wrong_length
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
-from parflex.models.terms import acting, checked_terms
 
 Array = np.ndarray
 States = Sequence[float] | Array
 Named = str | Mapping[str, float] | Configuration | None  # a pose that is no array
 ByName = Mapping[str, float] | None
-FAST = {"inverse": "fast inverse", "forward": "fast forward"}  # calls with all rates, nothing left out, no wrench
 
 
 @overload
@@ -111,7 +104,7 @@ def inverse_dynamics(
             robot, pose, *by_name, wrench=wrench, without=without, form=form, reactions=reactions
         )
     _refuse_reactions(reactions)
-    return _answer(robot, "inverse", given, wrench, without, out)
+    return answer(robot, "inverse", given, wrench, without, out)
 
 
 @overload
@@ -194,7 +187,7 @@ def forward_dynamics(
             hint="give efforts in the order of robot.motors",
         )  # fmt: skip
     _refuse_reactions(reactions)
-    return _answer(robot, "forward", given, wrench, without, out)
+    return answer(robot, "forward", given, wrench, without, out)
 
 
 # -- what is given ----------------------------------------------------------------------------------------------------
@@ -242,167 +235,6 @@ def _refuse_reactions(reactions: bool) -> None:
         )  # fmt: skip
 
 
-# -- the answer -------------------------------------------------------------------------------------------------------
-
-
-def _answer(robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, without: Any, out: Any) -> Array:
-    """The answer to a state, or to a batch of them."""
-    terms = checked_terms(without)
-    robot = acting(robot, terms)
-    loads = {frame: _wrench(robot, frame, value) for frame, value in table(wrench, "wrench").items()}
-    q, qd, last = given
-    slack = slack_of(q, qd, last)
-    q = as_numbers(q, "q")
-    if q.shape[-1:] != (robot.nq,) or q.ndim > 2:
-        q = close_positions(robot, q)
-    qd = None if qd is None else as_numbers(qd, "qd")
-    last = None if last is None else as_numbers(last, "qdd" if model == "inverse" else "effort")
-    calls, last = _calls(robot, model, qd, last, tuple(loads))
-    arrays: list[Any] = [q, qd, last, *loads.values()]
-    _check_shapes(robot, calls, arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
-    count = _batch(arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
-    if calls.model is not None:
-        arrays = [np.zeros(shape) if a is None else a for a, shape in zip(arrays, calls.shapes, strict=True)]
-    shape = (calls.size,) if count is None else (count, calls.size)
-    if out is not None:
-        _check_out(out, shape)
-    if count is None:
-        found = calls.one(arrays, out, slack) if calls.model is not None else None
-        return calls.asked_again(arrays, out, slack) if found is None else found
-    return calls.many(arrays, count, np.empty(shape) if out is None else out, slack)
-
-
-def state_calls(robot: Robot, question: StateQuestion) -> StateCalls:
-    """What answers a question about states of a robot, compiled once."""
-    kept = robot.kept
-    if question not in kept:
-        with kept.lock:
-            if question not in kept:
-                what = f"the {question.model} dynamics of '{robot.name}'"
-                model = state_program(robot, question, lambda: say_compiling(what))
-                calls = StateCalls(robot, question, group_lengths(robot, question), model)
-                if model is not None and not question.few and not question.frames:
-                    kept[FAST[question.model]] = calls
-                kept[question] = calls
-    return kept[question]
-
-
-def _calls(robot: Robot, model: str, qd: Any, last: Any, frames: tuple[str, ...]) -> tuple[StateCalls, Any]:
-    """What answers, and the last array as it takes it: of a flexible robot accelerations of the motors."""
-    question = StateQuestion(model, _few(robot, model, qd, last), frames)
-    if model == "forward" or not robot.tree.elastic:
-        return state_calls(robot, question), last
-    if last is not None and last.shape[-1:] == (robot.nv,):
-        last = last[..., list(robot.actuated)]
-    at_rest = qd is None and last is None  # which is warned of where it is not an equilibrium
-    if at_rest or (last is not None and last.shape[-1:] != (robot.nu,)):
-        return StateCalls(robot, question, group_lengths(robot, question), None), last
-    return state_calls(robot, question), last
-
-
-def _few(robot: Robot, model: str, qd: Any, last: Any) -> tuple[str, ...]:
-    """The groups of which the independent ones alone are given; accelerations follow where none are given."""
-    few, n = len(robot.independent_rates), robot.nv
-    if few == n:
-        return ()
-    found = ("qd",) if qd is not None and qd.shape[-1:] == (few,) else ()
-    if robot.tree.elastic:
-        return found
-    if model == "inverse" and (qd is not None if last is None else last.shape[-1:] == (few,)):
-        found = (*found, "qdd")
-    return found
-
-
-def _wrench(robot: Robot, frame: str, value: Any) -> Array:
-    """Wrenches on a frame: six components each, one or a batch."""
-    array = value if isinstance(value, np.ndarray) else None
-    if array is None or array.ndim != 2:
-        return checked_wrench(robot.tree, frame, value)
-    rows = [checked_wrench(robot.tree, frame, row) for row in array]
-    return np.array(rows).reshape(len(rows), 6)
-
-
-def _check_shapes(robot: Robot, calls: StateCalls, arrays: list[Any], names: list[str]) -> None:
-    for array, (length,), name in zip(arrays, calls.shapes, names, strict=True):
-        if array is None or (array.shape[-1:] == (length,) and array.ndim <= 2):
-            continue
-        if name == "effort":
-            raise wrong_effort(robot, array)
-        if name == "qdd" and robot.tree.elastic:
-            refuse_unknown_motors(robot, array)
-            continue
-        raise wrong_length(robot, array, name, length, "robot.coordinates" if name == "q" else "robot.rates")
-
-
-def _batch(arrays: list[Any], names: list[str]) -> int | None:
-    """The number of states, None for one without a leading axis; arrays without one, or with one of 1, serve all."""
-    sizes = {
-        name: len(array) for name, array in zip(names, arrays, strict=True) if array is not None and array.ndim == 2
-    }
-    if not sizes:
-        return None
-    longest = max(sizes, key=lambda name: (sizes[name] != 1, sizes[name]))
-    for place, (name, array) in enumerate(zip(names, arrays, strict=True)):
-        if name not in sizes or sizes[name] == sizes[longest]:
-            continue
-        if sizes[name] != 1:
-            raise InputError(
-                f"'{name}' has {sizes[name]} states and '{longest}' has {sizes[longest]}", key=name, value=sizes[name],
-                hint="give batches of one size, or one state for all",
-            )  # fmt: skip
-        arrays[place] = array[0]
-    return sizes[longest]
-
-
-def _check_out(out: Any, shape: tuple[int, ...]) -> None:
-    fits = isinstance(out, np.ndarray) and out.dtype == FLOAT and out.shape == shape and out.flags.writeable
-    if not fits:
-        raise InputError(
-            f"'out' is not an array of floats of the shape {shape} that can be written", key="out", value=shown(out),
-            hint=f"give np.empty({shape})",
-        )  # fmt: skip
-
-
-# -- the short way ----------------------------------------------------------------------------------------------------
-
-
-def _short_inverse(given: tuple[Any, ...], words: dict[str, Any]) -> Array | None:
-    return _short("fast inverse", given, words)
-
-
-def _short_forward(given: tuple[Any, ...], words: dict[str, Any]) -> Array | None:
-    return _short("fast forward", given, words)
-
-
-def _short(key: str, given: tuple[Any, ...], words: dict[str, Any]) -> Array | None:
-    """The answer to a state of three arrays of floats, after the first call; None: the general path handles it."""
-    out = None
-    if words:
-        if len(words) != 1 or "out" not in words:
-            return None
-        out = words["out"]
-    if len(given) != 4:
-        return None
-    robot, q, qd, last = given
-    if type(q) is not np.ndarray or type(qd) is not np.ndarray or type(last) is not np.ndarray:
-        return None
-    try:
-        calls = robot.kept[key]
-    except (AttributeError, KeyError, TypeError):
-        return None
-    a, b, c = calls.shapes
-    if q.shape != a or qd.shape != b or last.shape != c:
-        return None
-    if q.dtype is not FLOAT or qd.dtype is not FLOAT or last.dtype is not FLOAT:
-        return None
-    if out is not None and (type(out) is not np.ndarray or out.dtype is not FLOAT or out.shape != (calls.size,)):
-        return None
-    try:
-        return calls.one((q, qd, last), out)
-    except ValueError:  # `out` cannot be written, which is said on the long way
-        return None
-
-
-inverse_dynamics.short_way = _short_inverse  # type: ignore[attr-defined]
-forward_dynamics.short_way = _short_forward  # type: ignore[attr-defined]
+inverse_dynamics.short_way = short_inverse  # type: ignore[attr-defined]
+forward_dynamics.short_way = short_forward  # type: ignore[attr-defined]
 __all__ = ["Result", "forward_dynamics", "inverse_dynamics"]
