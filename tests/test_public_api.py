@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import importlib
 import inspect
 import os
@@ -209,6 +210,20 @@ def test_the_vocabulary_explains_every_word_once():
     assert set(WORDS) == set(CHECKS)
     for word, (kind, _, text) in WORDS.items():
         assert kind and text.endswith(".") and (text[0].isupper() or text[0] == "'"), word
+
+
+EVERYTHING = [getattr(parflex, name) for name in parflex.__all__]
+RECORDS = [thing for thing in EVERYTHING if dataclasses.is_dataclass(thing)]
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_help_of_results_describes_their_fields(kind):
+    text = inspect.getdoc(kind) or ""
+    for field in dataclasses.fields(kind):
+        if not field.name.startswith("_"):
+            assert f"`{field.name}`" in text or re.search(rf"^{field.name} : \S.*\n    \S", text, flags=re.M), (
+                field.name
+            )
 
 
 METHODS = [

@@ -47,7 +47,7 @@ def tidy(text: str) -> str:
 def paragraphs(thing: Any) -> str:
     """The docstring in Markdown: sections of NumPy style become bold words, lists and code."""
     text, *sections = re.split(
-        r"^(Parameters|Returns|Examples)\n-+\n", inspect.cleandoc(thing.__doc__ or ""), flags=re.M
+        r"^(Parameters|Attributes|Returns|Examples)\n-+\n", inspect.cleandoc(thing.__doc__ or ""), flags=re.M
     )
     parts = [text.rstrip()]
     for title, body in zip(sections[::2], sections[1::2], strict=True):
@@ -79,7 +79,7 @@ def returned(module: Any, function: Any) -> Any:
 def members(kind: Any) -> list[str]:
     """Rows for the fields, properties and methods of a class."""
     rows = []
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(kind) and "Attributes\n" not in (kind.__doc__ or ""):
         source = inspect.getsource(kind)
         for field in dataclasses.fields(kind):
             if not field.name.startswith("_"):

@@ -57,7 +57,10 @@ class _Compiled:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model(Record):
-    """A program with the shapes of its groups of inputs and outputs, and values of its symbolic parameters."""
+    """A `program` with a `name`, the shapes of its `inputs` and `outputs` (SI) and values of symbolic `parameters`.
+
+    `labels` names the entries of groups, `signals` has the unit of each, `sample` inputs at home, `about` the options.
+    """
 
     name: str
     program: Program

@@ -27,7 +27,25 @@ def error_indexes(t: Array, error: Array) -> dict[str, float]:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Controlled(Record, Mapping[str, Array]):
-    """Named time series of a run; `failure` is empty where it ended well."""
+    """Named time series of a run; `failure` is empty where it ended well.
+
+    Attributes
+    ----------
+    columns : dict[str, Array]
+        Time series by name, with `t` in s (m, rad, N, N m).
+    errors : dict[str, float | None]
+        ise (m^2 s), iae (m s), itae (m s^2) and max (m) of the end effector; None where the run failed.
+    settings : dict[str, Any]
+        How the run was made.
+    failure : str
+        singularity, geometry, plant, start or interrupted; empty where it ended well.
+    why : str
+        The failure in words.
+    stopped_at : float | None
+        Time of the failure (s), or None.
+    summary : dict[str, Any]
+        Numbers of the run.
+    """
 
     columns: dict[str, Array]
     errors: dict[str, float | None]  # of the end effector's position: INDEXES; None where the run failed

@@ -11,7 +11,15 @@ from parflex.errors import InputError
 
 @dataclass(frozen=True)
 class Gains:
-    """`Kp` (1/s^2) on errors and `Kv` (1/s) on their rates."""
+    """`Kp` (1/s^2) on errors and `Kv` (1/s) on their rates.
+
+    Attributes
+    ----------
+    Kp : float
+        On errors (1/s^2).
+    Kv : float
+        On error rates (1/s).
+    """
 
     Kp: float
     Kv: float

@@ -45,7 +45,10 @@ class Path(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Reference(Record):
-    """Position and rotation vector (from `base` on) of the end effector as piecewise polynomials, and how long."""
+    """The reference `name` of the end effector: `pieces`, piecewise polynomials of position (m) and rotation vector.
+
+    The rotation vector (rad) counts from `base`; `time` is the duration (s), `corners` are times of jumps (s).
+    """
 
     name: str
     time: float

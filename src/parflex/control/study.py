@@ -43,7 +43,11 @@ Case = tuple[int, int]  # percentage and template, by number
 
 @dataclass(eq=False, repr=False)
 class Study(Record):
-    """What a study found: for each percentage and template, what each law did."""
+    """What the study of `file` found: `cases` has, for each percentage and template, the result of each law.
+
+    `parameters` are those that are wrong, `others` cases of the file that were not asked for, `computed` those of this
+    call, `interrupted` whether cases are left, `seconds` (s) the time it took.
+    """
 
     file: StudyFile
     parameters: list[str]

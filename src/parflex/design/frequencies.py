@@ -206,6 +206,18 @@ class ManyFrequencies(Record):
 
     `shapes`, if asked for, are the twists of the end effector in each mode (poses x modes x 6): velocity of its origin
     and angular velocity in world axes, for mass-normalised modes, the largest component positive.
+
+    Attributes
+    ----------
+    frequencies : Array
+        Hz, poses x modes; NaN where the pose is impossible.
+    status : Array
+        Of each pose: 0 ok, 1 unreachable, 2 singular.
+    solver : FrequencySolver
+        What computed them.
+    shapes : Array | None
+        Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode), the largest component
+        positive; None unless asked for.
     """
 
     frequencies: Array

@@ -34,7 +34,29 @@ Axis = tuple[str, float, float, int]  # coordinate, first and last value, number
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrequencyMap(Record):
-    """Frequencies in Hz over a grid (grid x modes; not a number where there are none) and the state of each cell."""
+    """Frequencies in Hz over a grid (grid x modes; not a number where there are none) and the state of each cell.
+
+    Attributes
+    ----------
+    axes : dict[str, Array]
+        Values of each coordinate of the grid (m, rad).
+    frequencies : Array
+        Hz, grid x modes; NaN where there are none.
+    status : Array
+        Of each cell: 0 ok, 1 unreachable, 2 singular, -1 not computed.
+    interrupted : bool
+        Whether cells are left.
+    computed : int
+        Cells of this call.
+    method : str
+        "tables" or "full".
+    reason : str
+        Why there are no tables.
+    solved_in_full : int
+        Cells solved without tables.
+    largest_difference : float
+        Between tables and full solution at checked cells (Hz).
+    """
 
     axes: dict[str, Array]
     frequencies: Array

@@ -30,7 +30,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Configuration(Record):
-    """A robot with all its positions known."""
+    """A `robot` with all its positions `q` (m, rad) known."""
 
     robot: Robot
     q: Array  # its own copy, read only: all else follows from it

@@ -20,7 +20,15 @@ TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FramePose(Unpacked):
-    """Where a frame is, in world axes; unpacks as (position, rotation)."""
+    """Where a frame is, in world axes; unpacks as (position, rotation).
+
+    Attributes
+    ----------
+    position : Array
+        Origin (m), world axes.
+    rotation : Array
+        3 x 3, from the axes of the frame to those of the world (dimensionless).
+    """
 
     _unpacked: ClassVar = ("position", "rotation")
     position: Array  # m, of its origin
@@ -29,7 +37,19 @@ class FramePose(Unpacked):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Jacobian(NamedMatrix):
-    """World twist of a frame per rate of each motor; an array to NumPy."""
+    """World twist of a frame per rate of each motor; an array to NumPy.
+
+    Attributes
+    ----------
+    matrix : Array
+        6 x motors (m/s and rad/s per rad/s or m/s).
+    frame : str
+        The frame.
+    directions : tuple[str, ...]
+        Of the rows: vx vy vz wx wy wz.
+    motors : list[str]
+        Of the columns.
+    """
 
     matrix: Array  # 6 x motors: m/s and rad/s per rad/s or m/s
     frame: str

@@ -46,7 +46,11 @@ class Mobility(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Robot(ArrayOrder, Record):
-    """A robot with a chosen actuation and working mode. Made by `load`."""
+    """A robot with a chosen `actuation` and `working_mode` (`mode`), made by `load`.
+
+    `description` is what its `file` says, `tree` and `closures` what is made of it; `actuated`, `locked` and `sensed`
+    are numbers of rates, `warnings` what is odd about it.
+    """
 
     description: schema.RobotFile
     file: str

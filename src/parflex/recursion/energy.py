@@ -16,7 +16,17 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Energies(Unpacked):
-    """Energies of a robot in J; unpacks as (kinetic, potential)."""
+    """Energies of a robot in J; unpacks as (kinetic, potential).
+
+    Attributes
+    ----------
+    kinetic : Any
+        Of bodies and of motor inertia (J).
+    elastic : Any
+        Of flexible bodies and springs (J).
+    gravity : Any
+        Counted from the origin of the world (J).
+    """
 
     _unpacked: ClassVar = ("kinetic", "potential")
     kinetic: Any  # J, of bodies and of the inertia of motors

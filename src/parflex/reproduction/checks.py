@@ -20,7 +20,11 @@ OK, DIFFERS, FITTED, NOT_REPRODUCIBLE = "ok", "differs", "fitted", "not-reproduc
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Check(Record):
-    """One published number. `ok` is None where nothing can be said; `group` and `reason` serve printed tables."""
+    """A `quantity` of a `paper`: `published` and `computed` value, their `difference` and the `tolerance` (its unit).
+
+    `status` is ok, differs, fitted or not-reproducible, `ok` None where nothing can be said, `note` says why; `group`,
+    `row` and `name` serve printed tables.
+    """
 
     paper: str
     quantity: str

@@ -23,6 +23,25 @@ class Sensed(Record):
 
     `coordinates` and `coordinate_rates` are those of the whole tree (`robot.tree.position_names`), for a controller
     that measures more than its motors, like the pose of the platform; one that needs less ignores them.
+
+    Attributes
+    ----------
+    time : float
+        s.
+    position : Array
+        Motor positions (m, rad).
+    velocity : Array
+        Motor rates (m/s, rad/s).
+    reference_position : Array
+        m, rad.
+    reference_velocity : Array
+        m/s, rad/s.
+    reference_acceleration : Array
+        m/s^2, rad/s^2.
+    coordinates : Array
+        All positions (m, rad).
+    coordinate_rates : Array
+        Their time derivatives (m/s, rad/s).
     """
 
     time: float
@@ -47,7 +66,21 @@ class Controller(Protocol):
 
 @dataclass(frozen=True)
 class PD:
-    """Effort = stiffness (reference - position) + damping (its rate - rate), and a constant `feedforward`."""
+    """Effort = stiffness (reference - position) + damping (its rate - rate), and a constant `feedforward`.
+
+    Attributes
+    ----------
+    stiffness : Any
+        On position errors (N/m, N m/rad); a number, or one for each motor.
+    damping : Any
+        On rate errors (N s/m, N m s/rad).
+    sample_time : float
+        Sample time (s).
+    feedforward : Any
+        Constant effort (N, N m).
+    limit : float
+        Largest effort (N, N m).
+    """
 
     stiffness: Any  # a number, or one for each motor
     damping: Any

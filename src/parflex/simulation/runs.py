@@ -18,7 +18,17 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run(Record, Mapping[str, Array]):
-    """Columns by name, all as long as `t`; `settings` says how the run was made, `summary` how it went."""
+    """Columns by name, all as long as `t`; `settings` says how the run was made, `summary` how it went.
+
+    Attributes
+    ----------
+    columns : dict[str, Array]
+        Time series by name, all as long as `t` in s (m, rad, N, N m, J).
+    settings : dict[str, Any]
+        How the run was made.
+    summary : dict[str, Any]
+        How it went.
+    """
 
     columns: dict[str, Array]
     settings: dict[str, Any] = field(default_factory=dict)

@@ -26,7 +26,21 @@ PARAMETERS = ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseParameters(Record):
-    """Names and values of the base parameters of the legs and platform, and a robot that has only them."""
+    """Names and values of the base parameters of the legs and platform, and a robot that has only them.
+
+    Attributes
+    ----------
+    names : list[str]
+        Base parameters, e.g. "ZZ[2]".
+    values : Array
+        Their values (kg, kg m, kg m^2).
+    grouped : dict[str, str]
+        Parameter grouped by rank -> where it went.
+    after_rules : int
+        Number of parameters that the rules alone leave.
+    robot : Robot
+        A robot that has only the base parameters.
+    """
 
     names: list[str]
     values: Array

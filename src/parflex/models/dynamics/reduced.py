@@ -23,7 +23,29 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result(Record):
-    """Outcome of a dynamic model."""
+    """Outcome of a dynamic model.
+
+    Attributes
+    ----------
+    robot : Robot
+        The robot as it acts.
+    configuration : Configuration
+        Where it is.
+    rates : Array
+        All rates (m/s, rad/s), in the order of `robot.rates`.
+    accelerations : Array
+        All accelerations (m/s^2, rad/s^2), in the same order.
+    efforts : dict[str, float]
+        Motor efforts (N, N m) by joint.
+    redundant_actuation : bool
+        Whether there are more motors than freedoms.
+    reactions : dict[str, Any] | None
+        Wrenches (N, N m) in joints and closures, if asked for.
+    warnings : list[str]
+        Warnings.
+    elastic_accelerations : dict[str, float]
+        Accelerations of elastic coordinates by name (SI).
+    """
 
     robot: Robot
     configuration: Configuration
@@ -47,7 +69,15 @@ class Result(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MassMatrix(NamedMatrix):
-    """Mass matrix of a closed robot; an array to NumPy, and unpacks as (matrix, names)."""
+    """Mass matrix of a closed robot; an array to NumPy, and unpacks as (matrix, names).
+
+    Attributes
+    ----------
+    matrix : Array
+        Square (kg, kg m, kg m^2).
+    names : list[str]
+        Rates of its rows and columns.
+    """
 
     matrix: Array  # kg, kg m or kg m^2, square
     names: list[str]  # of the rates of its rows and columns

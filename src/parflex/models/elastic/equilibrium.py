@@ -81,7 +81,21 @@ class Loading(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Equilibrium(Record):
-    """A robot at rest under loads, how it is loaded, where it started from, and how many steps were taken."""
+    """A robot at rest under loads, how it is loaded, where it started from, and how many steps were taken.
+
+    Attributes
+    ----------
+    given : Robot
+        The robot before it was held.
+    configuration : Configuration
+        The robot at rest.
+    start : Configuration
+        The pose that Newton's method started from.
+    loading : Loading
+        What acts: wrenches, efforts, terms left out.
+    steps : int
+        Number of Newton steps.
+    """
 
     given: Robot  # before it was held
     configuration: Configuration

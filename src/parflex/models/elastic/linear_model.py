@@ -44,6 +44,29 @@ class LinearModel(Record):
     """M qdd + D qd + K q = 0 in the independent coordinates, theory (28), and J from these to all coordinates.
 
     `K_tot` is the stiffness of the open tree where K is J^T K_tot J.
+
+    Attributes
+    ----------
+    configuration : Configuration
+        State that was linearised about.
+    M : Array
+        Mass matrix (kg, kg m, kg m^2).
+    K : Array
+        Stiffness matrix (N/m, N, N m).
+    D : Array
+        Damping matrix (N s/m, N s, N m s).
+    J : Array
+        All rates per independent rate.
+    names : list[str]
+        Independent coordinates: rows and columns of M, K, D.
+    start : Configuration
+        Pose before loads acted.
+    loading : Loading
+        What acts: wrenches, efforts, terms left out.
+    warnings : list[str]
+        Warnings.
+    K_tot : Array | None
+        Stiffness of the open tree where K = J^T K_tot J, else None.
     """
 
     configuration: Configuration
@@ -73,6 +96,23 @@ class Modes(Record):
 
     Shapes are over all coordinates, one column a mode, mass-normalised, the largest entry positive. Damping ratios are
     v^T D v / (2 omega): those of light damping. Unstable motions grow instead of vibrating.
+
+    Attributes
+    ----------
+    frequencies : Array
+        Hz, lowest first.
+    shapes : Array
+        All coordinates x modes, mass-normalised, the largest entry positive (m, rad).
+    damping : Array
+        Damping ratios v^T D v / (2 omega), for light damping (dimensionless).
+    free_motions : list[str]
+        Motions without stiffness, by what moves most.
+    independent_coordinates : int
+        Number of independent coordinates.
+    unstable_motions : list[str]
+        Motions that grow instead of vibrating.
+    model : LinearModel
+        The linear model.
     """
 
     frequencies: Array

@@ -31,7 +31,27 @@ ORDERS = ("position", "velocity", "acceleration")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class StateSpace(Unpacked):
-    """Matrices of x_dot = A x + B u, y = C x + D u, and the names of what they hold; unpacks as (A, B, C, D)."""
+    """Matrices of x_dot = A x + B u, y = C x + D u, and the names of what they hold; unpacks as (A, B, C, D).
+
+    Attributes
+    ----------
+    A : Array
+        States x states (SI).
+    B : Array
+        States x inputs (SI).
+    C : Array
+        Outputs x states (SI).
+    D : Array
+        Outputs x inputs (SI).
+    states : list[str]
+        Independent coordinates (m, rad), then their rates.
+    inputs : list[str]
+        Efforts and forces (N, N m).
+    outputs : list[str]
+        Motions (m, rad and derivatives).
+    model : LinearModel
+        The linear model.
+    """
 
     _unpacked: ClassVar = ("A", "B", "C", "D")
     A: Array

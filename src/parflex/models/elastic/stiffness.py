@@ -38,6 +38,21 @@ class Stiffness(Record):
     """Compliance and stiffness of a frame in world axes, in the order of `directions`.
 
     `stiffness` is None where some direction is rigid; `rigid` names the coordinates without compliance.
+
+    Attributes
+    ----------
+    frame : str
+        The frame.
+    directions : tuple[str, ...]
+        Rows and columns: x y z rx ry rz, planar x y theta.
+    compliance : Array
+        World axes (m/N, 1/N, rad/(N m)).
+    stiffness : Array | None
+        World axes (N/m, N, N m/rad); None where a direction is rigid.
+    rigid : list[str]
+        Rigid directions.
+    model : LinearModel
+        The linear model.
     """
 
     frame: str
@@ -56,7 +71,21 @@ class Stiffness(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deflection(Record):
-    """A robot under loads: motion of frames (world displacement, rotation vector), efforts and section forces."""
+    """A robot under loads: motion of frames (world displacement, rotation vector), efforts and section forces.
+
+    Attributes
+    ----------
+    frames : dict[str, Array]
+        Displacement (m) and rotation vector (rad) by frame, world axes.
+    efforts : dict[str, float]
+        Motor efforts (N, N m) by joint.
+    sections : list[dict[str, Any]]
+        Section forces (N, N m) at both ends of each beam element.
+    configuration : Configuration
+        Where the robot is.
+    warnings : list[str]
+        Warnings.
+    """
 
     frames: dict[str, Array]
     efforts: dict[str, float]

@@ -34,6 +34,21 @@ class TrackedModes(Record):
     `places` counts the poses that were given; a pose put between has a fraction. `agreement` (poses x branches) is the
     MAC with the pose before, of a double mode that of its subspace; `doubtful` lists places where it stays low however
     near the poses are.
+
+    Attributes
+    ----------
+    places : Array
+        Number of the pose; fractions are poses in between.
+    positions : Array
+        All positions at each place (m, rad).
+    frequencies : Array
+        Hz, places x branches.
+    shapes : Array
+        Places x coordinates x branches, mass-normalised (m, rad).
+    agreement : Array
+        MAC with the place before, of a double mode that of its subspace (dimensionless).
+    doubtful : list[float]
+        Places where the agreement stays low.
     """
 
     places: Array

@@ -24,7 +24,10 @@ class Chapter(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Explanation(Record):
-    """How the model of a robot is made: `form` of its direct program, sizes, and sections in the order of the work."""
+    """How the model of the robot `name` (`title`) is made: `sections` in the order of the work, and `sizes`.
+
+    `form` is that of its direct program, `forms` that of each model (None: there is none); `warnings` are warnings.
+    """
 
     name: str
     title: str

@@ -19,7 +19,21 @@ FEWEST = 16  # rows of a spectrum
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Difference(Record):
-    """How far a computed column is from a measured one, over the times that both have."""
+    """How far a computed column is from a measured one, over the times that both have.
+
+    Attributes
+    ----------
+    rms : float
+        Root mean square, in the unit of the column.
+    largest : float
+        Largest difference, in the unit of the column.
+    relative : float
+        RMS relative to that of the measured column (dimensionless).
+    times : Array
+        Times of the differences (s).
+    values : Array
+        Computed minus measured.
+    """
 
     rms: float
     largest: float
