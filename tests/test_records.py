@@ -159,8 +159,8 @@ def test_errors_pickle_with_what_they_know(flat):
 
 
 def test_what_is_not_a_number_is_equal_to_itself():
-    nan = float("nan")
-    assert same({"a": [nan, np.array([nan, 1.0])]}, {"a": [nan, np.array([nan, 1.0])]})
+    one, other = ({"a": [float("nan"), np.array([np.nan, 1.0])]} for _ in range(2))  # two objects, not one
+    assert same(one, other)
     assert not same(np.array([1.0]), [1.0]) and not same((1,), [1]) and not same({"a": 1}, {"b": 1})
     assert not same(np.zeros(3), np.zeros(4)) and same(np.array(["a"]), np.array(["a"]))
     assert brief(np.arange(3.0)) == "[0, 1, 2]" and brief("x" * 100) == "x" * 37 + "..."
