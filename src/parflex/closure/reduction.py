@@ -68,7 +68,7 @@ class Reduction(Record):
         return J
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class InvertedReduction(Reduction):
     """The same by the inverse of J_f, whose size bounds the condition number of the closures and of what follows.
 
