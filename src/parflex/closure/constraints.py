@@ -216,7 +216,7 @@ def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]
     for _ in couplings:  # one may wait for another
         for row in couplings:
             unknown = [n for n, joint in enumerate(row.joints) if joint not in known]
-            if len(unknown) == len(row.joints):  # nothing is said: what follows gives way
+            if len(unknown) == len(row.joints):  # no start is stated: the first joint follows the offset
                 unknown = unknown[:1] if row.offset else []
             if len(unknown) == 1:
                 n = unknown[0]
