@@ -6,7 +6,7 @@ from math import factorial
 import casadi as ca
 import numpy as np
 
-from . import chart, closing
+from . import chart, closing, elements
 from .reader import Closure, Frame, RobotData
 
 TERMS = ("motor_inertia", "friction", "springs")
@@ -39,9 +39,15 @@ class EnergyModel:
             for c in data.couplings
             if c.stiffness is None
         )
-        residual = ca.vertcat(*loops, *coupled, ca.SX(0, 1))
+        distances = (
+            elements.length(e, self._transforms) - (x[self.coordinates.index(e.name)] if e.kind == "strut" else e.rest)
+            for e in data.elements
+            if e.kind in ("rod", "strut")
+        )
+        residual = ca.vertcat(*loops, *coupled, *distances, ca.SX(0, 1))
         rate = ca.jtimes(residual, x, xd)
         self.closure_rows: int = residual.numel()
+        self._rows = residual
         self._residual = ca.Function("residual", self._inputs, [residual])
         self._closing = ca.Function("closing", self._inputs, [ca.jacobian(residual, x), ca.jtimes(rate, x, xd)])
 
@@ -55,8 +61,28 @@ class EnergyModel:
         kinetic, potential = _energies(self.data, self._transforms, x, xd)
         momentum = ca.gradient(kinetic, xd)
         bias = ca.jtimes(momentum, x, xd) - ca.gradient(kinetic, x) + ca.gradient(potential, x)
-        self._dynamics = ca.Function("dynamics", self._inputs, [ca.jacobian(momentum, xd), bias])
-        self._energy = ca.Function("energy", self._inputs, [kinetic, potential])
+        pulled, stored = self._elements()
+        self._dynamics = ca.Function("dynamics", self._inputs, [ca.jacobian(momentum, xd), bias + pulled])
+        self._energy = ca.Function("energy", self._inputs, [kinetic, potential + stored])
+        self._potential = potential + stored
+
+    def _elements(self) -> tuple[ca.SX, ca.SX]:
+        """Forces along all coordinates that hold against elements between two points, and their energy."""
+        x, xd, _ = self._inputs
+        forces, stored = ca.SX.zeros(len(self.coordinates)), ca.SX(0)
+        for element in self.data.elements:
+            if element.kind not in ("rod", "strut"):
+                long = elements.length(element, self._transforms)
+                forces += ca.gradient(long, x) * elements.tension(element, long, ca.jtimes(long, x, xd))
+                stored += elements.energy(element, long)
+        return forces, stored
+
+    def tangent(self, q: Numbers, multipliers: np.ndarray) -> np.ndarray:
+        """Second derivative of the potential less the multipliers times the rows; springs of joints apart."""
+        x = self._inputs[0]
+        lam = ca.SX(ca.DM(multipliers))
+        second = ca.hessian(self._potential - ca.dot(lam, self._rows), x)[0]
+        return self._evaluate(ca.Function("tangent", self._inputs, [second]), q)[0]
 
     def closure_residual(self, q: Numbers) -> np.ndarray:
         """Gaps of all closures, in metres and radians (small angles)."""

@@ -45,10 +45,12 @@ class FlexibleEnergyModel(EnergyModel):
         kinetic = _kinetic(weighed, spun, x, xd)
         momentum, potential = ca.gradient(kinetic, xd), strain + weight
         bias = ca.jtimes(momentum, x, xd) - ca.gradient(kinetic, x) + ca.gradient(potential, x)
+        pulled, stored = self._elements()
         self._momentum = ca.Function("momentum", self._inputs, [momentum])
-        self._bias = ca.Function("bias", self._inputs, [bias])
-        self._energy = ca.Function("energy", self._inputs, [kinetic, potential])
-        self._stiffness = ca.Function("stiffness", self._inputs, [ca.hessian(strain, x)[0]])
+        self._bias = ca.Function("bias", self._inputs, [bias + pulled])
+        self._energy = ca.Function("energy", self._inputs, [kinetic, potential + stored])
+        self._potential = potential + stored
+        self._stiffness = ca.Function("stiffness", self._inputs, [ca.hessian(strain + stored, x)[0]])
 
     def _element(self, frame: Frame, d: ca.SX) -> Bent | None:
         """What bends with the coordinates of a frame."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from .beam_element import Bar
 from .beam_tables import bar, complete
+from .elements import PointToPoint, read_element
 from .expressions import number, numbers
 from .tables import Table, body, joint_terms, placement, quaternion
 
@@ -92,6 +93,7 @@ class RobotData:
     locked: list[str]
     poses: dict[str, dict[str, float]]
     couplings: list[Coupled] = field(default_factory=list)
+    elements: list[PointToPoint] = field(default_factory=list)
 
 
 def read_robot(path: str | Path) -> RobotData:
@@ -104,6 +106,7 @@ def read_robot(path: str | Path) -> RobotData:
     frames: list[Frame] = []
     closures: list[tuple[Table, dict[str, float]]] = []
     couplings: list[tuple[Table, dict[str, float]]] = []
+    elements: list[tuple[Table, dict[str, float]]] = []
     actuated: list[str] = []
     locked: list[str] = []
     last = "base"
@@ -113,6 +116,9 @@ def read_robot(path: str | Path) -> RobotData:
             continue
         if kind == "coupling":
             couplings.append((entry, names))
+            continue
+        if kind == "element":
+            elements.append((entry, names))
             continue
         new = _frames(entry, names, planar) if kind == "frame" else [_point(entry, names)]
         frames += new
@@ -133,16 +139,24 @@ def read_robot(path: str | Path) -> RobotData:
         name: dict(_pose_item(key, number(value, constants), end_effector, known) for key, value in pose.items())
         for name, pose in table.get("poses", {}).items()
     }
+    between = [read_element(entry, names, own_name) for entry, names in elements]
+    for (entry, _), strut in zip(elements, between, strict=True):
+        if strut.kind == "strut":  # a massless slide of which the length is the coordinate
+            own = {"stiffness": strut.stiffness, "rest": strut.rest or 0.0, "damper": strut.damping}
+            line = ((strut.name,), (strut.name,), (0.0,))
+            frames.append(Frame(strut.name, "base", np.zeros(3), np.eye(3), "pz", *line, **own))
+            actuated += [strut.name] if entry.get("actuated", False) else []
     gravity = np.array(numbers(table.get("gravity", [0, 0, -9.81]), constants))
     built = [_closure(entry, names, own_name) for entry, names in closures]
     slides = {frame.coordinates[0] for frame in frames if frame.kind == "pz"}
     coupled = [_coupled(entry, names, slides) for entry, names in couplings]
-    return RobotData(table["name"], planar, gravity, end_effector, frames, built, actuated, locked, poses, coupled)
+    lists = (frames, built, actuated, locked, poses, coupled, between)
+    return RobotData(table["name"], planar, gravity, end_effector, *lists)
 
 
 def _entries(table: Table, constants: dict[str, float]) -> Iterator[tuple[str, Table, dict[str, float]]]:
     """Frames, points and closures of the whole robot with full names, legs written out."""
-    for kind in ("frame", "point", "closure", "coupling"):
+    for kind in ("frame", "point", "closure", "coupling", "element"):
         for entry in table.get(kind, []):
             yield kind, entry, constants
     legs = table.get("legs", [])
@@ -164,7 +178,7 @@ def _leg(
     """Entries of one leg, its own names put in front."""
     names = dict(constants)
     for key, values in group.items():
-        if key not in ("names", "frame", "point", "closure", "coupling"):
+        if key not in ("names", "frame", "point", "closure", "coupling", "element"):
             names[key] = number(values[index], names)
     own = {entry["name"] for kind in ("frame", "point") for entry in group.get(kind, [])}
     own = {_with_leg(name, leg) for name in own}
@@ -173,7 +187,7 @@ def _leg(
         """The leg's own frame or point, or a node of one of its beams."""
         return f"{leg}.{name}" if name in own or name.rpartition(".")[0] in own else name
 
-    for kind in ("frame", "point", "closure", "coupling"):
+    for kind in ("frame", "point", "closure", "coupling", "element"):
         for template in group.get(kind, []):
             entry = _with_leg(template, leg)
             if "name" in entry:
@@ -181,7 +195,7 @@ def _leg(
             for key in ("parent", "frame"):
                 if key in entry:
                     entry[key] = full(entry[key])
-            if kind == "closure":
+            if kind in ("closure", "element"):
                 entry["between"] = [full(name) for name in entry["between"]]
             if kind == "coupling":
                 entry |= {key: full(entry[key]) for key in ("joint", "other") if key in entry}

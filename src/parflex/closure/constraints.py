@@ -6,17 +6,18 @@ and stand behind the loops in `Closures`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from parflex.closure.distances import build_distance
 from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial.linear import scalar_type
-from parflex.tree import Tree
+from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
 from parflex.tree.springs import CoupledSpring, coupled_spring
 
@@ -30,6 +31,11 @@ class Constraint(Protocol):
     @property
     def name(self) -> str:
         """For messages."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """What it is in the file: a coupling, a rod or a strut."""
         ...
 
     @property
@@ -80,15 +86,19 @@ class Constraint(Protocol):
         ...
 
     def forces(self, tree: Tree, at: Pose, multipliers: Array) -> Array:
-        """J^T multipliers: what the rows put on the coordinates."""
+        """What the rows put on coordinates; with what they put on links, J^T multipliers."""
+        ...
+
+    def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, Array]]:
+        """What the rows put on links, at their origins and axes."""
         ...
 
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ."""
         ...
 
-    def with_numbers(self, symbols: Mapping[str, Any]) -> Constraint:
-        """The same rows with symbols in the place of some of these numbers."""
+    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Constraint:
+        """The same rows with symbols in the place of some of these numbers; `end` gives the new places."""
         ...
 
 
@@ -108,6 +118,7 @@ class Coupling:
     coefficients: tuple[Any, ...]  # 1, and minus the ratios
     offset: Any
     size: int = field(default=1, init=False)
+    kind: str = field(default="coupling", init=False)
 
     @property
     def row_names(self) -> list[str]:
@@ -177,7 +188,11 @@ class Coupling:
         own = {f"coupling[{self.name},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
         return {**own, f"offset[{self.name}]": float(self.offset)}
 
-    def with_numbers(self, symbols: Mapping[str, Any]) -> Coupling:
+    def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, Array]]:
+        """Nothing: it acts along coordinates."""
+        return {}
+
+    def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Coupling:
         """The same row with symbols in the place of some of these numbers."""
         words = [f"coupling[{self.name},{joint}]" for joint in self.joints]
         coefficients = tuple(symbols.get(word, c) for word, c in zip(words, self.coefficients, strict=True))
@@ -207,7 +222,8 @@ def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, 
     rigid = [coupling for coupling in robot.coupling if coupling.stiffness is None]
     found = [coupling_row(coupled_spring(coupling, tree.links), tree) for coupling in rigid]
     refuse_contradiction(tree, found)
-    return tuple(found)
+    distances = [build_distance(element, tree) for element in robot.element if element.kind in ("rod", "strut")]
+    return (*found, *distances)
 
 
 def with_starts(couplings: Sequence[Coupling], q: Array, stated: Collection[str]) -> Array:

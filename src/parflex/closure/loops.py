@@ -268,7 +268,9 @@ class Closures(Record):
 
     def _told(self) -> str:
         kinds = counted(len(self.loops), "loop")
-        kinds += f", {counted(len(self.constraints), 'coupling')}" if self.constraints else ""
+        rods = sum(row.kind != "coupling" for row in self.constraints)
+        for count, word in ((len(self.constraints) - rods, "coupling"), (rods, "distance")):
+            kinds += f", {counted(count, word)}" if count else ""
         return f"{kinds}, {counted(self.size, 'row')}: {listed([row.name for row in self.rows])}"
 
     @property

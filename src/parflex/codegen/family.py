@@ -87,6 +87,8 @@ def numbers_of(robot: Robot) -> Numbers:
         found |= row.numbers_in()
     for spring in robot.tree.springs:
         found |= spring.numbers_in()
+    for element in robot.tree.elements:
+        found |= element.numbers_in()
     for name, place in robot.tree.places.items():
         found |= {f"place[{name},{axis}]": float(place.position[axis]) for axis in range(3)}
     return found
@@ -150,7 +152,8 @@ def _symbolic(robot: Robot, symbols: dict[str, Any]) -> Robot:
         return places[name_of[id(place)]]
 
     springs = tuple(spring.with_numbers(symbols) for spring in tree.springs)
-    changed = replace(tree, links=tuple(links), places=places, springs=springs)
+    elements = tuple(element.with_numbers(symbols, end) for element in tree.elements)
+    changed = replace(tree, links=tuple(links), places=places, springs=springs, elements=elements)
     loops = [replace(loop, first=end(loop.first), second=end(loop.second)) for loop in robot.closures.loops]
-    constraints = tuple(row.with_numbers(symbols) for row in robot.closures.constraints)
+    constraints = tuple(row.with_numbers(symbols, end) for row in robot.closures.constraints)
     return replace(robot, tree=changed, closures=Closures(changed, tuple(loops), constraints))

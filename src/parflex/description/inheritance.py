@@ -10,7 +10,7 @@ from parflex.description.source import read_source
 from parflex.description.values import as_value, shown
 from parflex.errors import RobotFileError, did_you_mean
 
-NAMED_LISTS = ("frame", "point", "closure", "coupling")
+NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
 OWN_KEYS = ("name", "extends")  # a file never takes these from the one it extends
 MAX_GENERATIONS = 8
 
@@ -66,7 +66,7 @@ def _read_parent(parent: str, file: str) -> tuple[dict[str, Any], str]:
 
 
 def merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
-    """The tables of both; frames, points, closures and couplings with the same name are one, with the keys of both."""
+    """The tables of both; frames, points, closures, ... with the same name are one, with the keys of both."""
     result = dict(below)
     for key, value in above.items():
         old = below.get(key)

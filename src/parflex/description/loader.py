@@ -20,7 +20,7 @@ from parflex.errors import RobotFileError, did_you_mean, nearest
 Model = TypeVar("Model", bound=BaseModel)
 LEG_LISTS: dict[str, type[Any]] = {
     **{"frame": schema.Frame, "point": schema.Point},
-    **{"closure": schema.Closure, "coupling": schema.CouplingTable},
+    **{"closure": schema.Closure, "coupling": schema.CouplingTable, "element": schema.ElementTable},
 }
 
 
@@ -233,7 +233,7 @@ def _leg_values(family: dict[str, Any], names: list[str], constants: Mapping[str
 def _expand_legs(
     family: Any, constants: Mapping[str, float], lists: dict[str, list[Any]], leg_of: dict[str, str], taken: list[str]
 ) -> None:
-    """Instantiate one family of legs: each frame, point, closure and coupling once per leg, with that leg's values."""
+    """Instantiate one family of legs: each frame, point, closure, ... once per leg, with that leg's values."""
     names = _leg_names(family, taken)
     taken += names
     values = _leg_values(family, names, constants)
@@ -248,7 +248,7 @@ def _expand_legs(
                 placed = _in_leg(table, leg, own, kind == "coupling")
                 entry = _validate(model, placed, local, _key(kind, number, table, f"legs: {leg}"))
                 lists[kind].append(entry)
-                if kind in ("frame", "point"):
+                if kind in ("frame", "point", "element"):  # the length of a strut is a coordinate of its leg
                     leg_of[entry.name] = leg
 
 

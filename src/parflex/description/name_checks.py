@@ -6,6 +6,7 @@ import math
 
 from parflex.description import schema
 from parflex.description.coupling_checks import check_couplings
+from parflex.description.element_tables import check_elements
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
 
@@ -81,6 +82,7 @@ def check_references(robot: schema.RobotFile) -> None:
         )
     _check_closures(robot, places, known)
     check_couplings(robot)
+    check_elements(robot, known, places)
     _check_modes(robot)
     _check_motions(robot, places, known)
     if not robot.frame and robot.platform is None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from parflex.description.coupling_tables import CouplingTable
 from parflex.description.elastic_tables import Axial, Beam, MaterialTable, Modal, SectionTable
+from parflex.description.element_tables import ElementTable
 from parflex.description.motion_tables import MotionTable
 from parflex.description.table import Table
 from parflex.description.values import (
@@ -324,6 +325,7 @@ class LegsTable(BaseModel):
     point: list[Point] = []
     closure: list[Closure] = []
     coupling: list[CouplingTable] = []
+    element: list[ElementTable] = []
 
 
 class RobotFile(Table):
@@ -347,6 +349,7 @@ class RobotFile(Table):
     point: tuple[Point, ...] = ()
     closure: tuple[Closure, ...] = ()
     coupling: tuple[CouplingTable, ...] = ()
+    element: tuple[ElementTable, ...] = ()
     legs: LegsTable | list[LegsTable] | None = None
     poses: dict[Name, Coordinates] = {}
     working_modes: dict[Name, WorkingMode] = {}

@@ -37,7 +37,7 @@ def rigid_tree(tree: Tree) -> Tree:
         none_q, none_v = slice(q1, q1), slice(v1, v1)
         links.append(replace(link, body=RigidBody(), node=None, q=slice(q0, q1), v=slice(v0, v1), e=none_q, e_v=none_v))
         q0, v0 = q1, v1
-    return replace(tree, links=tuple(links), springs=())
+    return replace(tree, links=tuple(links), springs=(), elements=())
 
 
 class BatchProgram:
@@ -126,7 +126,7 @@ class CarriedLinks:
             q0, v0 = q.stop, v.stop
             none_q, none_v = slice(q0, q0), slice(v0, v0)
             moved.append(replace(link, parent=self.number[link.parent], q=q, v=v, e=none_q, e_v=none_v))
-        self.tree = replace(tree, links=tuple(moved), places={}, springs=())
+        self.tree = replace(tree, links=tuple(moved), places={}, springs=(), elements=())
         self.positions, self.rates = np.array(positions, dtype=int), np.array(rates, dtype=int)
 
     def symbols(self) -> tuple[Graph, Array]:

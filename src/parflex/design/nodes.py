@@ -82,6 +82,8 @@ def node_model(robot: Robot, roots: Sequence[int] = ()) -> NodeModel:
     """Pieces and unknowns of a robot with its locked joints fixed; pieces with one of `roots` are counted from it."""
     if robot.closures.constraints or robot.tree.springs:
         raise NotCoveredError("coupled joints")
+    if robot.tree.elements:
+        raise NotCoveredError("an element between two points")
     cut = cut_at_beams(robot, roots)
     if cut.left_over:
         raise NotCoveredError("a loop without a beam")

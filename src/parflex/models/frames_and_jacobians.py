@@ -150,6 +150,9 @@ def counts(robot: Robot) -> dict[str, Any]:
             tree.links[tree.link_of_rate[k]].name in (frame.name, f"{frame.name}.1", f"{frame.name}.2") for k in moving
         )
     ]
+    struts = [element.name for element in robot.description.element if element.kind == "strut"]
+    active += [name for name in struts if name in robot.actuated_names]
+    joints = [*(frame.name for frame in jointed), *struts]
     rank = robot.mobility.rank
     free = len(robot.free)
     rigid = robot.locking(robot.deformations)
@@ -159,9 +162,9 @@ def counts(robot: Robot) -> dict[str, Any]:
     remaining = tree.n - len(held)
     return {
         "bodies": sum(1 for link in tree.links if link.heavy),
-        "joints": len(jointed),
+        "joints": len(joints),
         "active": len(active),
-        "passive": len(jointed) - len(active),
+        "passive": len(joints) - len(active),
         "elastic": len(tree.elastic),
         "total_coordinates": free,
         "closure_rows": robot.closures.size,
@@ -176,13 +179,14 @@ def counts(robot: Robot) -> dict[str, Any]:
         "names": {
             "actuated": robot.actuated_names,
             "sensed": robot.sensed_names,
-            "joints": [frame.name for frame in jointed],
+            "joints": joints,
             "coordinates": list(tree.position_names),
             "rates": list(tree.rate_names),
             "independent": configure(robot).independent_names,
             "frames": list(tree.places),
             "closures": [loop.name for loop in robot.closures.loops],
             "couplings": [coupling.name for coupling in robot.description.coupling],
+            "elements": [element.name for element in robot.description.element],
             "redundant_closures": [names[k] for k in robot.mobility.redundant],
             "end_effector": tree.end_effector,
             "poses": sorted({"home", *robot.description.poses}),

@@ -141,6 +141,8 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
         )
         if AXES[frame.joint]:
             rates[frame.name] = [k for part in parts for k in _rates(tree, part)]
+    struts = [element for element in description.element if element.kind == "strut"]
+    rates |= {strut.name: list(_rates(tree, strut.name)) for strut in struts}
     if name is None or (name == "default" and name not in description.actuation):
         actuated, locked = [], []
         for frame in description.frame:
@@ -150,6 +152,7 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
             flags = frame.actuated if isinstance(frame.actuated, tuple) else (frame.actuated,) * len(own)
             actuated += [k for k, flag in zip(own, flags, strict=True) if flag]
             locked += own if frame.locked else []
+        actuated += [k for strut in struts if strut.actuated for k in rates[strut.name]]
         return tuple(actuated), frozenset(locked)
     if name not in description.actuation:
         raise InputError(

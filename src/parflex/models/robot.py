@@ -160,11 +160,11 @@ class Robot(ArrayOrder, Record):
                 beside = next(part.rows for part in parts if culprit in part.rows)
                 names = ", ".join(f"'{row.name}'" for row in beside if row is not culprit) or "the pose home"
                 return RobotFileError(
-                    f"the coupling '{culprit.name}' contradicts {names}: no pose near home meets both",
+                    f"the {culprit.kind} '{culprit.name}' contradicts {names}: no pose near home meets both",
                     file=self.file,
-                    key=f"coupling '{culprit.name}'",
+                    key=f"{culprit.kind if culprit.kind == 'coupling' else 'element'} '{culprit.name}'",
                     value=culprit.name,
-                    hint="correct its offset or ratio, give consistent starts, or remove it",
+                    hint="correct its offset, ratio or length, give consistent starts, or remove it",
                 )
         return None
 
@@ -190,7 +190,7 @@ class Robot(ArrayOrder, Record):
 
     def start_warnings(self) -> list[str]:
         """A sentence for each motor that the loops leave far from where the file says that it starts."""
-        warnings = []
+        warnings = self._slack_cables()
         given = self.description.poses.get("home", {})
         for index in self._stated_starts:
             link = next(link for link in self.tree.links if link.q.start == index and link.q.stop > index)
@@ -202,6 +202,18 @@ class Robot(ArrayOrder, Record):
                     f"{self.start[index]:.4g}: check its start, or the starts of the joints that it carries"
                 )
         return warnings
+
+    def _slack_cables(self) -> list[str]:
+        """A sentence for each cable that is longer than its path at home."""
+        at, found = pose(self.tree, self.home), []
+        for element in self.tree.elements:
+            path = float(np.linalg.norm(at.of(element.second)[1] - at.of(element.first)[1]))
+            if element.pulls_only and element.rest > path:
+                found.append(
+                    f"the cable '{element.name}' of {element.rest:.4g} m is longer than its path of {path:.4g} m at "
+                    "home: it is slack there"
+                )
+        return found
 
     @cached_property
     def _locked_robots(self) -> dict[frozenset[int], Robot]:

@@ -16,6 +16,7 @@ from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.recursion.newton_euler import JOINT_TERMS
 from parflex.tree import Link, Tree
+from parflex.tree.point_elements import PointElement
 from parflex.tree.springs import CoupledSpring
 
 Without = Sequence[str]
@@ -114,14 +115,23 @@ def _springs(change: Callable[[CoupledSpring], CoupledSpring], rest: Callable[[T
     return lambda tree: replace(rest(tree), springs=tuple(change(spring) for spring in tree.springs))
 
 
+def _elements(change: Callable[[PointElement], PointElement], rest: Callable[[Tree], Tree]) -> Callable[[Tree], Tree]:
+    return lambda tree: replace(rest(tree), elements=tuple(change(element) for element in tree.elements))
+
+
 TERMS: dict[str, Callable[[Tree], Tree]] = {
     # viscous and Coulomb friction of joints, losses of couplings
     "friction": _springs(lambda spring: replace(spring, efficiency=1.0), _links(_smooth)),
-    # dampers of joints and couplings, and the damping of bodies
-    "damping": _springs(lambda spring: replace(spring, damping=0.0), _links(_undamped)),
+    # dampers of joints, couplings and elements, and the damping of bodies
+    "damping": _elements(
+        PointElement.undamped, _springs(lambda spring: replace(spring, damping=0.0), _links(_undamped))
+    ),
     "gravity": lambda tree: replace(tree, gravity=np.zeros(3)),
-    # springs and dampers of joints and couplings
-    "springs": _springs(lambda spring: replace(spring, stiffness=0.0, damping=0.0), _links(_unsprung)),
+    # springs and dampers of joints and couplings, elements that are not rigid
+    "springs": _elements(
+        PointElement.idle,
+        _springs(lambda spring: replace(spring, stiffness=0.0, damping=0.0), _links(_unsprung)),
+    ),
     "motor-inertia": _links(_light),
     "axial": _links(_linear),  # what bending does to the axial strain of bodies, and axial load to their stiffness
 }

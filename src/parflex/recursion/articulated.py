@@ -14,6 +14,7 @@ import numpy as np
 from parflex.bodies import RigidBody
 from parflex.recursion.kinematics import Pose, motion
 from parflex.recursion.newton_euler import joint_forces
+from parflex.recursion.point_forces import element_wrenches
 from parflex.spatial import cross, hat
 from parflex.spatial.linear import solve_positive
 from parflex.tree import Tree
@@ -37,6 +38,8 @@ def articulated_accelerations(
         force, moment = link.body.as_rigid().wrench(_spin(drift.w[j]), np.zeros(3))
         f.append(force)
         m.append(moment)
+    for j, (force, moment) in element_wrenches(tree, at, drift).items() if "springs" not in without else ():
+        f[j], m[j] = f[j] - force, m[j] - moment
     hinges: list[Any] = [None] * len(tree.links)
     for j in reversed(range(len(tree.links))):
         link = tree.links[j]

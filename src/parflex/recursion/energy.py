@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.records import Unpacked
 from parflex.recursion.kinematics import Pose, motion
+from parflex.recursion.point_forces import elements_energy
 from parflex.tree import Tree
 
 Array = np.ndarray
@@ -58,4 +59,5 @@ def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
             elastic = elastic + 0.5 * link.terms.stiffness * (stretch * stretch)
     for spring in tree.springs:
         elastic = elastic + spring.energy(at.q)
+    elastic = elastic + elements_energy(tree, at)
     return Energies(kinetic, elastic, gravity)

@@ -10,6 +10,7 @@ import numpy as np
 
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose
+from parflex.recursion.point_forces import add_wrenches, element_wrenches
 from parflex.spatial import cross
 from parflex.tree import Tree
 from parflex.tree.link_tree import GROUND
@@ -30,7 +31,14 @@ class NewtonEuler(Record):
 def newton_euler(
     tree: Tree, at: Pose, moving: Motion, external: Mapping[int, tuple[Array, Array]] | None = None
 ) -> NewtonEuler:
-    """Wrenches of the links in this motion, theory (6); `external` ones act on links, at their origins and axes."""
+    """Wrenches of the links in this motion, theory (6); `external` ones act on links, at their origins and axes.
+
+    Elements between two points act as such wrenches, theory (44).
+    """
+    if tree.elements:
+        acting = element_wrenches(tree, at, moving)
+        add_wrenches(acting, external or {})
+        external = acting
     f: list[Array] = []
     m: list[Array] = []
     elastic: list[Array] = []
@@ -42,6 +50,11 @@ def newton_euler(
             force, moment = force - external[j][0], moment - external[j][1]
         f.append(force)
         m.append(moment)
+    return inwards(tree, at, f, m, elastic)
+
+
+def inwards(tree: Tree, at: Pose, f: list[Array], m: list[Array], elastic: list[Array]) -> NewtonEuler:
+    """Wrenches that links need, and forces along their elastic coordinates, carried to the ground."""
     rows: list[Any] = [None] * len(tree.links)
     for j in reversed(range(len(tree.links))):
         link = tree.links[j]

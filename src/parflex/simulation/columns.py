@@ -34,6 +34,10 @@ def columns_of(problem: Problem, run: Segments, frames: Sequence[str]) -> dict[s
         columns[f"qdd.{name}"] = found["accelerations"][:, tree.rate_names.index(name)]
     for k, kind in enumerate(("kinetic", "elastic", "gravity")):
         columns[f"energy.{kind}"] = found["energy"][:, k]
+    for element in problem.robot.description.element:
+        for word in ("length", "force"):
+            if f"element.{element.name}.{word}" in found:
+                columns[f"element.{element.name}.{word}"] = found[f"element.{element.name}.{word}"][:, 0]
     columns["energy.total"] = found["energy"].sum(axis=1)
     places = [tree.links[tree.link_of_rate[k]].q.start for k in problem.robot.actuated]
     power = (effort * change[:, places]).sum(axis=1)
@@ -52,10 +56,15 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str]) -> dict[str, Array]
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
     few = len(x) <= FEW
-    program = signals(problem.robot, frames, problem.independent, problem.width, problem.rows, quick=few)
+    wrenches = problem.wrenches if problem.robot.description.element else ()
+    choice = (problem.robot, frames, problem.independent, problem.width, problem.rows)
+    program = signals(*choice, quick=few, wrenches=wrenches)
     change, given = y[:, nq : 2 * nq], x[:, nq + n :]
     effort = given[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n :]
     state = {"q": y[:, :nq], "position_rates": change, "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
+    state |= {"effort": effort} if "effort" in program.inputs else {}
+    pushed = {f"wrench_{name}": given[:, motors + 6 * k : motors + 6 * k + 6] for k, name in enumerate(wrenches)}
+    state |= {word: values for word, values in pushed.items() if word in program.inputs}
     with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
         found = program.evaluate("numpy", **state) if few else program(**state)
     own = {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}

@@ -39,7 +39,7 @@ def branch(tree: Tree, links: Iterable[int]) -> Branch:
         q, v = _listed(link.q, positions), _listed(link.v, rates)
         e, e_v = _listed(link.e, positions), _listed(link.e_v, rates)
         moved.append(replace(link, parent=number[link.parent], q=q, v=v, e=e, e_v=e_v))
-    small = replace(tree, links=tuple(moved), places={}, springs=(), known_length=tree.length)
+    small = replace(tree, links=tuple(moved), places={}, springs=(), elements=(), known_length=tree.length)
     return Branch(small, number, np.array(positions, dtype=int), np.array(rates, dtype=int))
 
 

@@ -12,6 +12,7 @@ from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
 from parflex.spatial import mdh_transform, placed, rotation_from_vector, vector_quaternion
 from parflex.tree import joints
+from parflex.tree.element_building import with_elements
 from parflex.tree.elements import read_element, read_modal
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
 from parflex.tree.springs import coupled_spring
@@ -92,7 +93,8 @@ class _Builder:
         elastic = [coupling for coupling in robot.coupling if coupling.stiffness is not None]
         springs = tuple(coupled_spring(coupling, self.links) for coupling in elastic)
         end, gravity = robot.end_effector or last, np.array(robot.gravity)
-        return Tree(tuple(self.links), self.places, gravity, self.planar, end, springs)
+        tree = Tree(tuple(self.links), self.places, gravity, self.planar, end, springs)
+        return with_elements(tree, robot)
 
     def _add(self, entry: schema.Frame | schema.Point, parent: Place) -> None:
         if isinstance(entry, schema.Point):

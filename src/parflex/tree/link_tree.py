@@ -11,6 +11,7 @@ from parflex.bodies import Body, Node
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, counted
 from parflex.tree.joints import Joint
+from parflex.tree.point_elements import PointElement
 from parflex.tree.springs import CoupledSpring
 
 Array = np.ndarray
@@ -51,6 +52,7 @@ class Link(Record):
     e: slice = field(default_factory=lambda: slice(0, 0))  # elastic coordinates of its body among the positions
     e_v: slice = field(default_factory=lambda: slice(0, 0))  # and among the rates
     counted: bool = False  # a coupling counts the turns of its joint
+    strut: bool = False  # it carries nothing: its coordinate is the length of a strut
 
     @property
     def own_q(self) -> slice:
@@ -113,6 +115,7 @@ class Tree(Record):
     planar: bool
     end_effector: str
     springs: tuple[CoupledSpring, ...] = ()
+    elements: tuple[PointElement, ...] = ()  # forces between two places
     known_length: InitVar[float | None] = None  # that of the tree which this one is a branch of; `replace` drops it
     _known_length: float | None = field(init=False, repr=False, compare=False)
 

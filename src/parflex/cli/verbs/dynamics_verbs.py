@@ -40,6 +40,10 @@ def _solved(
 
 def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> None:
     tables = [table]
+    if result.elements:
+        answer["elements"] = result.elements
+        rows = [(name, one["length"], one["rate"], one["force"]) for name, one in result.elements.items()]
+        tables.append(("elements", ["", "length", "rate", "force"], rows))
     answer["warnings"] = result.warnings
     if result.reactions is not None:
         answer["reactions"] = result.reactions

@@ -140,6 +140,7 @@ def schema(as_json: bool) -> None:
 def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
     """All joint values and frames at a pose, and how near it is to a singularity."""
     from parflex.models.configuration import configure
+    from parflex.models.dynamics.element_values import element_values
     from parflex.models.frames_and_jacobians import frames, geometric_solutions
 
     loaded = open_robot(robot, **choice)
@@ -161,6 +162,10 @@ def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
             *configuration.condition.warnings(),
         ],
     }
+    stretched = element_values(configuration)
+    answer |= {"elements": stretched} if stretched else {}
+    lengths = [(name, one["length"]) for name, one in stretched.items()]
+    tables = [("elements", ["", "length"], lengths)] if lengths else []
     condition = configuration.condition
     conditions = [
         *condition.legs.items(),
@@ -173,4 +178,5 @@ def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
         ("joints", ["coordinate", "value"], values.items()),
         ("frames", ["frame", "x", "y", "z"], [(name, *place["position"]) for name, place in places.items()]),
         ("condition numbers", ["", "value"], conditions),
+        *tables,
     )

@@ -14,6 +14,7 @@ from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.traces.trace import Options, Tracer, prepared
 from parflex.models.robot import Robot
 from parflex.recursion import joint_forces, motion, pose
+from parflex.recursion.point_forces import elements_loss
 from parflex.tree import Tree
 
 Array = np.ndarray
@@ -58,9 +59,12 @@ def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str]) -> dict[str, Ar
 def loss(tree: Tree, q: Array, qd: Array) -> Any:
     """Power that friction, dampers and the damping of bodies take."""
     plain = [replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0)) for link in tree.links]
-    total = joint_forces(replace(tree, links=tuple(plain), springs=()), q, qd, np.zeros(tree.n)) @ qd
+    total = joint_forces(replace(tree, links=tuple(plain), springs=(), elements=()), q, qd, np.zeros(tree.n)) @ qd
     for spring in tree.springs:
         total = total + spring.lost_power(q, qd)
+    if tree.elements:
+        at = pose(tree, q)
+        total = total + elements_loss(tree, at, motion(tree, at, qd, np.zeros(tree.n)))
     for link in tree.links:
         total = total + link.body.damping_power(q[link.e], qd[link.e_v])
     return total

@@ -10,6 +10,7 @@ import numpy as np
 from parflex.codegen import program_store
 from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.traces.element_signals import element_signals
 from parflex.codegen.traces.power import loss
 from parflex.codegen.traces.trace import Options, Tracer, prepared
 from parflex.models.forms.closing import best_rows
@@ -29,21 +30,23 @@ def signals(
     rows: Sequence[int] = (),
     limit: int = OPERATOR_LIMIT,
     quick: bool = False,
+    wrenches: Sequence[str] = (),
 ) -> Model:
     """Outputs of a run: closed positions, their rates of change and independent accelerations in.
 
-    Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, and how far the loops
-    are open. `rows` of the closures give the dependent accelerations (none: those that do it best at home). What was
-    made once is kept on disk; but `quick` makes it at once, without passes, to be run a few times.
+    Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, how far the loops are
+    open, and of elements length and force; forces of rods and struts need efforts and wrenches too. `rows` of the
+    closures give the dependent accelerations (none: those that do it best at home). What was made once is kept on disk;
+    but `quick` makes it at once, without passes, to be run a few times.
     """
     options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
-    words = ("signals", tuple(frames), tuple(independent), options, limit)
+    words = ("signals", tuple(frames), tuple(independent), options, limit, tuple(wrenches))
     key = None if quick else program_store.key_of(robot, *words)
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
     tracer = Tracer()
-    outputs = _outputs(tracer, prepared(robot, "signals", options), frames, independent, options)
+    outputs = _outputs(tracer, prepared(robot, "signals", options), frames, independent, options, wrenches)
     program = make_program(tracer.graph, f"{robot.name}_signals", outputs, [], limit, quick)
     inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
     made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
@@ -52,7 +55,14 @@ def signals(
     return made
 
 
-def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequence[str], options: Options) -> Any:
+def _outputs(
+    tracer: Any,
+    robot: Robot,
+    frames: Sequence[str],
+    independent: Sequence[str],
+    options: Options,
+    wrenches: Sequence[str] = (),
+) -> Any:
     tree = robot.tree
     q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
     given = tracer.group("acceleration", len(independent))
@@ -72,6 +82,9 @@ def _outputs(tracer: Any, robot: Robot, frames: Sequence[str], independent: Sequ
     outputs["loss"] = np.array([loss(tree, q, qd)], dtype=object)
     if robot.closures.size:
         outputs["opening"] = robot.closures.linear_residual(at)
+    if robot.description.element:
+        dependent = [k for k in robot.free if k not in set(places)]
+        outputs |= element_signals(tracer, robot, at, qd, qdd, dependent, options.rows, wrenches)
     return outputs
 
 

@@ -16,6 +16,7 @@ import scipy.linalg
 from parflex.checking import numbers, one_of
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
@@ -106,7 +107,8 @@ def rigid_inverse(
     if redundant:
         warnings.append(LEAST_NORM)
     found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
-    return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings)
+    elements = values_in_motion(configuration, qd, lambda: f, tau)
+    return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings, elements=elements)
 
 
 def _efforts(state: Any, f: Array, form: str) -> tuple[Array, bool]:
@@ -173,8 +175,9 @@ def moved_by(
     found = None
     if reactions:
         found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrench, warnings)
+    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd), tau)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements)
 
 
 def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,8 @@ def _under_gravity(
     tree: Tree, at: Pose, qd: Array, qdd: Array, external: OnLinks | None, without: Without
 ) -> NewtonEuler:
     base = np.zeros(3) if "gravity" in without else -tree.gravity
+    if tree.elements and "springs" in without:
+        tree = replace(tree, elements=())
     return newton_euler(tree, at, motion(tree, at, qd, qdd, base), external)
 
 

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Coupling
+from parflex.closure.distances import Distance
 from parflex.closure.loops import Loop
 from parflex.closure.mobility import rank
 from parflex.models.configuration import Configuration
+from parflex.models.dynamics.element_values import element_values, multipliers_of
 from parflex.models.dynamics.forces import Wrench, tree_newton_euler
+from parflex.recursion.point_forces import add_wrenches
 from parflex.spatial import cross
 
 Array = np.ndarray
@@ -27,10 +30,7 @@ def reactions_of(
 ) -> dict[str, Any]:
     """Wrenches in all joints and closures: multipliers of least norm, theory (18), then Newton-Euler with them."""
     robot = configuration.robot
-    missing = f.copy()
-    missing[list(robot.actuated)] -= tau
-    rows = configuration.closure_jacobian[:, robot.free]
-    lam = np.linalg.lstsq(rows.T, missing[robot.free], rcond=1e-9)[0] if len(rows) else np.zeros(0)
+    lam = multipliers_of(configuration, f, tau)
     undetermined = _undetermined(configuration)
     closures, acting = closure_wrenches(configuration, lam)
     result = tree_newton_euler(configuration, qd, qdd, wrenches, more=acting)
@@ -40,7 +40,7 @@ def reactions_of(
     joints = {
         link.name: {"force": result.f[j].tolist(), "moment": result.m[j].tolist(), "undetermined": link.name in loose}
         for j, link in enumerate(robot.tree.links)
-        if not link.joint.moves_freely
+        if not link.joint.moves_freely and not link.strut
     }
     couplings = {
         row.name: {"effort": float(lam[part][0])}
@@ -50,10 +50,13 @@ def reactions_of(
     for spring in robot.tree.springs:
         effort = -float(spring.effort(configuration.q, qd))
         couplings[spring.name] = {"effort": effort, "undetermined": False}
+    elements = {name: {**found} for name, found in element_values(configuration, qd, lam).items()}
     for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True):
-        shown = couplings[row.name] if isinstance(row, Coupling) else closures[row.name]
+        kinds = {Coupling: couplings, Distance: elements}
+        shown = kinds.get(type(row), closures)[row.name]
         shown["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
-    return {"joints": joints, "closures": closures, **({"couplings": couplings} if couplings else {})}
+    answer = {"joints": joints, "closures": closures, "couplings": couplings, "elements": elements}
+    return {key: found for key, found in answer.items() if found or key in ("joints", "closures")}
 
 
 def _undetermined(configuration: Configuration) -> Array:
@@ -83,11 +86,14 @@ def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str
             turn = sign * R.T @ R1 @ moment + cross(R.T @ (P2 - P), local)
             old = acting.get(link, (np.zeros(3), np.zeros(3)))
             acting[link] = (old[0] + local, old[1] + turn)
+    for part, row in list(zip(robot.closures.slices(), robot.closures.rows, strict=True))[len(robot.closures.loops) :]:
+        assert not isinstance(row, Loop)
+        add_wrenches(acting, row.on_links(at, lam[part]))
     return shown, acting
 
 
 def constraint_forces(configuration: Configuration, lam: Array) -> Array:
-    """Forces along all rates of the constraints that are no loops, for multipliers of all rows."""
+    """Forces along rates of the constraints that act on no links, for multipliers of all rows."""
     closures = configuration.robot.closures
     found = np.zeros(configuration.robot.tree.n)
     for part, row in list(zip(closures.slices(), closures.rows, strict=True))[len(closures.loops) :]:
@@ -101,7 +107,7 @@ def _loose_joints(configuration: Configuration, undetermined: Array) -> set[str]
     robot = configuration.robot
     loose: set[str] = set()
     still = np.zeros(robot.tree.n)
-    quiet = ("gravity",)
+    quiet = ("gravity", "springs")
     for combination in undetermined:
         _, acting = closure_wrenches(configuration, combination)
         result = tree_newton_euler(configuration, still, still, None, quiet, acting)

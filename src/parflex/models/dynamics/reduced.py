@@ -56,6 +56,7 @@ class Result(Record):
     reactions: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
     elastic_accelerations: dict[str, float] = field(default_factory=dict)
+    elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
 
     def acceleration_of(self, frame: str | None = None) -> Array:
         """World acceleration (m/s^2, rad/s^2) of the frame `frame`; None is the end effector."""

@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
+from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
@@ -51,7 +52,8 @@ def flexible_inverse(
         found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrenches, warnings)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic)
+    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd), tau)
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements)
 
 
 def driven_by(state: Any, rows: Array, desired: Array) -> tuple[Array, Array]:

@@ -17,6 +17,7 @@ from parflex.models.brief_lines import hertz_line
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.element_stiffness import element_stiffness
 from parflex.models.elastic.equilibrium import (
     Conditions,
     Equilibrium,
@@ -226,7 +227,7 @@ def _model(here: Configuration, start: Configuration, loading: Loading, K: Array
 def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple[Array, Array]:
     """K_tot and D_tot of the open tree: elastic bodies, springs, dampers and viscous friction of joints.
 
-    What a preload adds to the stiffness of bodies is not in K_tot.
+    What a preload adds to the stiffness of bodies is not in K_tot; what the tension of elements adds is.
     """
     tree = configuration.robot.tree
     K, D = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
@@ -244,6 +245,9 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
         rates, c = list(spring.rates), np.array(spring.coefficients)
         K[np.ix_(rates, rates)] += spring.stiffness * np.outer(c, c)
         D[np.ix_(rates, rates)] += spring.damping * np.outer(c, c)
+    if tree.elements and "springs" not in without:
+        own, lost = element_stiffness(configuration)
+        K, D = K + own, D + lost
     return K, D
 
 

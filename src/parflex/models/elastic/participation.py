@@ -10,6 +10,9 @@ import numpy as np
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import Modes
 from parflex.models.robot import Robot
+from parflex.recursion.kinematics import place_jacobian
+from parflex.recursion.point_forces import line
+from parflex.spatial.dual import Dual
 from parflex.tree.link_tree import Link
 
 Array = np.ndarray
@@ -22,7 +25,8 @@ def participation(here: Configuration, shapes: Array) -> list[dict[str, float]]:
     result, robot = [], here.robot
     for shape in shapes.T:
         bending, springs = _strain(here, shape)
-        result.append(_shares((_frame_of(robot, link.name), bending[j] + springs[j]) for j, link in _links(robot)))
+        parts = [(_frame_of(robot, link.name), bending[j] + springs[j]) for j, link in _links(robot)]
+        result.append(_shares([*parts, *_stretched(here, shape)]))
     return result
 
 
@@ -38,12 +42,15 @@ def energy_shares(modes: Modes) -> list[dict[str, Any]]:
         bending, springs = _strain(here, shape)
         kinetic, share = _kinetic(here, shape, normal)
         total = [a + b for a, b in zip(bending, springs, strict=True)]
+        between = _stretched(here, shape)
+        whole = sum(total) + sum(energy for _, energy in between)
         result.append(
             {
                 "strain": {
-                    "bodies": _by(robot, bending, _body, sum(total)),
-                    "joints": _by(robot, springs, _body, sum(total)),
-                    "legs": _by(robot, total, _leg),
+                    "bodies": _by(robot, bending, _body, whole),
+                    "joints": _by(robot, springs, _body, whole),
+                    "legs": _by(robot, total, _leg, whole),
+                    **({"elements": _shares(between, whole)} if between else {}),
                 },
                 "kinetic": {"bodies": _by(robot, kinetic, _body), "legs": _by(robot, kinetic, _leg)},
                 "in_plane": share,
@@ -74,6 +81,21 @@ def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]
     for spring in here.robot.tree.springs:
         springs[spring.numbers[0]] += spring.stiffness * float(spring.rate(shape)) ** 2  # counted with its joint
     return bending, springs
+
+
+def _stretched(here: Configuration, shape: Array) -> list[tuple[str, float]]:
+    """Twice the energy that a motion stretches each element between two points with, but for what its tension adds."""
+    tree, found = here.robot.tree, []
+    for element in tree.elements:
+        if not element.acts:
+            continue
+        ends = (element.first, element.second)
+        across, length, _ = line(here.at, ends, element.name)
+        J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.link_jacobians, end)[0] for end in ends)
+        tension = element.tension(Dual(float(length), np.ones(1)), 0.0)
+        slope = float(tension.slope[0]) if isinstance(tension, Dual) else 0.0
+        found.append((element.name, slope * float(across @ (J2 - J1) @ shape / length) ** 2))
+    return found
 
 
 def _kinetic(here: Configuration, shape: Array, normal: Array | None) -> tuple[list[float], float | None]:

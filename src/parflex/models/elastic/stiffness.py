@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.deflection import deflection_warnings
@@ -219,8 +220,16 @@ def deflection(
     >>> bent = parflex.deflection(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
     conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    about = "equilibrium" if about is None and robot.tree.elements else about
     if state_about(about, wrench, effort) == "equilibrium":
         return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
+    if robot.tree.elements:
+        raise InputError(
+            "elements between points turn as the robot deforms, so its deflection is that of the equilibrium",
+            key="about",
+            value=about,
+            hint="ask about the equilibrium",
+        )
     model = linear_model(robot, pose, lock, about, **conditions._asdict())
     here, loading = model.configuration, model.loading
     F = loading.forces(here)

@@ -78,4 +78,6 @@ EQUATIONS: dict[int, str] = {
     41: "v = v_g + Z y          (Z^T H Z) y = -Z^T H v_g",
     42: "q_j - sum_k rho_k q_k = offset        rho = lead/(2 pi) for a screw",
     43: "d = q_j - sum_k rho_k q_k - offset        s = k d + c d_dot        j: s        k: -rho_k s",
+    44: "t = k (l - l_0) + c l_dot        f_1 = t u        f_2 = -t u        u = (p_2 - p_1)/l",
+    45: "|p_2 - p_1| = l_0        |p_2 - p_1| = q_s for a strut",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from parflex.closure.constraints import Coupling
+from parflex.closure.distances import Distance
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
@@ -211,6 +212,9 @@ def _coordinates(robot: Robot) -> Chapter:
     acting = [word for key, word in TERMS.items() if any(getattr(link.terms, key) for link in tree.links)]
     if tree.springs:
         text.append(f"Couplings that deform act as springs: {listed([spring.name for spring in tree.springs])}.")
+    if tree.elements:
+        told = [f"{element.name} ({element.kind})" for element in tree.elements]
+        text.append(f"Forces along the line between two points: {listed(told)}.")
     if acting:
         text.append(f"Joints add their own terms: {', '.join(acting)}.")
     equations = (
@@ -221,6 +225,7 @@ def _coordinates(robot: Robot) -> Chapter:
         *((7,) if acting else ()),
         8,
         *((43,) if tree.springs else ()),
+        *((44,) if tree.elements else ()),
     )
     return Chapter("coordinates", "Coordinates and the open tree", tuple(text), equations)
 
@@ -231,9 +236,11 @@ def _coordinates(robot: Robot) -> Chapter:
 def _loops(robot: Robot) -> Chapter:
     tree, loops = robot.tree, robot.closures.loops
     free = [link.name for link in tree.links if link.joint.moves_freely and link.parent == GROUND]
+    couplings = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
     why = "A tree has no loops, so each loop is cut where the file has a closure"
     if not loops:
-        why = "The robot has no loop; couplings tie its joints"
+        tied = "couplings tie its joints" if couplings else "rods and struts tie its bodies"
+        why = f"The robot has no loop; {tied}"
     elif free:
         why += f"; {listed(free)} is a body of its own that no leg carries, so every leg ends in one"
     groups: dict[tuple[str, int], list[str]] = {}
@@ -242,8 +249,9 @@ def _loops(robot: Robot) -> Chapter:
     text = [why + "."]
     for (kind, size), names in groups.items():
         text.append(f"- {kind}, {counted(size, 'row')}{' each' if len(names) > 1 else ''}: {listed(names)}")
-    couplings = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
     text += [f"- coupling, 1 row: {coupling.equation}" for coupling in couplings]
+    distances = [row for row in robot.closures.constraints if isinstance(row, Distance)]
+    text += [f"- {row.kind}, 1 row: {row.equation}" for row in distances]
     mobility = robot.mobility
     said = f"Together {counted(robot.closures.size, 'row')} of J_tot with rank {mobility.rank}"
     if mobility.redundant:
@@ -254,8 +262,10 @@ def _loops(robot: Robot) -> Chapter:
         said += f". Home is a singular pose, where the rank is only {mobility.home_rank}"
     text.append(said + ".")
     universal = any(loop.turning == "universal" for loop in loops)
-    title = "Loops and couplings" if loops and couplings else "Couplings" if couplings else "Loops"
-    rows = (*((9,) if loops else ()), *((10,) if universal else ()), 11, *((42,) if couplings else ()))
+    words = [word for word, rows in (("loops", loops), ("couplings", couplings), ("rods", distances)) if rows]
+    title = listed(words).capitalize().replace(", ", " and ") if words else "Loops"
+    rows = (*((9,) if loops else ()), *((10,) if universal else ()), 11)
+    rows = (*rows, *((42,) if couplings else ()), *((45,) if distances else ()))
     return Chapter("loops", title, tuple(text), rows)
 
 
@@ -314,7 +324,7 @@ def _models(robot: Robot) -> Chapter:
         ]
         equations = (17,)
     elastic = bool(robot.tree.elastic) or any(link.terms.stiffness for link in robot.tree.links)
-    elastic = elastic or bool(robot.tree.springs)
+    elastic = elastic or bool(robot.tree.springs or robot.tree.elements)
     if elastic:
         text.append("Natural frequencies come from the same reduction of mass and stiffness, motors locked or held.")
         equations = (*equations, 28)

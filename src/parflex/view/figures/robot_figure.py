@@ -10,6 +10,7 @@ import numpy as np
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
+from parflex.view.scene.element_parts import element_places
 from parflex.view.scene.skeleton import outline, skeleton
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ def _draw_links(configuration: Configuration, line: Any) -> list[Array]:
         ends = points[[edge.first, edge.second]]
         if any(part.start <= edge.first < part.stop for part, _ in sheets):
             continue
+        if edge.kind in ("element", "bar"):  # a bar is a rod or a strut
+            style = {"color": "black", "linestyle": "-"} if edge.kind == "bar" else {"color": "gray", "linestyle": "--"}
+            line(ends, linewidth=1.5, zorder=4, **style)
+            continue
         if edge.kind == "platform":
             line(ends, color=PLATFORM_COLOUR, linewidth=2.5, zorder=3)
             continue
@@ -120,7 +125,9 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
         marker = MARKERS.get(link.joint.kind, "o")
         if marker:
             root = at.position[j]
-            if link.joint.unit == "m":
+            if link.strut:
+                root = _middle(configuration, link.name)
+            elif link.joint.unit == "m":
                 root = root - at.rotation[j][:, link.joint.axis] * configuration.q[link.q.start]
             face = MOTOR_COLOUR if j in motors else "white"
             size, order = (7, 7) if j in motors else (5, 5)
@@ -147,9 +154,18 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
     return [*points, tip]
 
 
+def _middle(configuration: Configuration, strut: str) -> Array:
+    """Half way between the ends of a strut."""
+    entry = next(element for element in configuration.robot.description.element if element.name == strut)
+    ends = [configuration.at.of(configuration.robot.tree.places[end])[1] for end in entry.between]
+    return (ends[0] + ends[1]) / 2
+
+
 def _draw_ground(configuration: Configuration, line: Any) -> None:
     tree = configuration.robot.tree
-    feet = [link.position for link in tree.links if link.parent < 0 and not link.joint.moves_freely]
+    feet = [link.position for link in tree.links if link.parent < 0 and not link.joint.moves_freely and not link.strut]
+    for _, first, second in element_places(configuration.robot):
+        feet += [place.position for place in (first, second) if place.link < 0]
     for loop in configuration.robot.closures.loops:
         feet += [place.position for place in (loop.first, loop.second) if place.link < 0]
     for foot in feet:

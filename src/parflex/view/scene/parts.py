@@ -16,6 +16,7 @@ from parflex.tree.elements import read_section
 from parflex.tree.link_tree import GROUND, Link, Place
 from parflex.view.figures.style import SOLIDS as GROUPS
 from parflex.view.scene.elastic_points import BodyPoints, beam_of
+from parflex.view.scene.element_parts import element_places, ties
 from parflex.view.scene.skeleton import Skeleton, is_platform, link_points, outline, spanning_lines
 from parflex.view.scene.solids import Solid, along, ball, box, circle, cylinder, hull_solid, merged, sweep_faces
 
@@ -168,6 +169,8 @@ def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
     parts: list[Part] = []
     motors = {robot.tree.link_of_rate[k] for k in robot.actuated}
     for j, link in enumerate(robot.tree.links):
+        if link.strut:
+            continue
         parts += _body(robot, j, size)
         parts += _joint(link, j, size, j in motors)
         if link.joint.unit == "m":
@@ -183,7 +186,7 @@ def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
             parts.append(Swept("beams", j, body, ring, link.e))
     for loop in robot.closures.loops:
         parts += _closure(robot, loop, size)
-    return parts + _feet(robot, size)
+    return [*parts, *ties(robot, size), *_feet(robot, size)]
 
 
 def section_ring(robot: Robot, link: Link) -> Array:
@@ -301,8 +304,9 @@ def _feet(robot: Robot, size: float) -> list[Part]:
     feet = [
         link.position
         for link in robot.tree.links
-        if link.parent == GROUND and not is_platform(link) and link.node is None
+        if link.parent == GROUND and not is_platform(link) and link.node is None and not link.strut
     ]
+    feet += [place.position for _, *ends in element_places(robot) for place in ends if place.link == GROUND]
     feet += [
         place.position for loop in robot.closures.loops for place in (loop.first, loop.second) if place.link == GROUND
     ]

@@ -18,6 +18,7 @@ from parflex.records import Record
 from parflex.recursion import Pose, pose
 from parflex.tree.link_tree import GROUND, Link
 from parflex.view.scene.elastic_points import BodyPoints, points_of_body
+from parflex.view.scene.element_parts import element_places
 
 Array = np.ndarray
 TOGETHER = 1e-9  # of the size of the robot: points nearer than that are one
@@ -30,7 +31,7 @@ class Edge:
 
     first: int
     second: int
-    kind: str  # link | beam | slide | platform | plate
+    kind: str  # link | beam | slide | platform | plate | element | bar
     link: int
 
 
@@ -64,7 +65,8 @@ class ModeShape(Record):
     """A mode as plain arrays: what is at rest at `points` moves to `points + amplitude * shape`.
 
     `shape` has 1 as its largest displacement, so that an amplitude is a length. `edges` are pairs of numbers of points,
-    `kinds` says of each whether it is of a `link`, a `beam`, a `slide`, a `platform` or a `plate`.
+    `kinds` says of each whether it is of a `link`, a `beam`, a `slide`, a `platform` or a `plate`, an `element`,
+    or a `bar`: rod or strut.
     """
 
     points: Array
@@ -147,6 +149,7 @@ def link_points(robot: Robot, number: int) -> Array:
     """
     tree, loops = robot.tree, robot.closures.loops
     used = [place for loop in loops for place in (loop.first, loop.second)] + [tree.places[tree.end_effector]]
+    used += [place for _, *ends in element_places(robot) for place in ends]
     points = [np.zeros(3)] if number != GROUND else []
     points += [child.position for child in tree.links if child.parent == number and child.node is None]
     points += [place.position for place in used if place.link == number]
@@ -167,6 +170,8 @@ class _Builder:
 
     def build(self) -> Skeleton:
         for j, link in enumerate(self.robot.tree.links):
+            if link.strut:
+                continue
             own = link_points(self.robot, j)
             first = self._add(j, own)
             if link.body.size:
@@ -180,6 +185,10 @@ class _Builder:
             if link.joint.S_v.any() and link.joint.one_axis:
                 root = self._add(link.parent, link.position[None, :])
                 self.edges.append(Edge(root, first, "slide", j))
+        for kind, *ends in element_places(self.robot):
+            first, second = (self._add(end.link, end.position[None, :]) for end in ends)
+            name = "bar" if kind in ("rod", "strut") else "element"
+            self.edges.append(Edge(first, second, name, max(end.link for end in ends)))
         return Skeleton(
             self.robot,
             np.array(self.numbers, dtype=int),

@@ -8,7 +8,7 @@ the model of the motors alone. Friction, springs and dampers are apart, in H.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from parflex.recursion import Pose as LinkPoses
 from parflex.recursion import jacobians, joint_forces, motion, newton_euler, pose
 from parflex.spatial import hat
 from parflex.spatial.dual import Dual
+from parflex.tree import Tree
 
 Array = np.ndarray
 
@@ -156,7 +157,7 @@ def redundant_matrices(
         D=back @ D_tot @ N @ T_q,
         C=back @ ((C_tot @ N + D_tot @ N_dot) @ T_q + D_tot @ N @ T_q_dot),
         G=back @ G_tot,
-        H=back @ joint_forces(tree, np.asarray(q, dtype=float), rates, np.zeros(tree.n), without),
+        H=back @ _own_terms(tree, np.asarray(q, dtype=float), rates, without),
         F_ext=back @ F_tot,
         T=S[form.legs],
         T_q=T_q,
@@ -171,11 +172,22 @@ def _loads(
     form: RedundantSets, q: Array, without: tuple[str, ...], wrenches: Mapping[str, Array]
 ) -> tuple[Array, Array]:
     """Forces along all rates of the open tree: those that hold it against gravity, and those of the wrenches."""
-    tree = form.robot.tree
+    tree = replace(form.robot.tree, elements=())
     at, still = pose(tree, q), np.zeros(tree.n)
     resting = motion(tree, at, still, still, np.zeros(3) if "gravity" in without else -tree.gravity)
     held = newton_euler(tree, at, resting).forces
     return held, held - newton_euler(tree, at, resting, on_links(tree, at, wrenches)).forces
+
+
+def _own_terms(tree: Tree, q: Array, rates: Array, without: tuple[str, ...]) -> Array:
+    """Forces of friction, springs and dampers, of joints and between points."""
+    still, found = np.zeros(tree.n), joint_forces(tree, q, rates, np.zeros(tree.n), without)
+    if not tree.elements or "springs" in without:
+        return found
+    at = pose(tree, q)
+    moving = motion(tree, at, rates, still)
+    plain = newton_euler(replace(tree, elements=()), at, moving).forces
+    return found + newton_euler(tree, at, moving).forces - plain
 
 
 def _parts(values: Array) -> tuple[Array, Array]:

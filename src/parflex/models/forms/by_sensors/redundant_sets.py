@@ -103,6 +103,10 @@ def redundant_sets(robot: Robot) -> RedundantSets:
     partition = replace(chosen, independent=np.sort(np.array(motors, dtype=int)))
     bodies = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
     platform = [k for j in bodies for k in range(tree.links[j].v.start, tree.links[j].v.stop) if k in set(robot.free)]
+    if any(
+        row.kind != "coupling" and {*tree.path(j)} & {*bodies} for row in robot.closures.constraints for j in row.ends
+    ):
+        bodies, platform = [], []  # rods and struts hold it, not the joints of legs: it follows as these do
     legs = np.array([k for k in range(tree.n) if k not in set(platform)], dtype=int)
     control = np.array([*motors, *robot.sensed], dtype=int)
     others = np.array([k for k in legs if k in set(robot.free) and k not in set(control)], dtype=int)

@@ -98,6 +98,8 @@ def pieces_or_reason(robot: Robot, preferred: str = "root", at_any_cost: bool = 
     """The pieces of a robot, or why it is not written in them; `at_any_cost` also where the general form is shorter."""
     if robot.closures.constraints or robot.tree.springs:
         return "its joints are coupled"
+    if robot.tree.elements:
+        return "an element acts between two of its points"
     tree, cut = robot.tree, cut_at_beams(robot, _references(robot, preferred))
     if cut.left_over:
         return "a loop has no beam in it"

@@ -111,6 +111,8 @@ def find_legs(robot: Robot) -> Legs | str:
         return "joints are locked" if robot.locked else "its platform is not placed in the axes of the world"
     if robot.closures.constraints or tree.springs:
         return "its joints are coupled"
+    if tree.elements:
+        return "an element acts between two of its points"
     end, joints = ("a hinge", 2) if tree.planar else ("a ball", 3)
     legs: list[Leg] = []
     held: list[Node] = []

@@ -1,0 +1,73 @@
+"""Lengths and forces of elements between two points in a motion, for the columns of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.distances import Distance
+from parflex.models.dynamics.forces import forces_along_rates, on_links
+from parflex.models.forms.closing import best_rows
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, motion
+from parflex.recursion.point_forces import line
+from parflex.spatial.linear import solve
+
+Array = np.ndarray
+
+
+def element_signals(
+    tracer: Any,
+    robot: Robot,
+    at: Any,
+    qd: Array,
+    qdd: Array,
+    dependent: Sequence[int],
+    rows: Sequence[int],
+    wrenches: Sequence[str],
+) -> dict[str, Array]:
+    """Length and tension of each element; of rods and struts the tension where no row repeats others."""
+    tree = robot.tree
+    moving = motion(tree, at, qd, np.zeros(tree.n))
+    found: dict[str, Array] = {}
+    for element in tree.elements:
+        _, length, rate = line(at, (element.first, element.second), element.name, moving)
+        found[f"element.{element.name}.length"] = _entry(length)
+        found[f"element.{element.name}.force"] = _entry(element.tension(length, rate))
+    held = [row for row in robot.closures.constraints if isinstance(row, Distance)]
+    for row in held:
+        found[f"element.{row.name}.length"] = _entry(line(at, row.places, row.name).length)
+    if held and not robot.mobility.redundant:
+        chosen = [int(k) for k in rows] or list(best_rows(robot.closures, robot.home, np.array(dependent, dtype=int)))
+        lam = _multipliers(tracer, robot, at, qd, qdd, dependent, chosen, wrenches)
+        for part, holding in zip(robot.closures.slices(), robot.closures.rows, strict=True):
+            if isinstance(holding, Distance):
+                found[f"element.{holding.name}.force"] = _entry(-lam[chosen.index(part.start)])
+    return found
+
+
+def _entry(value: Any) -> Array:
+    return np.array([value], dtype=object)
+
+
+def _multipliers(
+    tracer: Any,
+    robot: Robot,
+    at: Any,
+    qd: Array,
+    qdd: Array,
+    dependent: Sequence[int],
+    chosen: Sequence[int],
+    wrenches: Sequence[str],
+) -> Array:
+    """Multipliers of the chosen rows that give the dependent coordinates what they lack, theory (18)."""
+    tree = robot.tree
+    external = on_links(tree, at, {name: tracer.group(f"wrench_{name}", 6) for name in wrenches})
+    missing = forces_along_rates(tree, at, at.q, qd, qdd, external)
+    effort = tracer.group("effort", len(robot.actuated))
+    for k, motor in enumerate(robot.actuated):
+        missing[motor] = missing[motor] - effort[k]
+    block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(chosen, dependent)]
+    return solve(block.T, missing[list(dependent)])

@@ -1,0 +1,129 @@
+"""Elements between two points as they stand in a robot file: springs, dampers, rods, forces, cables, struts."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BeforeValidator, model_validator
+
+from parflex.description.table import Table
+from parflex.description.values import Flag, Name, Number, complain, list_of
+from parflex.errors import RobotFileError, did_you_mean
+
+if TYPE_CHECKING:
+    from parflex.description import schema
+
+Ends = Annotated[tuple[Name, Name], BeforeValidator(list_of("two frames are", '["base", "platform"]', 2))]
+Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[length, force]", 2))]
+Rows = Annotated[tuple[Row, ...], BeforeValidator(list_of("a list of pairs is", "[[0.1, 0], [0.2, 50]]"))]
+
+
+class ForceTable(Table):
+    """Tension over length, and over the rate at which the length grows; both are added."""
+
+    length: Rows = ()
+    speed: Rows = ()
+
+
+def _read_table(value: Any) -> Any:
+    return {"length": value} if isinstance(value, list | tuple) else value
+
+
+KEYS = {  # what each kind may have beside its name and ends; the first of each group is required, or another of it
+    "spring": ("stiffness", "rest", "damping", "table"),
+    "damper": ("damping",),
+    "rod": ("rest",),
+    "force": ("table", "damping"),
+    "cable": ("stiffness", "rest", "damping"),
+    "strut": ("actuated", "stiffness", "rest", "damping"),
+}
+
+
+class ElementTable(Table):
+    """A spring, damper, rod, force, cable or strut between two frames or points; tension is positive."""
+
+    name: Name
+    between: Ends
+    kind: Literal["spring", "damper", "rod", "force", "cable", "strut"]
+    stiffness: Number | None = None
+    rest: Number | None = None
+    damping: Number | None = None
+    table: Annotated[ForceTable | None, BeforeValidator(_read_table)] = None
+    actuated: Flag = False
+
+    @model_validator(mode="after")
+    def _whole(self) -> ElementTable:
+        for key in ("stiffness", "rest", "damping", "table", "actuated"):
+            given = getattr(self, key)
+            if given not in (None, False) and key not in KEYS[self.kind]:
+                known = ", ".join(f"'{word}'" for word in KEYS[self.kind])
+                raise complain(f"a {self.kind} has no '{key}'", f"it may have {known}", key)
+            if key in ("stiffness", "rest", "damping") and given is not None and given < 0:
+                raise complain(f"the {key} is negative", "give zero or more", key, given)
+        if self.between[0] == self.between[1]:
+            raise complain("both ends are the same", "name two frames", "between", self.between[0])
+        self._enough()
+        self._check_table()
+        return self
+
+    def _enough(self) -> None:
+        """What a kind needs to act at all."""
+        if self.kind == "spring" and self.table is not None and (self.stiffness is not None or self.rest is not None):
+            raise complain("'table' and 'stiffness' both say how the spring pulls", "keep one of them", "table")
+        needs = {"spring": ("stiffness", "rest"), "cable": ("stiffness", "rest"), "damper": ("damping",)}
+        units = {"stiffness": "stiffness = 1000 (N/m)", "rest": "rest = 0.2 (m)", "damping": "damping = 50 (N s/m)"}
+        for key in needs.get(self.kind, ()):
+            if self.table is None and getattr(self, key) is None:
+                raise complain(f"the {self.kind} needs its {key}", f"give {units[key]}", key)
+        for key in ("stiffness",) if self.kind in ("spring", "cable") else ():
+            if getattr(self, key) == 0:
+                raise complain(f"a {self.kind} of stiffness 0 does nothing", "give it in N/m", key, 0.0)
+        if self.kind == "strut" and (self.stiffness is None) != (self.rest is None):
+            missing = "rest" if self.rest is None else "stiffness"
+            raise complain("a strut with a spring needs 'stiffness' and 'rest'", f"add {missing}", missing)
+        if self.kind == "rod" and self.rest == 0:
+            raise complain("a rod cannot have length zero", "use a closure", "rest", 0.0)
+        if self.kind == "force" and self.table is None:
+            raise complain("the force needs its table", "give table = [[length, force], ...]", "table")
+
+    def _check_table(self) -> None:
+        for word, rows in (("length", self.table.length), ("speed", self.table.speed)) if self.table else ():
+            if len(rows) == 1:
+                raise complain("one pair makes no table", "give two or more", f"table.{word}")
+            falls = [high[0] for low, high in pairwise(rows) if not low[0] < high[0]]
+            if falls:
+                raise complain(f"the {word}s do not rise", "sort them, each once", f"table.{word}", falls[0])
+        if self.table and not self.table.length and not self.table.speed:
+            raise complain("the table is empty", "give table = [[length, force], ...]", "table")
+        if self.table and self.kind == "spring" and not self.table.length:
+            raise complain("a spring needs a table over length", 'write it so, or kind = "force"', "table")
+
+
+def check_elements(robot: schema.RobotFile, known: Container[str], places: Iterable[str]) -> None:
+    """Raise at the first element that does not fit the rest of the file."""
+    owners = {closure.name: "closure" for closure in robot.closure if closure.name}
+    owners |= {coupling.name: "coupling" for coupling in robot.coupling}
+    for element in robot.element:
+        key = f"element '{element.name}'"
+        taken = owners.get(element.name)
+        if taken == "element":
+            raise RobotFileError(
+                f"the element '{element.name}' is there twice", key=key, value=element.name, hint="rename one of them"
+            )
+        if taken is None and element.kind == "strut" and element.name in set(places):
+            taken = "frame"
+        if taken is not None:
+            raise RobotFileError(
+                f"a {taken} is called '{element.name}' too", key=key, value=element.name, hint="rename one of them"
+            )
+        owners[element.name] = "element"
+        for end in element.between:
+            if end not in known:
+                raise RobotFileError(
+                    f"there is no frame or point '{end}'",
+                    key=f"{key}: between",
+                    value=end,
+                    hint=did_you_mean(end, places),
+                )

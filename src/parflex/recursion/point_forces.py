@@ -1,0 +1,104 @@
+"""Elements between two points in a motion: length and rate, tension, and what they put on links, over any scalar."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from parflex.errors import SingularError
+from parflex.recursion.kinematics import Motion, Pose
+from parflex.spatial import cross
+from parflex.tree import Place, Tree
+from parflex.tree.link_tree import GROUND
+from parflex.tree.point_elements import PointElement
+
+Array = np.ndarray
+TOGETHER = 1e-12  # m: points nearer to each other have no line between them
+
+
+class Line(NamedTuple):
+    """From the first place to the second in world axes, its length, and the rate of that in a motion."""
+
+    across: Array
+    length: Any
+    rate: Any
+
+
+def line(at: Pose, ends: tuple[Place, Place], name: str, moving: Motion | None = None) -> Line:
+    """The line between two places; refused where they meet, as it has no direction there."""
+    across = at.of(ends[1])[1] - at.of(ends[0])[1]
+    length = np.sqrt(across @ across)
+    size = getattr(length, "value", length)
+    if isinstance(size, float) and size <= TOGETHER:
+        raise SingularError(
+            f"the two points of the element '{name}' meet, so its direction is not defined",
+            key=f"element '{name}'",
+            value=name,
+            hint="choose another pose, or other points",
+        )
+    rate = 0.0 if moving is None else across @ opening(at, ends, moving) / length
+    return Line(across, length, rate)
+
+
+def opening(at: Pose, ends: tuple[Place, Place], moving: Motion) -> Array:
+    """Velocity of the second place less that of the first, in world axes."""
+    first, second = (at.of(end)[0] @ moving.of(end)[0] for end in ends)
+    return second - first
+
+
+def pull(at: Pose, element: PointElement, moving: Motion | None) -> Array:
+    """What acts on the first place, in world axes: towards the second where it is pulled."""
+    ends = (element.first, element.second)
+    if element.smooth_at_zero:
+        return element.stiffness * (at.of(ends[1])[1] - at.of(ends[0])[1]) if element.acts else np.zeros(3)
+    across, length, rate = line(at, ends, element.name, moving)
+    return element.tension(length, rate) / length * across
+
+
+def on_ends(at: Pose, ends: tuple[Place, Place], force: Array) -> dict[int, tuple[Array, Array]]:
+    """A force on the first place and its opposite on the second, as wrenches on links at their origins and axes."""
+    result: dict[int, tuple[Array, Array]] = {}
+    for end, sign in zip(ends, (1.0, -1.0), strict=True):
+        if end.link != GROUND:
+            local = at.rotation[end.link].T @ (sign * force)
+            result[end.link] = (local, cross(end.position, local))
+    return result
+
+
+def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> dict[int, tuple[Array, Array]]:
+    """What all elements put on the links; without a motion at rest."""
+    total: dict[int, tuple[Array, Array]] = {}
+    for element in tree.elements:
+        if element.acts:
+            add_wrenches(total, on_ends(at, (element.first, element.second), pull(at, element, moving)))
+    return total
+
+
+def add_wrenches(total: dict[int, tuple[Array, Array]], more: Any) -> None:
+    """Add wrenches on links to others."""
+    for link, (force, moment) in more.items():
+        old = total.get(link)
+        total[link] = (force, moment) if old is None else (old[0] + force, old[1] + moment)
+
+
+def elements_energy(tree: Tree, at: Pose) -> Any:
+    """Energy stored in all elements."""
+    total: Any = 0.0
+    for element in tree.elements:
+        if element.acts and element.smooth_at_zero:
+            across = at.of(element.second)[1] - at.of(element.first)[1]
+            total = total + 0.5 * element.stiffness * (across @ across)
+        elif element.acts:
+            total = total + element.energy(line(at, (element.first, element.second), element.name).length)
+    return total
+
+
+def elements_loss(tree: Tree, at: Pose, moving: Motion) -> Any:
+    """Power that dampers between points take."""
+    total: Any = 0.0
+    for element in tree.elements:
+        if element.acts and (element.damping != 0 or element.speed_curve is not None):
+            _, length, rate = line(at, (element.first, element.second), element.name, moving)
+            total = total + element.lost_power(length, rate)
+    return total

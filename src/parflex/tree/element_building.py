@@ -1,0 +1,121 @@
+"""Elements between two points in the tree: forces between places, and a massless slide for the length of each strut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.description import schema
+from parflex.errors import RobotFileError, did_you_mean
+from parflex.tree import joints
+from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
+from parflex.tree.point_elements import PointElement, curve_of
+
+Array = np.ndarray
+MEETING = 1e-9  # m, between points that are one
+FORCES = ("spring", "damper", "force", "cable")
+
+
+def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
+    """The tree with the elements of the file: those that push or pull, and the coordinates of struts."""
+    if not robot.element:
+        return tree
+    for element in robot.element:
+        _check_ends(tree, element)
+    forces = tuple(_force(tree, element) for element in robot.element if element.kind in FORCES)
+    struts = [element for element in robot.element if element.kind == "strut"]
+    return replace(_with_struts(tree, robot, struts), elements=forces)
+
+
+def start_distance(tree: Tree, element: schema.ElementTable) -> float:
+    """How far the ends of an element are apart where all joints stand at their starts."""
+    rotations: list[Array] = []
+    positions: list[Array] = []
+    for link in tree.links:
+        turned, d = (np.eye(3), np.zeros(3)) if link.node is not None else link.joint.transform(link.start)
+        R, p = link.rotation @ turned, link.position + link.rotation @ d
+        if link.parent != GROUND:
+            R, p = rotations[link.parent] @ R, positions[link.parent] + rotations[link.parent] @ p
+        rotations.append(R)
+        positions.append(p)
+
+    def point(place: Place) -> Array:
+        if place.link == GROUND:
+            return place.position
+        return positions[place.link] + rotations[place.link] @ place.position
+
+    first, second = (point(tree.places[end]) for end in element.between)
+    return float(np.linalg.norm(second - first))
+
+
+def _check_ends(tree: Tree, element: schema.ElementTable) -> None:
+    """Both ends exist and are on two bodies."""
+    key = f"element '{element.name}': between"
+    for end in element.between:
+        if end not in tree.places:
+            hint = did_you_mean(end, tree.places)
+            raise RobotFileError(f"there is no frame or point '{end}'", key=key, value=end, hint=hint)
+    first, second = (tree.places[end] for end in element.between)
+    if first.link == second.link:
+        body = "the ground" if first.link == GROUND else f"the body '{tree.links[first.link].name}'"
+        raise RobotFileError(
+            f"'{element.between[0]}' and '{element.between[1]}' are both on {body}, where an element does nothing",
+            key=key,
+            value=element.between[1],
+            hint="name points on two bodies",
+        )
+    if start_distance(tree, element) <= MEETING and not (element.kind == "spring" and element.rest == 0):
+        raise RobotFileError(
+            f"'{element.between[0]}' and '{element.between[1]}' meet at the start, where no line joins them",
+            key=key,
+            value=element.between[1],
+            hint="give starts at which they are apart, or other points",
+        )
+
+
+def _force(tree: Tree, element: schema.ElementTable) -> PointElement:
+    first, second = (tree.places[end] for end in element.between)
+    table = element.table
+    return PointElement(
+        element.name,
+        element.kind,
+        first,
+        second,
+        element.stiffness or 0.0,
+        element.rest or 0.0,
+        element.damping or 0.0,
+        curve_of(table.length if table else ()),
+        curve_of(table.speed if table else ()),
+    )
+
+
+def _with_struts(tree: Tree, robot: schema.RobotFile, struts: list[schema.ElementTable]) -> Tree:
+    """The tree with a massless slide on the ground for each strut; a row of the closures makes it the length."""
+    links = list(tree.links)
+    for strut in struts:
+        q, v = links[-1].own_q.stop, links[-1].own_v.stop
+        none_q, none_v = slice(q + 1, q + 1), slice(v + 1, v + 1)
+        start = np.array([start_distance(tree, strut)])
+        terms = JointTerms(stiffness=strut.stiffness or 0.0, rest=strut.rest or 0.0, damper=strut.damping or 0.0)
+        joint, leg = joints.JOINTS["prismatic"](), robot.leg_of.get(strut.name)
+        links.append(
+            Link(
+                strut.name,
+                GROUND,
+                np.eye(3),
+                np.zeros(3),
+                joint,
+                RigidBody(),
+                slice(q, q + 1),
+                slice(v, v + 1),
+                start,
+                terms,
+                leg=leg,
+                e=none_q,
+                e_v=none_v,
+                strut=True,
+            )
+        )
+    return replace(tree, links=tuple(links))
