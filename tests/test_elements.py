@@ -551,6 +551,18 @@ def test_forces_in_runs_under_a_wrench_are_those_of_the_models():
         assert run[f"element.{element}.force"][-1] == pytest.approx(values["force"], rel=1e-9)
 
 
+def test_struts_are_named_in_actuations_and_poses_of_the_file(tmp_path):
+    names = [f"'{leg}.strut'" for leg in "ABCDEF"]
+    text = (ROBOTS / "struts.toml").read_text(encoding="utf-8")
+    text += f"[actuation.five]\nactuated = [{', '.join(names[:5])}]\nlocked = [{names[5]}]\n[poses.high]\n"
+    file = written(text + "\n".join(f"{name} = 0.85" for name in names), tmp_path)
+    robot = parflex.load(file, actuation="five")
+    assert robot.actuated_names == [f"{leg}.strut" for leg in "ABCDE"]
+    assert info(robot)["independent_coordinates"] == 5 and len(parflex.inverse_dynamics(robot).efforts) == 5
+    high = parflex.configure(parflex.load(file), "high")
+    assert high.q[-6:] == pytest.approx(np.full(6, 0.85)) and high.closure_error < 1e-10
+
+
 def test_poses_by_lengths_of_struts_and_independent_coordinates_of_choice():
     """Any choice of independent rates gives the same motion."""
     robot = load("struts")

@@ -101,6 +101,11 @@ class ElementTable(Table):
             raise complain("a spring needs a table over length", 'write it so, or kind = "force"', "table")
 
 
+def strut_names(robot: schema.RobotFile) -> list[str]:
+    """Struts, whose lengths are coordinates like those of joints."""
+    return [element.name for element in robot.element if element.kind == "strut"]
+
+
 def check_elements(robot: schema.RobotFile, known: Container[str], places: Iterable[str]) -> None:
     """Raise at the first element that does not fit the rest of the file."""
     owners = {closure.name: "closure" for closure in robot.closure if closure.name}

@@ -6,7 +6,7 @@ import math
 
 from parflex.description import schema
 from parflex.description.coupling_checks import check_couplings
-from parflex.description.element_tables import check_elements
+from parflex.description.element_tables import check_elements, strut_names
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
 
@@ -263,7 +263,7 @@ def _check_closures(robot: schema.RobotFile, places: list[str], known: _Known) -
 
 
 def _check_modes(robot: schema.RobotFile) -> None:
-    axes = {frame.name: AXES[frame.joint] for frame in robot.frame}
+    axes = {frame.name: AXES[frame.joint] for frame in robot.frame} | dict.fromkeys(strut_names(robot), 1)
     joints = [name for name, count in axes.items() if count]
     single = [name for name, count in axes.items() if count == 1]
     for mode, table in robot.working_modes.items():
@@ -297,7 +297,7 @@ def _check_modes(robot: schema.RobotFile) -> None:
 
 
 def _check_motions(robot: schema.RobotFile, places: list[str], known: _Known) -> None:
-    single = [frame.name for frame in robot.frame if AXES[frame.joint] == 1]
+    single = [*(frame.name for frame in robot.frame if AXES[frame.joint] == 1), *strut_names(robot)]
     for name, motion in robot.motions.items():
         if motion.frame is not None and motion.frame not in known:
             raise RobotFileError(
