@@ -298,6 +298,18 @@ def test_flexible_robots_answer_in_coordinates_as_the_general_reduction_does(nam
             assert error(found[group], state["accelerations"][rest]) < ROUNDING
 
 
+def test_arrays_and_programs_mean_the_same_independent_rates():
+    for name in [*parflex.catalogue_names(), "sprung-beams"]:
+        machine = robot(name)
+        assert acting(machine, ["springs"]).independent == machine.independent, name
+        for model in ("inverse", "direct", "mass-matrix"):
+            try:
+                form = choose(machine, Question(model, coordinates="independent"))
+            except ParflexError:  # no such model of this robot
+                continue
+            assert form.independent_names == machine.independent, (name, model)
+
+
 def test_a_flexible_platform_is_given_by_its_pose_and_its_modes():
     of, default = (
         choose(robot("gough-stewart-flexible"), Question("inverse", coordinates=c)) for c in ("platform", None)
@@ -416,7 +428,8 @@ def test_the_choice_is_part_of_what_a_file_and_the_command_line_say(capsys, tmp_
     answer = answered(capsys, *words)
     assert answer["coordinates"] == answer["about"]["coordinates"] == "all"
     (file,) = tmp_path.glob("*.py")
-    assert file.name == "m_5r_kinematics_numpy.py" and "coordinates all (read are " in file.read_text(encoding="utf-8")
+    assert file.name == "m_5r_kinematics_all_numpy.py"  # beside those of other coordinates
+    assert "coordinates all (read are " in file.read_text(encoding="utf-8")
     assert sum(signal["direction"] == "input" for signal in answer["signals"]) == 2 * robot("5r").tree.n
     every, own = (answered(capsys, "count", "5r", "mass-matrix", *words) for words in (["--coordinates", "all"], []))
     assert every["coordinates"] == "all" and own["coordinates"] is None and every["total"] < own["total"]

@@ -383,7 +383,8 @@ def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_
 def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
     """One way of writing a model."""
     name = traced.model
-    program = make_program(traced.graph, f"{robot.name}_{name}", traced.outputs, list(traced.parameters), limit)
+    title = "_".join(word for word in (robot.name, name, options.coordinates) if word)  # of files and functions
+    program = make_program(traced.graph, title, traced.outputs, list(traced.parameters), limit)
     inputs = {group: symbols.shape for group, symbols in traced.inputs.items()}
     outputs = {group: values.shape for group, values in traced.outputs.items()}
     return Model(

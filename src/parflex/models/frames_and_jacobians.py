@@ -182,7 +182,7 @@ def counts(robot: Robot) -> dict[str, Any]:
             "joints": joints,
             "coordinates": list(tree.position_names),
             "rates": list(tree.rate_names),
-            "independent": configure(robot).independent_names,
+            "independent": robot.independent,
             "frames": list(tree.places),
             "closures": [loop.name for loop in robot.closures.loops],
             "couplings": [coupling.name for coupling in robot.description.coupling],

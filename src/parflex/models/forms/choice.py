@@ -124,14 +124,30 @@ def _general(robot: Robot, question: Question) -> GeneralForm:
     if model == "state-rates-driven":
         return general_form(robot, motor_partition(robot), question)
     partition = home_partition(robot)
-    if robot.tree.elastic and model in OF_MOTORS and not _has_motors(robot, partition):
-        partition = motor_partition(robot)
+    if robot.tree.elastic and not _has_motors(robot, partition):
+        partition = _driven_partition(robot, question, partition)
     form = general_form(robot, partition, question)
     if model == "step" or question.coordinates == "motors":
         return replace(form, finder=held_form(robot, robot.actuated, question))
     if question.coordinates == "platform":  # by loops that are open on the way
         return replace(form, finder=GeneralForm(robot, partition, question=question))
     return form
+
+
+def _driven_partition(robot: Robot, question: Question, partition: Partition) -> Partition:
+    """The motors among the independent rates of a flexible robot, where its inverse needs them.
+
+    In coordinates of joints the other models take the same rates, so that one array serves all of them.
+    """
+    if question.model in OF_MOTORS:
+        return motor_partition(robot)
+    by_platform = isinstance(leg_form(robot, replace(question, model="inverse")), Form)  # which has no need of them
+    if by_platform or not question.positions_given:
+        return partition
+    try:
+        return motor_partition(robot)
+    except InputError:  # there is no inverse of this robot
+        return partition
 
 
 def _held(robot: Robot, model: str) -> Sequence[int]:

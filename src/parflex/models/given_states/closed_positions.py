@@ -53,7 +53,7 @@ class ArrayOrder:
 
     @property
     def independent(self: Robot) -> list[str]:  # type: ignore[misc]
-        """Names of the rates that are independent at home; the others follow from the loops."""
+        """Names of the independent rates, in arrays and programs; the others follow from the loops."""
         return [self.tree.rate_names[k] for k in self.independent_rates]
 
     @property
@@ -78,8 +78,16 @@ class ArrayOrder:
 
     @cached_property
     def independent_rates(self: Robot) -> tuple[int, ...]:  # type: ignore[misc]
-        """Numbers of the rates that are independent at home; where home is singular, at a pose nearby."""
-        poses = list(self.reference_poses)
+        """Numbers of the independent rates: those of its programs; where home is singular, of a pose nearby."""
+        from parflex.models.forms.choice import choose  # forms decide, and stand on robots
+        from parflex.models.forms.form import Question
+
+        try:
+            return tuple(int(k) for k in choose(self, Question("direct", coordinates="independent")).independent)
+        except SingularError:
+            poses = self.reference_poses[1:]
+            if not poses:
+                raise
         for q in poses:
             J = mobility.scaled_jacobian(self.closures, q)
             try:
@@ -89,7 +97,7 @@ class ArrayOrder:
                     raise
                 continue
             return tuple(int(k) for k in chosen.independent)
-        raise AssertionError("home is a reference pose")
+        raise AssertionError("there are poses near home")
 
     def close(self: Robot, q: Any) -> Array:  # type: ignore[misc]
         """Closed positions near `q`: all coordinates, or the independent ones alone; a leading axis is a batch."""

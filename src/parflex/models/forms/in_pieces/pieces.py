@@ -96,9 +96,10 @@ def pieces(robot: Robot, preferred: str = "root") -> Pieces | None:
 
 def pieces_or_reason(robot: Robot, preferred: str = "root", at_any_cost: bool = False) -> Pieces | str:
     """The pieces of a robot, or why it is not written in them; `at_any_cost` also where the general form is shorter."""
-    if robot.closures.constraints or robot.tree.springs:
+    said = robot.description  # also of what is left out: the independent rates stay the same without it
+    if robot.closures.constraints or robot.tree.springs or said.coupling:
         return "its joints are coupled"
-    if robot.tree.elements:
+    if robot.tree.elements or said.element:
         return "an element acts between two of its points"
     tree, cut = robot.tree, cut_at_beams(robot, _references(robot, preferred))
     if cut.left_over:
