@@ -374,6 +374,63 @@ def test_states_of_a_batch_that_fail_are_nan_and_said_once():
     assert np.isnan(found[failed]).all() and np.isfinite(np.delete(found, failed, axis=0)).all()
 
 
+def test_numbers_that_overflow_are_refused_in_a_sentence_and_nan_in_a_batch():
+    robot = robot_of("5r")
+    q, qd, *_ = states_of("5r")
+    huge = np.array([1e160, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for ask in (parflex.inverse_dynamics, parflex.forward_dynamics):
+            with pytest.raises(
+                InputError, match=r"'qd' has 1e.160 at the place 0, so large that the answer is not finite"
+            ):
+                ask(robot, q[0], huge)
+        with pytest.raises(InputError, match=r"'effort' has 1e.308 .*is not finite"):
+            parflex.forward_dynamics(robot, q[0], qd[0], [1e308, 1e308])
+    with pytest.warns(
+        ParflexWarning, match="1 of 2 states have no answer and are nan, first state 1: .*'qd' has"
+    ) as said:
+        found = parflex.inverse_dynamics(robot, q[:2], np.array([[1.0, 0.0], huge]))
+    assert len(said) == 1 and np.isfinite(found[0]).all() and np.isnan(found[1]).all()
+
+
+def test_single_precision_of_one_array_loosens_no_check_of_another():
+    robot = robot_of("5r")
+    q, qd, qdd, effort, _ = states_of("5r")
+    for ask, last in ((parflex.inverse_dynamics, qdd), (parflex.forward_dynamics, effort)):
+        with pytest.raises(InputError, match="positions do not close the loop"):
+            ask(robot, q[0] + 1e-7, qd[0].astype(np.float32), last[0].astype(np.float32))
+        with pytest.raises(InputError, match="rates open the loop"):
+            ask(robot, q[0], qd[0] * [1, 1 + 1e-5, 1, 1], last[0].astype(np.float32))
+        assert np.isfinite(ask(robot, q[0].astype(np.float32), qd[0], last[0])).all()  # rates follow the positions
+
+
+def test_what_is_wrong_with_an_array_call_is_named():
+    robot = robot_of("3rrr")
+    with pytest.raises(InputError, match="there is no form 'foo'"):
+        parflex.inverse_dynamics(robot, robot.home, form="foo")
+    with pytest.raises(InputError, match="the wrench on 'platform' has numbers that are not finite"):
+        parflex.inverse_dynamics(robot, robot.home, wrench={"platform": [np.nan, 0.0, 0.0]})
+    with pytest.raises(UnreachableError, match="state 1: the pose cannot be reached"):
+        robot.close([[0.0, 0.0, 0.0], [0.0, 50.0, 0.0]])
+
+
+def test_time_derivatives_of_positions_and_rates_are_taken_of_batches():
+    robot, rng = robot_of("c5"), np.random.default_rng(1)
+    q, (qd, qdd) = robot.home, rng.standard_normal((2, 3, robot.nv))
+    for found, one in (
+        (robot.position_rates(q, qd), [robot.tree.position_rates(q, v) for v in qd]),
+        (robot.rate_changes(qd, qdd[0]), [robot.tree.rate_changes(v, qdd[0]) for v in qd]),
+    ):
+        assert np.array_equal(found, np.array(one))
+    assert robot.position_rates(q, qd[0]).shape == (robot.nq,)
+    assert robot.position_rates(np.empty((0, robot.nq)), qd[0]).shape == (0, robot.nq)
+    with pytest.raises(InputError, match="'qd' has the shape"):
+        robot.position_rates(q, q)
+    with pytest.raises(InputError, match="different numbers of states"):
+        robot.rate_changes(qd, qdd[:2])
+
+
 def test_too_few_motors_are_refused_in_every_state():
     robot = parflex.load("5r", settings={"actuation.one": {"actuated": ["left.1"]}}, actuation="one")
     for _ in range(2):
@@ -468,6 +525,9 @@ def test_compiling_is_said_once(caplog, monkeypatch, tmp_path):
             arm = parflex.load(ROBOTS / "planar-arm.toml")  # the second robot finds its program on disk
             for _ in range(2):
                 parflex.inverse_dynamics(arm, np.zeros(3))
+            parflex.inverse_dynamics(arm, np.zeros(3), wrench=wrench_of(arm), without=["gravity"])
     assert [record.getMessage() for record in caplog.records] == [
-        "parflex compiles the inverse dynamics of 'planar-arm': once, then it is kept"
+        "parflex compiles the inverse dynamics of 'planar-arm': once, then it is kept",
+        f"parflex compiles the inverse dynamics of 'planar-arm' with wrenches on {arm.tree.end_effector} without "
+        "gravity: once, then it is kept",
     ]

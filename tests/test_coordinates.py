@@ -370,6 +370,11 @@ def test_condition_numbers_are_bounded_closely(rows):
         assert exact * (1 - 1e-3) < condition_bound(A) < 4.01 * exact  # squares of a tall one lose 1e-16 * 1e12
 
 
+def test_the_condition_is_asked_of_a_program_not_of_a_word():
+    with pytest.raises(ParflexError, match="the condition is that of a program"):
+        model_condition(robot("3rrr"), "direct", robot("3rrr").home)
+
+
 def test_the_condition_of_a_program_grows_without_bound_towards_a_stretched_leg():
     of, model = robot("3rrr"), asked("3rrr", "inverse", "all", checks=True)
     leg = [of.tree.position_names.index(name) for name in ("leg1.1", "leg1.2")]

@@ -41,7 +41,8 @@ WORDS: dict[str, Word] = {
     "without": Word(
         "Sequence[str]",
         "",
-        "Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.",
+        "Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, "
+        "axial.",
     ),
     "include": Word("Sequence[str]", "", "The only joint terms that act: friction, motor-inertia, springs."),
     "reactions": Word("bool", "", "Also compute the wrench in every joint and closure."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from parflex.codegen.traces.vouched_states import StateQuestion, group_lengths, 
 from parflex.errors import InputError
 from parflex.models.dynamics.forces import checked_wrench
 from parflex.models.given_states.array_dynamics import refuse_unknown_motors, wrong_effort
-from parflex.models.given_states.closed_positions import as_numbers, close_positions, slack_of, wrong_length
+from parflex.models.given_states.closed_positions import as_numbers, close_positions, slacks_of, wrong_length
 from parflex.models.robot import Robot
 from parflex.models.terms import acting, checked_terms
 
@@ -27,13 +28,13 @@ def answer(robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, w
     robot = acting(robot, terms)
     loads = {frame: _wrench(robot, frame, value) for frame, value in table(wrench, "wrench").items()}
     q, qd, last = given
-    slack = slack_of(q, qd, last)
+    slacks = slacks_of(q, qd, last if model == "inverse" else None)
     q = as_numbers(q, "q")
     if q.shape[-1:] != (robot.nq,) or q.ndim > 2:
         q = close_positions(robot, q)
     qd = None if qd is None else as_numbers(qd, "qd")
     last = None if last is None else as_numbers(last, "qdd" if model == "inverse" else "effort")
-    calls, last = _calls(robot, model, qd, last, tuple(loads))
+    calls, last = _calls(robot, model, qd, last, tuple(loads), terms)
     arrays: list[Any] = [q, qd, last, *loads.values()]
     _check_shapes(robot, calls, arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
     count = _batch(arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
@@ -43,19 +44,18 @@ def answer(robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, w
     if out is not None:
         _check_out(out, shape)
     if count is None:
-        found = calls.one(arrays, out, slack) if calls.model is not None else None
-        return calls.asked_again(arrays, out, slack) if found is None else found
-    return calls.many(arrays, count, np.empty(shape) if out is None else out, slack)
+        found = calls.one(arrays, out, slacks) if calls.model is not None else None
+        return calls.asked_again(arrays, out, slacks) if found is None else found
+    return calls.many(arrays, count, np.empty(shape) if out is None else out, slacks)
 
 
-def state_calls(robot: Robot, question: StateQuestion) -> StateCalls:
-    """What answers a question about states of a robot, compiled once."""
+def state_calls(robot: Robot, question: StateQuestion, without: Sequence[str] = ()) -> StateCalls:
+    """What answers a question about states of a robot that acts `without` terms, compiled once."""
     kept = robot.kept
     if question not in kept:
         with kept.lock:
             if question not in kept:
-                what = f"the {question.model} dynamics of '{robot.name}'"
-                model = state_program(robot, question, lambda: say_compiling(what))
+                model = state_program(robot, question, lambda: say_compiling(_told(robot, question, without)))
                 calls = StateCalls(robot, question, group_lengths(robot, question), model)
                 if model is not None and not question.few and not question.frames:
                     kept[FAST[question.model]] = calls
@@ -63,17 +63,27 @@ def state_calls(robot: Robot, question: StateQuestion) -> StateCalls:
     return kept[question]
 
 
-def _calls(robot: Robot, model: str, qd: Any, last: Any, frames: tuple[str, ...]) -> tuple[StateCalls, Any]:
+def _told(robot: Robot, question: StateQuestion, without: Sequence[str]) -> str:
+    """What is compiled, and which variant of it."""
+    few = f" for {' and '.join(question.few)} of the independent rates" if question.few else ""
+    loads = f" with wrenches on {', '.join(question.frames)}" if question.frames else ""
+    terms = f" without {', '.join(without)}" if without else ""
+    return f"the {question.model} dynamics of '{robot.name}'{few}{loads}{terms}"
+
+
+def _calls(
+    robot: Robot, model: str, qd: Any, last: Any, frames: tuple[str, ...], without: Sequence[str]
+) -> tuple[StateCalls, Any]:
     """What answers, and the last array as it takes it: of a flexible robot accelerations of the motors."""
     question = StateQuestion(model, _few(robot, model, qd, last), frames)
     if model == "forward" or not robot.tree.elastic:
-        return state_calls(robot, question), last
+        return state_calls(robot, question, without), last
     if last is not None and last.shape[-1:] == (robot.nv,):
         last = last[..., list(robot.actuated)]
     at_rest = qd is None and last is None  # which is warned of where it is not an equilibrium
     if at_rest or (last is not None and last.shape[-1:] != (robot.nu,)):
         return StateCalls(robot, question, group_lengths(robot, question), None), last
-    return state_calls(robot, question), last
+    return state_calls(robot, question, without), last
 
 
 def _few(robot: Robot, model: str, qd: Any, last: Any) -> tuple[str, ...]:

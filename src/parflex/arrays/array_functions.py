@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 
 from parflex.arrays.array_answers import answer, short_forward, short_inverse
+from parflex.checking import one_of
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics import dynamic_models
@@ -58,6 +59,7 @@ def inverse_dynamics(
     By names: the motion of the end effector (world axes) or of joints. By arrays, `inverse_dynamics(robot, q, qd,
     qdd)`: closed positions, rates and accelerations; the first call of a robot compiles a program. With more motors
     than freedoms the efforts are those of least norm. What is in the robot file acts, except what `without` names.
+    `form` has no effect on arrays.
 
     Parameters
     ----------
@@ -78,7 +80,7 @@ def inverse_dynamics(
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz]; None: none (N, N m).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     form : {'split', 'projected'}, default "split"
         Theory (16), or theory (15) with all rows projected.
     reactions : bool, default False
@@ -103,6 +105,7 @@ def inverse_dynamics(
         return dynamic_models.inverse_dynamics(
             robot, pose, *by_name, wrench=wrench, without=without, form=form, reactions=reactions
         )
+    one_of(form, ("split", "projected"), "form")
     _refuse_reactions(reactions)
     return answer(robot, "inverse", given, wrench, without, out)
 
@@ -157,7 +160,7 @@ def forward_dynamics(
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     reactions : bool, default False
         Also compute the wrench in every joint and closure.
     out : Array, default None

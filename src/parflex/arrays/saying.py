@@ -37,8 +37,8 @@ def say_compiling(what: str) -> None:
 class BatchNotes:
     """How many states of a batch failed or were warned of, and what was said of the first."""
 
-    def __init__(self, count: int, slack: float = 1.0) -> None:
-        self.count, self.slack, self.failed, self.warnings = count, slack, 0, 0
+    def __init__(self, count: int) -> None:
+        self.count, self.failed, self.warnings = count, 0, 0
         self._failure = self._warning = ""
 
     def fails(self, number: int, error: ParflexError) -> None:

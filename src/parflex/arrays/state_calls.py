@@ -16,15 +16,19 @@ import numpy as np
 from parflex.arrays.saying import BatchNotes, warn
 from parflex.codegen.model import Model
 from parflex.codegen.traces.vouched_states import CHECKS, StateQuestion
-from parflex.errors import ParflexError
+from parflex.errors import InputError, ParflexError
 from parflex.models.dynamics.reduced import Result
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.given_states.array_dynamics import array_warnings, forward_at, inverse_at
+from parflex.models.given_states.closed_positions import Slacks
 from parflex.models.robot import Robot
 
 Array = np.ndarray
 FLOAT = np.dtype(float)
 CHUNK = 2048  # states that are handed to the program at a time: what it reads and writes stays in the cache
+HUGE = 1e150  # squares of larger numbers overflow
+LARGE = 1e60  # products of a few larger numbers may
+DOUBLE = Slacks()  # of arrays in double precision
 HOPELESS = 1e4  # of what a state may miss, squared: beyond, floats would say the same of it
 VERDICT, SIZE, POSITIONS, RATES, ACCELERATIONS, CONDITION, LIMITS = range(len(CHECKS))
 POINTER = ctypes.c_void_p
@@ -45,7 +49,7 @@ class StateCalls:
 
     # -- one state -------------------------------------------------------------------------------------
 
-    def one(self, arrays: Sequence[Array], out: Array | None = None, slack: float = 1.0) -> Array | None:
+    def one(self, arrays: Sequence[Array], out: Array | None = None, slacks: Slacks = DOUBLE) -> Array | None:
         """The answer to a state of float arrays of the right lengths; None where the program does not vouch for it."""
         try:
             buffers = self._pool.pop()
@@ -56,7 +60,7 @@ class StateCalls:
             place[...] = array
         self._one(*pointers)
         if not checks[VERDICT] <= 1.0:  # nor where it is not a number
-            if not _left(checks, slack) <= 1.0:
+            if not _left(checks, slacks) <= 1.0:
                 self._pool.append(buffers)
                 return None
             warn(self._limit_warnings(arrays[0]))
@@ -82,12 +86,25 @@ class StateCalls:
         """Sentences about joints outside their limits and bodies that deform too far."""
         return [*self.robot.limit_warnings(q), *deflection_warnings(self.robot.tree, q)]
 
-    def in_floats(self, arrays: Sequence[Array | None], slack: float) -> Result:
+    def in_floats(self, arrays: Sequence[Array | None], slacks: Slacks) -> Result:
         """The state with every check, and the rates that suit it."""
+        names = ("q", "qd", "qdd" if self.question.model == "inverse" else "effort", *self.question.frames)
+        _refuse_huge(arrays, names, HUGE)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                result = self._in_floats(arrays, slacks)
+        except ValueError:  # of a library that was given what has overflown
+            _refuse_huge(arrays, names, LARGE)
+            raise
+        if not np.isfinite(self.answer_of(result)).all():
+            _refuse_huge(arrays, names, 0.0)
+        return result
+
+    def _in_floats(self, arrays: Sequence[Array | None], slacks: Slacks) -> Result:
         q, qd, last, *rest = arrays
         wrenches = dict(zip(self.question.frames, rest, strict=True)) or None
         at: Callable[..., Result] = inverse_at if self.question.model == "inverse" else forward_at
-        return at(self.robot, q, qd, last, wrenches, slack)
+        return at(self.robot, q, qd, last, wrenches, slacks)
 
     def answer_of(self, result: Result) -> Array:
         """Efforts or accelerations as an array."""
@@ -95,9 +112,9 @@ class StateCalls:
             return result.accelerations
         return np.fromiter(result.efforts.values(), float, self.robot.nu)
 
-    def asked_again(self, arrays: Sequence[Array | None], out: Array | None = None, slack: float = 1.0) -> Array:
+    def asked_again(self, arrays: Sequence[Array | None], out: Array | None = None, slacks: Slacks = DOUBLE) -> Array:
         """The answer in floats, with its warnings; or the error that says what is wrong with the state."""
-        result = self.in_floats(arrays, slack)
+        result = self.in_floats(arrays, slacks)
         warn(array_warnings(result))
         found = self.answer_of(result)
         if out is None:
@@ -107,21 +124,21 @@ class StateCalls:
 
     # -- a batch ---------------------------------------------------------------------------------------
 
-    def many(self, arrays: Sequence[Array | None], count: int, out: Array, slack: float = 1.0) -> Array:
+    def many(self, arrays: Sequence[Array | None], count: int, out: Array, slacks: Slacks = DOUBLE) -> Array:
         """Answers to `count` states: arrays have a leading axis, or are the same for all. States that fail are nan."""
-        notes = BatchNotes(count, slack)
+        notes = BatchNotes(count)
         for start in range(0, count, CHUNK):
             stop = min(start + CHUNK, count)
             part = [_of(array, slice(start, stop)) for array in arrays]
-            self._chunk(part, start, out[start:stop], notes)
+            self._chunk(part, start, out[start:stop], notes, slacks)
         notes.say()
         return out
 
-    def _chunk(self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchNotes) -> None:
+    def _chunk(self, arrays: Sequence[Array | None], first: int, out: Array, notes: BatchNotes, slacks: Slacks) -> None:
         count = len(out)
         if self.model is None:
             for row in range(count):
-                self._row([_of(array, row) for array in arrays], first + row, out[row], notes)
+                self._row([_of(array, row) for array in arrays], first + row, out[row], notes, slacks)
             return
         lanes = self._kernel.lanes
         columns = np.empty((len(self.model.program.inputs), -(-count // lanes) * lanes))
@@ -135,25 +152,28 @@ class StateCalls:
         out[...] = found[: self.size, :count].T
         checks = found[self.size :, :count]
         for row in np.flatnonzero(~(checks[VERDICT] <= 1.0)).tolist():
-            self._judge(checks[:, row], [_of(array, row) for array in arrays], first + row, out[row], notes)
+            state = [_of(array, row) for array in arrays]
+            self._judge(checks[:, row], state, first + row, out[row], notes, slacks)
 
-    def _judge(self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes) -> None:
+    def _judge(
+        self, checks: Array, arrays: list[Any], number: int, out: Array, notes: BatchNotes, slacks: Slacks
+    ) -> None:
         """A state of a batch that the program does not vouch for."""
-        if _left(checks, notes.slack) <= 1.0:
+        if _left(checks, slacks) <= 1.0:
             if checks[LIMITS]:
                 notes.warned(number, lambda: self._limit_warnings(arrays[0]))
             return
         missed = checks[[POSITIONS, RATES, ACCELERATIONS]].max()
-        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS * notes.slack**2):
+        if notes.failed and not (np.isfinite(checks[SIZE]) and missed <= HOPELESS * max(slacks) ** 2):
             out[...] = np.nan
             notes.count_failed()
             return
-        self._row(arrays, number, out, notes)
+        self._row(arrays, number, out, notes, slacks)
 
-    def _row(self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes) -> None:
+    def _row(self, arrays: Sequence[Array | None], number: int, out: Array, notes: BatchNotes, slacks: Slacks) -> None:
         """A state of a batch in floats."""
         try:
-            result = self.in_floats(arrays, notes.slack)
+            result = self.in_floats(arrays, slacks)
         except ParflexError as error:
             out[...] = np.nan
             notes.fails(number, error)
@@ -164,10 +184,28 @@ class StateCalls:
         out[...] = self.answer_of(result)
 
 
-def _left(checks: Any, slack: float) -> float:
-    """The verdict without limits of joints, which are warned of, and with what the precision of a state allows."""
-    missed = checks[POSITIONS] + checks[RATES] + checks[ACCELERATIONS]
-    return checks[VERDICT] - checks[LIMITS] - missed + missed / slack**2
+def _left(checks: Any, slacks: Slacks) -> float:
+    """The verdict without limits of joints, which are warned of, and with what the precision of each array allows."""
+    missed = [checks[k] for k in (POSITIONS, RATES, ACCELERATIONS)]
+    allowed = sum(value / slack**2 for value, slack in zip(missed, slacks, strict=True))
+    return checks[VERDICT] - checks[LIMITS] - sum(missed) + allowed
+
+
+def _refuse_huge(arrays: Sequence[Array | None], names: Sequence[str], limit: float) -> None:
+    """Raise where the largest number of a state is beyond a limit."""
+    found = [
+        (abs(float(value)), name, place, float(value))
+        for array, name in zip(arrays, names, strict=True)
+        if array is not None
+        for place, value in enumerate(array)
+        if np.isfinite(value)
+    ]
+    size, name, place, value = max(found, default=(0.0, "q", 0, 0.0))
+    if size > limit:
+        raise InputError(
+            f"'{name}' has {value:.4g} at the place {place}, so large that the answer is not finite", key=name,
+            value=value, hint="give a smaller number",
+        )  # fmt: skip
 
 
 def _of(array: Array | None, row: Any) -> Any:

@@ -322,7 +322,7 @@ def model(
     parameters : str or Sequence[str], default "numbers"
         'numbers', 'base' (base parameters as symbols) or names.
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     include : Sequence[str], default None
         The only joint terms that act: friction, motor-inertia, springs; None: all.
     wrench_frames : Sequence[str], default ()

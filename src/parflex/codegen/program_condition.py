@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.checking import shown
 from parflex.closure.mobility import condition, scaled_jacobian
 from parflex.codegen.model import Model
 from parflex.errors import InputError
@@ -20,6 +21,11 @@ def model_condition(robot: Robot, made: Model, q: Any) -> float:
 
     A program keeps the choice that was made at home. It loses about as many digits as this number has.
     """
+    if not isinstance(made, Model):
+        raise InputError(
+            "the condition is that of a program", key="model", value=shown(made),
+            hint="make it first, by model(robot, 'direct')",
+        )  # fmt: skip
     if "qd" not in made.labels or "q" not in made.inputs:
         raise InputError(
             "the program does not list its independent rates", key="model", value=made.name, hint="use its direct model"

@@ -73,7 +73,7 @@ def run_control(
     compensate : Sequence[str], default ("motor-inertia", "springs")
         Joint terms the law knows: motor-inertia, springs, friction.
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     sample_time : float, default 0.001
         Sample time of the control law (s).
     delay : int, default 0

@@ -121,7 +121,7 @@ def simulate(
     radius : float, default 0.8
         Spectral radius of generalized-alpha: 1 damps nothing, 0 most (dimensionless).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     friction_width : float, default 0.001
         Rate over which Coulomb friction changes its sign (rad/s, m/s).
     check_width : bool, default True

@@ -62,7 +62,7 @@ def inverse_dynamics(
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     form : {'split', 'projected'}, default "split"
         Theory (16), or theory (15) with all rows projected.
     reactions : bool, default False
@@ -144,7 +144,7 @@ def forward_dynamics(
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     reactions : bool, default False
         Also compute the wrench in every joint and closure.
 
@@ -220,7 +220,7 @@ def mass_matrix(
     coordinates : {'independent', 'motors'}, default "independent"
         Rates of its rows and columns.
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
 
     Returns
     -------
@@ -262,7 +262,7 @@ def energies(
     velocity : Mapping[str, float], default None
         Velocities by name; frames in world axes (m/s, rad/s).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
 
     Returns
     -------

@@ -97,7 +97,12 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
         given = np.array([float(value) for value in values])
     except (TypeError, ValueError):
         given = np.zeros(0)
-    if len(given) not in (3, 6) or not np.isfinite(given).all():
+    if not np.isfinite(given).all():
+        raise InputError(
+            f"the {key} on '{frame}' has numbers that are not finite", key=key, value=shown(values),
+            hint="give finite numbers",
+        )  # fmt: skip
+    if len(given) not in (3, 6):
         raise InputError(
             f"the {key} on '{frame}' is not a force and a moment",
             key=key,

@@ -45,6 +45,8 @@ class Result(Record):
         Warnings.
     elastic_accelerations : dict[str, float]
         Accelerations of elastic coordinates by name (SI).
+    elements : dict[str, dict[str, Any]]
+        Length, rate and force of elements by name (m, m/s, N).
     """
 
     robot: Robot
@@ -56,7 +58,7 @@ class Result(Record):
     reactions: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
     elastic_accelerations: dict[str, float] = field(default_factory=dict)
-    elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
+    elements: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def acceleration_of(self, frame: str | None = None) -> Array:
         """World acceleration (m/s^2, rad/s^2) of the frame `frame`; None is the end effector."""

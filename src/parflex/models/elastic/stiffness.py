@@ -137,7 +137,7 @@ def cartesian_stiffness(
     effort : Effort, default None
         Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
 
     Returns
     -------
@@ -208,7 +208,7 @@ def deflection(
     effort : Effort, default None
         Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
 
     Returns
     -------

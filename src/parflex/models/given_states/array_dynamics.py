@@ -16,7 +16,13 @@ from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reduced import Result, state_at
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, rest_warnings
-from parflex.models.given_states.closed_positions import as_numbers, closed_positions, refuse_infinite, slack_of
+from parflex.models.given_states.closed_positions import (
+    Slacks,
+    as_numbers,
+    closed_positions,
+    refuse_infinite,
+    slacks_of,
+)
 from parflex.models.given_states.given_rates import all_accelerations, all_rates
 from parflex.models.robot import Robot
 
@@ -24,20 +30,22 @@ Array = np.ndarray
 
 
 def inverse_at(
-    robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrench | None = None, slack: float | None = None
+    robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrench | None = None, slacks: Slacks | None = None
 ) -> Result:
     """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
 
-    As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. `slack` says
+    As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. `slacks` say
     how many times farther from closed the state may be than in double precision, by default as its arrays are precise.
     """
-    slack = slack_of(q, qd, qdd) if slack is None else slack
-    configuration = Configuration(robot, closed_positions(robot, q, slack=slack))
-    rates = all_rates(configuration, qd, slack)
+    slacks = slacks_of(q, qd, qdd) if slacks is None else slacks
+    configuration = Configuration(robot, closed_positions(robot, q, slack=slacks.positions))
+    rates = all_rates(configuration, qd, slacks.rates)
     if robot.tree.elastic:
         return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None and qdd is None)
     configuration.refuse_undefined_actuation()
-    return rigid_inverse(configuration, rates, all_accelerations(configuration, rates, qdd, slack), wrenches)
+    return rigid_inverse(
+        configuration, rates, all_accelerations(configuration, rates, qdd, slacks.accelerations), wrenches
+    )
 
 
 def forward_at(
@@ -46,16 +54,16 @@ def forward_at(
     qd: Any = None,
     effort: Any = None,
     wrenches: Wrench | None = None,
-    slack: float | None = None,
+    slacks: Slacks | None = None,
 ) -> Result:
     """Accelerations at a state under efforts of the motors."""
-    slack = slack_of(q, qd) if slack is None else slack
-    configuration = Configuration(robot, closed_positions(robot, q, slack=slack))
+    slacks = slacks_of(q, qd) if slacks is None else slacks
+    configuration = Configuration(robot, closed_positions(robot, q, slack=slacks.positions))
     tau = np.zeros(robot.nu) if effort is None else as_numbers(effort, "effort")
     if tau.shape != (robot.nu,):
         raise wrong_effort(robot, tau)
     refuse_infinite(tau, "effort")
-    return moved_by(configuration, all_rates(configuration, qd, slack), tau, wrenches)
+    return moved_by(configuration, all_rates(configuration, qd, slacks.rates), tau, wrenches)
 
 
 def wrong_effort(robot: Robot, tau: Array) -> InputError:

@@ -7,8 +7,9 @@ that is as long as `robot.independent` gives those alone, and the others follow 
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from parflex.checking import shown
 from parflex.closure import mobility
 from parflex.closure.assembly import CLOSED
 from parflex.closure.targets import Target
-from parflex.errors import InputError, SingularError, UnreachableError
+from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.recursion import pose
 
 if TYPE_CHECKING:
@@ -103,10 +104,43 @@ class ArrayOrder:
         """Closed positions near `q`: all coordinates, or the independent ones alone; a leading axis is a batch."""
         return close_positions(self, q)
 
+    def position_rates(self: Robot, q: Any, qd: Any) -> Array:  # type: ignore[misc]
+        """Time derivatives of all positions `q` at all rates `qd`; a leading axis is a batch."""
+        return _by_states(self.tree.position_rates, (q, "q", self.nq), (qd, "qd", self.nv))
+
+    def rate_changes(self: Robot, qd: Any, qdd: Any) -> Array:  # type: ignore[misc]
+        """Time derivatives of all rates `qd` at all accelerations `qdd`; a leading axis is a batch."""
+        return _by_states(self.tree.rate_changes, (qd, "qd", self.nv), (qdd, "qdd", self.nv))
+
     @cached_property
     def kept(self) -> KeptPrograms:
         """Programs that were compiled for this robot."""
         return KeptPrograms()
+
+
+def _by_states(function: Callable[[Array, Array], Array], *given: tuple[Any, str, int]) -> Array:
+    """What a function of two arrays gives for one state, or for each of a batch."""
+    arrays = []
+    for value, key, length in given:
+        array = as_numbers(value, key)
+        if array.ndim not in (1, 2) or array.shape[-1] != length:
+            raise InputError(
+                f"'{key}' has the shape {array.shape}, not ({length},)", key=key, value=str(array.shape),
+                hint=f"give {length} numbers; a leading axis is a batch",
+            )  # fmt: skip
+        arrays.append(array)
+    if all(array.ndim == 1 for array in arrays):
+        return function(*arrays)
+    sizes = {len(array) for array in arrays if array.ndim == 2} - {1}
+    if len(sizes) > 1:
+        raise InputError(
+            f"'{given[0][1]}' and '{given[1][1]}' have different numbers of states", key=given[1][1],
+            value=str(arrays[1].shape), hint="give batches of one size, or one state for all",
+        )  # fmt: skip
+    count = sizes.pop() if sizes else 1
+    first, second = (np.broadcast_to(array, (count, array.shape[-1])) for array in arrays)
+    rows = [function(*pair) for pair in zip(first, second, strict=True)]
+    return np.array(rows).reshape(count, -1) if rows else np.empty((0, given[0][2]))
 
 
 def as_numbers(value: Any, key: str) -> Array:
@@ -124,8 +158,21 @@ def as_numbers(value: Any, key: str) -> Array:
     return array.astype(float, copy=False)
 
 
+class Slacks(NamedTuple):
+    """How many times farther than in double precision positions, rates and accelerations may be from closed."""
+
+    positions: float = 1.0
+    rates: float = 1.0
+    accelerations: float = 1.0
+
+
+def slacks_of(q: Any, qd: Any = None, qdd: Any = None) -> Slacks:
+    """What the precision of each array allows; rates also miss the loops by what positions do."""
+    return Slacks(slack_of(q), slack_of(q, qd), slack_of(q, qd, qdd))
+
+
 def slack_of(*given: Any) -> float:
-    """How many times farther than in double precision a state may be from closed."""
+    """How many times farther than in double precision something that follows from these arrays may be from closed."""
     return SINGLE if any(isinstance(array, np.ndarray) and array.dtype == np.float32 for array in given) else 1.0
 
 
@@ -189,7 +236,7 @@ def close_positions(robot: Robot, given: Any, key: str = "q") -> Array:
     """
     q = as_numbers(given, key)
     if q.ndim == 2:
-        return np.array([close_positions(robot, row, key) for row in q]).reshape(len(q), robot.nq)
+        return np.array([_closed_row(robot, row, key, number) for number, row in enumerate(q)]).reshape(-1, robot.nq)
     if q.ndim == 1 and len(q) == robot.nq:
         refuse_infinite(q, key)
         return _nearest(robot, _with_unit_quaternions(robot, q, key), key)
@@ -197,6 +244,15 @@ def close_positions(robot: Robot, given: Any, key: str = "q") -> Array:
         refuse_infinite(q, key)
         return _from_independent(robot, q, key)
     raise wrong_length(robot, q, key, robot.nq, "robot.coordinates")
+
+
+def _closed_row(robot: Robot, row: Array, key: str, number: int) -> Array:
+    """Closed positions of a state of a batch; an error says which one it is."""
+    try:
+        return close_positions(robot, row, key)
+    except ParflexError as error:
+        error.message = f"state {number}: {error.message}"
+        raise
 
 
 def wrong_length(robot: Robot, values: Array, key: str, whole: int, names: str) -> InputError:

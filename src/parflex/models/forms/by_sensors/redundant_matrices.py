@@ -115,7 +115,7 @@ def redundant_model(
     wrench : Wrench, default None
         Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
     without : Sequence[str], default ()
-        Terms of the file left out: friction, damping, gravity, springs, motor-inertia, axial.
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
 
     Returns
     -------
