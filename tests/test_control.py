@@ -520,12 +520,12 @@ def test_what_no_loop_can_be_is_refused_by_name(words, key):
     assert refusal.value.key == key and refusal.value.hint
 
 
-def test_laws_refuse_robots_that_they_cannot_lead():
+def test_laws_refuse_robots_that_they_cannot_control():
     flexible = replace(nominal(), tree=parflex.load("3rrr-flexible").tree)
     for robot, name, words in (
         (nominal(), "cct", "no law"),
         (parflex.load("delta"), "extended", "sensors in passive joints"),
-        (parflex.load("rx90"), "ctc", "has none"),
+        (parflex.load("rx90"), "ctc", "has no loops"),
         (flexible, "ctc", "rigid"),
     ):
         with pytest.raises(InputError, match=words):
