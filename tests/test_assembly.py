@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,8 @@ from parflex.models.configuration import Configuration
 from parflex.recursion import pose as pose_of
 from parflex.spatial.rotations import matrix_quaternion, rotation_from_vector
 from parflex.tree.branch import branch
+
+ROBOTS = Path(__file__).parent / "robots"
 
 WITH_PLATFORM = ["3-prrr", "3rrr", "c5", "delta", "gough-stewart", "space"]
 
@@ -263,3 +266,11 @@ def test_words_of_a_pose_and_of_a_motion_mean_what_they_say():
     for place, word in enumerate(("vx", "vy", "vz", "wx", "wy", "wz")):
         twist = here.frame_rows("platform") @ here.rates({word: 1.0})
         assert twist == pytest.approx(np.eye(6)[place], abs=1e-12)
+
+
+@pytest.mark.parametrize(("name", "more"), [("planar-rpr", "one.swing"), ("planetary", "ring")])
+def test_home_does_not_depend_on_the_chosen_actuation(name, more):
+    own = parflex.load(ROBOTS / f"{name}.toml")
+    settings = {"actuation.more": {"actuated": [*own.motors, more]}}
+    spare = parflex.load(ROBOTS / f"{name}.toml", settings=settings, actuation="more")
+    assert np.array_equal(spare.home, own.home) and len(spare.motors) == len(own.motors) + 1

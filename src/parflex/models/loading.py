@@ -166,6 +166,11 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
     return tuple(chosen), frozenset(k for joint in choice.locked for k in rates[joint])
 
 
+def default_motors(description: schema.RobotFile, tree: Tree) -> tuple[int, ...]:
+    """Rates that are actuated where no actuation is named."""
+    return _actuation(description, tree, None)[0]
+
+
 def _rates(tree: Tree, name: str) -> range:
     link = tree.links[tree.number(name)]
     return range(link.v.start, link.v.stop)

@@ -138,12 +138,20 @@ class Robot(ArrayOrder, Record):
 
     def _home(self) -> Array:
         try:
-            return self._assembled_home()
+            return self._of_default_motors._assembled_home()
         except (UnreachableError, SingularError):
             contradiction = self._contradiction()
             if contradiction is None:
                 raise
             raise contradiction from None
+
+    @property
+    def _of_default_motors(self) -> Robot:
+        """The same robot with the motors that its frames name: home does not depend on the chosen actuation."""
+        from parflex.models.loading import default_motors  # which stands on this module
+
+        motors = default_motors(self.description, self.tree)
+        return self if not motors or motors == self.actuated else replace(self, actuated=motors)
 
     def _contradiction(self) -> RobotFileError | None:
         """What is said where the robot would stand without one of its couplings, and does not with it."""
