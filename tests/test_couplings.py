@@ -395,7 +395,7 @@ def same(one, two):
         ('other = "pinion"', "needs both 'other' and 'lead'"),
         ("lead = 0.01", "needs both 'other' and 'lead'"),
         ("", "the coupling has neither 'terms' nor 'other' and 'lead'"),
-        ('terms = { pinion = 2 }\nother = "rack"\nlead = 0.01', "both say how"),
+        ('terms = { pinion = 2 }\nother = "rack"\nlead = 0.01', "are both given"),
         ("terms = { pinoin = 2 }", "did you mean 'pinion'"),
         ("terms = { ball = 2 }", "the free joint 'ball' has no axis to couple"),
         ("terms = { pinion = inf }", "not a finite number"),
@@ -415,6 +415,21 @@ def test_what_no_coupling_can_be_is_refused_in_words(coupling, said, tmp_path):
     with pytest.raises(RobotFileError) as caught:
         pair(tmp_path, coupling)
     assert said in str(caught.value) and "mesh" in str(caught.value)
+
+
+def test_what_contradicts_a_ratio_is_told_in_the_unit_of_the_joint(tmp_path):
+    robot = pair(tmp_path, "terms = { pinion = -2 }")
+    where, q = robot.coordinates.index("wheel"), parflex.configure(robot).q
+    with pytest.raises(
+        ParflexError, match=r"coupling 'belt': 'spindle' is off by 0\.6 rad; it says spindle = 0.4 motor"
+    ):
+        parflex.configure(load("screw-jack"), {"motor": 1.0, "spindle": 1.0})
+    off = np.eye(len(q))[where] * 0.25
+    with pytest.raises(InputError, match=r"coupling 'mesh': 'wheel' is off by 0\.25 rad; it says wheel = -2 pinion"):
+        parflex.configure(robot, q + off)
+    rates = np.eye(robot.nv)[robot.rates.index("wheel")] * 3
+    with pytest.raises(InputError, match=r"coupling 'mesh': 'wheel' is off by 3 rad/s; it says"):
+        parflex.inverse_dynamics(robot, q, rates)
 
 
 def test_a_joint_with_two_axes_is_named_by_one_of_them(tmp_path):

@@ -189,6 +189,19 @@ def test_linear_models_take_the_loaded_flank(tmp_path):
     assert loaded.configuration.q[1] == pytest.approx(0.02 + 4.0 / 80, rel=1e-9)
 
 
+@pytest.mark.parametrize("way", [1, -1])
+def test_an_equilibrium_goes_from_inside_the_play_to_the_flank_that_is_loaded(way, tmp_path):
+    text = PAIR + GEAR.replace("SPRING", "stiffness = 80\nbacklash = 0.04")
+    robot = parflex.load(written(text, tmp_path, "inside"), actuation="both")
+    held = {"lock": ["pinion"], "effort": {"wheel": 4.0 * way}}
+    rest = parflex.equilibrium(robot, **held)  # home is in the middle of the play
+    assert rest.configuration.q[1] == pytest.approx(way * (0.02 + 4.0 / 80), rel=1e-9)
+    unloaded = parflex.equilibrium(robot, lock=["pinion"])
+    assert unloaded.configuration.q[1] == 0
+    with pytest.raises(parflex.SingularError, match="the backlash of 'mesh' is not taken up"):
+        parflex.equilibrium(robot, lock="none", effort={"wheel": 4.0})
+
+
 GEAR = """
 [[coupling]]
 name = "mesh"

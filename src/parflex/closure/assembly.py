@@ -15,7 +15,7 @@ from parflex.closure.loops import Closures, Loop
 from parflex.closure.targets import FrameTarget, Target
 from parflex.closure.working_modes import Judged, Rows, block, judged_blocks
 from parflex.errors import InputError, SingularError, UnreachableError
-from parflex.records import Record
+from parflex.records import Record, listed
 from parflex.recursion import jacobians, pose
 from parflex.tree import Tree
 from parflex.tree.branch import Branch, branch
@@ -321,6 +321,15 @@ class Assembler:
                 key="pose",
                 value=name,
                 hint="choose another pose",
+            )
+        coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
+        if coupling is not None:
+            joints, off = listed([f"'{joint}'" for joint in coupling.joints]), gap / coupling.scale(self.tree.length)[0]
+            raise UnreachableError(
+                f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {coupling.unit}",
+                key="pose",
+                value=name,
+                hint=f"it says {coupling.relation}; give fewer of {joints} and of what moves with them",
             )
         raise UnreachableError(
             f"the pose cannot be reached: {name} misses it by {gap:.4g} m",

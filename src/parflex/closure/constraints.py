@@ -126,11 +126,21 @@ class Coupling:
         return ["coupling"]
 
     @property
+    def unit(self) -> str:
+        """Of the joint that follows, and so of what the row misses."""
+        return "m" if self.sliding[0] else "rad"
+
+    @property
     def equation(self) -> str:
         """The row for people: `gear: wheel = -2 pinion + 0.1`."""
+        return f"{self.name}: {self.relation}"
+
+    @property
+    def relation(self) -> str:
+        """The same without the name of the coupling."""
         others = zip(self.coefficients[1:], self.joints[1:], strict=True)
         parts = [f"{-c:.6g} {joint}" for c, joint in others] + ([f"{self.offset:.6g}"] if self.offset else [])
-        return f"{self.name}: {self.joints[0]} = {' + '.join(parts)}".replace("+ -", "- ")
+        return f"{self.joints[0]} = {' + '.join(parts)}".replace("+ -", "- ")
 
     @property
     def ends(self) -> tuple[int, ...]:

@@ -9,7 +9,11 @@ from parflex.description.values import Coordinates, Name, Number, complain
 
 
 class CouplingTable(Table):
-    """joint = sum of ratio times other + offset; or a screw: `lead` metres along per turn about the axis."""
+    """joint = sum of ratio times other + offset; or a screw: `lead` metres along per turn about the axis.
+
+    A positive lead gives a positive travel for a positive turn: right-handed where one body turns and slides,
+    left-handed where a spindle turns in place and its nut slides.
+    """
 
     name: Name
     joint: Name
@@ -24,9 +28,9 @@ class CouplingTable(Table):
 
     @model_validator(mode="after")
     def _whole(self) -> CouplingTable:
-        form = 'write terms = { "other" = ratio }, or other = "turning" and lead = 0.005'
+        form = 'write terms = { NAME = ratio }, or other = "NAME" and lead = 0.005'
         if self.terms and (self.other is not None or self.lead is not None):
-            raise complain("'terms' and 'lead' both say how the joint follows", "keep one of them", "terms")
+            raise complain("'terms' and 'lead' are both given", "keep one of them", "terms")
         if not self.terms and self.other is None and self.lead is None:
             raise complain("the coupling has neither 'terms' nor 'other' and 'lead'", form, "terms")
         if not self.terms and (self.other is None or self.lead is None):
@@ -58,7 +62,7 @@ class CouplingTable(Table):
         for key, given in (("damping", self.damping), ("backlash", self.backlash), ("efficiency", self.efficiency < 1)):
             if given and self.stiffness is None:
                 raise complain(
-                    f"'{key}' needs 'stiffness': a rigid coupling has none",
+                    f"'{key}' needs 'stiffness', and this coupling is rigid",
                     "give the stiffness of the teeth, belt or thread in N m/rad or N/m at the joint",
                     key,
                     getattr(self, key),

@@ -214,7 +214,8 @@ class Configuration(Record):
             f"the closures do not allow this motion: the {key} is violated by {largest:.3g}",
             key=key,
             value=largest,
-            hint="give at most as many components as the robot has degrees of freedom",
+            hint="give at most as many components as the robot has degrees of freedom"
+            + (", and rates of coupled joints that fit their ratio" if self.robot.description.coupling else ""),
         )
 
     # -- singularities ---------------------------------------------------------------------------------
@@ -286,7 +287,7 @@ class Configuration(Record):
         return mobility.condition(A, freedoms) if A.shape[0] >= freedoms else float("inf")
 
     def refuse_singular_legs(self) -> None:
-        """Raise if a leg cannot say its rates from the motion of the platform."""
+        """Raise if the motion of the platform does not determine the rates of a leg."""
         for name, value in self.condition.legs.items():
             if value > SINGULAR:
                 raise SingularError(

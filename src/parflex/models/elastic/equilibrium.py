@@ -219,9 +219,10 @@ def equilibrium(
     """
     robot = acting(robot, without)
     start, loading = prepare(robot, pose, lock, servo, servo_damping, wrench, effort, without)
-    found = _newton(start, loading)
+    begun = _on_flanks(start, loading)
+    found = _newton(begun, loading)
     if found.stuck:
-        found = _gradually(start, loading, found)
+        found = _gradually(begun, loading, found)
     if found.stuck:
         name = _softest(start, loading)
         raise SingularError(
@@ -261,6 +262,38 @@ def _newton(here: Configuration, loading: Loading) -> _Found:
         here, share = found
         travel += share * size
     return _Found(here, step, stuck=True)
+
+
+def _on_flanks(start: Configuration, loading: Loading) -> Configuration:
+    """The start, or where it is inside a backlash, the pose on the flanks that the loads press.
+
+    Inside its play a gear holds nothing, and Newton has no tangent to follow. Without play the loads say which way
+    each gear is stretched; with that flank alone, which pushes and pulls, they rest on it.
+    """
+    robot, springs = start.robot, start.robot.tree.springs
+    inside = [spring.play > 0 and abs(float(spring.stretch(start.q))) <= spring.play / 2 for spring in springs]
+    if not any(inside):
+        return start
+    flanks, here = [0.0] * len(springs), start
+    for _ in range(2):  # which flanks are pressed, then where they come to rest
+        tight = [
+            replace(spring, offset=spring.offset + flank, play=0.0) if within else spring
+            for spring, flank, within in zip(springs, flanks, inside, strict=True)
+        ]
+        tree = replace(robot.tree, springs=tuple(tight))
+        held = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+        try:
+            found = _newton(Configuration(held, here.q), loading)
+        except SingularError:  # also without play something is free: it is named for the robot as it is
+            return start
+        if found.stuck:
+            return start
+        here = found.configuration
+        stretches = [float(spring.stretch(here.q)) for spring in springs]
+        if not any(abs(stretch) > FINE for stretch in stretches):  # nothing presses: the gears may rest in their play
+            return start
+        flanks = [float(np.sign(stretch)) * spring.play / 2 for stretch, spring in zip(stretches, springs, strict=True)]
+    return Configuration(robot, here.q)
 
 
 def _gradually(start: Configuration, loading: Loading, found: _Found) -> _Found:

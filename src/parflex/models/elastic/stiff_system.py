@@ -53,8 +53,11 @@ class StiffnessSolver:
         others = float(np.abs(self.vectors.T @ columns).max(initial=1e-300))
         if refuse and driven.max(initial=0.0) > 1e-9 * others:
             names = ", ".join(f"'{name}'" for name in self.free_motions())
+            here = self.configuration
+            idle = [s.name for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
+            lost = f" (the backlash of {', '.join(map(repr, idle))} is not taken up)" if idle else ""
             raise SingularError(
-                f"the stiffness is singular: nothing constrains {names}",
+                f"the stiffness is singular: nothing constrains {names}{lost}",
                 key="stiffness",
                 value=names,
                 hint="lock or servo-hold more joints, or give them springs",

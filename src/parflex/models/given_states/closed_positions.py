@@ -16,6 +16,7 @@ import numpy as np
 from parflex.checking import shown
 from parflex.closure import mobility
 from parflex.closure.assembly import CLOSED
+from parflex.closure.constraints import Coupling
 from parflex.closure.targets import Target
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.recursion import pose
@@ -197,7 +198,7 @@ def refuse_infinite(values: Array, key: str) -> None:
     if not np.isfinite(values).all():
         place = int(np.flatnonzero(~np.isfinite(values))[0])
         raise InputError(
-            f"'{key}' has {values[place]} at the place {place}", key=key, value=float(values[place]),
+            f"entry {place} of '{key}' is {values[place]}", key=key, value=float(values[place]),
             hint="give finite numbers",
         )  # fmt: skip
 
@@ -222,7 +223,14 @@ def refuse_open_loops(robot: Robot, q: Array, key: str, limit: float = OPEN) -> 
     if max(openings, default=0.0) <= limit * length:
         return
     widest = int(np.argmax(openings))
-    name = robot.closures.rows[widest].name
+    row = robot.closures.rows[widest]
+    name = row.name
+    if isinstance(row, Coupling):
+        off = abs(float(row.linear_residual(at)[0]))
+        raise InputError(
+            f"the positions contradict the coupling '{name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}",
+            key=key, value=name, hint=f"it says {row.relation}; robot.close(q) gives fitting positions near q",
+        )  # fmt: skip
     raise InputError(
         f"the positions do not close the loop '{name}': it is open by {openings[widest]:.3g} m", key=key, value=name,
         hint="give closed positions; robot.close(q) gives those near q",

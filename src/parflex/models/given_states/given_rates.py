@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.constraints import Coupling
 from parflex.closure.mobility import condition
 from parflex.errors import InputError, SingularError
 from parflex.models.condition import SINGULAR
@@ -86,8 +87,15 @@ def _refuse_missed(robot: Robot, rows: Array, key: str, what: str, limit: float)
         return
     openings = [float(np.linalg.norm(scaled[own])) for own in robot.closures.slices()]
     widest = int(np.argmax(openings))
-    unit, name = ("m/s" if key == "qd" else "m/s2"), robot.closures.rows[widest].name
+    per, row = ("/s" if key == "qd" else "/s2"), robot.closures.rows[widest]
+    few = f"the {len(robot.independent_rates)} of robot.independent alone"
+    if isinstance(row, Coupling):
+        off = abs(float(rows[robot.closures.slices()[widest]][0]))
+        raise InputError(
+            f"the {what} contradict the coupling '{row.name}': '{row.joints[0]}' is off by {off:.3g} {row.unit}{per}",
+            key=key, value=row.name, hint=f"it says {row.relation}; give {what} that fit it, or {few}",
+        )  # fmt: skip
     raise InputError(
-        f"the {what} open the loop '{name}', by {openings[widest]:.3g} {unit}", key=key, value=name,
-        hint=f"give {what} that fit the loops, or the {len(robot.independent_rates)} of robot.independent alone",
+        f"the {what} do not keep the loop '{row.name}' closed: it opens by {openings[widest]:.3g} m{per}", key=key,
+        value=row.name, hint=f"give {what} that fit the loops, or {few}",
     )  # fmt: skip
