@@ -402,7 +402,7 @@ def test_the_condition_of_a_program_grows_without_bound_towards_a_stretched_leg(
         ("dualemps", "kinematics", "platform", "motion of the platform does not determine the deformation"),
         ("serial-arm", "inverse", "platform", "'hand' moves in 6 of the 7 freedoms of the robot"),
         ("spare", "inverse", "motors", "more motors than degrees of freedom.*least norm"),
-        ("cart-pendulum", "direct", "motors", "1 motors for 2 freedoms"),
+        ("cart-pendulum", "direct", "motors", "1 motor for 2 freedoms"),
     ],
 )
 def test_what_does_not_exist_is_refused_in_one_sentence(name, model, coordinates, text):

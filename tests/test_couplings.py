@@ -432,6 +432,19 @@ def test_what_contradicts_a_ratio_is_told_in_the_unit_of_the_joint(tmp_path):
         parflex.inverse_dynamics(robot, q, rates)
 
 
+def test_motors_on_both_sides_of_a_gear_leave_another_joint_free_and_it_is_named(tmp_path):
+    text = (ROBOTS / "screw-jack.toml").read_text() + '[actuation.geared]\nactuated = ["motor", "spindle"]\n'
+    robot = parflex.load(written(text, tmp_path), actuation="geared")
+    assert parflex.configure(robot).condition.warnings() == ["with the motors locked, 'swing' can still move"]
+
+
+def test_pages_of_results_and_robots_show_couplings():
+    robot = load("differential")
+    result = parflex.inverse_dynamics(robot, reactions=True)
+    for name in result.reactions["couplings"]:
+        assert name in result._repr_html_() and name in robot._repr_html_()
+
+
 def test_a_joint_with_two_axes_is_named_by_one_of_them(tmp_path):
     text = (ROBOTS / "nut-in-loop.toml").read_text()
     with pytest.raises(RobotFileError, match=r"name 'nut.1' or 'nut.2'"):

@@ -134,7 +134,7 @@ def test_a_stiff_coupling_approaches_the_rigid_one(tmp_path):
         rest = parflex.equilibrium(soft, {"motor": 3.0}, lock="actuators")
         ends.append(largest(rest.configuration.q - parflex.configure(rigid, {"motor": 3.0}).q))
     assert ends[1] == pytest.approx(ends[0] / 10, rel=0.01)
-    with pytest.raises(ActuationError, match="1 motors for 2 freedoms"):
+    with pytest.raises(ActuationError, match="1 motor for 2 freedoms"):
         parflex.inverse_dynamics(soft, {"motor": 3.0})
 
 

@@ -12,7 +12,7 @@ import parflex
 
 NOTEBOOK = Path(__file__).parent.parent / "examples" / "tour.ipynb"
 MOST = 60  # s that a cell may take on a busy machine, the compiled time loop included
-SAID = "parflex compiles the inverse dynamics of '3rrr': once, then it is kept"
+SAID = "parflex compiles the inverse dynamics of '3rrr': once; the program is kept for later calls"
 
 
 @pytest.fixture(scope="module")

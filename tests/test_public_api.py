@@ -19,6 +19,7 @@ import pytest
 import parflex
 from parflex.argument_checks import CHECKS, OTHERS
 from parflex.cli.main import cli
+from parflex.errors import did_you_mean, nearest
 from parflex.public_calls import ALIASES
 from parflex.vocabulary import WORDS
 
@@ -335,3 +336,20 @@ def test_type_checkers_understand_a_script_of_a_user(tmp_path):
     file.write_text(USER + 'parflex.mass_matrix(robot, coordinates="nonsense")\nparflex.jacobian(robot, at="home")\n')
     found, _, code = api.run(["--strict", "--disable-error-code=type-arg", str(file)])
     assert code == 1 and found.count("error:") == 2, found
+
+
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("5R", ["c5", "5r"], "5r"),
+        ("RK5", ["rk4", "auto"], "rk4"),
+        ("acc", ["velocity", "acceleration"], "acceleration"),
+        ("12", ["11", "21"], None),
+        ("nope", ["fore", "tip"], None),
+        ("effort", ["form", "out"], None),
+    ],
+)
+def test_only_like_words_are_proposed(word, known, meant):
+    assert nearest(word, known) == meant
+    hint = did_you_mean(word, known)
+    assert hint == f"did you mean '{meant}'?" if meant else all(f"'{name}'" in hint for name in known)

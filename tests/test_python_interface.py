@@ -213,7 +213,7 @@ def test_an_actuation_that_leaves_a_motion_free_names_it(capsys, five_bar):
     file = five_bar(more='\n[actuation.one]\nactuated = ["left.shoulder"]\n')
     error = refused(capsys, "inverse", file, "--actuation", "one")
     assert error["kind"] == "actuation"
-    assert "1 motors for 2 freedoms" in error["message"]
+    assert "1 motor for 2 freedoms" in error["message"]
     assert any(f"'{name}'" in error["message"] for name in ("right.shoulder", "left.elbow", "right.elbow"))
     assert error["value"] == "one"
     for verb in ("info", "pose", "direct"):

@@ -73,7 +73,7 @@ def test_with_a_motor_less_the_platform_is_named_and_not_the_spins(tmp_path):
 
 def test_a_passive_hinge_is_no_spin():
     error = refusal(parflex.load(ROBOTS / "cart-pendulum.toml"))
-    assert "1 motors for 2 freedoms" in error.message
+    assert "1 motor for 2 freedoms" in error.message
 
 
 @pytest.mark.parametrize("name", ["rssr", "double-four-bar", "cart-pendulum"])

@@ -117,7 +117,10 @@ def _poses(value: Any, key: str) -> Any:
     """Poses one after the other, or rows of numbers where the coordinates are named beside them."""
     if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__") or not len(value):
         raise InputError(
-            f"'{key}' must be a list of poses", key=key, value=checking.shown(value), hint="write ['home', {'x': 0.1}]"
+            f"'{key}' must be a list of poses",
+            key=key,
+            value=checking.shown(value),
+            hint="give at least one: ['home', {'x': 0.1}], or rows of numbers where the coordinates are named",
         )
     if not any(isinstance(pose, (str, Mapping)) for pose in value):
         return checking.numbers(value, (None, None), key)
@@ -136,7 +139,7 @@ def _count(value: Any, key: str) -> Any:
 
 
 def _positive(value: Any, key: str) -> Any:
-    return checking.number(value, key, above=0.0, example=1e-3)
+    return checking.number(value, key, above=0.0, example=1.0 if key == "time" else 1e-3)
 
 
 def _share(value: Any, key: str) -> Any:

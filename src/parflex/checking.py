@@ -31,7 +31,10 @@ def one_of(value: Any, words: Iterable[str], key: str) -> str:
     known = list(words)
     if not isinstance(value, str) or value not in known:
         raise InputError(
-            f"there is no {key} '{shown(value)}'", key=key, value=shown(value), hint=did_you_mean(shown(value), known)
+            f"'{shown(value)}' is not a known value of '{key}'",
+            key=key,
+            value=shown(value),
+            hint=did_you_mean(shown(value), known),
         )
     return value
 
@@ -71,10 +74,10 @@ def numbers(value: Any, shape: tuple[int | None, ...], key: str) -> Array:
     size = " x ".join("n" if want is None else str(want) for want in shape) or "one"
     if not fits or not np.isfinite(array).all():
         raise InputError(
-            f"'{key}' is not {size} finite numbers",
+            f"'{key}' is not {size} finite number{'' if size in ('1', 'one') else 's'}",
             key=key,
             value=shown(value),
-            hint=f"give an array of {size} numbers",
+            hint=f"give an array of {size} number{'' if size in ('1', 'one') else 's'}",
         )
     return array
 
@@ -121,7 +124,7 @@ def instance(value: Any, kind: type, key: str, hint: str) -> Any:
 
 
 def _kind(value: Any) -> str:
-    words = {list: "a list", tuple: "a tuple", str: "a text", dict: "a dictionary", np.ndarray: "an array"}
+    words = {list: "a list", tuple: "a tuple", str: "a string", dict: "a dictionary", np.ndarray: "an array"}
     known = words.get(type(value))
     if known is None:
         known = "a number" if isinstance(value, Real) else f"a {type(value).__name__}"

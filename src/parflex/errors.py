@@ -6,6 +6,8 @@ import difflib
 from collections.abc import Iterable
 from typing import Any
 
+CLOSE = 0.65  # likeness of a misspelt word: 'rk5' is for 'rk4', but '12' not for '21', nor 'nope' for 'fore'
+
 
 class ParflexError(Exception):
     """Root of all errors. Carries the offending file, key and value and a hint on how to fix it."""
@@ -59,19 +61,19 @@ class InputError(ParflexError):
 
 
 class UnreachableError(ParflexError):
-    """No configuration of the robot closes its loops at the asked pose."""
+    """No configuration of the robot closes its loops at the requested pose."""
 
     kind = "unreachable"
 
 
 class SingularError(ParflexError):
-    """The asked model does not exist at this pose."""
+    """The requested model does not exist at this pose."""
 
     kind = "singular"
 
 
 class ActuationError(ParflexError):
-    """The actuation does not define the asked model."""
+    """The requested model is not defined for this actuation: motors are missing."""
 
     kind = "actuation"
 
@@ -83,8 +85,11 @@ class ParflexWarning(UserWarning):
 def nearest(word: str, words: Iterable[str]) -> str | None:
     """The known word that was probably meant."""
     known = list(words)
-    begun = [name for name in known if len(word) > 1 and name.startswith(word)]
-    matches = begun or difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    small = {name: name.lower() for name in known}
+    same = [name for name in known if small[name] == word.lower()]
+    begun = [name for name in known if len(word) > 1 and small[name].startswith(word.lower())]
+    close = difflib.get_close_matches(word.lower(), list(small.values()), n=1, cutoff=CLOSE)
+    matches = same or begun or [name for name in known if close and small[name] == close[0]]
     return matches[0] if matches else None
 
 

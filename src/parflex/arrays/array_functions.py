@@ -70,7 +70,7 @@ def inverse_dynamics(
     velocity : Mapping[str, float] or Array, default None
         Velocities by name (frames in world axes), or `qd`; None: at rest (m/s, rad/s).
     acceleration : Mapping[str, float] or Array, default None
-        Accelerations by name (frames in world axes), or `qdd`; None: none (m/s^2, rad/s^2).
+        Accelerations by name (frames in world axes), or `qdd`; None is zero (m/s^2, rad/s^2).
     q : Array, default None
         All positions, in the order of `robot.coordinates`; with a leading axis a batch (m, rad).
     qd : Array, default None
@@ -78,7 +78,7 @@ def inverse_dynamics(
     qdd : Array, default None
         Accelerations, in the same order (m/s^2, rad/s^2).
     wrench : Wrench, default None
-        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz]; None: none (N, N m).
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz]; None is zero (N, N m).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     form : {'split', 'projected'}, default "split"

@@ -31,7 +31,7 @@ def _outside() -> int:
 
 def say_compiling(what: str) -> None:
     """One line before the first call of a robot, which takes seconds; it goes to the log `parflex`."""
-    LOG.warning("parflex compiles %s: once, then it is kept", what)
+    LOG.warning("parflex compiles %s: once; the program is kept for later calls", what)
 
 
 class BatchNotes:

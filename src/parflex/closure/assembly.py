@@ -324,9 +324,10 @@ class Assembler:
             )
         coupling = next((row for row in part.rows if isinstance(row, Coupling) and row.name == name), None)
         if coupling is not None:
-            joints, off = listed([f"'{joint}'" for joint in coupling.joints]), gap / coupling.scale(self.tree.length)[0]
+            joints, unit = listed([f"'{joint}'" for joint in coupling.joints]), coupling.unit
+            off = gap / coupling.scale(self.tree.length)[0]
             raise UnreachableError(
-                f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {coupling.unit}",
+                f"the pose contradicts the coupling '{name}': '{coupling.joints[0]}' is off by {off:.4g} {unit}",
                 key="pose",
                 value=name,
                 hint=f"it says {coupling.relation}; give fewer of {joints} and of what moves with them",

@@ -311,7 +311,7 @@ def model(
 ) -> Model:
     """Compiled model of a robot, with the fewest operators of the known ways to write it.
 
-    What is in the robot file acts, except what `without` names. What was made once is kept on disk.
+    What is in the robot file acts, except what `without` names. Programs are kept on disk.
 
     Parameters
     ----------

@@ -95,7 +95,7 @@ def run_control(
     step : float, default None
         Integration step of the plant; None: 0.001, at most the sample time (s).
     progress : callable, default None
-        Called with the time in s now and then.
+        Called with the time in s at intervals.
 
     Returns
     -------

@@ -150,7 +150,7 @@ def run_study(
     jobs : int, default None
         Processes side by side; None: one per core.
     progress : callable, default None
-        Called with (cases done, all cases) now and then.
+        Called with (cases done, all cases) at intervals.
     bench : Bench, default None
         Compiled laws and plants from an earlier call.
 

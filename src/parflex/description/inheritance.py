@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from parflex.description.names import catalogue_names
-from parflex.description.source import read_source
+from parflex.description.source import NAMED_LISTS, read_source
 from parflex.description.values import as_value, shown
 from parflex.errors import RobotFileError, did_you_mean
 
-NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
 OWN_KEYS = ("name", "extends")  # a file never takes these from the one it extends
 MAX_GENERATIONS = 8
 

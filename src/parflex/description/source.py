@@ -13,6 +13,7 @@ from parflex.description.names import catalogue_names
 from parflex.description.values import as_value
 from parflex.errors import RobotFileError, did_you_mean
 
+NAMED_LISTS = ("frame", "point", "closure", "coupling", "element")
 MAX_BYTES = 2_000_000
 MAX_DEPTH = 8
 MAX_KEY_PARTS = 50  # the reader of TOML takes quadratic time for a key of many parts
@@ -132,6 +133,11 @@ def _set(table: Any, path: str, rest: str, value: Any, file: str) -> None:
             step = None
         if step is None:
             words = _children(table)
+            if rest.split(".")[0] in NAMED_LISTS:  # of the schema, but this file has none
+                raise RobotFileError(
+                    f"there is no value at '{path}'", file=file, key=path, value=as_value(value),
+                    hint=f"the file has no [[{rest.split('.')[0]}]]; it has {', '.join(words)}",
+                )  # fmt: skip
             hint = (
                 did_you_mean(rest.split(".")[0], words)
                 if words
@@ -176,7 +182,7 @@ def _dict_step(table: dict[str, Any], rest: str, parent: str) -> tuple[Any, str]
         if rest == name or rest.startswith(name + "."):
             return name, rest[len(name) + 1 :]
     head, _, tail = rest.partition(".")
-    if parent == "constants" or not head:
+    if parent == "constants" or not head or (tail and head in NAMED_LISTS):
         return None, rest
     if tail:
         table[head] = {}

@@ -103,7 +103,7 @@ def frequency_map(
     out : str or Path, default None
         npz file that keeps the map, with a CSV file beside it; a later call with it continues there.
     progress : callable, default None
-        Called with (cells done, all cells) now and then.
+        Called with (cells done, all cells) at intervals.
 
     Returns
     -------

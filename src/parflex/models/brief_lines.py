@@ -30,6 +30,12 @@ def efforts_line(robot: Robot, efforts: Mapping[str, float]) -> str:
     return "efforts " + listed([f"{name} {value:.5g} {units.get(name, '')}".strip() for name, value in efforts.items()])
 
 
+def accelerations_line(robot: Robot, found: Mapping[str, float]) -> str:
+    """Accelerations with their units."""
+    units = {name: "m/s2" if unit == "N" else "rad/s2" for name, unit in effort_units(robot).items()}
+    return "accelerations " + listed([f"{name} {value:.5g} {units[name]}" for name, value in found.items()])
+
+
 def robot_line(robot: Robot) -> str:
     """Name, freedoms, motors, what is flexible, and what was chosen."""
     motors = robot.actuated_names

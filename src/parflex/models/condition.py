@@ -22,6 +22,7 @@ class Condition(Record):
     closures: float
     enough_motors: bool = True
     sides: bool = False  # legs are sides of loops without a platform
+    loose: str = ""  # a sentence on what locked motors leave free, where there is no platform
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; infinity becomes None."""
@@ -32,7 +33,9 @@ class Condition(Record):
     def warnings(self) -> list[str]:
         """A sentence for each number that is large."""
         large = {name: value for name, value in self.legs.items() if value > NEAR_SINGULAR}
-        named = {"the platform with locked motors": self.platform} if self.enough_motors else {}
+        body = "robot" if self.sides else "platform"
+        locked = self.platform if self.enough_motors and not self.loose else 1.0
+        named = {f"the {body} with locked motors": locked}
         named |= {"the set of closures": self.closures}
         harmless = self.sides and all(value <= NEAR_SINGULAR for value in named.values())
         if not harmless:
@@ -43,7 +46,11 @@ class Condition(Record):
             for name in large
             if harmless and self.enough_motors
         ]
-        return dead + [_near(name, value) for name, value in named.items() if value > NEAR_SINGULAR]
+        return (
+            dead
+            + [self.loose] * bool(self.loose)
+            + [_near(name, value) for name, value in named.items() if value > NEAR_SINGULAR]
+        )
 
 
 def _near(name: str, value: float) -> str:

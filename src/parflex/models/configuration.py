@@ -19,7 +19,7 @@ from parflex.models.pose_input import read_motion
 from parflex.models.priorities import root_of, solve_in_order
 from parflex.models.robot import Robot
 from parflex.models.spins import spin_error, spinning
-from parflex.records import Record
+from parflex.records import Record, counted
 from parflex.recursion import Motion, jacobians, motion, pose
 from parflex.recursion import Pose as LinkPoses
 from parflex.recursion import mass_matrix as tree_mass_matrix
@@ -233,14 +233,12 @@ class Configuration(Record):
         legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
         J = self.scaled_closure_jacobian[:, robot.free]
         rank = robot.mobility.rank
-        A, sides = self._actuation_map(), not robot.assembler.free_bodies
-        return Condition(
-            legs,
-            self._actuation_condition(),
-            mobility.condition(J, rank) if rank else 1.0,
-            A.shape[0] >= A.shape[1],
-            sides,
-        )
+        A, sides, platform = self._actuation_map(), not robot.assembler.free_bodies, self._actuation_condition()
+        enough, loose = A.shape[0] >= A.shape[1], ""
+        if sides and enough and platform > SINGULAR:
+            moving = self._name_motion(self.null_space @ _undriven(A, A.shape[1]))
+            loose = f"{'singular pose: ' * bool(robot.closures.loops)}with the motors locked, {moving} can still move"
+        return Condition(legs, platform, mobility.condition(J, rank) if rank else 1.0, enough, sides, loose)
 
     def _leg_blocks(self, q: Array) -> dict[str, Array]:
         """What each leg's own joints do at its end, without units.
@@ -313,19 +311,30 @@ class Configuration(Record):
         home = Configuration(self.robot, self.robot.home)
         if A.shape[0] < freedoms or (self is not home and home.robot_is_underactuated()):
             raise ActuationError(
-                f"actuation '{self.robot.actuation}' has {A.shape[0]} motors for {freedoms} freedoms; "
+                f"actuation '{self.robot.actuation}' has {counted(A.shape[0], 'motor')} for "
+                f"{counted(freedoms, 'freedom')}; "
                 f"the motion of {moving} is free",
                 key="actuation",
                 value=self.robot.actuation,
-                hint="mark another joint as actuated, or choose another actuation",
+                hint="mark another joint as actuated, or choose another actuation" + self._elastic_hint(),
             )
+        where = " of the platform" if self.robot.assembler.free_bodies else ""
         raise SingularError(
-            f"singular pose of the platform: with the motors locked, {moving} can still move "
+            f"singular pose{where}: with the motors locked, {moving} can still move "
             f"(condition number {mobility.condition(A, freedoms):.1e})",
             key="pose",
             value=moving,
             hint="choose another pose",
         )
+
+    def _elastic_hint(self) -> str:
+        """What adds freedoms that no motor drives, and what has a model without them."""
+        names = [spring.name for spring in self.robot.tree.springs]
+        names += [link.name for link in self.robot.tree.links if link.terms.stiffness]
+        if not names:
+            return ""
+        elastic = ", ".join(f"'{name}'" for name in names[:3])
+        return f"; {elastic} can deform, which adds freedoms: remove the stiffness for a rigid drive, or simulate"
 
     def _without_spins(self, undriven: Array) -> tuple[list[str], Array]:
         """Rods that spin between balls, and the motions (scaled free rates) without those."""

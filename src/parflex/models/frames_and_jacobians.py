@@ -92,7 +92,7 @@ def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     frame : str, default None
-        Frame that is meant; None is the end effector.
+        Name of the frame; None is the end effector.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""From a description to a robot: tree, payload, closures, actuation, working mode, and what is odd about it."""
+"""From a description to a robot: tree, payload, closures, actuation, working mode, and what is unusual about it."""
 
 from __future__ import annotations
 

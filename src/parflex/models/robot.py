@@ -49,7 +49,7 @@ class Robot(ArrayOrder, Record):
     """A robot with a chosen `actuation` and `working_mode` (`mode`), made by `load`.
 
     `description` is what its `file` says, `tree` and `closures` what is made of it; `actuated`, `locked` and `sensed`
-    are numbers of rates, `warnings` what is odd about it.
+    are numbers of rates, `warnings` what is unusual about it.
     """
 
     description: schema.RobotFile
@@ -310,7 +310,7 @@ class Robot(ArrayOrder, Record):
 
     @cached_property
     def at_rest(self) -> Robot | None:
-        """The same robot with couplings that deform held where they do not stretch; None where there are none."""
+        """The same robot with elastic couplings held where they do not stretch; None where there are none."""
         if not self.tree.springs:
             return None
         tree = replace(self.tree, springs=())

@@ -55,7 +55,7 @@ def reproduce(paper: str | None = None, quick: bool = False, progress: Shown | N
     quick : bool, default False
         Leave out simulations, studies and times.
     progress : callable, default None
-        Called with (done, all, what) now and then.
+        Called with (done, all, what) at intervals.
 
     Returns
     -------

@@ -72,10 +72,12 @@ class Run(Record, Mapping[str, Array]):
         rate = 1.0 / float(self.t[1] - self.t[0]) if len(self.t) > 1 else 0.0
         if not 0 < cutoff < rate / 2 or len(self.t) < 16:
             raise InputError(
-                f"a cut-off of {cutoff:g} Hz needs at least 16 rows and more than two rows in a period",
+                "the cut-off is not positive"
+                if cutoff <= 0
+                else f"a cut-off of {cutoff:g} Hz needs at least 16 rows and more than two rows in a period",
                 key="low-pass",
                 value=cutoff,
-                hint="give a lower frequency, or a smaller out_step",
+                hint="give a positive frequency" if cutoff <= 0 else "give a lower frequency, or a smaller out_step",
             )
         return sosfiltfilt(butter(2, cutoff, fs=rate, output="sos"), self[name])
 

@@ -94,7 +94,7 @@ def simulate(
     robot : Robot
         Robot, from `load`.
     motion : str, Path or callable, default None
-        Motion: name in the file, table of knots, or function of time; None: none (m, rad).
+        Motion: name in the file, table of knots, or function of time; None prescribes no motion (m, rad).
     time : float, default 1.0
         Duration (s).
     effort : Effort, default None
@@ -131,7 +131,7 @@ def simulate(
     independent : Sequence[str], default None
         Rates that are integrated at first, for checks; None leaves the choice.
     progress : callable, default None
-        Called with the time in s now and then.
+        Called with the time in s at intervals.
 
     Returns
     -------

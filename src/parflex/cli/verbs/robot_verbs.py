@@ -10,6 +10,7 @@ from parflex.cli import output
 from parflex.cli.group import QuietOption, cli
 from parflex.cli.input import open_robot, read_pose_option, robot_options
 from parflex.errors import RobotFileError
+from parflex.records import counted
 from parflex.whole_files import new_file
 
 
@@ -47,7 +48,7 @@ def info(robot: str, as_json: bool, **choice: Any) -> None:
 @robot_options
 @click.option("--strict", is_flag=True, help="Reject physically impossible inertias.")
 def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
-    """Read a robot file, assemble its poses and say what is odd."""
+    """Read a robot file, assemble its poses and report what is unusual."""
     from parflex.models.configuration import configure
     from parflex.models.frames_and_jacobians import counts
 
@@ -70,7 +71,8 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     numbers = counts(loaded)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])
-        notes.append(f"over-constrained: {numbers['redundant_closures']} closure rows repeat others ({names})")
+        redundant = counted(numbers["redundant_closures"], "closure row is", "closure rows are")
+        notes.append(f"over-constrained: {redundant} redundant ({names})")
     answer = {"ok": True, "file": loaded.file, "warnings": list(dict.fromkeys(notes))}
     freedoms = numbers["degrees_of_freedom"]
     rows = [("file", loaded.file), ("degrees of freedom", freedoms), ("motors", len(loaded.actuated)), ("ok", "yes")]

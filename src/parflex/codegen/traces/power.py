@@ -23,7 +23,7 @@ Array = np.ndarray
 def powers(robot: Robot, wrenches: Sequence[str] = (), friction_width: float = 0.0) -> Model:
     """Closed positions, their rates of change, efforts and wrenches on frames (world axes) in; the two powers out.
 
-    The time loop integrates them along with the motion. What was made once is kept on disk.
+    The time loop integrates them along with the motion. Programs are kept on disk.
     """
     options = Options(friction_width=friction_width)
     key = program_store.key_of(robot, "powers", tuple(wrenches), options)

@@ -36,7 +36,7 @@ def signals(
 
     Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, how far the loops are
     open, and of elements length and force; forces of rods and struts need efforts and wrenches too. `rows` of the
-    closures give the dependent accelerations (none: those that do it best at home). What was made once is kept on disk;
+    closures give the dependent accelerations (none: those that do it best at home). Programs are kept on disk;
     but `quick` makes it at once, without passes, to be run a few times.
     """
     options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))

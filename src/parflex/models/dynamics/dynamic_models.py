@@ -177,7 +177,7 @@ def moved_by(
         found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrench, warnings)
     elements = values_in_motion(configuration, qd, lambda: state.forces(qdd), tau)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements)
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements, direct=True)
 
 
 def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:

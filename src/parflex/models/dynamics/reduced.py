@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.brief_lines import efforts_line
+from parflex.models.brief_lines import accelerations_line, efforts_line
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.forms import Question, choose
@@ -36,17 +36,20 @@ class Result(Record):
     accelerations : Array
         All accelerations (m/s^2, rad/s^2), in the same order.
     efforts : dict[str, float]
-        Motor efforts (N, N m) by joint.
+        Motor efforts (N, N m) by joint, in the order of `robot.motors`.
     redundant_actuation : bool
         Whether there are more motors than freedoms.
     reactions : dict[str, Any] | None
-        Wrenches (N, N m) in joints and closures, if asked for.
+        If requested: `joints` and `closures`, {name: {force (N), moment (N m), undetermined}}, force and moment as
+        [x, y, z]; `couplings`, {name: {effort (N, N m), undetermined}}; `elements`.
     warnings : list[str]
         Warnings.
     elastic_accelerations : dict[str, float]
         Accelerations of elastic coordinates by name (SI).
     elements : dict[str, dict[str, Any]]
-        Length, rate and force of elements by name (m, m/s, N).
+        Length (m), rate (m/s) and force (N, positive in tension) of elements by name.
+    direct : bool
+        Whether efforts were given and accelerations found.
     """
 
     robot: Robot
@@ -58,7 +61,8 @@ class Result(Record):
     reactions: dict[str, Any] | None = None
     warnings: list[str] = field(default_factory=list)
     elastic_accelerations: dict[str, float] = field(default_factory=dict)
-    elements: dict[str, dict[str, Any]] = field(default_factory=dict)
+    elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
+    direct: bool = False  # efforts were given, and accelerations found
 
     def acceleration_of(self, frame: str | None = None) -> Array:
         """World acceleration (m/s^2, rad/s^2) of the frame `frame`; None is the end effector."""
@@ -67,7 +71,15 @@ class Result(Record):
 
     def _told(self) -> str:
         warned = f"; {counted(len(self.warnings), 'warning')}" if self.warnings else ""
-        return f"{brief(self.robot.name)}: {efforts_line(self.robot, self.efforts)}{warned}"
+        found = self.found_accelerations()
+        line = efforts_line(self.robot, self.efforts) if not found else accelerations_line(self.robot, found)
+        return f"{brief(self.robot.name)}: {line}{warned}"
+
+    def found_accelerations(self) -> dict[str, float]:
+        """Of a direct model, the accelerations of the motors, or of the independent rates if they are more."""
+        robot = self.robot
+        most = robot.actuated if robot.tree.elastic else max(robot.actuated, robot.independent_rates, key=len)
+        return {robot.tree.rate_names[k]: float(self.accelerations[k]) for k in most} if self.direct else {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -125,10 +125,10 @@ class Modes(Record):
     model: LinearModel
 
     def _told(self) -> str:
-        apart = ((self.free_motions, "motion without stiffness"), (self.unstable_motions, "unstable motion"))
+        apart = ((self.free_motions, "motion", " without stiffness"), (self.unstable_motions, "unstable motion", ""))
         modes = f"{counted(len(self.frequencies), 'mode')}, {hertz_line(self.frequencies)}"
         parts = [f"{brief(self.model.robot.name)}: {modes}"]
-        return "; ".join([*parts, *(f"{len(names)} {word}" for names, word in apart if names)])
+        return "; ".join([*parts, *(f"{counted(len(names), word)}{rest}" for names, word, rest in apart if names)])
 
 
 def state_about(about: About | None, wrench: Wrench | None, effort: Effort | None, felt: bool = True) -> About:
@@ -168,8 +168,8 @@ def linear_model(
 ) -> LinearModel:
     """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
 
-    About the undeformed pose to first order and without preload; about the equilibrium with all displacements as large
-    as they are. The equilibrium is the default where a wrench or efforts are given.
+    About the undeformed pose to first order and without preload; about the equilibrium with large
+    displacements. The equilibrium is the default where a wrench or efforts are given.
 
     Parameters
     ----------
@@ -266,8 +266,8 @@ def natural_frequencies(
 ) -> Modes:
     """Lowest natural frequencies, mode shapes and damping ratios at a pose.
 
-    About the undeformed pose; under a wrench or efforts about the equilibrium. Motions without stiffness are named
-    apart.
+    About the undeformed pose; under a wrench or efforts about the equilibrium. Motions without stiffness are
+    listed in `free_motions`.
 
     Parameters
     ----------

@@ -99,8 +99,8 @@ def state_space(
 ) -> StateSpace:
     """State space of a robot at a pose, between efforts or forces and motions.
 
-    About the undeformed pose to first order and without preload; about the equilibrium with all displacements as large
-    as they are. The equilibrium is the default where a wrench or efforts are given.
+    About the undeformed pose to first order and without preload; about the equilibrium with large
+    displacements. The equilibrium is the default where a wrench or efforts are given.
 
     Parameters
     ----------

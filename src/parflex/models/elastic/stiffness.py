@@ -123,7 +123,7 @@ def cartesian_stiffness(
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     frame : str, default None
-        Frame that is meant; None is the end effector.
+        Name of the frame; None is the end effector.
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
@@ -184,8 +184,8 @@ def deflection(
 ) -> Deflection:
     """Deflections of frames under gravity, springs, wrenches and efforts.
 
-    About the undeformed pose to first order and without preload; about the equilibrium with all displacements as large
-    as they are. The equilibrium is the default where a wrench or efforts are given.
+    About the undeformed pose to first order and without preload; about the equilibrium with large
+    displacements. The equilibrium is the default where a wrench or efforts are given.
 
     Parameters
     ----------

@@ -211,7 +211,7 @@ def _coordinates(robot: Robot) -> Chapter:
     )
     acting = [word for key, word in TERMS.items() if any(getattr(link.terms, key) for link in tree.links)]
     if tree.springs:
-        text.append(f"Couplings that deform act as springs: {listed([spring.name for spring in tree.springs])}.")
+        text.append(f"Elastic couplings act as springs: {listed([spring.name for spring in tree.springs])}.")
     if tree.elements:
         told = [f"{element.name} ({element.kind})" for element in tree.elements]
         text.append(f"Forces along the line between two points: {listed(told)}.")
@@ -239,7 +239,7 @@ def _loops(robot: Robot) -> Chapter:
     couplings = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
     why = "A tree has no loops, so each loop is cut where the file has a closure"
     if not loops:
-        tied = "couplings tie its joints" if couplings else "rods and struts tie its bodies"
+        tied = "couplings relate its joints" if couplings else "rods and struts connect its bodies"
         why = f"The robot has no loop; {tied}"
     elif free:
         why += f"; {listed(free)} is a body of its own that no leg carries, so every leg ends in one"

@@ -13,6 +13,7 @@ from parflex.errors import InputError
 from parflex.models.dynamics.forces import checked_wrench
 from parflex.models.motor_values import by_motor, one_effort, read_efforts
 from parflex.models.robot import Robot
+from parflex.records import counted
 from parflex.simulation.inputs.polynomials import Polynomials, constant, linear
 from parflex.tree import Tree
 
@@ -32,7 +33,7 @@ def in_time(given: Any, size: int, time: float, key: str) -> Polynomials:
         return _checked(None, _row(given, size)[None], key)
     except (TypeError, ValueError):
         raise InputError(
-            f"'{key}' is not {size} numbers, a function of time or a table",
+            f"'{key}' is not {counted(size, 'number')}, a function of time or a table",
             key=key,
             hint="give numbers, f(t), or (times, rows)",
         ) from None

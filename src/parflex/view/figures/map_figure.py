@@ -28,7 +28,7 @@ def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: 
     frequency_map : FrequencyMap
         Map, from `frequency_map`.
     path : str or Path, default None
-        File to write: SVG, PDF or PNG; None: none.
+        File to write: SVG, PDF or PNG; None writes none.
     mode : int, default 1
         Mode, counted from 1, the lowest.
     title : str, default ""
@@ -37,7 +37,7 @@ def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: 
     Returns
     -------
     Figure
-        Figure of Matplotlib; a notebook shows it.
+        Matplotlib figure; a notebook shows it.
     """
     found = frequency_map
     count = found.frequencies.shape[-1]

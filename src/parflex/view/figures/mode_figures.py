@@ -28,7 +28,7 @@ def draw_modes(modes: Modes, path: str | Path | None = None, amplitude: float = 
     modes : Modes
         Modes, from `natural_frequencies`.
     path : str or Path, default None
-        File to write: SVG, PDF or PNG; None: none.
+        File to write: SVG, PDF or PNG; None writes none.
     amplitude : float, default 0.08
         Largest displacement as a share of the robot's size (dimensionless).
     title : str, default ""
@@ -37,7 +37,7 @@ def draw_modes(modes: Modes, path: str | Path | None = None, amplitude: float = 
     Returns
     -------
     Figure
-        Figure of Matplotlib; a notebook shows it.
+        Matplotlib figure; a notebook shows it.
     """
     from mpl_toolkits.mplot3d.art3d import Line3DCollection
 

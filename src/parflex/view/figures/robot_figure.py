@@ -32,12 +32,12 @@ def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None)
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     path : str or Path, default None
-        File to write: SVG, PDF or PNG; None: none.
+        File to write: SVG, PDF or PNG; None writes none.
 
     Returns
     -------
     Figure
-        Figure of Matplotlib; a notebook shows it.
+        Matplotlib figure; a notebook shows it.
     """
     if path is not None:
         picture_path(path)  # refused before the pose is looked for

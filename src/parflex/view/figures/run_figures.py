@@ -31,9 +31,9 @@ def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str
     run : Run or Mapping[str, Array]
         Columns by name, with time 't' in s.
     path : str or Path, default None
-        File to write: SVG, PDF or PNG; None: none.
+        File to write: SVG, PDF or PNG; None writes none.
     columns : Sequence[str], default None
-        Columns that are meant; None: end effector, efforts and energies.
+        Columns to show; None: end effector, efforts and energies.
     robot : Robot, default None
         Robot, from `load`.
     title : str, default ""
@@ -42,7 +42,7 @@ def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str
     Returns
     -------
     Figure
-        Figure of Matplotlib; a notebook shows it.
+        Matplotlib figure; a notebook shows it.
     """
     groups = grouped(chosen_columns(run, columns), robot)
     with styled():
@@ -65,14 +65,14 @@ def draw_energies(run: Columns, path: str | Path | None = None, title: str = "")
     run : Run or Mapping[str, Array]
         Columns by name, with time 't' in s.
     path : str or Path, default None
-        File to write: SVG, PDF or PNG; None: none.
+        File to write: SVG, PDF or PNG; None writes none.
     title : str, default ""
         Title of the figure.
 
     Returns
     -------
     Figure
-        Figure of Matplotlib; a notebook shows it.
+        Matplotlib figure; a notebook shows it.
     """
     names = energy_columns(run)
     with styled():
@@ -109,9 +109,9 @@ def draw_spectrum(run: Columns, path: str | Path | None = None, columns: Sequenc
     run : Run or Mapping[str, Array]
         Columns by name, with time 't' in s.
     path : str or Path, default None
-        File to write: SVG, PDF or PNG; None: none.
+        File to write: SVG, PDF or PNG; None writes none.
     columns : Sequence[str], default None
-        Columns that are meant; None: end effector, efforts and energies.
+        Columns to show; None: end effector, efforts and energies.
     robot : Robot, default None
         Robot, from `load`.
     natural : Array, default None
@@ -124,7 +124,7 @@ def draw_spectrum(run: Columns, path: str | Path | None = None, columns: Sequenc
     Returns
     -------
     Figure
-        Figure of Matplotlib; a notebook shows it.
+        Matplotlib figure; a notebook shows it.
     """
     groups = grouped(chosen_columns(run, columns), robot)
     top = 0.0
@@ -166,9 +166,9 @@ def draw_comparison(run: Columns, measured: Columns, path: str | Path | None = N
     measured : Run or Mapping[str, Array]
         Measured columns by name, with time 't' in s.
     path : str or Path, default None
-        File to write: SVG, PDF or PNG; None: none.
+        File to write: SVG, PDF or PNG; None writes none.
     columns : Sequence[str], default None
-        Columns that are meant; None: end effector, efforts and energies.
+        Columns to show; None: end effector, efforts and energies.
     robot : Robot, default None
         Robot, from `load`.
     title : str, default ""
@@ -177,7 +177,7 @@ def draw_comparison(run: Columns, measured: Columns, path: str | Path | None = N
     Returns
     -------
     Figure
-        Figure of Matplotlib; a notebook shows it.
+        Matplotlib figure; a notebook shows it.
     """
     found = run_differences(run, measured, columns)
     chosen = list(found)

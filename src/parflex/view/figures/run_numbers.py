@@ -139,7 +139,7 @@ def spectrum_peaks(run: Columns, columns: Sequence[str] | None = None) -> dict[s
     run : Run or Mapping[str, Array]
         Columns by name, with time 't' in s.
     columns : Sequence[str], default None
-        Columns that are meant; None: end effector, efforts and energies.
+        Columns to show; None: end effector, efforts and energies.
 
     Returns
     -------

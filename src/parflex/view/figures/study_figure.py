@@ -25,12 +25,12 @@ def draw_study(study: Study, path: str | Path | None = None) -> Figure:
     study : Study
         Finished study, from `run_study`.
     path : str or Path, default None
-        File to write: SVG, PDF or PNG; None: none.
+        File to write: SVG, PDF or PNG; None writes none.
 
     Returns
     -------
     Figure
-        Figure of Matplotlib; a notebook shows it.
+        Matplotlib figure; a notebook shows it.
     """
     shown = [row for row in study.summary() if row["compared"]]
     with drawing():

@@ -30,7 +30,16 @@ def result_page(result: Result) -> str:
     end = result.robot.tree.end_effector
     shown = ["m/s²"] * 3 + ["rad/s²"] * 3
     moved = table([(w, tidy(v), u) for w, v, u in zip(told, a, shown, strict=True)], [end, "acceleration", ""])
-    return card(f"{result.robot.name}: efforts", beside(efforts, moved, _reactions(result)), notes(result.warnings))
+    found = table([(n, tidy(v)) for n, v in result.found_accelerations().items()], ["acceleration", "m/s² or rad/s²"])
+    title = f"{result.robot.name}: {'accelerations' if result.direct else 'efforts'}"
+    parts = [found] * bool(result.direct) + [efforts, moved, _reactions(result), _couplings(result)]
+    return card(title, beside(*parts), notes(result.warnings))
+
+
+def _couplings(result: Result) -> str:
+    found = (result.reactions or {}).get("couplings", {})
+    rows = [(name, tidy(one["effort"]), "undetermined" if one["undetermined"] else "") for name, one in found.items()]
+    return table(rows, ["coupling", "effort N or N m", ""])
 
 
 def _reactions(result: Result) -> str:

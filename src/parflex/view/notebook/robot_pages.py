@@ -20,6 +20,7 @@ def robot_page(robot: Robot) -> str:
         ("end effector", robot.tree.end_effector),
         ("flexible bodies", names(flexible_bodies(robot)) or "none: rigid"),
         ("elastic coordinates", str(len(robot.tree.elastic)) if robot.tree.elastic else ""),
+        ("couplings", names([coupling.name for coupling in file.coupling])),
         ("sensors in passive joints", names(robot.sensed_names)),
         ("actuation", names([robot.actuation, *(n for n in file.actuation if n != robot.actuation)])),
         ("working mode", names([robot.working_mode, *(n for n in file.working_modes if n != robot.working_mode)])),
