@@ -78,7 +78,8 @@ class Result(Record):
     def found_accelerations(self) -> dict[str, float]:
         """Of a direct model, the accelerations of the motors, or of the independent rates if they are more."""
         robot = self.robot
-        most = robot.actuated if robot.tree.elastic else max(robot.actuated, robot.independent_rates, key=len)
+        independent = self.configuration.reduction.partition.independent
+        most = robot.actuated if robot.tree.elastic else max(robot.actuated, independent, key=len)
         return {robot.tree.rate_names[k]: float(self.accelerations[k]) for k in most} if self.direct else {}
 
 
