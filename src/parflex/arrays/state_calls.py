@@ -203,7 +203,7 @@ def _refuse_huge(arrays: Sequence[Array | None], names: Sequence[str], limit: fl
     size, name, place, value = max(found, default=(0.0, "q", 0, 0.0))
     if size > limit:
         raise InputError(
-            f"'{name}' has {value:.4g} at the place {place}, so large that the answer is not finite", key=name,
+            f"entry {place} of '{name}' is {value:.4g}, so large that the answer is not finite", key=name,
             value=value, hint="give a smaller number",
         )  # fmt: skip
 
