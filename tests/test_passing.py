@@ -15,7 +15,7 @@ from parflex.codegen.program_condition import model_condition
 from parflex.codegen.traces.open_tree import open_tree
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import configure
-from parflex.simulation.simulate import balance_warnings
+from parflex.simulation.run_checks import balance_warnings
 
 
 def positions(run):

@@ -12,6 +12,7 @@ from scipy.integrate import cumulative_trapezoid
 import parflex
 from parflex.errors import InputError
 from parflex.models.forms.in_pieces.pieces import pieces
+from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.motor_motions import motion_of
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -186,7 +187,7 @@ def test_every_method_gives_the_same_motion():
 
 
 def test_the_square_is_a_trapezoid_smoothed_by_a_box():
-    motion = motion_of(robot("dualemps"), "square", 25.0)
+    motion = motion_of(robot("dualemps"), "square", Span(25.0))
     t = np.linspace(-0.1, 13.0, 131_001)
     h = t[1] - t[0]
     velocity = np.zeros((len(t), 2))
@@ -206,7 +207,7 @@ def test_the_square_is_a_trapezoid_smoothed_by_a_box():
 def test_the_rigid_robot_follows_the_circle_at_the_arc_speed(name, ramp):
     of = robot("dualemps")
     rigid = of.locking(of.tree.elastic)
-    motion = motion_of(of, name, 4.0)
+    motion = motion_of(of, name, Span(4.0))
     q = motion.start
     for t in np.linspace(0.0, 4.0, 23):
         q = rigid.assemble(dict(zip(of.actuated_names, map(float, motion.pieces.at(t)), strict=True)), q)

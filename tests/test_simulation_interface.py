@@ -18,6 +18,7 @@ import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.simulation.columns import frame_columns
+from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.given import given_efforts
 from parflex.simulation.inputs.motor_motions import motion_of
 from parflex.simulation.runs import Run
@@ -84,7 +85,7 @@ def test_a_motion_that_the_robot_cannot_do_is_refused(text, key, words, tmp_path
     file = tmp_path / "robot.toml"
     file.write_text(with_motion(text))
     with pytest.raises(ParflexError, match=words) as refusal:
-        motion_of(parflex.load(file), "mine", 1.0)
+        motion_of(parflex.load(file), "mine", Span(1.0))
     assert refusal.value.key == key and refusal.value.hint
 
 
@@ -94,7 +95,7 @@ def test_lines_stop_at_their_points_and_may_be_repeated(tmp_path):
     file.write_text(with_motion(f"{PATH}points = {corners}\nrest = 0.1\nperiod = 4.0"))
     robot = parflex.load(file)
     rigid = robot.locking(robot.tree.elastic)
-    motion = motion_of(robot, "mine", 8.0)
+    motion = motion_of(robot, "mine", Span(8.0))
     lengths = [0.08, 0.05, np.hypot(0.08, 0.05)]
     q, t = motion.start, 0.0
     for length, corner in zip(lengths, corners[1:], strict=True):
@@ -226,7 +227,7 @@ def test_efforts_in_time_go_to_the_motors_of_their_names():
         ([4.0, 5.0], [[4.0, 5.0], [4.0, 5.0]]),
         ((np.array([0.0, 1.0]), np.array([[0.0, 1.0], [4.0, 1.0]])), [[1.0, 1.0], [3.0, 1.0]]),
     ):
-        assert given_efforts(robot, given, 1.0).at(np.array([0.25, 0.75])) == pytest.approx(np.array(expected))
+        assert given_efforts(robot, given, Span(1.0)).at(np.array([0.25, 0.75])) == pytest.approx(np.array(expected))
 
 
 def test_a_frame_in_motion_is_told_in_world_axes_and_in_its_own():
@@ -303,6 +304,7 @@ def test_motors_led_out_of_reach_stop_the_run(method):
     run = parflex.simulate(robot, apart, 2.0, method=method, step=1e-3, out_step=0.01, without=["friction"])
     assert run.status == "diverged" and run.summary["why"].startswith("the loops cannot be closed")
     assert 0.3 < run.summary["stopped_at"] < 2.0
+    assert run.summary["why"] in run.summary["warnings"][0] and "the loops cannot be closed" in repr(run)
     assert run["closure_error"].max() < 1e-12
 
 

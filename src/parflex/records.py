@@ -18,6 +18,7 @@ import numpy as np
 LONGEST = 240  # letters of a line
 FEW = 6  # entries that are shown
 WORD = 40  # letters of a word that is shown
+TIMES = ("seconds", "preparation_seconds", "real_time_factor")  # of computing, in summaries
 READ_ONLY = "read only arrays"  # in a pickle: no name of a field
 
 
@@ -140,6 +141,21 @@ class Record:
     def _repr_html_(self) -> str | None:
         """What a notebook shows. The pages are made above all that has records, so they are looked up by name."""
         return importlib.import_module("parflex.view.notebook").page_of(self)
+
+
+class TimedRecord(Record):
+    """A record whose `summary` has computing times among others: these differ from run to run and are not compared."""
+
+    summary: dict[str, Any]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TimedRecord) or type(other) is not type(self):
+            return NotImplemented
+        names = [field.name for field in fields(self) if field.compare and field.name != "summary"]  # type: ignore[arg-type]
+        mine, theirs = ({k: v for k, v in one.summary.items() if k not in TIMES} for one in (self, other))
+        return same(mine, theirs) and all(same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = Record.__hash__
 
 
 class Unpacked(Record):

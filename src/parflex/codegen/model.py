@@ -130,8 +130,14 @@ class Model(Record):
         numbers = self.parameters | {name: float(value) for name, value in values.items()}
         return replace(self, parameters=numbers, shared=self._compiled)
 
-    def __call__(self, **arrays: Any) -> dict[str, Array]:
+    def __call__(self, *unnamed: Any, **arrays: Any) -> dict[str, Array]:
         """Outputs by name for inputs by name, compiled by LLVM; arrays may have one more axis in front, the batch."""
+        if unnamed:
+            listed_inputs = ", ".join(f"{name}=..." for name in self.inputs)
+            raise InputError(
+                f"a model takes its inputs by name: {', '.join(self.inputs)}", key="inputs",
+                hint=f"call it with {listed_inputs}, or its `call(x)` with all numbers one after the other",
+            )  # fmt: skip
         (_, kernel), constants = self._parts, self._constants
         flat, batch = self._flat(arrays)
         if batch is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import trapezoid
 
-from parflex.records import Record, brief
+from parflex.records import TimedRecord, brief
 
 Array = np.ndarray
 INDEXES = ("ise", "iae", "itae", "max")
@@ -26,7 +26,7 @@ def error_indexes(t: Array, error: Array) -> dict[str, float]:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Controlled(Record, Mapping[str, Array]):
+class Controlled(TimedRecord, Mapping[str, Array]):
     """Named time series of a run; `failure` is empty where it ended well.
 
     Attributes

@@ -14,6 +14,7 @@ from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.errors import InputError, ParflexError
 from parflex.models.motor_values import by_motor
+from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.integrators.integrate import IntegratedRows, grid_of, method_named, run_loop
 from parflex.simulation.integrators.loop import record
 from parflex.simulation.integrators.loop_sampled import (
@@ -170,6 +171,7 @@ class _Run:
         """Move the plant; efforts are held, also behind the last sample."""
         elastic = bool(self.plant.robot.tree.elastic)
         self.sampled_steps = sampled_gauss_steps if elastic else sampled_explicit_steps
+        say_first_compilation(self.sampled_steps)
         method = replace(method_named("gauss4" if elastic else "rk4"), steps=self.steps)
         names = [self.plant.robot.tree.rate_names[k] for k in self.plant.problem.places]
         found = run_loop(self.system, method, self.grid, q, qd, names, TOLERANCE, shown=shown)

@@ -55,7 +55,7 @@ class Study(Record):
     others: list[dict[str, Any]] = field(default_factory=list)  # of the file, not asked for now
     computed: int = 0  # cases of this call
     interrupted: bool = False
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def total(self) -> int:

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from parflex.models.motor_values import read_efforts
+from parflex.checking import number, shown
+from parflex.errors import InputError
+from parflex.models.motor_values import by_motor, read_efforts
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
 
 Array = np.ndarray
+LEAST = {0.0: "that is not negative", -np.inf: "that is finite"}
+GAINS = {  # of PD: how it is called, the least value, and what a motor has that is not named
+    "stiffness": ("the stiffness", 0.0, 0.0),
+    "damping": ("the damping", 0.0, 0.0),
+    "feedforward": ("the feedforward", -np.inf, 0.0),
+    "limit": ("the limit", 0.0, np.inf),
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -64,35 +73,77 @@ class Controller(Protocol):
         """Efforts of the motors, and the state to remember."""
 
 
-@dataclass(frozen=True)
-class PD:
+@dataclass(frozen=True, eq=False, repr=False)
+class PD(Record):
     """Effort = stiffness (reference - position) + damping (its rate - rate), and a constant `feedforward`.
+
+    Each is a number for all motors, one for each in their order, or a table by motor (0 for those not named).
 
     Attributes
     ----------
     stiffness : Any
-        On position errors (N/m, N m/rad); a number, or one for each motor.
+        On position errors (N/m, N m/rad).
     damping : Any
         On rate errors (N s/m, N m s/rad).
     sample_time : float
         Sample time (s).
     feedforward : Any
         Constant effort (N, N m).
-    limit : float
-        Largest effort (N, N m).
+    limit : Any
+        Largest effort; motors not named have none (N, N m).
     """
 
-    stiffness: Any  # a number, or one for each motor
+    stiffness: Any
     damping: Any
     sample_time: float = 1e-3
     feedforward: Any = 0.0
-    limit: float = field(default=np.inf)
+    limit: Any = field(default=np.inf)
+
+    def __post_init__(self) -> None:
+        """Refuse what is not a gain, whatever the robot."""
+        number(self.sample_time, "sample_time", above=0.0, example=1e-3)
+        for key, (what, least, _) in GAINS.items():
+            given = getattr(self, key)
+            values = list(given.values()) if isinstance(given, Mapping) else given
+            try:
+                row = np.asarray(values, dtype=float)
+            except (TypeError, ValueError):
+                row = np.array(np.nan)
+            if row.ndim > 1 or np.isnan(row).any() or (row < least).any() or (key != "limit" and np.isinf(row).any()):
+                raise InputError(
+                    f"{what} of a PD controller is not a number, or one for each motor, {LEAST[least]}",
+                    key=key,
+                    value=shown(given),
+                    hint="give e.g. 10.0, [10.0, 20.0] or {'motor': 10.0}",
+                )
+
+    def of(self, motors: Sequence[str]) -> PD:
+        """The same controller with arrays in the order of the motors."""
+        rows: dict[str, Any] = {key: self._row(key, motors) for key in GAINS}
+        return replace(self, **rows)
+
+    def _row(self, key: str, motors: Sequence[str]) -> Array:
+        given, (what, _, without) = getattr(self, key), GAINS[key]
+        if isinstance(given, Mapping):
+            row = np.full(len(motors), without)
+            for motor, value in by_motor(motors, given, key, key).items():
+                row[motor] = value
+            return row
+        values = np.asarray(given, dtype=float)
+        if values.shape not in ((), (1,), (len(motors),)):
+            raise InputError(
+                f"{what} of a PD controller has {values.size} numbers for {len(motors)} motors",
+                key=key,
+                value=shown(given),
+                hint=f"give one number, or one for each of {', '.join(motors)}",
+            )
+        return np.broadcast_to(values, (len(motors),)).copy()
 
     def __call__(self, sensed: Sensed, memory: Any) -> tuple[Array, Any]:
         """Efforts now; nothing is remembered."""
         effort = np.asarray(self.stiffness) * (sensed.reference_position - sensed.position)
         effort = effort + np.asarray(self.damping) * (sensed.reference_velocity - sensed.velocity) + self.feedforward
-        return np.clip(effort, -self.limit, self.limit), memory
+        return np.clip(effort, -np.asarray(self.limit), self.limit), memory
 
 
 def controlled(
@@ -104,13 +155,14 @@ def controlled(
     changes = [tree.nq + p for p in positions]
     rest = (start[positions], np.zeros(len(motors)), np.zeros(len(motors)))
     memory: list[Any] = [None]
+    law: Any = controller.of(robot.actuated_names) if isinstance(controller, PD) else controller
 
     def control(row: int, x: Array, y: Array) -> None:
         t = row * controller.sample_time
         desired = rest if motion is None else motion.at(t)
         all_of_them = {"coordinates": y[: tree.nq].copy(), "coordinate_rates": y[tree.nq : 2 * tree.nq].copy()}
         sensed = Sensed(t, y[positions].copy(), y[changes].copy(), *desired, **all_of_them)
-        efforts, memory[0] = controller(sensed, memory[0])
+        efforts, memory[0] = law(sensed, memory[0])
         given.coefficients[:, 0, : len(motors)] = read_efforts(robot, efforts, "controller")
 
     return control

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import InputError, did_you_mean
-from parflex.records import Record, brief, counted
+from parflex.records import TimedRecord, brief, counted
 from parflex.simulation.table_files import read_settings, read_table, write_table
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Run(Record, Mapping[str, Array]):
+class Run(TimedRecord, Mapping[str, Array]):
     """Columns by name, all as long as `t`; `settings` says how the run was made, `summary` how it went.
 
     Attributes
@@ -88,7 +88,8 @@ class Run(Record, Mapping[str, Array]):
     def _told(self) -> str:
         rows = f"{counted(len(self.t), 'row')} to t = {self.t[-1] if len(self.t) else 0.0:.4g} s"
         of, warnings = self.settings.get("robot", ""), self.summary.get("warnings", ())
-        parts = [rows, counted(len(self.columns), "column"), self.status]
+        why = f"{self.status}: {self.summary['why']}" if self.summary.get("why") else self.status
+        parts = [rows, counted(len(self.columns), "column"), why]
         parts += [counted(len(warnings), "warning")] * bool(warnings)
         return (f"{brief(of)}: " if of else "") + ", ".join(parts)
 

@@ -19,14 +19,23 @@ from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_of
 from parflex.simulation.controller import Controller, controlled
+from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.inputs.corners import jump_warnings
-from parflex.simulation.inputs.given import given_efforts, given_wrenches
+from parflex.simulation.inputs.given import Span, given_efforts, given_wrenches
 from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare
+from parflex.simulation.run_checks import (
+    balance_error,
+    balance_warnings,
+    length_warnings,
+    refuse_longer,
+    stop_warnings,
+    width_effect,
+)
 from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import Started, start_state
@@ -38,7 +47,6 @@ FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction changes its si
 TOLERANCE = {"dopri5": 1e-8}  # of one step, in units of length and angle; implicit methods iterate to:
 ITERATION_TOLERANCE = 1e-12
 MOST_ROWS = 5_000_000
-UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be off without a word
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ class Case:
     method: Any
     grid: Grid
     tolerance: float
+    warnings: tuple[str, ...] = ()  # about what was given
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
 
 
@@ -162,6 +171,8 @@ def simulate(
     summary |= {"start": started.kind, "start_energy": started.energy}
     summary |= {"velocity_jumps": jumps, "changes": segments.changes}
     summary["warnings"] = [
+        *stop_warnings(summary),
+        *case.warnings,
         *started.warnings,
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
@@ -169,7 +180,9 @@ def simulate(
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
     ]
     if problem.width and check_width and track.status == "ok":
-        summary["friction"] = _width_effect(case, columns, looked_at[0], friction_width)
+        half = prepare(robot, case.prescribed, case.wrenches, case.without, friction_width / 2, case.independent)
+        other = columns_of(half, _run(case, half, None)[0], looked_at[:1])
+        summary["friction"] = width_effect(columns, other, looked_at[0], friction_width)
     settings = _settings(robot, case, problem, method)
     return Run(columns, settings, summary)
 
@@ -188,7 +201,8 @@ def _case(
         raise InputError("the motors have a controller and efforts", key="effort", hint="give one of them")
     if controller is not None and not getattr(controller, "sample_time", 0) > 0:
         raise InputError("the controller has no sample time", key="controller", hint="give it a positive sample_time")
-    rows = controller.sample_time if controller is not None else out_step or max(step, OUT_STEP)
+    refuse_longer(time, step, out_step, None if controller is None else controller.sample_time)
+    rows = controller.sample_time if controller is not None else out_step or min(max(step, OUT_STEP), time)
     if time / rows > MOST_ROWS or time / step > 1e10:
         raise InputError(
             f"the run would have {time / rows:.3g} rows and {time / step:.3g} steps",
@@ -196,8 +210,10 @@ def _case(
             value=step,
             hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
         )
-    moved: Any = None if motion is None else motion_of(robot, motion, float(time), drive)
-    wrenches = given_wrenches(robot, wrench, time)
+    grid = grid_of(time, step, rows)
+    span = Span(grid.rows * grid.out_step, grid.step)
+    moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
+    wrenches = given_wrenches(robot, wrench, span)
     prescribed = drive if moved is not None and controller is None else "efforts"
     if drive == "platform" and (prescribed == "efforts" or wrench):
         raise InputError(
@@ -206,13 +222,13 @@ def _case(
             value=drive,
             hint="give a motion through poses, or drive the motors",
         )
-    given: Polynomials = moved.given if prescribed != "efforts" else given_efforts(robot, effort, time)
+    given: Polynomials = moved.given if prescribed != "efforts" else given_efforts(robot, effort, span)
     for pieces in wrenches.values():
         given = given.beside(pieces)
     limit = tolerance if tolerance is not None else TOLERANCE.get(method, ITERATION_TOLERANCE)
     return Case(
         robot, prescribed, moved, given, controller, wrenches, tuple(without), start, pose,
-        method_named(method, radius), grid_of(time, step, rows), limit,
+        method_named(method, radius), grid, limit, (*span.warnings, *length_warnings(time, grid)),
     )  # fmt: skip
 
 
@@ -227,6 +243,7 @@ def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) ->
         given = Polynomials(given.breaks, given.coefficients.copy())  # efforts are written into it
         assert not isinstance(case.motion, PoseMotion)
         control = controlled(case.robot, case.controller, case.motion, q, given)
+    say_first_compilation(case.method.steps)
     runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
     return runner.run(q, qd), started
 
@@ -285,39 +302,6 @@ def _summary(track: IntegratedRows, columns: dict[str, Array], making: float) ->
     if track.status == "diverged":
         summary |= {"stopped_at": track.stopped, "coordinate": track.coordinate, "why": track.why}
     return summary
-
-
-def balance_error(columns: Mapping[str, Array]) -> float:
-    """Energy less what the inputs put in and losses took out, at most; the loop integrates both with the motion."""
-    total = columns["energy.total"]
-    return float(np.abs(total - total[0] - columns["work.input"] + columns["work.loss"]).max())
-
-
-def balance_warnings(columns: Mapping[str, Array], method: str) -> list[str]:
-    """A sentence where the energy balance is off by more than a hundredth of what was turned over."""
-    off = balance_error(columns)
-    stored = [columns["energy.kinetic"], columns["energy.elastic"] + columns["energy.gravity"]]
-    turned = max(float(np.ptp(values)) for values in (*stored, columns["work.input"], columns["work.loss"]))
-    if method == "generalized-alpha" or not off > max(UNBALANCED * turned, 1e-9):  # it takes energy on purpose
-        return []
-    return [f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"]
-
-
-def _width_effect(case: Case, columns: dict[str, Array], frame: str, width: float) -> dict[str, Any]:
-    """How far the first frame goes elsewhere with friction of half the width."""
-    problem = prepare(case.robot, case.prescribed, case.wrenches, case.without, width / 2, case.independent)
-    segments, _ = _run(case, problem, None)
-    other = columns_of(problem, segments, [frame])
-    names = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
-    rows = min(len(other["t"]), len(columns["t"]))
-    moved = [np.abs(other[name][:rows] - columns[name][:rows]).max() for name in names]
-    efforts = [name for name in columns if name.startswith("effort.")]
-    changed = [np.abs(other[name][:rows] - columns[name][:rows]).max() for name in efforts]
-    return {
-        "width": width,
-        "half_width_moves": {"frame": frame, "metres": float(max(moved, default=0.0))},
-        "half_width_changes_efforts": float(max(changed, default=0.0)),
-    }
 
 
 def _settings(robot: Robot, case: Case, problem: Problem, method: str) -> dict[str, Any]:

@@ -86,12 +86,16 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         run = _with_low_passed(run, cutoff)
     written = [str(file) for file in run.save(path)]
     answer = {"files": written, "columns": list(run), **run.summary, "settings": run.settings}
-    answer["warnings"] = [*loaded.warnings, *answer["warnings"], *_complaints(run)]
+    from parflex.simulation.run_checks import stop_warnings
+
+    said = [sentence for sentence in run.summary["warnings"] if sentence not in stop_warnings(run.summary)]
+    answer["warnings"] = [*loaded.warnings, *said, *_complaints(run)]
     rows = [(key, value) for key, value in run.summary.items() if isinstance(value, (int, float, str))]
     if "friction" in run.summary:
         found = run.summary["friction"]
-        frame, way = found["half_width_moves"].values()
-        rows.append((f"with half the friction width of {found['width']:g}, '{frame}' goes elsewhere by (m)", way))
+        frame, way, turn = found["half_width_moves"].values()
+        half = f"with half the friction width of {found['width']:g}, '{frame}'"
+        rows += [(f"{half} goes elsewhere by (m)", way), (f"{half} turns elsewhere by (rad)", turn)]
     output.show(answer, as_json, ("run", ["", "value"], rows), ("", ["written"], [(file,) for file in written]))
     return 0 if run.status == "ok" else 1
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 
+from parflex.checking import shown
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench
@@ -63,13 +64,13 @@ class StateSpace(Unpacked):
     outputs: list[str]
     model: LinearModel
 
-    def response(self, frequencies: Sequence[float] | Array) -> Array:
-        """H(2 pi i f) for `frequencies` in Hz: outputs x inputs for each; NaN at a pole."""
+    def response(self, frequencies: float | Sequence[float] | Array) -> Array:
+        """H(2 pi i f) for `frequencies` in Hz, or for one: outputs x inputs for each; NaN at a pole."""
         count = len(self.model.names)
         model, b = self.model, self.B[count:]
         force = model.M @ b
         answers = []
-        for hertz in np.asarray(frequencies, dtype=float):
+        for hertz in _hertz(frequencies):
             s = 2j * np.pi * hertz
             try:
                 q = np.linalg.solve(model.K + s * model.D + s * s * model.M, force)
@@ -81,6 +82,21 @@ class StateSpace(Unpacked):
 
     def _told(self) -> str:
         return f"{counted(len(self.states), 'state')}, inputs {listed(self.inputs)}, outputs {listed(self.outputs)}"
+
+
+def _hertz(given: Any) -> Array:
+    try:
+        found = np.atleast_1d(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        found = np.array([np.nan])
+    if found.ndim != 1 or not np.isfinite(found).all() or (found < 0).any():
+        raise InputError(
+            "the frequencies are not finite numbers of zero or more",
+            key="frequencies",
+            value=shown(given),
+            hint="give Hz, e.g. [10.0, 20.0]",
+        )
+    return found
 
 
 def state_space(

@@ -14,19 +14,18 @@ from parflex.models.dynamics.forces import checked_wrench
 from parflex.models.motor_values import by_motor, one_effort, read_efforts
 from parflex.models.robot import Robot
 from parflex.records import counted
+from parflex.simulation.inputs.function_samples import Span, through_samples
 from parflex.simulation.inputs.polynomials import Polynomials, constant, linear
 from parflex.tree import Tree
 
 Array = np.ndarray
-SAMPLE = 1e-3
 
 
-def in_time(given: Any, size: int, time: float, key: str) -> Polynomials:
-    """Numbers, a function of time (sampled), or a pair of times and rows (straight lines between them)."""
+def in_time(given: Any, size: int, span: Span, key: str) -> Polynomials:
+    """Numbers, a function of time (quintics through samples), or times and rows (straight lines between them)."""
     try:
         if callable(given):
-            t = np.linspace(0.0, time, max(2, int(np.ceil(time / SAMPLE)) + 1))
-            return _checked(t, np.array([_row(given(float(s)), size) for s in t]), key)
+            return _from_function(given, size, span, key)
         if _is_table(given):
             t = np.asarray(given[0], dtype=float)
             return _checked(t, np.asarray(given[1], dtype=float).reshape(len(t), size), key)
@@ -39,11 +38,27 @@ def in_time(given: Any, size: int, time: float, key: str) -> Polynomials:
         ) from None
 
 
+def _from_function(given: Any, size: int, span: Span, key: str) -> Polynomials:
+    pieces, off = through_samples(lambda t: _finite(_row(given(t), size), key), span.end, span.step)
+    if off is not None:
+        span.warnings.append(
+            f"the function '{key}' changes too fast to be sampled: about t = {off[1]:.6g} s the run uses values that "
+            f"are off by {off[0]:.2g} of its range (use a smaller step, or a smooth function)"
+        )
+    return pieces
+
+
 def _row(values: Any, size: int) -> Array:
     row = np.atleast_1d(np.asarray(values, dtype=float))
     if row.shape != (size,):
         raise ValueError
     return row
+
+
+def _finite(rows: Array, key: str) -> Array:
+    if not np.isfinite(rows).all():
+        raise InputError(f"'{key}' has numbers that are not finite", key=key, hint="correct the function")
+    return rows
 
 
 def _checked(t: Array | None, rows: Array, key: str) -> Polynomials:
@@ -54,25 +69,25 @@ def _checked(t: Array | None, rows: Array, key: str) -> Polynomials:
     return constant(rows[0]) if t is None or len(t) < 2 else linear(t, rows)
 
 
-def given_efforts(robot: Robot, effort: Any, time: float) -> Polynomials:
+def given_efforts(robot: Robot, effort: Any, span: Span) -> Polynomials:
     """Efforts of all motors; those that are not named have none. Each, or all, may be a function or a table of time."""
     names = robot.actuated_names
     if isinstance(effort, Mapping):
         named = by_motor(names, effort, "effort", "effort")
-        parts = [_effort_of(name, named.get(motor, 0.0), time) for motor, name in enumerate(names)]
+        parts = [_effort_of(name, named.get(motor, 0.0), span) for motor, name in enumerate(names)]
         return functools.reduce(Polynomials.beside, parts) if parts else constant(np.zeros(0))
     if callable(effort):
-        return in_time(lambda t: read_efforts(robot, effort(t)), len(names), time, "effort")
+        return in_time(lambda t: read_efforts(robot, effort(t)), len(names), span, "effort")
     if _is_table(effort):
-        return in_time(effort, len(names), time, "effort")
+        return in_time(effort, len(names), span, "effort")
     return constant(read_efforts(robot, effort))
 
 
-def _effort_of(name: str, given: Any, time: float) -> Polynomials:
+def _effort_of(name: str, given: Any, span: Span) -> Polynomials:
     if callable(given):
-        return in_time(lambda t: one_effort(name, given(t)), 1, time, f"effort.{name}")
+        return in_time(lambda t: one_effort(name, given(t)), 1, span, f"effort.{name}")
     if _is_table(given):
-        return in_time(given, 1, time, f"effort.{name}")
+        return in_time(given, 1, span, f"effort.{name}")
     return constant(np.array([one_effort(name, given)]))
 
 
@@ -81,7 +96,7 @@ def _is_table(given: Any) -> bool:
     return isinstance(given, tuple) and len(given) == 2 and np.ndim(given[0]) == 1
 
 
-def given_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, time: float) -> dict[str, Polynomials]:
+def given_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, span: Span) -> dict[str, Polynomials]:
     """Wrenches by frame in world axes: six or three numbers as everywhere, functions of time, or tables of them."""
     result, tree = {}, robot.tree
     for frame, values in table(wrench, "wrench", "{'platform': [0, 0, -100]}").items():
@@ -92,7 +107,7 @@ def given_wrenches(robot: Robot, wrench: Mapping[str, Any] | None, time: float) 
         else:
             in_time_of_six = checked_wrench(tree, frame, values)
         checked_wrench(tree, frame, np.zeros(3))  # the frame is there
-        result[frame] = in_time(in_time_of_six, 6, time, f"wrench.{frame}")
+        result[frame] = in_time(in_time_of_six, 6, span, f"wrench.{frame}")
     return result
 
 

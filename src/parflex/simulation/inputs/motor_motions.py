@@ -14,6 +14,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.paths import arcs_of, follow
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, integral, joined
 from parflex.simulation.inputs.poses import PoseMotion, motors_through, pose_motion
@@ -22,7 +23,9 @@ from parflex.simulation.inputs.speed import Stretch
 
 Array = np.ndarray
 RAMP_KNOTS, KNOT_STEP = 40, 2e-3  # knots in time: so many in a ramp, and not farther apart than this
-SAMPLE = 1e-3  # time between samples of a function
+SAMPLE = 1e-3  # s between samples of a function, or a step if that is shorter
+FINE, ROUGH = 1e-6, 1e-4  # of the way of the motors: samples are doubled, and warned of, where quintics are further off
+DOUBLED, MOST = 7, 1_000_000  # times at most, and samples
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -43,7 +46,7 @@ class MotorMotion(Record):
         return self.pieces.at(t), self.pieces.at(t, 1), self.pieces.at(t, 2)
 
 
-def motion_of(robot: Robot, given: Any, time: float, drive: str = "motors") -> MotorMotion | PoseMotion:
+def motion_of(robot: Robot, given: Any, span: Span, drive: str = "motors") -> MotorMotion | PoseMotion:
     """A motion by its name in the robot file, a file of knots (.csv, .npz), or a function of time.
 
     That of the platform (`drive`) goes through poses.
@@ -61,11 +64,11 @@ def motion_of(robot: Robot, given: Any, time: float, drive: str = "motors") -> M
             hint=did_you_mean(str(given), known) if known else "add [motions.NAME] with poses to its file",
         )
     if callable(given):
-        return from_function(robot, given, time)
+        return from_function(robot, given, span)
     if isinstance(given, Mapping):
         return _from_knots(robot, given, "motion")
     if given in robot.description.motions:
-        return from_description(robot, given, time)
+        return from_description(robot, given, span.end)
     if str(given).endswith((".csv", ".npz")):
         from parflex.simulation.table_files import read_table
 
@@ -182,24 +185,58 @@ def _repeated(pieces: Polynomials, period: float, time: float, name: str) -> Pol
     return Polynomials(breaks, np.tile(pieces.coefficients, (laps, 1, 1)))
 
 
-def from_function(robot: Robot, function: Callable[[float], Any], time: float, sample: float = SAMPLE) -> MotorMotion:
-    """A function of time that gives position, velocity and acceleration of all motors; its velocity may jump."""
-    t = np.linspace(0.0, time, max(2, int(np.ceil(time / sample)) + 1))
+def from_function(robot: Robot, function: Callable[[float], Any], span: Span) -> MotorMotion:
+    """A function of time that gives position, velocity and acceleration of all motors; its velocity may jump.
+
+    Samples are compared with the function midway between them, and doubled until quintics through them fit.
+    """
     motors = len(robot.actuated)
 
     def row(moment: float) -> Array:
         values = np.asarray(function(float(moment)), dtype=float)
-        return values[:, None] if motors == 1 and values.shape == (3,) else values
+        values = values[:, None] if motors == 1 and values.shape == (3,) else values
+        if values.shape != (3, motors) or not np.isfinite(values).all():
+            raise InputError(
+                "a motion gives position, velocity and acceleration of every motor",
+                key="motion",
+                value=str(values.shape),
+                hint=f"return three lists of {motors} finite numbers",
+            )
+        return values
 
+    count = max(1, int(np.ceil(span.end / min(SAMPLE, span.step) * (1 - 1e-12))))
+    t = np.linspace(0.0, span.end, count + 1)
     rows = np.array([row(moment) for moment in t])
-    if rows.shape[1:] != (3, motors) or not np.isfinite(rows).all():
-        raise InputError(
-            "a motion gives position, velocity and acceleration of every motor",
-            key="motion",
-            value=str(rows.shape[1:]),
-            hint=f"return three lists of {motors} finite numbers",
+    for doubled in range(DOUBLED + 1):
+        last = doubled == DOUBLED or 2 * len(t) > MOST
+        midway = (t[1:] + t[:-1]) / 2
+        between = np.array([row(moment) for moment in midway])
+        off, when = np.inf, 0.0
+        try:
+            pieces = joined([hermite(*part) for part in smooth_parts(row, t, rows)])
+            off, when = _off(pieces, midway, between, rows)
+        except InputError:  # velocities that do not belong to positions, or to a motion between samples
+            if last:
+                raise
+        if off <= FINE or last:
+            break
+        t = np.insert(t, np.arange(1, len(t)), midway)
+        rows = np.insert(rows, np.arange(1, len(rows)), between, axis=0)
+    if off > ROUGH:
+        span.warnings.append(
+            f"the function 'motion' changes too fast to be sampled: about t = {when:.6g} s positions are off by "
+            f"{off:.2g} of the way of the motors (use a smaller step, or a smooth function)"
         )
-    return _started(robot, "function", joined([hermite(*part) for part in smooth_parts(row, t, rows)]))
+    return _started(robot, "function", pieces)
+
+
+def _off(pieces: Polynomials, t: Array, exact: Array, rows: Array) -> tuple[float, float]:
+    """How far positions are off, in parts of the way of each motor, at most, and when."""
+    found = np.abs(pieces.at(t) - exact[:, 0])
+    way = np.maximum(np.ptp(rows[:, 0], axis=0), 1e-6 * np.abs(rows[:, 0]).max(axis=0))  # less is rounding
+    shares = np.divide(found, way, out=np.zeros_like(found), where=way > 0).max(axis=1, initial=0.0)
+    worst = int(np.argmax(shares))
+    return float(shares[worst]), float(t[worst])
 
 
 def _started(robot: Robot, name: str, pieces: Polynomials) -> MotorMotion:

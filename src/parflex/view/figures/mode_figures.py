@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from parflex.errors import InputError
 from parflex.models.elastic.linear_model import Modes
 from parflex.view.figures.style import LINES, REST, finished, new_figure, styled
 from parflex.view.scene.skeleton import ModeShape, mode_shape_points
@@ -43,6 +44,12 @@ def draw_modes(modes: Modes, path: str | Path | None = None, amplitude: float = 
 
     here, robot = modes.model.configuration, modes.model.robot
     shapes = [mode_shape_points(robot, here, shape) for shape in modes.shapes.T]
+    if any(not len(shape.edges) or not shape.size > 0 for shape in shapes):
+        raise InputError(
+            f"the robot '{robot.name}' has no lines that show a mode: its joints and points are all at one place",
+            key="modes",
+            hint="add a [[point]] away from the joints",
+        )
     count = len(shapes)
     columns = min(COLUMNS, count)
     rows = -(-count // columns)

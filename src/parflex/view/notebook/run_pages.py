@@ -34,7 +34,8 @@ def run_page(run: Run) -> str:
         ("columns", names(list(run), 10)),
     ]
     of = str(settings.get("robot", "")) or "run"
-    told = [*summary.get("warnings", ()), *([summary["why"]] if summary.get("why") else [])]
+    told, why = list(summary.get("warnings", ())), summary.get("why")
+    told += [why] * bool(why and not any(why in sentence for sentence in told))
     words = table([row for row in rows if row[1] != ""])
     return card(f"{of}: run", _plots(run, _robot(of)), beside(words), notes(told))
 

@@ -1,0 +1,96 @@
+"""What a run says of itself: its energy balance, its length, why it stopped, and what the friction width does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.simulation.integrators.integrate import Grid
+
+Array = np.ndarray
+UNBALANCED = 0.01  # of the energy turned over: what an energy balance may be off without a word
+SAME_LENGTH = 1e-9  # of the time: rounding
+QUATERNION = ("qw", "qx", "qy", "qz")
+
+
+def refuse_longer(time: float, step: float, out_step: float | None, sample_time: float | None) -> None:
+    """Steps, rows and samples that do not fit into the time of a run."""
+    for key, value in (("step", step), ("out_step", out_step), ("sample_time", sample_time)):
+        if value is not None and value > time * (1 + SAME_LENGTH):
+            raise InputError(
+                f"'{key}' ({value:g} s) is longer than the run ({time:g} s)",
+                key=key,
+                value=value,
+                hint=f"give at most {time:g}, or a longer time",
+            )
+
+
+def length_warnings(time: float, grid: Grid) -> list[str]:
+    """A sentence where a run goes on behind its time, up to a whole row."""
+    end = grid.rows * grid.out_step
+    if abs(end - time) <= SAME_LENGTH * time:
+        return []
+    return [f"the time {time:g} s is not a multiple of the rows' {grid.out_step:g} s: the run goes on to t = {end:.6g} s"]
+
+
+def stop_warnings(summary: Mapping[str, Any]) -> list[str]:
+    """Why a run did not reach its end."""
+    if summary["status"] == "interrupted":
+        return [f"the run was interrupted at t = {summary['time']:.6g} s"]
+    if "why" not in summary:
+        return []
+    return [f"the run stopped at t = {summary['stopped_at']:.6g} s: {summary['why']}"]
+
+
+def balance_error(columns: Mapping[str, Array]) -> float:
+    """Energy less what the inputs put in and losses took out, at most; the loop integrates both with the motion."""
+    total = columns["energy.total"]
+    return float(np.abs(total - total[0] - columns["work.input"] + columns["work.loss"]).max())
+
+
+def balance_warnings(columns: Mapping[str, Array], method: str) -> list[str]:
+    """A sentence where the energy balance is off by more than a hundredth of what was turned over."""
+    off = balance_error(columns)
+    stored = [columns["energy.kinetic"], columns["energy.elastic"] + columns["energy.gravity"]]
+    turned = max(float(np.ptp(values)) for values in (*stored, columns["work.input"], columns["work.loss"]))
+    if method == "generalized-alpha" or not off > max(UNBALANCED * turned, 1e-9):  # it takes energy on purpose
+        return []
+    return [f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"]
+
+
+def width_effect(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, width: float) -> dict[str, Any]:
+    """How far a frame and all coordinates go elsewhere in another run, that with friction of half the width."""
+    rows = min(len(other["t"]), len(columns["t"]))
+
+    def apart(name: str) -> float:
+        return float(np.abs(other[name][:rows] - columns[name][:rows]).max(initial=0.0))
+
+    positions = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
+    moved = {
+        "frame": frame,
+        "metres": max(map(apart, positions), default=0.0),
+        "radians": _turned(columns, other, frame, rows),
+    }
+    shares = {}
+    for name in (name for name in columns if name.startswith("q.")):
+        ranged = float(np.ptp(columns[name][:rows]))
+        shares[name.removeprefix("q.")] = apart(name) / ranged if ranged > 0 else 0.0
+    most = max(shares, key=lambda name: shares[name], default="")
+    return {
+        "width": width,
+        "half_width_moves": moved,
+        "half_width_changes_coordinate": {"coordinate": most, "share_of_range": shares.get(most, 0.0)},
+        "half_width_changes_efforts": max(map(apart, [n for n in columns if n.startswith("effort.")]), default=0.0),
+    }
+
+
+def _turned(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, rows: int) -> float:
+    """The largest angle between a frame in two runs."""
+    if f"{frame}.theta" in columns:
+        return float(np.abs(other[f"{frame}.theta"][:rows] - columns[f"{frame}.theta"][:rows]).max(initial=0.0))
+    one, two = (np.stack([run[f"{frame}.{word}"][:rows] for word in QUATERNION], axis=1) for run in (columns, other))
+    nearer = np.minimum(np.linalg.norm(one - two, axis=1), np.linalg.norm(one + two, axis=1))  # q and -q are one turn
+    return float((4 * np.arcsin(np.clip(nearer / 2, 0.0, 1.0))).max(initial=0.0))
