@@ -118,7 +118,7 @@ class PD(Record):
                 )
 
     def of(self, motors: Sequence[str]) -> PD:
-        """The same controller with arrays in the order of the motors."""
+        """The same controller with arrays in the order of `motors`, given by name."""
         rows: dict[str, Any] = {key: self._row(key, motors) for key in GAINS}
         return replace(self, **rows)
 

@@ -33,7 +33,9 @@ def length_warnings(time: float, grid: Grid) -> list[str]:
     end = grid.rows * grid.out_step
     if abs(end - time) <= SAME_LENGTH * time:
         return []
-    return [f"the time {time:g} s is not a multiple of the rows' {grid.out_step:g} s: the run goes on to t = {end:.6g} s"]
+    return [
+        f"the time {time:g} s is not a multiple of the rows' {grid.out_step:g} s: the run goes on to t = {end:.6g} s"
+    ]
 
 
 def stop_warnings(summary: Mapping[str, Any]) -> list[str]:
