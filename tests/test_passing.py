@@ -55,7 +55,7 @@ def test_rates_that_cannot_be_independent_are_refused_by_name(names, told):
 
 
 def test_motors_that_follow_a_motion_are_independent():
-    with pytest.raises(InputError, match="the motor 'crank' is led"):
+    with pytest.raises(InputError, match="the motor 'crank' is driven"):
         simulate(load("four-bar"), lambda t: ([t], [1.0], [0.0]), time=0.1, independent=["rocker"])
 
 
