@@ -591,3 +591,50 @@ def test_poses_by_lengths_of_struts_and_independent_coordinates_of_choice():
         given |= {"acceleration": a[:3], "angular_acceleration": a[3:]}
         out = model(**{key: given[key] for key in model.inputs})
         assert out["effort"] == pytest.approx(tau, rel=1e-7)
+
+
+ARM_AND_WALL = """
+format = 1
+name = "arm"
+motion = "planar"
+gravity = [0, -9.81, 0]
+[[frame]]
+name = "arm"
+joint = "revolute"
+inertia = { mass = 1.0, centre = [0.4, 0, 0], about_centre = [0, 0, 0.01] }
+[[point]]
+name = "hook"
+frame = "arm"
+position = [0.5, 0, 0]
+[[point]]
+name = "wall"
+frame = "base"
+position = [0, 0.6, 0]
+[[element]]
+name = "e"
+kind = "KIND"
+between = ["wall", "hook"]
+stiffness = 300
+rest = REST
+"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "rest", "words"),
+    [
+        ("spring", "0.2", "'e' is under tension"),
+        ("strut", "0.2", "'e' is under tension"),
+        ("cable", "0.7810249675906654", "at the rest length"),
+        ("spring", "0.7810249675906654", ""),
+    ],
+)
+def test_linear_models_say_what_they_miss_of_elements_under_tension(kind, rest, words, tmp_path):
+    path = tmp_path / "arm.toml"
+    path.write_text(ARM_AND_WALL.replace("KIND", kind).replace("REST", rest))
+    robot = parflex.load(path)
+    said = parflex.natural_frequencies(robot).model.warnings
+    assert len(said) == bool(words) and all(words in sentence for sentence in said)
+    if rest == "0.2":
+        assert not parflex.natural_frequencies(robot, about="equilibrium").model.warnings
+        moved = parflex.deflection(robot).frames["arm"]
+        assert moved[-1] == pytest.approx(parflex.equilibrium(robot).configuration.q[0] - robot.home[0], abs=1e-9)

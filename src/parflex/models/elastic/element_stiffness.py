@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from parflex.models.configuration import Configuration
@@ -10,8 +12,10 @@ from parflex.recursion.kinematics import place_jacobian
 from parflex.recursion.newton_euler import inwards
 from parflex.recursion.point_forces import element_wrenches, line
 from parflex.spatial.dual import Dual, slopes, small_steps
+from parflex.tree import Tree
 
 Array = np.ndarray
+NEAR_REST = 1e-9  # of the typical length: a stretch that only rounding makes
 
 
 def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
@@ -28,6 +32,53 @@ def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
     none = [np.zeros(link.body.size) for link in tree.links]
     K = slopes(inwards(tree, moved, f, m, none).forces, tree.n)
     return (K + K.T) / 2, _damping(configuration)
+
+
+def has_force_elements(tree: Tree) -> bool:
+    """Whether a spring, damper, cable, force or a strut with a spring acts between two points."""
+    return bool(tree.elements) or any(link.strut and link.terms.stiffness for link in tree.links)
+
+
+def tension_warnings(configuration: Configuration, without: Sequence[str] = ()) -> list[str]:
+    """What a linear model about the undeformed pose misses of elements that are under tension there.
+
+    What balances the tension (gravity, motors, loops) is not in such a model, so that the stiffness depends on the
+    coordinates in which it is taken; only about the equilibrium it does not. A cable at its rest length has none or
+    all of its stiffness, and no derivative.
+    """
+    if "springs" in without:
+        return []
+    tree, at = configuration.robot.tree, configuration.at
+    tense, just_taut = [], []
+    for element in tree.elements:
+        if not element.acts:
+            continue
+        length = float(line(at, (element.first, element.second), element.name)[1])
+        stiffness = float(element.stiffness)
+        if element.pulls_only and abs(length - element.rest) < NEAR_REST * tree.length:
+            just_taut.append(element.name)
+        elif abs(float(element.stored(length))) > NEAR_REST * stiffness * tree.length:
+            tense.append(element.name)
+    for link in tree.links:
+        if link.strut and abs(configuration.q[link.q.start] - link.terms.rest) > NEAR_REST * tree.length:
+            tense += [link.name] * bool(link.terms.stiffness)
+    found = []
+    if tense:
+        found.append(
+            f"{_named(tense)} under tension at this pose, and what balances it is not part of a model about the "
+            "undeformed pose: ask about the equilibrium"
+        )
+    if just_taut:
+        found.append(
+            f"{_named(just_taut)} at the rest length, where a cable becomes slack: half of the stiffness is taken; "
+            "choose a pose in which it is taut or slack"
+        )
+    return found
+
+
+def _named(names: list[str]) -> str:
+    listed = ", ".join(f"'{name}'" for name in names[:3]) + (", ..." if len(names) > 3 else "")
+    return f"{listed} {'is' if len(names) == 1 else 'are'}"
 
 
 def _damping(configuration: Configuration) -> Array:

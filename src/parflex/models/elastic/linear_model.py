@@ -17,7 +17,7 @@ from parflex.models.brief_lines import hertz_line
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.element_stiffness import element_stiffness
+from parflex.models.elastic.element_stiffness import element_stiffness, tension_warnings
 from parflex.models.elastic.equilibrium import (
     Conditions,
     Equilibrium,
@@ -203,7 +203,8 @@ def linear_model(
         configuration, loading = prepare(robot, pose, lock, *conditions)
         K_tot, D_tot = tree_stiffness(configuration, loading.without)
         K = configuration.J.T @ K_tot @ configuration.J
-        return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot)
+        told = tension_warnings(configuration, loading.without)
+        return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot, warnings=told)
     return about_equilibrium(equilibrium(robot, pose, lock, *conditions))
 
 

@@ -16,6 +16,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.elastic.element_stiffness import has_force_elements
 from parflex.models.elastic.equilibrium import Conditions, Equilibrium, Loading, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
@@ -220,10 +221,10 @@ def deflection(
     >>> bent = parflex.deflection(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
     conditions = Conditions(servo, servo_damping, wrench, effort, without)
-    about = "equilibrium" if about is None and robot.tree.elements else about
+    about = "equilibrium" if about is None and has_force_elements(robot.tree) else about
     if state_about(about, wrench, effort) == "equilibrium":
         return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
-    if robot.tree.elements:
+    if has_force_elements(robot.tree):
         raise InputError(
             "elements between points turn as the robot deforms, so its deflection is that of the equilibrium",
             key="about",
