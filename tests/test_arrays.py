@@ -409,7 +409,7 @@ def test_single_precision_of_one_array_loosens_no_check_of_another():
 
 def test_what_is_wrong_with_an_array_call_is_named():
     robot = robot_of("3rrr")
-    with pytest.raises(InputError, match="not a known value of .form."):
+    with pytest.raises(InputError, match="not a known value of 'form'"):
         parflex.inverse_dynamics(robot, robot.home, form="foo")
     with pytest.raises(InputError, match="the wrench on 'platform' has numbers that are not finite"):
         parflex.inverse_dynamics(robot, robot.home, wrench={"platform": [np.nan, 0.0, 0.0]})

@@ -60,7 +60,8 @@ EMITTERS = {  # and the number of states: all for those that take them side by s
     "casadi function": (casadi_function, 20),
 }
 ALWAYS = ("llvm batch", "llvm scalar", "numpy run")
-SHORT = 1_500  # instructions up to which all emitters are tried in every run
+SMALL = ("rx90", "four-bar", "5r", "3rrr")  # an arm, loops, a platform: all emitters in every run
+SHORT = 1_500  # instructions up to which that is so
 LONG = {(name, "jacobian-of-inverse") for name in LONG_JACOBIANS} | {("gough-stewart", "extended-law")}
 CASES = [
     pytest.param(name, model, marks=long if (name, model) in LONG else [])
@@ -83,14 +84,15 @@ def test_every_emitter_gives_the_numbers_of_the_float_path(name, model, tmp_path
         wanted |= {group: value for group, value in program(**given).items() if group.startswith("by_")}
     assert set(wanted) == set(program.outputs)
     size = len(program.program.instructions)
+    every = VERIFY or (size <= SHORT and name in SMALL)
     for key, (emitter, count) in EMITTERS.items():
-        if key not in ALWAYS and (size > SCRIPT_LIMIT or (size > SHORT and not VERIFY)):
+        if key not in ALWAYS and (size > SCRIPT_LIMIT or not every):
             continue
         found = emitter(program, taken(given, count))
         error = difference(found, taken(wanted, count), angles=model == "geometry")
         figure(f"{name} {model} by {key}", error, tolerance)
         assert error < tolerance, key
-    if size <= SHORT or VERIFY:
+    if every:
         found = c_library(program, given, tmp_path)
         assert difference(found, wanted, angles=model == "geometry") < tolerance, "c"
 

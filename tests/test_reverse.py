@@ -11,6 +11,7 @@ from parflex.codegen.samples import sample_inputs
 from parflex.codegen.traces.trace import trace
 from parflex.graph.derivative import jacobian
 from parflex.graph.reverse import gradient, sparsity
+from parflex.models.forms.platform_frame import given_frame
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_the_reverse_gradient_is_the_weighted_row_of_the_forward_jacobian(name):
     forward = np.array([sum(w * row[k] for w, row in zip(weights, rows, strict=True)) for k in range(len(inputs))])
     back = np.array(gradient(outputs, weights, inputs), dtype=object)
     program = make_program(traced.graph, "both", {"forward": forward, "back": back})
-    numbers = sample_inputs(robot, traced.inputs)
+    numbers = sample_inputs(robot, traced.inputs, given_frame(robot, None))
     flat = {
         f"{group}[{','.join(map(str, index))}]": float(values[index])
         for group, values in numbers.items()

@@ -418,7 +418,7 @@ def test_what_no_screw_can_be_is_refused_in_words(old, new, said, tmp_path):
 
 def test_a_screw_is_told_and_drawn(tmp_path):
     robot = parflex.load(ROBOTS / "screw-loop.toml")
-    assert "crank (helical, motor)" in str(parflex.explain(robot))
+    assert "crank (helical, motor)" in parflex.explain(robot).as_text()
     parflex.draw(robot, None, tmp_path / "screw.png")
     signals = parflex.model(robot, "inverse").signals
     units = {(signal["group"], signal["name"]): signal["unit"] for signal in signals}

@@ -10,7 +10,6 @@ from parflex.cli import output
 from parflex.cli.group import QuietOption, cli
 from parflex.cli.input import open_robot, read_pose_option, robot_options
 from parflex.errors import RobotFileError
-from parflex.records import counted
 from parflex.whole_files import new_file
 
 
@@ -71,6 +70,8 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     numbers = counts(loaded)
     if numbers["redundant_closures"]:
         names = ", ".join(numbers["names"]["redundant_closures"])
+        from parflex.records import counted  # brings NumPy, which help does without
+
         redundant = counted(numbers["redundant_closures"], "closure row is", "closure rows are")
         notes.append(f"over-constrained: {redundant} redundant ({names})")
     answer = {"ok": True, "file": loaded.file, "warnings": list(dict.fromkeys(notes))}
