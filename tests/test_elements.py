@@ -322,6 +322,7 @@ def test_a_table_is_smooth_goes_through_its_points_and_stores_its_integral(point
         assert curve.integral(v) == pytest.approx(quad(curve.value, x[0], v, points=[], limit=200)[0], abs=1e-7)
     for v in x:
         below, above = ((curve.value(v + s * 1e-6) - curve.value(v)) / (s * 1e-6) for s in (-1, 1))
+        # differences over 1e-6 err by half the second derivative, some hundred times the values here, times 1e-6
         assert below == pytest.approx(above, abs=1e-3 * max(map(abs, y)))
 
 
@@ -638,3 +639,10 @@ def test_linear_models_say_what_they_miss_of_elements_under_tension(kind, rest, 
         assert not parflex.natural_frequencies(robot, about="equilibrium").model.warnings
         moved = parflex.deflection(robot).frames["arm"]
         assert moved[-1] == pytest.approx(parflex.equilibrium(robot).configuration.q[0] - robot.home[0], abs=1e-9)
+
+
+def test_maps_say_that_tension_is_not_balanced_in_them(tmp_path):
+    path = tmp_path / "arm.toml"
+    path.write_text(ARM_AND_WALL.replace("KIND", "spring").replace("REST", "0.2"))
+    with pytest.warns(parflex.ParflexWarning, match="about the equilibrium"):
+        parflex.many_frequencies(parflex.load(path), ["arm"], [[0.1]], modes=1)

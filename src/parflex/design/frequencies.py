@@ -6,6 +6,7 @@ and poses that do not pass are solved in full anyway.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -22,8 +23,9 @@ from parflex.design.platform import Platform
 from parflex.design.positions import OK, PositionSolver
 from parflex.design.small_problem import ReducedProblem
 from parflex.design.tables import LegTable, build_table
-from parflex.errors import InputError, ParflexError
+from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.models.configuration import Configuration
+from parflex.models.elastic.element_stiffness import has_force_elements
 from parflex.models.elastic.linear_model import ZERO, check_modes, locked_robot, natural_frequencies
 from parflex.models.robot import Robot
 from parflex.records import Record, counted
@@ -55,6 +57,13 @@ class FrequencySolver:
         check_modes(self.modes)
         self.robot = self.geometry.robot
         self.locked = locked_robot(self.robot, self.lock)
+        if has_force_elements(self.robot.tree):
+            warnings.warn(
+                "frequencies at many poses are about undeformed ones, and miss what balances the tension of elements "
+                "between points: where these are under tension, ask natural_frequencies about the equilibrium",
+                ParflexWarning,
+                stacklevel=2,
+            )
         try:
             self.assembly: Assembly | None = Assembly(node_model(self.locked))
             self.places = self.geometry.places(self.assembly.links)
