@@ -237,6 +237,7 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("about", "form", "parameters", "rows", "reference", "controller", "start", "natural"), None),
     **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench"), None),
     **dict.fromkeys(("delay", "noise", "rate_noise", "resolution", "rates", "effort_limit", "seed"), None),
+    **dict.fromkeys(("weights", "preload"), checking.table),  # values of motors: read in one place, spare_motors
 }
 # the same word, but with more than it means elsewhere
 OTHERS: dict[str, dict[str, Check | None]] = {

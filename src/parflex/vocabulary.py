@@ -112,6 +112,12 @@ WORDS: dict[str, Word] = {
     "resolution": Word("float", SI, "Resolution of position sensors."),
     "rates": Word("{'measured', 'differences'}", "", "Source of the rates: sensors, or differences of positions."),
     "effort_limit": Word("float or Mapping[str, float]", "N, N m", "Largest effort of all motors, or of each."),
+    "weights": Word(
+        "Mapping[str, float]",
+        "",
+        "Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.",
+    ),
+    "preload": Word("Mapping[str, float]", "N, N m", "Internal efforts by motor, of one motor for each that is spare."),
     "seed": Word("int", "", "Seed of the noise."),
     "study": Word("StudyFile, str or Path", "", "Study, or path of its file."),
     "jobs": Word("int", "", "Processes side by side; None: one per core."),

@@ -70,6 +70,18 @@ class PinocchioTree:
         wrenches: Mapping[str, Sequence[float]] | None = None,
     ) -> dict[str, float]:
         """Efforts of the motors; `wrenches` hold force and moment, world axes, at a frame or point."""
+        force, jacobian = self.forces(q, rates, accelerations, include, wrenches)
+        return closing.efforts(jacobian, force, self.coordinates, actuated)
+
+    def forces(
+        self,
+        q: Numbers,
+        rates: Numbers,
+        accelerations: Numbers,
+        include: Sequence[str] = TERMS,
+        wrenches: Mapping[str, Sequence[float]] | None = None,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What the open tree takes along all rates, and the rows of the closures."""
         qd, qdd = self.motion(q, rates, accelerations)
         regressor = pin.computeJointTorqueRegressor(
             self.model, self._work, self._position(q), qd, self._components(qd, qdd)
@@ -81,7 +93,7 @@ class PinocchioTree:
         jacobian, _ = self.closure_jacobian(q)
         for name, wrench in (wrenches or {}).items():
             force = force - self._frame(name, qd)[1].T @ np.asarray(wrench, float)
-        return closing.efforts(jacobian, force, self.coordinates, actuated)
+        return force, jacobian
 
     def closure_jacobian(self, q: Numbers, qd: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Rows of the closures in the rates, and what they leave at zero resolved acceleration."""

@@ -13,6 +13,7 @@ from parflex.checking import shown, table
 from parflex.codegen.traces.vouched_states import StateQuestion, group_lengths, state_program
 from parflex.errors import InputError
 from parflex.models.dynamics.forces import checked_wrench
+from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.given_states.array_dynamics import refuse_unknown_motors, wrong_effort
 from parflex.models.given_states.closed_positions import as_numbers, close_positions, slacks_of, wrong_length
 from parflex.models.robot import Robot
@@ -22,8 +23,11 @@ Array = np.ndarray
 FAST = {"inverse": "fast inverse", "forward": "fast forward"}  # calls with all rates, nothing left out, no wrench
 
 
-def answer(robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, without: Any, out: Any) -> Array:
-    """The answer to a state, or to a batch of them."""
+def answer(
+    robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, without: Any, out: Any,
+    sharing: Sharing | None = None,
+) -> Array:  # fmt: skip
+    """The answer to a state, or to a batch of them; what is asked of spare motors is answered in floats."""
     terms = checked_terms(without)
     robot = acting(robot, terms)
     loads = {frame: _wrench(robot, frame, value) for frame, value in table(wrench, "wrench").items()}
@@ -34,7 +38,7 @@ def answer(robot: Robot, model: str, given: tuple[Any, Any, Any], wrench: Any, w
         q = close_positions(robot, q)
     qd = None if qd is None else as_numbers(qd, "qd")
     last = None if last is None else as_numbers(last, "qdd" if model == "inverse" else "effort")
-    calls, last = _calls(robot, model, qd, last, tuple(loads), terms)
+    calls, last = _calls(robot, model, qd, last, tuple(loads), terms, sharing)
     arrays: list[Any] = [q, qd, last, *loads.values()]
     _check_shapes(robot, calls, arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
     count = _batch(arrays, ["q", "qd", "qdd" if model == "inverse" else "effort", *loads])
@@ -72,10 +76,13 @@ def _told(robot: Robot, question: StateQuestion, without: Sequence[str]) -> str:
 
 
 def _calls(
-    robot: Robot, model: str, qd: Any, last: Any, frames: tuple[str, ...], without: Sequence[str]
-) -> tuple[StateCalls, Any]:
+    robot: Robot, model: str, qd: Any, last: Any, frames: tuple[str, ...], without: Sequence[str],
+    sharing: Sharing | None = None,
+) -> tuple[StateCalls, Any]:  # fmt: skip
     """What answers, and the last array as it takes it: of a flexible robot accelerations of the motors."""
     question = StateQuestion(model, _few(robot, model, qd, last), frames)
+    if sharing is not None:
+        return StateCalls(robot, question, group_lengths(robot, question), None, sharing), last
     if model == "forward" or not robot.tree.elastic:
         return state_calls(robot, question, without), last
     if last is not None and last.shape[-1:] == (robot.nv,):

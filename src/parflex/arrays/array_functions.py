@@ -14,8 +14,10 @@ from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics import dynamic_models
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reduced import Result
+from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights, read_sharing
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
+from parflex.models.terms import acting, checked_terms
 
 Array = np.ndarray
 States = Sequence[float] | Array
@@ -27,17 +29,20 @@ ByName = Mapping[str, float] | None
 def inverse_dynamics(
     robot: Robot, pose: Named = None, velocity: ByName = None, acceleration: ByName = None, *,
     wrench: Wrench | None = None, without: Without = (), form: Literal["projected", "split"] = "split",
-    reactions: bool = False,
+    reactions: bool = False, weights: Weights | None = None, preload: Preload | None = None,
+    effort_limit: EffortLimit | None = None,
 ) -> Result: ...  # fmt: skip
 @overload
 def inverse_dynamics(
     robot: Robot, pose: States, velocity: States | None = None, acceleration: States | None = None, *,
-    wrench: Wrench | None = None, without: Without = (), out: Array | None = None,
+    wrench: Wrench | None = None, without: Without = (), weights: Weights | None = None,
+    preload: Preload | None = None, effort_limit: EffortLimit | None = None, out: Array | None = None,
 ) -> Array: ...  # fmt: skip
 @overload
 def inverse_dynamics(
     robot: Robot, *, q: States, qd: States | None = None, qdd: States | None = None,
-    wrench: Wrench | None = None, without: Without = (), out: Array | None = None,
+    wrench: Wrench | None = None, without: Without = (), weights: Weights | None = None,
+    preload: Preload | None = None, effort_limit: EffortLimit | None = None, out: Array | None = None,
 ) -> Array: ...  # fmt: skip
 def inverse_dynamics(
     robot: Robot,
@@ -52,14 +57,17 @@ def inverse_dynamics(
     without: Without = (),
     form: Literal["projected", "split"] = "split",
     reactions: bool = False,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    effort_limit: EffortLimit | None = None,
     out: Array | None = None,
 ) -> Any:
     """Motor efforts in a motion, given by names or by arrays.
 
     By names: the motion of the end effector (world axes) or of joints. By arrays, `inverse_dynamics(robot, q, qd,
     qdd)`: closed positions, rates and accelerations; the first call of a robot compiles a program. With more motors
-    than freedoms the efforts are those of least norm. What is in the robot file acts, except what `without` names.
-    `form` has no effect on arrays.
+    than freedoms the efforts are those of least weighted norm, of a preload, within limits. What is in the robot file
+    acts, except what `without` names. `form` has no effect on arrays.
 
     Parameters
     ----------
@@ -85,14 +93,20 @@ def inverse_dynamics(
         Theory (16), or theory (15) with all rows projected.
     reactions : bool, default False
         Also compute the wrench in every joint and closure.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort (N, N m).
     out : Array, default None
         Array that takes the efforts of a call by arrays.
 
     Returns
     -------
     Result or Array
-        By names a `Result`: `efforts` by motor (N, N m), reactions if asked for, warnings. By arrays the efforts in
-        the order of `robot.motors`.
+        By names a `Result`: `efforts` by motor (N, N m), `internal`, reactions if asked for, warnings. By arrays the
+        efforts in the order of `robot.motors`.
 
     Examples
     --------
@@ -103,11 +117,15 @@ def inverse_dynamics(
         _refuse_out(out)
         by_name: Any = (velocity, acceleration)
         return dynamic_models.inverse_dynamics(
-            robot, pose, *by_name, wrench=wrench, without=without, form=form, reactions=reactions
-        )
+            robot, pose, *by_name, wrench=wrench, without=without, form=form, reactions=reactions,
+            weights=weights, preload=preload, effort_limit=effort_limit,
+        )  # fmt: skip
     one_of(form, ("split", "projected"), "form")
     _refuse_reactions(reactions)
-    return answer(robot, "inverse", given, wrench, without, out)
+    sharing = None
+    if weights or preload or effort_limit is not None:
+        sharing = read_sharing(acting(robot, checked_terms(without)), weights, preload, effort_limit)
+    return answer(robot, "inverse", given, wrench, without, out, sharing)
 
 
 @overload

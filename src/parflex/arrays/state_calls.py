@@ -7,7 +7,7 @@ is asked again in floats, where it is answered, warned of or refused as the func
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -18,6 +18,7 @@ from parflex.codegen.model import Model
 from parflex.codegen.traces.vouched_states import CHECKS, StateQuestion
 from parflex.errors import InputError, ParflexError
 from parflex.models.dynamics.reduced import Result
+from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.given_states.array_dynamics import array_warnings, forward_at, inverse_at
 from parflex.models.given_states.closed_positions import Slacks
@@ -38,8 +39,12 @@ ONE = ctypes.PYFUNCTYPE(None, POINTER, POINTER, ctypes.c_int64, POINTER)  # so s
 class StateCalls:
     """Answers of one robot to one question: efforts, or accelerations, of states."""
 
-    def __init__(self, robot: Robot, question: StateQuestion, lengths: Sequence[int], model: Model | None) -> None:
+    def __init__(
+        self, robot: Robot, question: StateQuestion, lengths: Sequence[int], model: Model | None,
+        sharing: Sharing | None = None,
+    ) -> None:  # fmt: skip
         self.robot, self.question, self.model = robot, question, model
+        self.sharing = sharing  # what is asked of spare motors, in floats
         self.shapes = [(length,) for length in lengths]
         self.size = robot.nu if question.model == "inverse" else robot.nv
         self._pool: list[tuple[Any, ...]] = []  # buffers that no call uses: a call takes one, or makes one
@@ -103,8 +108,9 @@ class StateCalls:
     def _in_floats(self, arrays: Sequence[Array | None], slacks: Slacks) -> Result:
         q, qd, last, *rest = arrays
         wrenches = dict(zip(self.question.frames, rest, strict=True)) or None
-        at: Callable[..., Result] = inverse_at if self.question.model == "inverse" else forward_at
-        return at(self.robot, q, qd, last, wrenches, slacks)
+        if self.question.model == "inverse":
+            return inverse_at(self.robot, q, qd, last, wrenches, slacks, self.sharing)
+        return forward_at(self.robot, q, qd, last, wrenches, slacks)
 
     def answer_of(self, result: Result) -> Array:
         """Efforts or accelerations as an array."""

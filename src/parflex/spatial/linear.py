@@ -172,11 +172,13 @@ def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
     return blocks
 
 
-def least_norm(A: Array, b: Array) -> Array:
-    """The shortest x with A x = b, for independent rows of A."""
-    if not is_symbolic(A, b):
-        return np.linalg.lstsq(A, b, rcond=None)[0]
-    return A.T @ solve_positive(A @ A.T, b)
+def least_norm(A: Array, b: Array, weights: Array | None = None) -> Array:
+    """The x with A x = b, for independent rows of A, of which the sum of weighted squares is least."""
+    if not is_symbolic(A, b) and (weights is None or not is_symbolic(weights)):
+        units = 1.0 if weights is None else 1 / np.sqrt(weights)
+        return units * np.linalg.lstsq(A * units, b, rcond=None)[0]
+    across = A.T if weights is None else A.T / weights[:, None]
+    return across @ solve_positive(A @ across, b)
 
 
 def solve_positive(A: Array, b: Array) -> Array:

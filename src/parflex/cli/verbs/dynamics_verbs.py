@@ -10,6 +10,7 @@ import click
 from parflex.cli import output
 from parflex.cli.group import cli
 from parflex.cli.input import blaming, open_robot, read_state, robot_options, state_options
+from parflex.cli.spare_options import read_spare, spare_options
 
 
 def _solved(
@@ -21,6 +22,7 @@ def _solved(
     without: str,
     reactions: bool,
     rest: dict[str, Any],
+    **more: Any,
 ) -> Any:
     """The result of a dynamic model; `third` is what it takes beside pose and velocity."""
     texts = {word: rest.pop(word) for word in ("pose", "velocity", third)}
@@ -35,6 +37,7 @@ def _solved(
             wrench=state["wrench"],
             without=state["without"],
             reactions=reactions,
+            **more,
         )
 
 
@@ -56,6 +59,7 @@ def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> Non
 )
 @robot_options
 @state_options
+@spare_options
 @click.option("--acceleration", metavar="KEY=VALUE,...", help="Accelerations with the same keys; frames in world axes.")
 def inverse(
     robot: str,
@@ -69,13 +73,18 @@ def inverse(
     """Efforts of the motors in a motion of the end effector or of joints."""
     from parflex.models.dynamics.dynamic_models import inverse_dynamics
 
-    result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest)
+    spare = read_spare(rest)
+    result = _solved(inverse_dynamics, "acceleration", robot, state_file, wrench, without, reactions, rest, **spare)
     answer = {
         "efforts": result.efforts,
         "elastic_accelerations": result.elastic_accelerations,
         "redundant_actuation": result.redundant_actuation,
     }
-    _show(answer, ("efforts", ["joint", "N or N m"], result.efforts.items()), result, as_json)
+    columns, rows = ["joint", "N or N m"], [*result.efforts.items()]
+    if result.internal is not None:
+        answer["internal"] = result.internal
+        columns, rows = [*columns, "internal"], [(*row, result.internal["efforts"][row[0]]) for row in rows]
+    _show(answer, ("efforts", columns, rows), result, as_json)
 
 
 @cli.command(

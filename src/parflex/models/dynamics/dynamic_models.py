@@ -20,6 +20,16 @@ from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
+from parflex.models.dynamics.spare_motors import (
+    EffortLimit,
+    Preload,
+    SharedEfforts,
+    Sharing,
+    Weights,
+    read_sharing,
+    refuse_outside,
+    shared_efforts,
+)
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.models.given_states.given_rates import all_rates
@@ -30,7 +40,6 @@ from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
 
 Array = np.ndarray
-LEAST_NORM = "there are more motors than degrees of freedom: the efforts are those of least norm"
 
 
 def inverse_dynamics(
@@ -43,11 +52,14 @@ def inverse_dynamics(
     without: Without = (),
     form: Literal["projected", "split"] = "split",
     reactions: bool = False,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    effort_limit: EffortLimit | None = None,
 ) -> Result:
     """Motor efforts in a motion, given by the end effector (world axes) or by joints.
 
-    With more motors than freedoms the efforts are those of least norm. What is in the robot file acts, except what
-    `without` names.
+    With more motors than freedoms the efforts are those of least weighted norm, of a preload, within limits. What is in
+    the robot file acts, except what `without` names.
 
     Parameters
     ----------
@@ -67,11 +79,18 @@ def inverse_dynamics(
         Theory (16), or theory (15) with all rows projected.
     reactions : bool, default False
         Also compute the wrench in every joint and closure.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort (N, N m).
 
     Returns
     -------
     Result
-        `efforts` by motor (N, N m), all rates and accelerations, reactions if asked for, warnings.
+        `efforts` by motor (N, N m), all rates and accelerations, `internal` efforts of spare motors, reactions if asked
+        for, warnings.
 
     Examples
     --------
@@ -80,14 +99,15 @@ def inverse_dynamics(
     one_of(form, ("split", "projected"), "form")
     configuration = acting_at(robot, pose, without)
     robot = configuration.robot
+    sharing = read_sharing(robot, weights, preload, effort_limit)
     if robot.tree.elastic:
-        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions)
+        return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
     qdd = configuration.accelerations(acceleration, qd, velocity)
-    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions)
+    return rigid_inverse(configuration, qd, qdd, wrench, form, reactions, sharing)
 
 
 def rigid_inverse(
@@ -97,24 +117,32 @@ def rigid_inverse(
     wrench: Wrench | None = None,
     form: str = "split",
     reactions: bool = False,
+    sharing: Sharing | None = None,
 ) -> Result:
     """Efforts for rates and accelerations of all coordinates that fit the loops, where the motors define the motion."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     f = state.forces(qdd)
-    tau, redundant = _efforts(state, f, form)
+    redundant = len(robot.actuated) > state.J_a.shape[1]
+    shared = _efforts(state, f, form, sharing or read_sharing(robot))
+    tau = shared.tau
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
-    if redundant:
-        warnings.append(LEAST_NORM)
+    warnings += shared.warnings
     found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
     elements = values_in_motion(configuration, qd, lambda: f, tau)
-    return Result(robot, configuration, qd, qdd, efforts, redundant, found, warnings, elements=elements)
+    return Result(
+        robot, configuration, qd, qdd, efforts, redundant, found, warnings, elements=elements, internal=shared.internal
+    )
 
 
-def _efforts(state: Any, f: Array, form: str) -> tuple[Array, bool]:
-    """Efforts for forces of the open tree; with more motors than freedoms those of least norm."""
+def _efforts(state: Any, f: Array, form: str, sharing: Sharing) -> SharedEfforts:
+    """Efforts for forces of the open tree; with more motors than freedoms those that were asked for."""
     motors, freedoms = state.J_a.shape
-    return (state.efforts(f, form) if motors else np.zeros(0)), motors > freedoms
+    if motors > freedoms:
+        return shared_efforts(state.J_a.T, state.reduction.forces(f), sharing)
+    tau = state.efforts(f, form) if motors else np.zeros(0)
+    refuse_outside(tau, sharing)
+    return SharedEfforts(tau, None, [])
 
 
 def forward_dynamics(

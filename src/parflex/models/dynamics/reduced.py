@@ -50,6 +50,8 @@ class Result(Record):
         Length (m), rate (m/s) and force (N, positive in tension) of elements by name.
     direct : bool
         Whether efforts were given and accelerations found.
+    internal : dict[str, Any] | None
+        With spare motors: their number, how the efforts were chosen, and the part of them (N, N m) that moves nothing.
     """
 
     robot: Robot
@@ -63,6 +65,7 @@ class Result(Record):
     elastic_accelerations: dict[str, float] = field(default_factory=dict)
     elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
     direct: bool = False  # efforts were given, and accelerations found
+    internal: dict[str, Any] | None = None  # of spare motors
 
     def acceleration_of(self, frame: str | None = None) -> Array:
         """World acceleration (m/s^2, rad/s^2) of the frame `frame`; None is the end effector."""

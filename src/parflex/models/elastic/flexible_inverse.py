@@ -13,6 +13,14 @@ from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
+from parflex.models.dynamics.spare_motors import (
+    SharedEfforts,
+    Sharing,
+    read_sharing,
+    refuse_outside,
+    shared_efforts,
+    spare_motors,
+)
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.models.pose_input import elastic_words, read_motion
@@ -28,6 +36,7 @@ def flexible_inverse(
     acceleration: Mapping[str, float] | None,
     wrenches: Wrench | None,
     reactions: bool,
+    sharing: Sharing | None = None,
 ) -> Result:
     """Efforts and elastic accelerations when motors, or the end effector, move as given and bodies are free to deform.
 
@@ -40,8 +49,11 @@ def flexible_inverse(
     state = state_at(configuration, qd, wrenches)
     rows, desired = _driven(configuration, velocity, acceleration, qd, state.bias, by_frame)
     near = check_system(configuration, robot.tree.end_effector) if by_frame else []
-    tau, qdd = driven_by(state, rows, desired)
-    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q)]
+    if sharing is None:
+        sharing = read_sharing(robot)
+    shared, qdd = driven_by(state, rows, desired, sharing)
+    tau = shared.tau
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *shared.warnings]
     warnings += deflection_warnings(robot.tree, configuration.q)
     if by_frame:
         warnings += [*near, *_growth_warnings(configuration)]
@@ -53,13 +65,29 @@ def flexible_inverse(
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
     elements = values_in_motion(configuration, qd, lambda: state.forces(qdd), tau)
-    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements)
+    return Result(
+        robot, configuration, qd, qdd, efforts, spare_motors(robot) > 0, found, warnings, elastic, elements,
+        internal=shared.internal,
+    )  # fmt: skip
 
 
-def driven_by(state: Any, rows: Array, desired: Array) -> tuple[Array, Array]:
-    """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `desired`."""
+def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array]:
+    """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `desired`.
+
+    Motors beyond the rows share the efforts; those that accelerate no row are internal ones.
+    """
     M, c, J_a = state.mass_matrix, state.c, state.J_a
     count, k = len(M), len(J_a)
+    if k > len(rows):
+        push = np.linalg.solve(M, np.column_stack([J_a.T, c]))
+        shared = shared_efforts(rows @ push[:, :k], desired + rows @ push[:, k], sharing)
+        return shared, state.reduction.matrix @ (push[:, :k] @ shared.tau - push[:, k]) + state.bias
+    if sharing.preloaded or sharing.weights is not None:
+        raise InputError(
+            "bodies deform, so motions of all motors determine their efforts: none is spare",
+            key="preload" if sharing.preloaded else "weights",
+            hint="give the motion of the end effector, or leave it out",
+        )
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
     try:
         solution = np.linalg.solve(system, np.concatenate([-c, desired]))
@@ -67,7 +95,9 @@ def driven_by(state: Any, rows: Array, desired: Array) -> tuple[Array, Array]:
         raise SingularError(
             "the motors do not define the motion here", key="pose", hint="choose another pose"
         ) from None
-    return solution[count:], state.reduction.matrix @ solution[:count] + state.bias
+    refuse_outside(solution[count:], sharing)
+    found = SharedEfforts(solution[count:], None, [])
+    return found, state.reduction.matrix @ solution[:count] + state.bias
 
 
 def _driven(

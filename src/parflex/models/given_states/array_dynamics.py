@@ -11,9 +11,10 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.dynamic_models import LEAST_NORM, moved_by, rigid_inverse
+from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reduced import Result, state_at
+from parflex.models.dynamics.spare_motors import SPARE_MOTORS, Sharing, read_sharing
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, rest_warnings
 from parflex.models.given_states.closed_positions import (
@@ -30,8 +31,9 @@ Array = np.ndarray
 
 
 def inverse_at(
-    robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrench | None = None, slacks: Slacks | None = None
-) -> Result:
+    robot: Robot, q: Any, qd: Any = None, qdd: Any = None, wrenches: Wrench | None = None,
+    slacks: Slacks | None = None, sharing: Sharing | None = None,
+) -> Result:  # fmt: skip
     """Efforts at a state; of a flexible robot for accelerations of the motors, and the others follow.
 
     As in a motion given by joints, a leg at a singularity of its own does not matter: its rates are known. `slacks` say
@@ -41,11 +43,10 @@ def inverse_at(
     configuration = Configuration(robot, closed_positions(robot, q, slack=slacks.positions))
     rates = all_rates(configuration, qd, slacks.rates)
     if robot.tree.elastic:
-        return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None and qdd is None)
+        return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None and qdd is None, sharing)
     configuration.refuse_undefined_actuation()
-    return rigid_inverse(
-        configuration, rates, all_accelerations(configuration, rates, qdd, slacks.accelerations), wrenches
-    )
+    accelerations = all_accelerations(configuration, rates, qdd, slacks.accelerations)
+    return rigid_inverse(configuration, rates, accelerations, wrenches, sharing=sharing)
 
 
 def forward_at(
@@ -76,18 +77,20 @@ def wrong_effort(robot: Robot, tau: Array) -> InputError:
 
 def array_warnings(result: Result) -> list[str]:
     """What is said of this state; what holds for every state of the robot was said when it was loaded."""
-    known = {*result.robot.warnings, LEAST_NORM}
-    return [warning for warning in result.warnings if warning not in known]
+    known = set(result.robot.warnings)
+    return [said for said in result.warnings if said not in known and not said.startswith(SPARE_MOTORS)]
 
 
 def _flexible_inverse(
-    configuration: Configuration, qd: Array, given: Any, wrenches: Wrench | None, resting: bool
-) -> Result:
+    configuration: Configuration, qd: Array, given: Any, wrenches: Wrench | None, resting: bool,
+    sharing: Sharing | None = None,
+) -> Result:  # fmt: skip
     """Motors accelerate as given, all else as it must: entries of `given` for other rates are not used."""
     robot, motors = configuration.robot, list(configuration.robot.actuated)
     state = state_at(configuration, qd, wrenches)
     wanted = motor_accelerations(configuration, qd, given)
-    tau, qdd = driven_by(state, state.J_a, wanted - state.bias[motors])
+    shared, qdd = driven_by(state, state.J_a, wanted - state.bias[motors], sharing or read_sharing(robot))
+    tau = shared.tau
     warnings = [*robot.limit_warnings(configuration.q), *deflection_warnings(robot.tree, configuration.q)]
     warnings += rest_warnings(configuration, qdd) if resting else []
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))

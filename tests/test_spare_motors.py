@@ -1,0 +1,240 @@
+"""More motors than freedoms: weights, preloads and limits of their efforts, against Pinocchio and active sets."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+import pytest
+from conftest import CATALOGUE
+from mechanisms import invented
+from oracles import sharing
+from oracles.pinocchio_tree import PinocchioTree
+from oracles.reader import read_robot
+from scipy.optimize import linprog
+from states import Draws, State, random_states
+
+import parflex
+from parflex.cli.main import main
+from parflex.errors import InputError
+
+EXACT = 1e-10  # rounding times the condition of the motors' rows (some hundreds) and of limits that act together
+HERE = {"x": 0.03, "y": -0.02, "theta": 0.1}
+
+
+@cache
+def four() -> parflex.Robot:
+    return parflex.load(invented("four-rrr"))
+
+
+@cache
+def six() -> parflex.Robot:
+    return parflex.load("3rrr", settings={"legs.frame.2.actuated": True})
+
+
+def row(robot, table):
+    return np.array([table[name] for name in robot.actuated_names])
+
+
+def balances(name, count, seed):
+    """Random states of a robot with rows and forces of Pinocchio, in the order of the motors."""
+    robot, path = (four(), invented("four-rrr")) if name == "four-rrr" else (six(), CATALOGUE / "3rrr.toml")
+    oracle, names = PinocchioTree(read_robot(path)), list(robot.tree.position_names)
+    rng = np.random.default_rng(seed)
+    for drawn in random_states(robot, count, seed, Draws(), spread=0.08):
+        moving = [dict(zip(("x", "y", "theta"), rng.uniform(-size, size, 3), strict=True)) for size in (2, 20)]
+        state = State(drawn.configuration, *moving)  # by the platform: motors would have to fit each other
+        plain = parflex.inverse_dynamics(robot, state.configuration, state.velocity, state.acceleration)
+        q = dict(zip(names, state.configuration.q, strict=True))
+        chosen = [robot.tree.rate_names.index(word) for word in state.configuration.independent_names]
+        given = [{robot.tree.rate_names[k]: part[k] for k in chosen} for part in (plain.rates, plain.accelerations)]
+        force, jacobian = oracle.forces(q, *given)
+        motors = [oracle.coordinates.index(motor) for motor in robot.actuated_names]
+        yield robot, state, *sharing.balance(jacobian, force, motors)
+
+
+def asked(robot, state, **words):
+    return parflex.inverse_dynamics(robot, state.configuration, state.velocity, state.acceleration, **words)
+
+
+@pytest.mark.parametrize(("name", "spare"), [("four-rrr", 1), ("3rrr", 3)])
+def test_weights_and_preloads_are_those_of_lagrange(name, spare, figure):
+    rng, worst = np.random.default_rng(5), 0.0
+    for count, (robot, state, A, g) in enumerate(balances(name, 6, 3)):
+        motors = robot.actuated_names
+        weights = rng.uniform(0.1, 10, len(motors)) if count else np.ones(len(motors))
+        stated = {int(k): float(rng.uniform(-20, 20)) for k in rng.permutation(len(motors))[: count % (spare + 1)]}
+        found = asked(
+            robot, state, weights=dict(zip(motors, weights, strict=True)) if count else None,
+            preload={motors[k]: value for k, value in stated.items()},
+        )  # fmt: skip
+        inside = sharing.preloaded(A, weights, stated) if stated else np.zeros(len(motors))
+        wanted = sharing.least(A, g, weights) + inside
+        worst = max(worst, np.abs(row(robot, found.efforts) - wanted).max() / np.abs(wanted).max())
+        told = row(robot, found.internal["efforts"])
+        worst = max(worst, np.abs(told - inside).max() / np.abs(wanted).max())
+        assert found.internal["spare_motors"] == spare and found.redundant_actuation
+        moved = parflex.forward_dynamics(robot, state.configuration, state.velocity, found.efforts)
+        worst = max(worst, np.abs(moved.accelerations - found.accelerations).max() / np.abs(found.accelerations).max())
+    figure(f"{name}: weights and preload against Pinocchio and Lagrange, largest relative error", worst, EXACT)
+    assert worst < EXACT
+
+
+@pytest.mark.parametrize(("name", "spare"), [("four-rrr", 1), ("3rrr", 3)])
+def test_limits_are_kept_by_the_least_internal_efforts(name, spare, figure):
+    rng, worst, met, missed, acting = np.random.default_rng(7), 0.0, 0, 0, set()
+    for robot, state, A, g in balances(name, 8, 4):
+        motors, count = robot.actuated_names, len(robot.actuated)
+        weights = rng.uniform(0.5, 2, count)
+        reference = sharing.least(A, g, weights)
+        for share in (0.2, 0.6, 0.9):
+            size = np.abs(reference).max()
+            centre = rng.uniform(-1, 1, count) * size
+            lower, upper = centre - share * 2 * size, centre + share * 2 * size
+            upper[rng.random(count) < 0.3] = np.inf  # as of cables
+            stated = {int(rng.integers(count)): float(rng.uniform(-1, 1))} if spare > 1 and share > 0.5 else {}
+            words = {
+                "weights": dict(zip(motors, weights, strict=True)),
+                "effort_limit": {name: (low, high) for name, low, high in zip(motors, lower, upper, strict=True)},
+                "preload": {motors[k]: value for k, value in stated.items()},
+            }
+            wanted, _ = sharing.bounded(A, g, weights, lower, upper, stated)
+            if wanted is None:
+                missed += 1
+                with pytest.raises(InputError, match="no internal efforts keep the motors within their limits") as told:
+                    asked(robot, state, **words)
+                off = float(str(told.value).split(" too much")[0].split()[-1])
+                held = reference + (sharing.preloaded(A, weights, stated) if stated else 0.0)
+                assert off == pytest.approx(least_excess(A, held, lower, upper, list(stated)), rel=1e-3)
+                continue
+            found = asked(robot, state, **words)
+            met += 1
+            acting.add(len(found.internal["at_limit"]))
+            worst = max(worst, np.abs(row(robot, found.efforts) - wanted).max() / np.abs(wanted).max())
+    assert met > 5 and missed > 2 and acting >= ({0, 1} if spare == 1 else {0, 1, 2})
+    figure(f"{name}: limits against all active sets, largest relative error", worst, EXACT)
+    assert worst < EXACT
+
+
+def least_excess(A, tau, lower, upper, held):
+    """By how much efforts leave their limits at best: a linear program in all efforts."""
+    count = len(tau)
+    rows = [np.r_[-np.eye(count)[k], -1.0] for k in range(count) if np.isfinite(lower[k])]
+    rows += [np.r_[np.eye(count)[k], -1.0] for k in range(count) if np.isfinite(upper[k])]
+    right = np.concatenate([-lower[np.isfinite(lower)], upper[np.isfinite(upper)]])
+    fixed = np.column_stack([np.vstack([A, np.eye(count)[held]]), np.zeros(len(A) + len(held))])
+    kept = np.concatenate([A @ tau, tau[held]])
+    bounds = [(None, None)] * count + [(0, None)]
+    return linprog(np.r_[np.zeros(count), 1.0], np.array(rows), right, fixed, kept, bounds).fun
+
+
+def test_a_motor_that_failed_leaves_the_work_to_the_others():
+    for effort_limit in ({"leg2.1": 0.0}, {"leg2.1": (0, 0)}):
+        found = parflex.inverse_dynamics(four(), HERE, acceleration={"x": 1.0}, effort_limit=effort_limit)
+        others = parflex.load(
+            invented("four-rrr"), actuation="three",
+            settings={"actuation.three": {"actuated": ["leg1.1", "leg3.1", "leg4.1"]}},
+        )  # fmt: skip
+        alone = parflex.inverse_dynamics(others, HERE, acceleration={"x": 1.0})
+        assert not alone.redundant_actuation and alone.internal is None
+        for name, value in alone.efforts.items():
+            assert found.efforts[name] == pytest.approx(value, rel=1e-9)
+        assert abs(found.efforts["leg2.1"]) < 1e-9 and "leg2.1" in found.internal["at_limit"]
+
+
+def test_newtons_and_newton_metres_weigh_alike_and_it_is_said(tmp_path):
+    file = tmp_path / "mixed.toml"
+    text = invented("four-rrr").read_text()
+    file.write_text(
+        text + '\n[[point]]\nname = "hook"\nframe = "base"\nposition = [0.1, 1.4, 0]\n'
+        '[[element]]\nname = "hoist"\nkind = "strut"\nbetween = ["hook", "platform"]\nactuated = true\n'
+    )
+    robot = parflex.load(file)
+    found = parflex.inverse_dynamics(robot, HERE)
+    assert found.internal["spare_motors"] == 2
+    assert any("newtons and newton metres weigh alike" in said for said in found.warnings)
+    other = parflex.inverse_dynamics(robot, HERE, weights={"hoist": 1e-4})
+    assert not any("weigh alike" in said for said in other.warnings)
+    assert abs(other.efforts["hoist"]) > 2 * abs(found.efforts["hoist"])  # it lifts the plate
+    pulling = parflex.inverse_dynamics(robot, HERE, effort_limit={"hoist": (-30, -25), "leg1.1": 40})
+    assert -30 <= pulling.efforts["hoist"] <= -25 and pulling.elements["hoist"]["force"] > 24
+
+
+def test_arrays_take_the_same_words():
+    robot, rng = four(), np.random.default_rng(1)
+    words = {"weights": {"leg1.1": 3.0}, "preload": {"leg2.1": 4.0}, "effort_limit": 200.0}
+    q = np.array([robot.assemble(HERE | {"x": x}) for x in (0.0, 0.02)])
+    rates = rng.standard_normal((2, len(robot.independent)))
+    batch = parflex.inverse_dynamics(robot, q, rates, **words)
+    for k in range(2):
+        alone = parflex.inverse_dynamics(robot, q[k], rates[k], **words)
+        assert np.abs(batch[k] - alone).max() == 0
+    still = parflex.inverse_dynamics(robot, q[0], np.zeros(robot.nv), np.zeros(robot.nv), **words)
+    named = parflex.inverse_dynamics(robot, parflex.configure(robot, q[0]), **words)
+    assert np.abs(still - row(robot, named.efforts)).max() < 1e-10
+
+
+# -- what cannot be --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"weights": {"leg1.1": 0.0}}, "weight of 'leg1.1' is not a positive number.*limit its effort to 0"),
+        ({"weights": {"leg1.1": -1.0}}, "not a positive number"),
+        ({"weights": {"leg9.1": 1.0}}, "'leg9.1' is not an actuated joint"),
+        ({"preload": {"leg1.2": 1.0}}, "'leg1.2' is not an actuated joint"),
+        ({"preload": {"leg1.1": 1.0, "leg2.1": 1.0}}, "names 2 motors .* but 1 of them determine"),
+        ({"preload": {"leg1.1": float("nan")}}, "not a finite number"),
+        ({"effort_limit": {"leg1.1": (3, 2)}}, "not a lowest and a highest effort"),
+        ({"effort_limit": {"leg1.1": -3}}, "must be positive or a pair"),
+        ({"effort_limit": 1e-3}, "no internal efforts keep the motors within their limits: at best 'leg..1' has"),
+        ({"preload": {"leg1.1": 50.0}, "effort_limit": 30.0}, "with the stated preload.*preload, which contradicts"),
+    ],
+)
+def test_what_no_internal_efforts_can_be_is_refused(words, text):
+    with pytest.raises(InputError, match=text) as told:
+        parflex.inverse_dynamics(four(), HERE, **words)
+    assert "\n" not in str(told.value)
+
+
+@pytest.mark.parametrize("word", ["weights", "preload"])
+def test_without_spare_motors_there_is_nothing_to_choose(word):
+    robot = parflex.load("5r")
+    with pytest.raises(InputError, match=f"so '{word}' has no effect"):
+        parflex.inverse_dynamics(robot, **{word: {robot.motors[0]: 1.0}})
+    with pytest.raises(InputError, match="without spare motors there is no choice"):
+        parflex.inverse_dynamics(parflex.load("3rrr"), effort_limit=1e-6)
+
+
+def test_a_motor_that_no_other_works_against_cannot_be_preloaded(tmp_path):
+    """Two motors turn one shaft by gears; a third turns another shaft alone."""
+    file = tmp_path / "shafts.toml"
+    rows = ["format = 1", 'name = "shafts"', "gravity = [0, 0, 0]"]
+    for name in ("a", "b", "c"):
+        rows += ["[[frame]]", f'name = "{name}"', 'parent = "base"', 'joint = "revolute"', "actuated = true"]
+        rows += ["inertia = { mass = 1, about_centre = [0.1, 0.1, 0.1] }"]
+    rows += ["[[coupling]]", 'name = "gear"', 'joint = "a"', "terms = { b = -2.0 }"]
+    file.write_text("\n".join(rows))
+    robot = parflex.load(file)
+    found = parflex.inverse_dynamics(robot, acceleration={"b": 1.0}, preload={"a": 3.0})
+    inside = found.internal["efforts"]
+    assert inside["a"] == pytest.approx(3.0) and inside["b"] == pytest.approx(6.0) and inside["c"] == 0
+    with pytest.raises(InputError, match=r"'c' cannot be preloaded at this pose.*preload 'a' or 'b'"):
+        parflex.inverse_dynamics(robot, preload={"c": 1.0})
+
+
+def test_the_command_line_reads_and_tells_the_same(capsys):
+    options = ["--weights", "leg1.1=2", "--preload", "leg2.1=3", "--effort-limit", "leg1.1=40,leg3.1=-50:"]
+    with pytest.raises(SystemExit) as stop:
+        main(["inverse", str(invented("four-rrr")), "--pose", "x=0.03", *options, "--json"])
+    assert not stop.value.code
+    told = json.loads(capsys.readouterr().out)
+    found = parflex.inverse_dynamics(
+        four(), {"x": 0.03}, weights={"leg1.1": 2.0}, preload={"leg2.1": 3.0},
+        effort_limit={"leg1.1": 40.0, "leg3.1": (-50.0, None)},
+    )  # fmt: skip
+    assert told["internal"] == found.internal and told["efforts"] == found.efforts
+    assert told["internal"]["chosen_by"] == "least weighted norm, preload, limits"
+    assert told["internal"]["limits"]["leg3.1"] == [-50.0, None]
