@@ -53,6 +53,9 @@ TOGETHER |= {
     name: name for name in ("test_frames", "test_maps", "test_modal_frequencies", "test_plates", "test_reproduce")
 }
 
+# files whose tests share programs and random states of a robot: one worker takes those of each robot
+BY_ROBOT = ("test_emitters", "test_compiled_models", "test_derivatives", "test_coordinates", "test_forms")
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -62,6 +65,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = Path(nodeid.partition("::")[0]).stem
+            if file in BY_ROBOT:
+                given = nodeid.rpartition("[")[2].rstrip("]")
+                return max((name for name in RIGID if name in given), key=len, default=nodeid)
             return "time-loop" if file.startswith(TIME_LOOP) else TOGETHER.get(file, nodeid)
 
     return Together(config, log)
