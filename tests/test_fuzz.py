@@ -8,12 +8,12 @@ from pathlib import Path
 import fuzz
 import pytest
 
-ORDINARY, LONG = 300, 20_000
-STEP = 7  # another part of the cases than the first ones of the long proof
+ORDINARY, LONG = 130, 20_000
+STEP = 17  # another part of the cases than the first ones of the long proof
 
 
 def test_robot_files_changed_by_chance_get_an_answer_or_one_sentence(tmp_path: Path):
-    """Three hundred cases; `python tests/fuzz.py NUMBER` shows one of them."""
+    """Some of the cases; `python tests/fuzz.py NUMBER` shows one of them."""
     found = {number: fuzz.try_case(number, tmp_path) for number in range(0, STEP * ORDINARY, STEP)}
     bad = {number: answer for number, answer in found.items() if fuzz.is_bad(answer[0])}
     assert not bad

@@ -10,7 +10,7 @@ from mechanisms import invented
 from modal_robots import with_platform
 from oracles.beam_robots import HEXAGON
 from oracles.modal_data import invented as invented_modes
-from traced import VERIFY
+from traced import VERIFY, long
 
 import parflex
 from parflex.closure import mobility
@@ -58,7 +58,9 @@ def cases(name: str, folder: Path):
     return of, {"start": {"q": here.q, "qd": qd}, "time": 0.08, "step": 4e-3}, False
 
 
-@pytest.mark.parametrize("name", ["slider-crank", "gough-stewart", "spatial-four-bar", "nested", "modal"])
+@pytest.mark.parametrize(
+    "name", ["slider-crank", "gough-stewart", "spatial-four-bar", "nested", pytest.param("modal", marks=long)]
+)
 def test_starts_are_equal_and_runs_within_the_error_of_halving_the_step(name, tmp_path, figure):
     of, given, driven = cases(name, tmp_path)
     given |= {"without": ["friction"], "check_width": False, "tolerance": 1e-14, "out_step": given["time"] / 4}
