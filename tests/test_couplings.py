@@ -161,6 +161,16 @@ def test_control_does_not_drop_turns_of_coupled_joints():
     x = float(parflex.configure(five, {"motor": 9.0}).at.of(tip)[1][0])
     run = parflex.run_control(five, f"line:x={x},time=0.4", "ctc")
     assert run.columns["q.motor"][-1] == pytest.approx(9.0, abs=0.01)  # a turn more is 6.28
+    k = 150
+    rates = {"motor": run.columns["qd.motor"][k]}
+    at, effort = (
+        parflex.configure(five, {"motor": run.columns["q.motor"][k]}),
+        {"motor": run.columns["effort.motor"][k]},
+    )
+    told = parflex.forward_dynamics(five, at, rates, effort, reactions=True).reactions["couplings"]
+    for name, entry in told.items():
+        assert run.columns[f"coupling.{name}.effort"][k] == pytest.approx(entry["effort"], rel=1e-6)
+        assert abs(run.summary["couplings"][name]["effort"]) == largest(run.columns[f"coupling.{name}.effort"])
 
 
 def test_a_sensor_beside_the_motor_of_a_geared_linkage_gives_its_pose_and_its_effort():
@@ -253,7 +263,12 @@ def test_coupled_robots_keep_the_balance_of_energy(name, figure):
     size = np.ptp(run["energy.kinetic"])
     figure(f"{name}: balance of energy", run.summary["energy_balance_error"] / size, 1e-7)
     assert run.summary["energy_balance_error"] < 1e-7 * size
+    at = parflex.configure(robot, {n: run[f"q.{n}"][5] for n in robot.coordinates})
+    rates = {n: run[f"qd.{n}"][5] for n in robot.tree.rate_names}
+    told = parflex.forward_dynamics(robot, at, rates, effort, reactions=True, without=["friction"])
     for row in robot.closures.constraints:
+        force = told.reactions["couplings"][row.name]["effort"]
+        assert run[f"coupling.{row.name}.effort"][5] == pytest.approx(force, rel=1e-5, abs=1e-6)
         off = sum(c * run[f"q.{joint}"] for c, joint in zip(row.coefficients, row.joints, strict=True)) - row.offset
         assert largest(off) < 1e-10
 

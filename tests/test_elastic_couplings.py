@@ -277,7 +277,6 @@ efficiency = 0.8
         ("stiffness = -3", "stiffness is not positive"),
         ("damping = 1", "'damping' needs 'stiffness'"),
         ("backlash = 0.01", "'backlash' needs 'stiffness'"),
-        ("efficiency = 0.9", "'efficiency' needs 'stiffness'"),
         ("stiffness = 3\nbacklash = -1", "backlash is negative"),
         ("stiffness = 3\nefficiency = 0", "between 0 and 1"),
         ("stiffness = 3\nefficiency = 1.1", "between 0 and 1"),

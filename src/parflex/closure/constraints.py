@@ -19,6 +19,7 @@ from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial.linear import scalar_type
 from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
+from parflex.tree.gear_loss import direction
 from parflex.tree.springs import CoupledSpring, coupled_spring
 
 Array = np.ndarray
@@ -117,6 +118,9 @@ class Coupling:
     sliding: tuple[bool, ...]
     coefficients: tuple[Any, ...]  # 1, and minus the ratios
     offset: Any
+    efficiency: float = 1.0  # of what passes from the others to the joint
+    back: float = 1.0  # of what passes from the joint to the others
+    width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
     size: int = field(default=1, init=False)
     kind: str = field(default="coupling", init=False)
 
@@ -141,6 +145,21 @@ class Coupling:
         others = zip(self.coefficients[1:], self.joints[1:], strict=True)
         parts = [f"{-c:.6g} {joint}" for c, joint in others] + ([f"{self.offset:.6g}"] if self.offset else [])
         return f"{self.joints[0]} = {' + '.join(parts)}".replace("+ -", "- ")
+
+    @property
+    def lossy(self) -> bool:
+        """Whether power is lost on its way."""
+        return self.efficiency < 1 or self.back < 1
+
+    @property
+    def others(self) -> list[tuple[Any, int]]:
+        """Coefficients and rates of the joints that the first one follows."""
+        return list(zip(self.coefficients, self.rates, strict=True))[1:]
+
+    def turning(self, qd: Any) -> Any:
+        """The direction in which the others move the joint, in a motion with all rates `qd`."""
+        speed = -sum(c * qd[k] for c, k in self.others)
+        return direction(speed, self.width * max(abs(c) for c, _ in self.others) if self.width else 0.0)
 
     @property
     def ends(self) -> tuple[int, ...]:
@@ -195,8 +214,14 @@ class Coupling:
 
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ."""
-        own = {f"coupling[{self.name},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
+        own = dict(zip(self._words, self.coefficients, strict=True))
         return {**own, f"offset[{self.name}]": float(self.offset)}
+
+    @property
+    def _words(self) -> list[str]:
+        """Of its coefficients; losses shape a program, and are no numbers of a family."""
+        law = f",{float(self.efficiency)},{float(self.back)}" if self.lossy else ""
+        return [f"coupling[{self.name}{law},{joint}]" for joint in self.joints]
 
     def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, Array]]:
         """Nothing: it acts along coordinates."""
@@ -204,8 +229,7 @@ class Coupling:
 
     def with_numbers(self, symbols: Mapping[str, Any], end: Callable[[Place], Place]) -> Coupling:
         """The same row with symbols in the place of some of these numbers."""
-        words = [f"coupling[{self.name},{joint}]" for joint in self.joints]
-        coefficients = tuple(symbols.get(word, c) for word, c in zip(words, self.coefficients, strict=True))
+        coefficients = tuple(symbols.get(word, c) for word, c in zip(self._words, self.coefficients, strict=True))
         return replace(self, coefficients=coefficients, offset=symbols.get(f"offset[{self.name}]", self.offset))
 
     def lead_of(self, k: int) -> float:
@@ -215,11 +239,12 @@ class Coupling:
         return turns[0] / max(ways) if ways and turns else 0.0
 
 
-def coupling_row(spring: CoupledSpring, tree: Tree) -> Coupling:
-    """The row that holds what a spring would."""
+def coupling_row(spring: CoupledSpring, tree: Tree, lossy: bool = False) -> Coupling:
+    """The row that holds what a spring would; `lossy` keeps what is lost on the way."""
     sliding = tuple(tree.links[j].joint.unit == "m" for j in spring.numbers)
     parts = (spring.positions, spring.rates, sliding, spring.coefficients, spring.offset)
-    return Coupling(spring.name, spring.joints, spring.numbers, *parts)
+    losses = (spring.efficiency, spring.back) if lossy else ()
+    return Coupling(spring.name, spring.joints, spring.numbers, *parts, *losses)
 
 
 def resting_rows(tree: Tree) -> tuple[Coupling, ...]:
@@ -230,7 +255,7 @@ def resting_rows(tree: Tree) -> tuple[Coupling, ...]:
 def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, ...]:
     """All rows of a file that are no loops; couplings that contradict each other are refused."""
     rigid = [coupling for coupling in robot.coupling if coupling.stiffness is None]
-    found = [coupling_row(coupled_spring(coupling, tree.links), tree) for coupling in rigid]
+    found = [coupling_row(coupled_spring(coupling, tree.links), tree, lossy=True) for coupling in rigid]
     refuse_contradiction(tree, found)
     distances = [build_distance(element, tree) for element in robot.element if element.kind in ("rod", "strut")]
     return (*found, *distances)

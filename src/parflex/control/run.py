@@ -14,6 +14,7 @@ from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.errors import InputError, ParflexError
 from parflex.models.motor_values import by_motor
+from parflex.simulation.columns import coupling_columns
 from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.integrators.integrate import IntegratedRows, grid_of, method_named, run_loop
 from parflex.simulation.integrators.loop import record
@@ -27,6 +28,7 @@ from parflex.simulation.integrators.loop_sampled import (
     sampled_gauss_steps,
 )
 from parflex.simulation.integrators.system import NOT_CONVERGED, System
+from parflex.simulation.run_checks import coupling_summary
 
 Array = np.ndarray
 OPEN = 1e-4  # m or rad: by so much the pose found from the sensors may still move when it is found again
@@ -217,6 +219,7 @@ def _told(run: _Run, found: IntegratedRows, settings: dict[str, Any]) -> Control
     if not failure:
         errors = dict(error_indexes(t, error))
     summary = {"seconds": found.seconds, "rows": len(t), "rotation_max": float(turn.max(initial=0.0))}
+    summary |= coupling_summary(run.plant.robot, columns)
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 
@@ -252,7 +255,7 @@ def _columns(run: _Run, found: IntegratedRows, seen: Seen) -> tuple[dict[str, Ar
     for k, (name, p) in enumerate(zip(run.track.names, places, strict=True)):
         columns[f"q.{name}"] = _near(q[:, p], joints[:, k], name in run.turning)
     columns |= {f"qd.{name}": rates[:, p] for name, p in zip(run.track.names, places, strict=True)}
-    return columns, error, turn
+    return columns | coupling_columns(run.plant.problem, found.x, found.y, run.efforts[rows]), error, turn
 
 
 def _near(values: Array, desired: Array, turning: bool) -> Array:

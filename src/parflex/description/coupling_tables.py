@@ -25,6 +25,7 @@ class CouplingTable(Table):
     damping: Number = 0.0
     backlash: Number = 0.0
     efficiency: Number = 1.0
+    efficiency_back: Number | None = None
 
     @model_validator(mode="after")
     def _whole(self) -> CouplingTable:
@@ -59,14 +60,26 @@ class CouplingTable(Table):
             raise complain(
                 "the efficiency is not between 0 and 1", "1 is without losses", "efficiency", self.efficiency
             )
-        for key, given in (("damping", self.damping), ("backlash", self.backlash), ("efficiency", self.efficiency < 1)):
+        if self.back > 1:
+            raise complain(
+                "the efficiency of driving back is above 1",
+                "1 is without losses, zero or less is self-locking",
+                "efficiency_back",
+                self.efficiency_back,
+            )
+        for key, given in (("damping", self.damping), ("backlash", self.backlash)):
             if given and self.stiffness is None:
                 raise complain(
                     f"'{key}' needs 'stiffness', and this coupling is rigid",
                     "give the stiffness of the teeth, belt or thread in N m/rad or N/m at the joint",
                     key,
-                    getattr(self, key),
+                    given,
                 )
+
+    @property
+    def back(self) -> float:
+        """Efficiency where `joint` drives the others."""
+        return self.efficiency if self.efficiency_back is None else self.efficiency_back
 
     @property
     def others(self) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from parflex.closure.constraints import Constraint, Coupling
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
@@ -75,6 +76,8 @@ def acting(robot: Robot, without: Collection[str] = ()) -> Robot:
         for term in chosen:
             tree = TERMS[term](tree)
         closures = replace(robot.closures, tree=tree)
+        if "friction" in chosen:
+            closures = replace(closures, constraints=tuple(map(_lossless, closures.constraints)))
         made[chosen] = replace(robot, tree=tree, closures=closures, known_home=robot.home)  # which no term moves
     return made[chosen]
 
@@ -84,6 +87,10 @@ def acting_at(robot: Robot, pose: Pose | None = None, without: Collection[str] =
     chosen = checked_terms(without)  # a wrong term is reported before a pose is solved
     here = configure(robot, pose)
     return Configuration(acting(here.robot, chosen), here.q) if chosen else here
+
+
+def _lossless(row: Constraint) -> Constraint:
+    return replace(row, efficiency=1.0, back=1.0) if isinstance(row, Coupling) else row
 
 
 def _links(change: Callable[[Link], Link]) -> Callable[[Tree], Tree]:
@@ -121,7 +128,7 @@ def _elements(change: Callable[[PointElement], PointElement], rest: Callable[[Tr
 
 TERMS: dict[str, Callable[[Tree], Tree]] = {
     # viscous and Coulomb friction of joints, losses of couplings
-    "friction": _springs(lambda spring: replace(spring, efficiency=1.0), _links(_smooth)),
+    "friction": _springs(lambda spring: replace(spring, efficiency=1.0, back=1.0), _links(_smooth)),
     # dampers of joints, couplings and elements, and the damping of bodies
     "damping": _elements(
         PointElement.undamped, _springs(lambda spring: replace(spring, damping=0.0), _links(_undamped))

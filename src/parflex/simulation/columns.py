@@ -38,6 +38,9 @@ def columns_of(problem: Problem, run: Segments, frames: Sequence[str]) -> dict[s
         for word in ("length", "force"):
             if f"element.{element.name}.{word}" in found:
                 columns[f"element.{element.name}.{word}"] = found[f"element.{element.name}.{word}"][:, 0]
+    for name in (f"coupling.{coupling.name}.effort" for coupling in problem.robot.description.coupling):
+        if name in found:
+            columns[name] = found[name][:, 0]
     columns["energy.total"] = found["energy"].sum(axis=1)
     places = [tree.links[tree.link_of_rate[k]].q.start for k in problem.robot.actuated]
     power = (effort * change[:, places]).sum(axis=1)
@@ -56,7 +59,8 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str]) -> dict[str, Array]
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
     few = len(x) <= FEW
-    wrenches = problem.wrenches if problem.robot.description.element else ()
+    said = problem.robot.description
+    wrenches = problem.wrenches if said.element or said.coupling else ()
     choice = (problem.robot, frames, problem.independent, problem.width, problem.rows)
     program = signals(*choice, quick=few, wrenches=wrenches)
     change, given = y[:, nq : 2 * nq], x[:, nq + n :]
@@ -69,6 +73,19 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str]) -> dict[str, Array]
         found = program.evaluate("numpy", **state) if few else program(**state)
     own = {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
     return found | own
+
+
+def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dict[str, Array]:
+    """The efforts in couplings over rows of a run under efforts of the motors, which hold from each row on."""
+    robot, n, nq = problem.robot, len(problem.independent), problem.robot.tree.nq
+    if not robot.description.coupling or not len(x):
+        return {}
+    q, qd, change = y[:, :nq], x[:, nq : nq + n], y[:, nq : 2 * nq]
+    program = signals(robot, [], problem.independent, problem.width, problem.rows, quick=True)
+    with np.errstate(all="ignore"):
+        moved = problem.model(q=q, qd=qd, effort=effort)["acceleration"]
+        found = program.evaluate("numpy", q=q, position_rates=change, acceleration=moved, effort=effort)
+    return {name: values[:, 0] for name, values in found.items() if name.startswith("coupling.")}
 
 
 def frame_columns(name: str, position: Array, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:

@@ -10,6 +10,8 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.mobility import scaled_jacobian
 from parflex.codegen.model import model
+from parflex.codegen.traces.coupling_signals import lossy
+from parflex.codegen.traces.power import powers
 from parflex.errors import InputError, did_you_mean
 from parflex.models.forms.closing import best_rows, cheapest_closures
 from parflex.models.robot import Robot
@@ -88,4 +90,7 @@ def with_independent(problem: Problem, independent: Sequence[str], q: Array) -> 
         robot, MODEL_NAMES[problem.prescribed], wrench_frames=problem.wrenches, friction_width=problem.width,
         independent=tuple(independent), rows=rows,
     )  # fmt: skip
+    if problem.power is not None and lossy(robot):
+        again = powers(robot, problem.wrenches, problem.width, independent, seen)
+        return replace(problem, model=made, rows=seen, power=again)
     return replace(problem, model=made, rows=seen)

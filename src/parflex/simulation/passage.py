@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.traces.coupling_signals import lossy
 from parflex.records import Record
 from parflex.simulation.inputs.corners import Corner
 from parflex.simulation.inputs.polynomials import Polynomials
@@ -124,6 +125,8 @@ class Passage:
         """What the program says, the singular values of all conditions, and their right sides at three levels."""
         problem, robot = self.problem, self.problem.robot
         motors = len(robot.actuated)
+        if lossy(robot):  # what gears lose needs efforts in them, which are open here
+            raise NotDeterminedError
         found = self.problem.tree_model(q=q, qd=qd, **self._wrenches(t))
         if not all(np.isfinite(part).all() for part in found.values()):  # sweeps of a leap that grow
             raise NotDeterminedError

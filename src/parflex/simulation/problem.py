@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from parflex.closure.constraints import Coupling
 from parflex.codegen.model import Model, model
 from parflex.codegen.traces.open_tree import open_tree
 from parflex.codegen.traces.power import powers
@@ -110,11 +111,12 @@ def prepare(
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_coulomb(changed) else 0.0
     made = model(changed, name, wrench_frames=tuple(wrenches), friction_width=used, independent=tuple(independent))
-    power = powers(changed, tuple(wrenches), used)
+    power = powers(changed, tuple(wrenches), used, made.labels["qd"])
     return Problem(changed, made, prescribed, tuple(wrenches), used, power=power)
 
 
 def has_coulomb(robot: Robot) -> bool:
     """Whether a joint has Coulomb friction, or a coupling loses power."""
-    lossy = any(spring.efficiency < 1 for spring in robot.tree.springs)
-    return lossy or any(link.terms.coulomb for link in robot.tree.links)
+    rows = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
+    losing = any(row.lossy for row in rows) or any(spring.lossy for spring in robot.tree.springs)
+    return losing or any(link.terms.coulomb for link in robot.tree.links)

@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.errors import InputError
+from parflex.codegen.traces.coupling_signals import lossy
+from parflex.errors import InputError, SingularError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.dynamic_models import moved_by
+from parflex.models.robot import Robot
 from parflex.simulation.integrators.integrate import Grid
 
 Array = np.ndarray
@@ -36,6 +40,31 @@ def length_warnings(time: float, grid: Grid) -> list[str]:
     return [
         f"the time {time:g} s is not a multiple of the rows' {grid.out_step:g} s: the run goes on to t = {end:.6g} s"
     ]
+
+
+def coupling_summary(robot: Robot, columns: Mapping[str, Array]) -> dict[str, Any]:
+    """The largest effort in each coupling (N, N m), and when; none where no effort is known."""
+    found: dict[str, Any] = {}
+    for coupling in robot.description.coupling:
+        values = columns.get(f"coupling.{coupling.name}.effort", np.zeros(0))
+        sizes = np.abs(values)
+        if np.isfinite(sizes).any():
+            k = int(np.nanargmax(np.where(np.isfinite(sizes), sizes, np.nan)))
+            found[coupling.name] = {"effort": float(values[k]), "time": float(columns["t"][k])}
+    return {"couplings": found} if found else {}
+
+
+def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
+    """Why a run of a robot with lossy rigid couplings has no acceleration behind its last row; None: it has one."""
+    if not lossy(robot):
+        return None
+    q, qd = (np.array([columns[f"{word}.{name}"][-1] for name in robot.tree.position_names]) for word in ("q", "qd"))
+    tau = np.array([columns[f"effort.{name}"][-1] for name in robot.actuated_names])
+    try:
+        moved_by(Configuration(robot, q), robot.tree.rates(q, qd), np.nan_to_num(tau))
+    except SingularError as error:
+        return error.message
+    return None
 
 
 def stop_warnings(summary: Mapping[str, Any]) -> list[str]:

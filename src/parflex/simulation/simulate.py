@@ -31,6 +31,8 @@ from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.run_checks import (
     balance_error,
     balance_warnings,
+    coupling_summary,
+    jam_reason,
     length_warnings,
     refuse_longer,
     stop_warnings,
@@ -169,7 +171,9 @@ def simulate(
     columns, track, jumps = columns_of(problem, segments, looked_at), segments.track, segments.jumps
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= {"start": started.kind, "start_energy": started.energy}
-    summary |= {"velocity_jumps": jumps, "changes": segments.changes}
+    summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
+    if "why" in summary:
+        summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
     summary["warnings"] = [
         *stop_warnings(summary),
         *case.warnings,

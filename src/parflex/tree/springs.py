@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.description import schema
+from parflex.tree.gear_loss import direction, lost_share
 
 if TYPE_CHECKING:
     from parflex.tree.link_tree import Link
@@ -36,6 +37,7 @@ class CoupledSpring:
     damping: float = 0.0
     play: float = 0.0
     efficiency: float = 1.0
+    back: float = 1.0  # efficiency where the joint drives the others
     width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
 
     def stretch(self, q: Any) -> Any:
@@ -65,24 +67,24 @@ class CoupledSpring:
     def add_to(self, forces: Array, q: Any, qd: Any) -> None:
         """Add what it takes along all rates to drive the joints against it."""
         effort = self.effort(q, qd)
-        others = effort + self._lost(effort, qd) if self.efficiency < 1 else effort
+        others = effort + self._lost(effort, qd) if self.lossy else effort
         for n, (c, k) in enumerate(zip(self.coefficients, self.rates, strict=True)):
             forces[k] = forces[k] + c * (others if n else effort)
 
-    def _lost(self, effort: Any, qd: Any) -> Any:
-        """What the effort on the others has more than without losses.
+    @property
+    def lossy(self) -> bool:
+        """Whether power is lost on its way."""
+        return self.efficiency < 1 or self.back < 1
 
-        They give effort/efficiency where they drive the joint and receive effort times efficiency where it drives them.
-        """
+    def _lost(self, effort: Any, qd: Any) -> Any:
+        """What the effort on the others has more than without losses."""
         speed = -sum(c * qd[k] for c, k in list(zip(self.coefficients, self.rates, strict=True))[1:])
-        width = self.width * max(abs(c) for c in self.coefficients[1:])
-        turns = speed / np.sqrt(speed * speed + width * width) if width else np.sign(speed)
-        size, up, down = effort * np.sign(effort), 1 / self.efficiency - 1, 1 - self.efficiency
-        return (effort * (up - down) * (turns * turns) - size * (up + down) * turns) / 2
+        turns = direction(speed, self.width * max(abs(c) for c in self.coefficients[1:]) if self.width else 0.0)
+        return effort * lost_share(turns, -np.sign(effort), self.efficiency, self.back)
 
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ; not play and losses, which shape the program."""
-        word = f"spring[{self.name},{float(self.play)},{float(self.efficiency)}"
+        word = f"spring[{self.name},{float(self.play)},{float(self.efficiency)},{float(self.back)}"
         own = {f"{word},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
         return own | {f"{word},.{key}]": float(getattr(self, key)) for key in ("offset", "stiffness", "damping")}
 
@@ -103,7 +105,7 @@ class CoupledSpring:
         """Power that damper and losses take."""
         effort = self.effort(q, qd)
         found = (effort - self.stiffness * self.pressed(q)) * self.rate(qd)
-        if self.efficiency < 1:
+        if self.lossy:
             others = list(zip(self.coefficients, self.rates, strict=True))[1:]
             found = found + self._lost(effort, qd) * sum(c * qd[k] for c, k in others)
         return found
@@ -127,6 +129,7 @@ def coupled_spring(coupling: schema.CouplingTable, links: Sequence[Link]) -> Cou
         coupling.damping,
         coupling.backlash,
         coupling.efficiency,
+        coupling.back,
     )
 
 

@@ -96,6 +96,8 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         frame, way, turn = found["half_width_moves"].values()
         half = f"with half the friction width of {found['width']:g}, '{frame}'"
         rows += [(f"{half} goes elsewhere by (m)", way), (f"{half} turns elsewhere by (rad)", turn)]
+    for name, most in run.summary.get("couplings", {}).items():
+        rows.append((f"largest effort of the coupling '{name}' (N, N m), at t = {most['time']:.4g} s", most["effort"]))
     output.show(answer, as_json, ("run", ["", "value"], rows), ("", ["written"], [(file,) for file in written]))
     return 0 if run.status == "ok" else 1
 

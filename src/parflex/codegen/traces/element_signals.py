@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,15 @@ Array = np.ndarray
 
 
 def element_signals(
-    tracer: Any,
     robot: Robot,
     at: Any,
     qd: Array,
     qdd: Array,
     dependent: Sequence[int],
     rows: Sequence[int],
-    wrenches: Sequence[str],
+    wrenches: Mapping[str, Array],
+    effort: Array,
+    lost: Any = 0.0,
 ) -> dict[str, Array]:
     """Length and tension of each element; of rods and struts the tension where no row repeats others."""
     tree = robot.tree
@@ -41,7 +42,7 @@ def element_signals(
         found[f"element.{row.name}.length"] = _entry(line(at, row.places, row.name).length)
     if held and not robot.mobility.redundant:
         chosen = [int(k) for k in rows] or list(best_rows(robot.closures, robot.home, np.array(dependent, dtype=int)))
-        lam = _multipliers(tracer, robot, at, qd, qdd, dependent, chosen, wrenches)
+        lam = _multipliers(robot, at, qd, qdd, dependent, chosen, wrenches, effort, lost)
         for part, holding in zip(robot.closures.slices(), robot.closures.rows, strict=True):
             if isinstance(holding, Distance):
                 found[f"element.{holding.name}.force"] = _entry(-lam[chosen.index(part.start)])
@@ -53,20 +54,19 @@ def _entry(value: Any) -> Array:
 
 
 def _multipliers(
-    tracer: Any,
     robot: Robot,
     at: Any,
     qd: Array,
     qdd: Array,
     dependent: Sequence[int],
     chosen: Sequence[int],
-    wrenches: Sequence[str],
+    wrenches: Mapping[str, Array],
+    effort: Array,
+    lost: Any,
 ) -> Array:
     """Multipliers of the chosen rows that give the dependent coordinates what they lack, theory (18)."""
     tree = robot.tree
-    external = on_links(tree, at, {name: tracer.group(f"wrench_{name}", 6) for name in wrenches})
-    missing = forces_along_rates(tree, at, at.q, qd, qdd, external)
-    effort = tracer.group("effort", len(robot.actuated))
+    missing = forces_along_rates(tree, at, at.q, qd, qdd, on_links(tree, at, wrenches)) - lost
     for k, motor in enumerate(robot.actuated):
         missing[motor] = missing[motor] - effort[k]
     block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(chosen, dependent)]

@@ -11,6 +11,7 @@ import numpy as np
 from parflex.codegen import program_store
 from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.traces.coupling_signals import lossy, lost_forces
 from parflex.codegen.traces.trace import Options, Tracer, prepared
 from parflex.models.robot import Robot
 from parflex.recursion import joint_forces, motion, pose
@@ -20,18 +21,27 @@ from parflex.tree import Tree
 Array = np.ndarray
 
 
-def powers(robot: Robot, wrenches: Sequence[str] = (), friction_width: float = 0.0) -> Model:
+def powers(
+    robot: Robot,
+    wrenches: Sequence[str] = (),
+    friction_width: float = 0.0,
+    independent: Sequence[str] = (),
+    rows: Sequence[int] = (),
+) -> Model:
     """Closed positions, their rates of change, efforts and wrenches on frames (world axes) in; the two powers out.
 
-    The time loop integrates them along with the motion. Programs are kept on disk.
+    The time loop integrates them along with the motion. Losses of rigid couplings follow from accelerations, by
+    `independent` rates and `rows` of the closures as in the motion. Programs are kept on disk.
     """
     options = Options(friction_width=friction_width)
+    if lossy(robot):
+        options = replace(options, independent=tuple(independent), rows=tuple(int(row) for row in rows))
     key = program_store.key_of(robot, "powers", tuple(wrenches), options)
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
     tracer = Tracer()
-    outputs = _outputs(tracer, prepared(robot, "powers", options), wrenches)
+    outputs = _outputs(tracer, prepared(robot, "powers", options), wrenches, options)
     program = make_program(tracer.graph, f"{robot.name}_powers", outputs, [], OPERATOR_LIMIT)
     inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
     made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
@@ -40,11 +50,12 @@ def powers(robot: Robot, wrenches: Sequence[str] = (), friction_width: float = 0
     return made
 
 
-def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str]) -> dict[str, Array]:
+def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str], options: Options) -> dict[str, Array]:
     tree = robot.tree
     q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
     effort = tracer.group("effort", len(robot.actuated))
     qd = tree.rates(q, change)
+    given: dict[str, Array] = {}
     put_in: Any = effort @ qd[list(robot.actuated)] if robot.actuated else 0.0
     if wrenches:
         at = pose(tree, q)
@@ -52,8 +63,13 @@ def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str]) -> dict[str, Ar
         for name in wrenches:
             R, _ = at.of(tree.places[name])
             v, w, _, _ = moving.of(tree.places[name])
-            put_in = put_in + tracer.group(f"wrench_{name}", 6) @ np.concatenate([R @ v, R @ w])
-    return {"power": np.array([put_in, loss(tree, q, qd)], dtype=object)}
+            given[name] = tracer.group(f"wrench_{name}", 6)
+            put_in = put_in + given[name] @ np.concatenate([R @ v, R @ w])
+    taken = loss(tree, q, qd)
+    if lossy(robot):
+        places = [tree.rate_names.index(name) for name in options.independent]
+        taken = taken - lost_forces(robot, places, options.rows, q, qd, effort, given) @ qd
+    return {"power": np.array([put_in, taken], dtype=object)}
 
 
 def loss(tree: Tree, q: Array, qd: Array) -> Any:

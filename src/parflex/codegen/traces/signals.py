@@ -10,6 +10,7 @@ import numpy as np
 from parflex.codegen import program_store
 from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.traces.coupling_signals import coupling_signals, lossy, lost_forces
 from parflex.codegen.traces.element_signals import element_signals
 from parflex.codegen.traces.power import loss
 from parflex.codegen.traces.trace import Options, Tracer, prepared
@@ -35,7 +36,7 @@ def signals(
     """Outputs of a run: closed positions, their rates of change and independent accelerations in.
 
     Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, how far the loops are
-    open, and of elements length and force; forces of rods and struts need efforts and wrenches too. `rows` of the
+    open, of elements length and force, and of couplings the effort; these need efforts and wrenches too. `rows` of the
     closures give the dependent accelerations (none: those that do it best at home). Programs are kept on disk;
     but `quick` makes it at once, without passes, to be run a few times.
     """
@@ -79,12 +80,20 @@ def _outputs(
         outputs |= {f"{name}.position": p, f"{name}.rotation": R, f"{name}.motion": twist}
     found = energies(tree, at, qd)
     outputs["energy"] = np.array([found.kinetic, found.elastic, found.gravity], dtype=object)
-    outputs["loss"] = np.array([loss(tree, q, qd)], dtype=object)
+    pushed: dict[str, Array] = {}
+    effort: Array = np.zeros(0)
+    if robot.description.element or robot.description.coupling:
+        pushed = {name: tracer.group(f"wrench_{name}", 6) for name in wrenches}
+        effort = tracer.group("effort", len(robot.actuated))
+    lost = lost_forces(robot, places, options.rows, q, qd, effort, pushed)
+    outputs["loss"] = np.array([loss(tree, q, qd) - (lost @ qd if lossy(robot) else 0.0)], dtype=object)
     if robot.closures.size:
         outputs["opening"] = robot.closures.linear_residual(at)
+    dependent = [k for k in robot.free if k not in set(places)]
     if robot.description.element:
-        dependent = [k for k in robot.free if k not in set(places)]
-        outputs |= element_signals(tracer, robot, at, qd, qdd, dependent, options.rows, wrenches)
+        outputs |= element_signals(robot, at, qd, qdd, dependent, options.rows, pushed, effort, lost)
+    if robot.description.coupling:
+        outputs |= coupling_signals(robot, at, qd, qdd, (dependent, options.rows), effort, pushed, lost)
     return outputs
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from parflex.closure.constraints import Coupling
 from parflex.codegen.traces import asked, feedback, sensing
 from parflex.codegen.traces.moving import energy, prescribed_rates, state_rates
 from parflex.codegen.traces.parameters import grouped_robot
@@ -77,9 +78,11 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
     if not options.friction_width:
         return robot
     links = [replace(link, terms=replace(link.terms, width=options.friction_width)) for link in robot.tree.links]
+    constraints = robot.closures.constraints
     springs = [replace(spring, width=options.friction_width) for spring in robot.tree.springs]
     tree = replace(robot.tree, links=tuple(links), springs=tuple(springs))
-    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
+    rows = (replace(row, width=options.friction_width) if isinstance(row, Coupling) else row for row in constraints)
+    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree, constraints=tuple(rows)))
 
 
 def _inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:

@@ -253,11 +253,14 @@ def _bound(matrix: Array, inverse: Array) -> Any:
 def _accelerations(state: Any, tau: Array) -> tuple[Array, Any]:
     """Independent accelerations under efforts, theory (17), and how uneven the pivots of the mass matrix are."""
     units = state.form.robot.tree.rate_units[state.form.independent]
-    push: Array = np.zeros(len(state.qd), dtype=object)
-    push[list(state.form.robot.actuated)] = tau
-    right = state.reduction.forces(push) - state.c
     steps = eliminate(state.mass_matrix * np.outer(units, units))
-    found = units * np.array(substitute(steps, units * right), dtype=object)
+
+    def solved(_: Array, right: Array) -> Array:
+        if right.ndim == 2:
+            return np.array([solved(_, column) for column in right.T], dtype=object).T
+        return units * np.array(substitute(steps, units * right), dtype=object)
+
+    found, _ = state.pushed(tau, solved)
     pivots = np.array([step.pivot for step in steps], dtype=object)
     inverses = np.array([step.inverse for step in steps], dtype=object)
     uneven = (pivots @ pivots) * (inverses @ inverses) / UNEVEN**2

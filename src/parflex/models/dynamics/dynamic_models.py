@@ -38,6 +38,7 @@ from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
 from parflex.recursion.energy import Energies
 from parflex.recursion.energy import energies as tree_energies
+from parflex.spatial.linear import least_norm
 
 Array = np.ndarray
 
@@ -123,8 +124,9 @@ def rigid_inverse(
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     f = state.forces(qdd)
     redundant = len(robot.actuated) > state.J_a.shape[1]
-    shared = _efforts(state, f, form, sharing or read_sharing(robot))
+    shared, lost = _efforts(state, f, form, sharing or read_sharing(robot))
     tau = shared.tau
+    f = f - lost  # gears lose it, and neither motors nor closures give it
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     warnings += shared.warnings
@@ -135,14 +137,29 @@ def rigid_inverse(
     )
 
 
-def _efforts(state: Any, f: Array, form: str, sharing: Sharing) -> SharedEfforts:
-    """Efforts for forces of the open tree; with more motors than freedoms those that were asked for."""
+def _efforts(state: Any, f: Array, form: str, sharing: Sharing) -> tuple[SharedEfforts, Any]:
+    """Efforts for forces of the open tree, and what gears lose; with spare motors those that were asked for."""
     motors, freedoms = state.J_a.shape
     if motors > freedoms:
-        return shared_efforts(state.J_a.T, state.reduction.forces(f), sharing)
-    tau = state.efforts(f, form) if motors else np.zeros(0)
+        return _shared(state, f, sharing)
+    tau, lost = state.driven(f, form) if motors else (np.zeros(0), 0.0)
     refuse_outside(tau, sharing)
-    return SharedEfforts(tau, None, [])
+    return SharedEfforts(tau, None, []), lost
+
+
+def _shared(state: Any, f: Array, sharing: Sharing) -> tuple[SharedEfforts, Any]:
+    """Efforts that spare motors share, and what gears lose under them."""
+    A, losses = state.J_a.T, state.losses
+    if losses is None:
+        return shared_efforts(A, state.reduction.forces(f), sharing), 0.0
+
+    def answer(lost: Array) -> tuple[SharedEfforts, Array]:
+        found = shared_efforts(A, state.reduction.forces(f - lost), sharing)
+        return found, f - lost - state.along_rates(found.tau)
+
+    pushes = losses.pushes
+    taken = [least_norm(A, state.reduction.forces(push), sharing.weights) for push in pushes]
+    return losses.settled(answer, state.along_rates(np.array(taken).T) - pushes.T)
 
 
 def forward_dynamics(
@@ -195,15 +212,15 @@ def moved_by(
 ) -> Result:
     """Accelerations under efforts of all motors, for rates of all coordinates that fit the loops."""
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
-    free = _solve_mass(configuration, state.mass_matrix, state.J_a.T @ tau - state.c)
+    free, lost = state.pushed(tau, lambda M, right: _solve_mass(configuration, M, right))
     qdd = configuration.J @ free + state.bias
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
     warnings += deflection_warnings(robot.tree, configuration.q)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     found = None
     if reactions:
-        found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrench, warnings)
-    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd), tau)
+        found = reactions_of(configuration, qd, qdd, state.forces(qdd) - lost, tau, wrench, warnings)
+    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements, direct=True)
 
@@ -218,7 +235,7 @@ def _solve_mass(configuration: Configuration, M: Array, right: Array) -> Array:
         factor = scipy.linalg.cho_factor(scaled)
         if np.min(np.abs(np.diag(factor[0]))) < 1e-9 * np.max(np.abs(np.diag(factor[0]))):
             raise np.linalg.LinAlgError
-        return units * scipy.linalg.cho_solve(factor, units * right)
+        return (units * scipy.linalg.cho_solve(factor, (units * right.T).T).T).T
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(scaled)
         names = configuration.independent_names

@@ -13,6 +13,7 @@ from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
+from parflex.models.dynamics.rigid_losses import with_losses
 from parflex.models.dynamics.spare_motors import (
     SharedEfforts,
     Sharing,
@@ -24,7 +25,8 @@ from parflex.models.dynamics.spare_motors import (
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.models.pose_input import elastic_words, read_motion
-from parflex.recursion import motion
+from parflex.recursion import mass_matrix, motion
+from parflex.spatial.linear import least_norm
 
 Array = np.ndarray
 STILL = 1e-3  # m/s2: a ten-thousandth of gravity, and far above what Newton leaves of an equilibrium
@@ -51,7 +53,7 @@ def flexible_inverse(
     near = check_system(configuration, robot.tree.end_effector) if by_frame else []
     if sharing is None:
         sharing = read_sharing(robot)
-    shared, qdd = driven_by(state, rows, desired, sharing)
+    shared, qdd, lost = driven_by(state, rows, desired, sharing)
     tau = shared.tau
     warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *shared.warnings]
     warnings += deflection_warnings(robot.tree, configuration.q)
@@ -61,27 +63,26 @@ def flexible_inverse(
         warnings += rest_warnings(configuration, qdd)
     found = None
     if reactions:
-        found = reactions_of(configuration, qd, qdd, state.forces(qdd), tau, wrenches, warnings)
+        found = reactions_of(configuration, qd, qdd, state.forces(qdd) - lost, tau, wrenches, warnings)
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
-    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd), tau)
+    elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
     return Result(
         robot, configuration, qd, qdd, efforts, spare_motors(robot) > 0, found, warnings, elastic, elements,
         internal=shared.internal,
     )  # fmt: skip
 
 
-def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array]:
+def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array, Any]:
     """Efforts, and all accelerations, at which `rows` of the independent accelerations are as `desired`.
 
-    Motors beyond the rows share the efforts; those that accelerate no row are internal ones.
+    Motors beyond the rows share the efforts; those that accelerate no row are internal ones. Then come forces along
+    all rates that gears lose.
     """
-    M, c, J_a = state.mass_matrix, state.c, state.J_a
+    M, J_a = state.mass_matrix, state.J_a
     count, k = len(M), len(J_a)
     if k > len(rows):
-        push = np.linalg.solve(M, np.column_stack([J_a.T, c]))
-        shared = shared_efforts(rows @ push[:, :k], desired + rows @ push[:, k], sharing)
-        return shared, state.reduction.matrix @ (push[:, :k] @ shared.tau - push[:, k]) + state.bias
+        return _shared(state, rows, desired, sharing)
     if sharing.preloaded or sharing.weights is not None:
         raise InputError(
             "bodies deform, so motions of all motors determine their efforts: none is spare",
@@ -89,15 +90,40 @@ def driven_by(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tupl
             hint="give the motion of the end effector, or leave it out",
         )
     system = np.block([[M, -J_a.T], [rows, np.zeros((len(rows), k))]])
+
+    def solved(c: Array, wanted: Array) -> tuple[Array, Array]:
+        solution = np.linalg.solve(system, np.concatenate([-c, wanted]))
+        return solution[count:], solution[:count]
+
     try:
-        solution = np.linalg.solve(system, np.concatenate([-c, desired]))
+        tau, free, lost = with_losses(state, solved, state.c, desired)
     except np.linalg.LinAlgError:
         raise SingularError(
             "the motors do not define the motion here", key="pose", hint="choose another pose"
         ) from None
-    refuse_outside(solution[count:], sharing)
-    found = SharedEfforts(solution[count:], None, [])
-    return found, state.reduction.matrix @ solution[:count] + state.bias
+    refuse_outside(tau, sharing)
+    return SharedEfforts(tau, None, []), state.reduction.matrix @ free + state.bias, lost
+
+
+def _shared(state: Any, rows: Array, desired: Array, sharing: Sharing) -> tuple[SharedEfforts, Array, Any]:
+    """The same for more motors than rows."""
+    J, k, losses = state.reduction.matrix, len(state.J_a), state.losses
+    push = np.linalg.solve(state.mass_matrix, np.column_stack([state.J_a.T, state.c]))
+
+    def answer(lost: Any) -> tuple[tuple[SharedEfforts, Array], Array]:
+        held = push[:, k] - (np.linalg.solve(state.mass_matrix, J.T @ lost) if losses is not None else 0.0)
+        shared = shared_efforts(rows @ push[:, :k], desired + rows @ held, sharing)
+        qdd = J @ (push[:, :k] @ shared.tau - held) + state.bias
+        return (shared, qdd), state.forces(qdd) - lost - state.along_rates(shared.tau)
+
+    if losses is None:
+        return *answer(0.0)[0], 0.0
+    pushes = losses.pushes.T
+    held = np.linalg.solve(state.mass_matrix, J.T @ pushes)
+    taken = -np.array([least_norm(rows @ push[:, :k], rows @ column, sharing.weights) for column in held.T]).T
+    moved = mass_matrix(state.form.robot.tree, state.at) @ (J @ (push[:, :k] @ taken + held))
+    (shared, qdd), lost = losses.settled(answer, moved - pushes - state.along_rates(taken))
+    return shared, qdd, lost
 
 
 def _driven(

@@ -15,6 +15,8 @@ from parflex.closure import mobility
 from parflex.closure.mobility import Partition
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
+from parflex.models.dynamics.rigid_losses import refuse_open_losses
+from parflex.models.forms.closing import best_rows
 from parflex.models.forms.form import IN_COORDINATES, Form, Question
 from parflex.models.forms.general_form import GeneralForm, general_form, held_form
 from parflex.models.forms.in_pieces.pieces import pieces
@@ -115,10 +117,16 @@ def _refuse_unmeasured(robot: Robot, question: Question) -> None:
 def _general(robot: Robot, question: Question) -> GeneralForm:
     """The general form, with the independent rates that the question needs."""
     model = question.model
+    if robot.mobility.redundant and model not in CLOSING:
+        refuse_open_losses(robot.closures, robot.home, robot.free)
     if question.at is not None:
         return GeneralForm(robot, question.at.reduction.partition, question=question)
     if model in CLOSING:
         return held_form(robot, _held(robot, model), question)
+    if model == "losses":  # rows of the closures as they stand
+        partition = named_partition(robot, question.independent)
+        rows = question.rows or best_rows(robot.closures, robot.home, partition.dependent)
+        return GeneralForm(robot, replace(partition, rows=np.array(rows, dtype=int)), question=question)
     if question.independent:
         return general_form(robot, named_partition(robot, question.independent), question, question.rows)
     if model == "state-rates-driven":

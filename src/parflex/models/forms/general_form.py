@@ -7,7 +7,7 @@ are the equations of `inverse_dynamics` and `forward_dynamics`, with symbols tho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,6 +17,7 @@ import numpy as np
 from parflex.closure.mobility import Partition
 from parflex.closure.reduction import Reduction, inverted, reduction
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
+from parflex.models.dynamics.rigid_losses import RigidLosses, losses_of, with_losses
 from parflex.models.forms import driving
 from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding, unitless_block
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
@@ -61,7 +62,35 @@ class GeneralState(Record):
 
     def efforts(self, forces: Array, form: str = "split") -> Array:
         """Efforts of the motors for forces along all rates."""
-        return motor_efforts(self.reduction, forces, self.form.robot.actuated, form)
+        return self.driven(forces, form)[0]
+
+    def driven(self, forces: Array, form: str = "split") -> tuple[Array, Any]:
+        """Efforts of the motors for forces along all rates, and among these forces those of lossy gears."""
+        return driven_efforts(self, forces, self.form.robot.actuated, form)
+
+    @cached_property
+    def losses(self) -> RigidLosses | None:
+        """What rigid couplings lose; None where they lose nothing."""
+        return losses_of(self.form.robot.closures, self.reduction, self.qd)
+
+    def pushed(self, tau: Array, solve_mass: Callable[[Array, Array], Array] = solve_positive) -> tuple[Array, Any]:
+        """Independent accelerations under efforts of the motors, theory (17), and the forces of lossy gears."""
+        push = self.along_rates(tau)
+        free = solve_mass(self.mass_matrix, self.reduction.forces(push) - self.c)
+        losses = self.losses
+        if losses is None:
+            return free, 0.0
+        J, pushes = self.reduction.matrix, losses.pushes.T
+        per_loss = solve_mass(self.mass_matrix, J.T @ pushes)
+        missing = self.forces(self.bias + J @ free) - push
+        lost, forces = losses.forces(missing, mass_matrix(self.form.robot.tree, self.at) @ (J @ per_loss) - pushes)
+        return free + per_loss @ lost, forces
+
+    def along_rates(self, tau: Array) -> Array:
+        """Efforts of the motors along all rates; of several cases in columns."""
+        push: Array = np.zeros((len(self.qd), *tau.shape[1:]), dtype=scalar_type(tau))
+        push[list(self.form.robot.actuated)] = tau
+        return push
 
     @cached_property
     def mass_matrix(self) -> Array:
@@ -188,11 +217,8 @@ class GeneralForm(Form):
 
     def accelerations_under(self, state: GeneralState, tau: Array) -> Array:
         """Independent accelerations under the efforts of the motors."""
-        push: Array = np.zeros(len(state.qd), dtype=scalar_type(tau))
-        push[list(self.robot.actuated)] = tau
-        c = state.c
         try:
-            return solve_positive(state.mass_matrix, state.reduction.forces(push) - c)
+            return state.pushed(tau)[0]
         except np.linalg.LinAlgError:
             raise no_inertia() from None
 
@@ -203,11 +229,18 @@ class GeneralForm(Form):
         rest = [k for k in range(len(independent)) if k not in set(motors)]
         qdd: Array = np.zeros(len(independent), dtype=scalar_type(state.qd, accelerations))
         qdd[motors] = accelerations
-        if rest:
-            M, c = state.mass_matrix, state.c
-            qdd[rest] = solve_positive(M[np.ix_(rest, rest)], -c[rest] - M[np.ix_(rest, motors)] @ qdd[motors])
-            return M[motors] @ qdd + c[motors], qdd
-        return state.reduction.forces(state.forces(state.accelerations(qdd)))[motors], qdd
+        if not rest:
+            efforts, _ = driven_efforts(state, state.forces(state.accelerations(qdd)), independent)
+            return efforts[motors], qdd
+        M, c = state.mass_matrix, state.c
+
+        def solved(c: Array, driven: Array) -> tuple[Array, Array]:
+            own = np.zeros((len(independent), *c.shape[1:]), dtype=scalar_type(c, driven, M))
+            own[motors] = driven
+            own[rest] = solve_positive(M[np.ix_(rest, rest)], -c[rest] - M[np.ix_(rest, motors)] @ own[motors])
+            return M[motors] @ own + c[motors], own
+
+        return with_losses(state, solved, c, qdd[motors])[:2]
 
     def mass_matrix(self, state: GeneralState) -> Array:
         """Inertia in the independent rates."""
@@ -288,6 +321,23 @@ def general_form(robot: Robot, partition: Partition, question: Question, rows: S
 def held_form(robot: Robot, given: Sequence[int], question: Question) -> GeneralForm:
     """The form that finds positions by Newton while some rates are held; loops are open on the way, and seen so."""
     return GeneralForm(robot, holding(robot, given), question=question)
+
+
+def driven_efforts(
+    state: GeneralState, forces: Array, actuated: Sequence[int], form: str = "split"
+) -> tuple[Array, Any]:
+    """Efforts of motors for forces along all rates, and among these forces those of lossy gears."""
+    reduced, losses, motors = state.reduction, state.losses, list(actuated)
+    tau = motor_efforts(reduced, forces, actuated, form)
+    if losses is None:
+        return tau, 0.0
+    pushes = losses.pushes
+    per_loss = np.array([motor_efforts(reduced, push, actuated, form) for push in pushes]).T
+    missing, change = forces.copy(), -pushes.T
+    missing[motors] = missing[motors] - tau
+    change[motors] = change[motors] + per_loss
+    lost, felt = losses.forces(missing, change)
+    return tau - per_loss @ lost, felt
 
 
 def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: str = "split") -> Array:

@@ -89,7 +89,7 @@ def _flexible_inverse(
     robot, motors = configuration.robot, list(configuration.robot.actuated)
     state = state_at(configuration, qd, wrenches)
     wanted = motor_accelerations(configuration, qd, given)
-    shared, qdd = driven_by(state, state.J_a, wanted - state.bias[motors], sharing or read_sharing(robot))
+    shared, qdd, _ = driven_by(state, state.J_a, wanted - state.bias[motors], sharing or read_sharing(robot))
     tau = shared.tau
     warnings = [*robot.limit_warnings(configuration.q), *deflection_warnings(robot.tree, configuration.q)]
     warnings += rest_warnings(configuration, qdd) if resting else []

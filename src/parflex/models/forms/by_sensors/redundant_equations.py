@@ -19,10 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.constraints import Coupling
 from parflex.closure.reduction import Reduction, reduction
+from parflex.errors import InputError
 from parflex.models.dynamics.forces import on_links
 from parflex.models.forms.by_sensors.redundant_sets import PRODUCTS, Hold, RedundantSets
-from parflex.models.forms.general_form import motor_efforts
+from parflex.models.forms.general_form import driven_efforts
+from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Motion, Pose, jacobians, joint_forces, motion, newton_euler, pose
 from parflex.recursion.kinematics import turning
@@ -158,13 +161,25 @@ def redundant_effort(
         order = np.argsort(form.control)
         state = form.general.moving(q, qd[order], wrenches)
         forces = state.forces(state.accelerations(qdd[order]), without)
-        return motor_efforts(state.reduction, forces, [int(k) for k in form.control])
+        return driven_efforts(state, forces, [int(k) for k in form.control])[0]
     at = pose(tree, q)
     passive = _passive(form, at, qd) if len(form.others) else None
     rates, accelerations = _leg_rates(form, qd, passive), _leg_accelerations(form, qdd, passive)
     moving = _moving(form, at, rates, accelerations)
     forces = newton_euler(tree, at, moving, on_links(tree, at, wrenches or {})).forces
     return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without))
+
+
+def refuse_losses(robot: Robot) -> None:
+    """Raise where a rigid coupling loses power: more rates than freedoms do not say what it carries."""
+    for row in robot.closures.constraints:
+        if isinstance(row, Coupling) and row.lossy:
+            raise InputError(
+                f"the model by sensors does not know what the rigid coupling '{row.name}' loses",
+                key="efficiency",
+                value=row.name,
+                hint="leave out friction, or use the inverse model",
+            )
 
 
 def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
@@ -174,6 +189,7 @@ def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
     """
     tree, part = form.robot.tree, form.general.partition
     motors = form.motors
+    refuse_losses(form.robot)
     if not len(part.dependent):
         return forces[motors]
     J = form.robot.closures.jacobian(at, jacobians(tree, at))[part.rows]

@@ -1,0 +1,177 @@
+"""Losses of rigid couplings: the effort in the gear says what is lost, and the loss changes that effort.
+
+The loss of each gear pushes its other joints, theory (49). Everything else is linear in these pushes, so the efforts in
+the gears without losses, and per push, leave a small system that is linear for each direction of power. With one gear
+the direction is that without losses wherever the gear does not jam.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.constraints import Coupling
+from parflex.closure.loops import Closures
+from parflex.closure.mobility import rank, scaled_jacobian
+from parflex.closure.reduction import Reduction
+from parflex.errors import SingularError
+from parflex.records import Record
+from parflex.recursion import mass_matrix
+from parflex.spatial.linear import scalar_type, solve
+from parflex.tree.gear_loss import lost_share
+
+Array = np.ndarray
+OPEN_SHARE = 1e-9  # of a gear in a combination of efforts that acts on nothing, above rounding
+SETTLING, SETTLED = 60, 1e-13  # steps, of the efforts: rounding
+ALL_WAYS = 6  # gears up to which all directions of power are tried
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RigidLosses(Record):
+    """The lossy rigid couplings of a robot in a motion."""
+
+    reduction: Reduction
+    gears: tuple[Coupling, ...]
+    rows: tuple[int, ...]  # theirs, among those of the reduction
+    turns: Array  # directions in which their joints move
+
+    @property
+    def pushes(self) -> Array:
+        """Rows: along all rates, what a loss of one pushes."""
+        found: Array = np.zeros((len(self.gears), self.reduction.size), dtype=scalar_type(self.reduction.rest))
+        for i, gear in enumerate(self.gears):
+            for c, k in gear.others:
+                found[i, k] = c
+        return found
+
+    def efforts(self, missing: Array) -> Array:
+        """Efforts in the gears that give the dependent rates what they lack, theory (18); columns are cases."""
+        dependent = self.reduction.partition.dependent
+        return solve(self.reduction.block.T, missing[dependent])[list(self.rows)]
+
+    def forces(self, missing: Array, per_loss: Array) -> tuple[Array, Array]:
+        """Losses, and their forces along all rates; `missing` is what the rows give, and `per_loss` its change."""
+        lost = self._solved(self.efforts(missing), self.efforts(per_loss))
+        return lost, self.pushes.T @ lost
+
+    def settled(self, answer: Callable[[Array], tuple[Any, Array]], per_loss: Array) -> tuple[Any, Array]:
+        """An answer that is not linear in the losses, and their forces along all rates, both as they fit each other.
+
+        `answer` gives it for forces of losses, with what the rows then give; `per_loss` is about the change of that.
+        """
+        K, lost = self.efforts(per_loss), np.zeros(len(self.gears))
+        for _ in range(SETTLING):
+            forces = self.pushes.T @ lost
+            found, missing = answer(forces)
+            effort = self.efforts(missing)
+            new = self._solved(effort - K @ lost, K)
+            if np.abs(new - lost).max() <= SETTLED * (np.abs(new).max() + np.abs(effort).max()):
+                return found, forces
+            lost = new
+        raise SingularError(
+            f"spare motors at their limits and what '{self.gears[0].name}' loses do not fit each other",
+            key="efficiency",
+            value=self.gears[0].name,
+            hint="give wider effort limits, or leave out friction",
+        )
+
+    def _solved(self, start: Array, K: Array) -> Array:
+        """Losses where efforts are start + K losses, and losses the share of efforts that the direction of power says.
+
+        Newton on what is linear for each direction: exact after one step for one gear.
+        """
+        self._refuse_jam(K)
+        effort, count = start, len(self.gears)
+        for _ in range(1 if count == 1 else count + 1):
+            shares = self._shares([np.sign(value) for value in effort])
+            effort = solve(np.eye(count) - K * shares, start)
+        return shares * effort * self._regular(K)
+
+    def _shares(self, sides: Any) -> Array:
+        shares = [lost_share(t, s, g.efficiency, g.back) for g, t, s in zip(self.gears, self.turns, sides, strict=True)]
+        return np.array(shares)
+
+    def _regular(self, K: Array) -> Any:
+        """One, and in programs not a number where a gear jams, so that a run ends there."""
+        if scalar_type(K, self.turns) is not object:
+            return 1.0
+        found = []
+        for i in range(len(self.gears)):
+            up, down = (1.0 - K[i, i] * self._shares(np.full(len(self.gears), side))[i] for side in (1.0, -1.0))
+            found.append(np.sqrt(up) * np.sqrt(down) / np.sqrt(up * down))
+        return np.array(found)
+
+    def _refuse_jam(self, K: Array) -> None:
+        """Raise where no direction of power fits, or several do."""
+        if scalar_type(K, self.turns) is object:
+            return
+        count = len(self.gears)
+        for sides in itertools.product((1.0, -1.0), repeat=count) if count <= ALL_WAYS else ():
+            if np.linalg.det(np.eye(count) - K * self._shares(np.array(sides))) <= 0:
+                worst = int(np.argmin([np.min(1.0 - K[i, i] * self._shares(np.array(sides))[i]) for i in range(count)]))
+                raise SingularError(
+                    f"the coupling '{self.gears[worst].name}' jams in this motion: its losses leave no direction of "
+                    "power, or more than one",
+                    key="efficiency",
+                    value=self.gears[worst].name,
+                    hint="give it a stiffness, a higher efficiency_back, or leave out friction",
+                )
+
+
+def losses_of(closures: Closures, reduction: Reduction, qd: Array) -> RigidLosses | None:
+    """The losses of rigid couplings in a motion with all rates `qd`; None where nothing is lost."""
+    gears = [row for row in closures.constraints if isinstance(row, Coupling) and row.lossy]
+    if not gears:
+        return None
+    own = {id(row): part.start for part, row in zip(closures.slices(), closures.rows, strict=True)}
+    kept = [int(row) for row in reduction.partition.rows]
+    for gear in gears:
+        if own[id(gear)] not in kept:
+            raise undetermined_loss(gear.name)
+    rows = tuple(kept.index(own[id(gear)]) for gear in gears)
+    return RigidLosses(reduction, tuple(gears), rows, np.array([gear.turning(qd) for gear in gears]))
+
+
+def with_losses(
+    state: Any, solved: Callable[[Array, Array], tuple[Array, Array]], c: Array, given: Array
+) -> tuple[Array, Array, Any]:
+    """Efforts and independent accelerations with what gears lose, and the forces of the losses along all rates.
+
+    `solved` gives both for forces along the independent rates that are answered, here `c`, and `given` accelerations.
+    """
+    (tau, qdd), losses = solved(c, given), state.losses
+    if losses is None:
+        return tau, qdd, 0.0
+    J, pushes = state.reduction.matrix, losses.pushes.T
+    per_loss, moved = solved(-(J.T @ pushes), np.zeros((len(given), pushes.shape[1])))
+    missing = state.forces(state.bias + J @ qdd) - state.along_rates(tau)
+    change = mass_matrix(state.form.robot.tree, state.at) @ (J @ moved) - pushes - state.along_rates(per_loss)
+    lost, felt = losses.forces(missing, change)
+    return tau + per_loss @ lost, qdd + moved @ lost, felt
+
+
+def refuse_open_losses(closures: Closures, q: Array, free: Array) -> None:
+    """Raise where other rows hold what a lossy gear holds at the positions `q`: its effort is open."""
+    parts = list(zip(closures.slices(), closures.rows, strict=True))
+    gears = [(part.start, row.name) for part, row in parts if isinstance(row, Coupling) and row.lossy]
+    if not gears:
+        return
+    rows = scaled_jacobian(closures, q)[:, free]
+    U = np.linalg.svd(rows)[0][:, rank(rows) :]  # combinations of efforts that act on nothing
+    for row, name in gears:
+        if np.abs(U[row]).max(initial=0.0) > OPEN_SHARE:
+            raise undetermined_loss(name)
+
+
+def undetermined_loss(name: str) -> SingularError:
+    """What is said where other rows hold the same, so that the effort in a gear is open, and with it the loss."""
+    return SingularError(
+        f"the coupling '{name}' repeats what holds the robot anyway: its effort is undetermined, and so is its loss",
+        key="efficiency",
+        value=name,
+        hint="remove the coupling or what it repeats, or leave out friction",
+    )
