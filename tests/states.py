@@ -69,13 +69,13 @@ def random_motion(configuration: Configuration, rng: np.random.Generator) -> tup
         full = np.zeros(tree.n)
         full[robot.free] = rates * tree.rate_units[robot.free]
         motions.append(full)
-    driven = list(robot.actuated)
+    freedoms = robot.mobility.freedoms(len(robot.free))
+    driven = list(robot.actuated)[:freedoms]  # spare motors follow
     if rng.random() < 0.5 or not any(link.joint.kind in ("free", "planar") for link in tree.links):
         return tuple({tree.rate_names[k]: motion[k] for k in driven} for motion in motions)
     twists = [configuration.frame_rows(tree.end_effector) @ motion for motion in motions]
     words = {0: "x", 1: "y", 5: "theta"} if tree.planar else dict(enumerate(("x", "y", "z", "rx", "ry", "rz")))
     velocity = {word: twists[0][k] for k, word in words.items()}
-    freedoms = robot.mobility.freedoms(len(robot.free))
     chosen = list(words)[:freedoms]  # of an acceleration only as many components as there are freedoms can be chosen
     return velocity, {words[k]: twists[1][k] for k in chosen}
 

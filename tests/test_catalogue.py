@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from comparison import largest
-from conftest import CATALOGUE, RIGID
+from conftest import CATALOGUE, MACHINES, RIGID
 from scipy.spatial.transform import Rotation
 from states import Draws, random_states
 from variants import read_table
@@ -23,12 +23,15 @@ from parflex.recursion import motion
 COUNTS = {
     "3-prrr": (10, 9, 3, 15, 15, 3, 3),
     "3rrr": (7, 6, 3, 9, 6, 0, 3),
+    "4rrr": (9, 8, 4, 11, 8, 0, 3),
     "5r": (4, 4, 2, 4, 2, 0, 2),
     "bricard": (5, 5, 1, 5, 5, 1, 1),
     "c5": (7, 6, 6, 12, 6, 0, 6),
     "delta": (13, 12, 3, 18, 15, 0, 3),
     "four-bar": (3, 3, 1, 3, 2, 0, 1),
     "gough-stewart": (19, 18, 6, 24, 18, 0, 6),
+    "hexaglide": (13, 12, 6, 24, 18, 0, 6),
+    "orthoglide": (16, 15, 3, 21, 30, 12, 3),
     "puma560": (6, 6, 6, 6, 0, 0, 6),
     "rx90": (6, 6, 6, 6, 0, 0, 6),
     "space": (10, 9, 6, 15, 9, 0, 6),
@@ -38,7 +41,7 @@ NEVER_NAMED = {*parflex.catalogue_names(), "dualemps", "navaro", "stewart", "gou
 WORDS_OF_ENGLISH = {"space", "delta"}  # forbidden only where nothing else is said
 
 
-@pytest.mark.parametrize("name", RIGID)
+@pytest.mark.parametrize("name", [*RIGID, *MACHINES])
 def test_a_robot_has_the_freedoms_that_its_structure_gives(name):
     robot = parflex.load(name)
     count = counts(robot)
@@ -60,7 +63,7 @@ def test_rows_that_repeat_others_are_named():
     assert row.startswith("sixth hinge: rotation")
 
 
-@pytest.mark.parametrize("name", RIGID)
+@pytest.mark.parametrize("name", [*RIGID, *MACHINES])
 def test_home_is_closed_and_the_source_is_cited(name):
     robot = parflex.load(name)
     assert parflex.configure(robot, "home").closure_error < 1e-12  # Newton ends at rounding: 1e-16 of a metre

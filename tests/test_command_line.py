@@ -181,7 +181,7 @@ def test_python_m_parflex_is_the_command_line():
     answer = shell("info", "3rrr", "--json")
     assert (answer.returncode, answer.stderr) == (0, "")
     assert json.loads(answer.stdout)["degrees_of_freedom"] == 3
-    answer = shell("info", "4rrr", "--json")
+    answer = shell("info", "3rr", "--json")
     assert answer.returncode == 2
     assert answer.stderr.count("\n") == 1
     assert "'3rrr'" in json.loads(answer.stdout)["error"]["hint"]

@@ -113,7 +113,7 @@ def given_to(here: Coordinates, state: Sample) -> dict[str, np.ndarray]:
 
 
 def file_of(name: str) -> Path:
-    return next(path for path in (CATALOGUE / f"{name}.toml", ROBOTS / f"{name}.toml") if path.exists())
+    return next(path for path in (ROBOTS / f"{name}.toml", CATALOGUE / f"{name}.toml") if path.exists())
 
 
 @cache

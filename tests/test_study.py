@@ -210,7 +210,7 @@ def test_a_bad_study_file_is_refused_with_its_key(text, key, words, tmp_path):
 @pytest.mark.parametrize(
     ("words", "key"),
     [
-        ({"robot": "4rrr"}, None),
+        ({"robot": "9rrr"}, None),
         ({"reference": {"kind": "square"}}, "reference"),
         ({"reference": {"kind": "circle"}}, "reference"),
         ({"reference": {"kind": "circle", "radius": 0.1, "speed": 1}}, "reference"),

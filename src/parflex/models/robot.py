@@ -27,6 +27,7 @@ from parflex.recursion import pose
 from parflex.tree import Tree
 
 Array = np.ndarray
+AT_LIMIT = 1e-9  # rad or typical lengths: poses close to 1e-12, and a joint on its limit is inside
 SAME_FRAME = 1e-8  # typical lengths: a frame is where it should be
 FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
 
@@ -452,11 +453,14 @@ class Robot(ArrayOrder, Record):
         """A sentence for each joint outside its limits at all positions `q` (m, rad)."""
         warnings = []
         for link in self.tree.links:
-            if link.limits and not link.limits[0] <= q[link.q.start] <= link.limits[1]:
-                low, high = link.limits
-                warnings.append(
-                    f"joint '{link.name}' is at {q[link.q.start]:.4g}, outside its limits [{low:.4g}, {high:.4g}]"
-                )
+            if not link.limits:
+                continue
+            low, high = link.limits
+            value, rounding = float(q[link.q.start]), AT_LIMIT * self.tree.rate_units[link.v.start]
+            if not low - rounding <= value <= high + rounding:
+                digits = next((n for n in (4, 6, 9) if f"{value:.{n}g}" not in (f"{low:.{n}g}", f"{high:.{n}g}")), 12)
+                at, low_word, high_word = (f"{number:.{digits}g}" for number in (value, low, high))
+                warnings.append(f"joint '{link.name}' is at {at}, outside its limits [{low_word}, {high_word}]")
         return warnings
 
     def __getstate__(self) -> dict[str, Any]:

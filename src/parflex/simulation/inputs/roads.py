@@ -108,7 +108,7 @@ def _off(units: Array, road: Road, knots: _Knots, pieces: Polynomials) -> tuple[
     Checked are three pieces on the way, and the one where positions and the integral of exact rates differ most.
     """
     (p, v, a), h = knots.values, float(knots.ways[1] - knots.ways[0])
-    fastest = float(np.abs(v / units).max(initial=0.0))
+    fastest = max(_size(units, v), _size(units, np.diff(p, axis=0) / h))  # rates may be wrong, even zero
     if not fastest:
         return 0.0, 0.0, 0
     opened = np.diff(p, axis=0) - h / 2 * (v[1:] + v[:-1]) + h**2 / 12 * np.diff(a, axis=0)
