@@ -22,6 +22,7 @@ from parflex.recursion import motion
 # bodies, joints, motors, coordinates, closure rows, redundant rows, freedoms: counted by hand from the structure
 COUNTS = {
     "3-prrr": (10, 9, 3, 15, 15, 3, 3),
+    "3-prs-2r": (9, 8, 5, 14, 9, 0, 5),
     "3rrr": (7, 6, 3, 9, 6, 0, 3),
     "4rrr": (9, 8, 4, 11, 8, 0, 3),
     "5r": (4, 4, 2, 4, 2, 0, 2),
@@ -32,6 +33,7 @@ COUNTS = {
     "gough-stewart": (19, 18, 6, 24, 18, 0, 6),
     "hexaglide": (13, 12, 6, 24, 18, 0, 6),
     "orthoglide": (16, 15, 3, 21, 30, 12, 3),
+    "par4": (13, 20, 4, 26, 23, 1, 4),
     "puma560": (6, 6, 6, 6, 0, 0, 6),
     "rx90": (6, 6, 6, 6, 0, 0, 6),
     "space": (10, 9, 6, 15, 9, 0, 6),

@@ -124,7 +124,7 @@ def test_the_jacobian_is_the_derivative_of_the_pose_by_the_motors(name, figure):
         ends = []
         for way in (step, -step):
             q = tree.moved(configuration.q, way * np.eye(tree.n)[k])
-            q, _ = robot.assembler.newton(q, passive, robot.closures.loops)
+            q, _ = robot.assembler.newton(q, passive, robot.closures.rows)
             ends.append(parflex.frames(robot, Configuration(robot, q))[frame])
         (p1, R1), (p2, R2) = ends
         return np.concatenate([p1 - p2, Rotation.from_matrix(R1 @ R2.T).as_rotvec()]) / (2 * step)

@@ -106,6 +106,10 @@ def test_a_joint_gives_along_its_axis_only_what_its_motor_and_its_terms_give(nam
         result, _ = with_reactions(state)
         tree, q = result.robot.tree, state.configuration.q
         terms = joint_forces(tree, q, result.rates, result.accelerations)
+        for coupling in result.robot.description.coupling:  # gears act about the axes as motors do
+            effort = result.reactions["couplings"][coupling.name]["effort"]
+            for joint, ratio in {coupling.joint: 1.0, **{other: -n for other, n in coupling.terms.items()}}.items():
+                terms[tree.rate_names.index(joint)] -= ratio * effort
         size = max(largest(shown["force"]) + largest(shown["moment"]) for shown in result.reactions["joints"].values())
         for link in tree.links:
             if link.joint.kind in ("free", "planar"):

@@ -20,6 +20,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.forms.by_sensors.redundant_equations import extended_effort
 from parflex.models.forms.by_sensors.redundant_sets import RedundantSets, redundant_sets
+from parflex.models.forms.closing import holding
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import motion, pose
@@ -138,7 +139,7 @@ def _near(start: Configuration, rng: np.random.Generator) -> Configuration | Non
     step = np.zeros(of.tree.n)
     step[of.free] = direction @ rng.standard_normal(direction.shape[1])
     step *= rng.uniform(0, 0.3) * of.tree.rate_units / np.abs(step).max()
-    moved, error = of.assembler.newton(of.tree.moved(start.q, step), of.free, list(of.closures.loops))
+    moved, error = of.assembler.newton(of.tree.moved(start.q, step), of.free, list(of.closures.rows))
     configuration = Configuration(of, moved)
     condition = configuration.condition
     if error > 1e-12 or max(condition.platform, condition.closures, *condition.legs.values(), 1.0) > CONDITION:
@@ -233,6 +234,8 @@ def _guess(model: Model, state: Sample, rng: np.random.Generator) -> Array:
     held = bodies if model.name.endswith("_geometry") and bodies else list(state.robot.actuated)
     step = 1e-4 * rng.uniform(-1, 1, tree.n) * tree.rate_units
     step[held] = 0.0
+    if model.name.endswith("_geometry"):
+        step[holding(state.robot, held).independent] = 0.0  # what moves while the platform stands is held too
     return tree.moved(q, step)
 
 

@@ -60,7 +60,7 @@ def base_moved(table: Table, turn: tuple[float, float, float], shift: tuple[floa
             frame["parent"] = "ground"
     for point in _entries(table, "point"):
         point["frame"] = "ground" if point["frame"] == "base" else point["frame"]
-    for closure in _entries(table, "closure"):
+    for closure in [*_entries(table, "closure"), *_entries(table, "element")]:
         closure["between"] = ["ground" if name == "base" else name for name in closure["between"]]
     ground = {"name": "ground", "place": {"position": shift.tolist(), "rotation": list(turn)}}
     table["frame"] = [ground, *table.get("frame", [])]
@@ -100,8 +100,8 @@ def _move_pose(pose: Table, prefix: str, rotation: Rotation, shift: np.ndarray, 
     if f"{prefix}theta" in pose:
         pose[f"{prefix}theta"] += float(rotation.as_rotvec()[2])
     vector = [f"{prefix}r{axis}" for axis in "xyz"]
-    if vector[0] in pose:
-        turned = rotation * Rotation.from_rotvec([pose[key] for key in vector])
+    if any(key in pose for key in vector):
+        turned = rotation * Rotation.from_rotvec([pose.get(key, 0.0) for key in vector])
         pose |= dict(zip(vector, turned.as_rotvec().tolist(), strict=True))
 
 
@@ -113,17 +113,19 @@ def renamed(table: Table) -> Table:
     table = copy.deepcopy(table)
     new_name = {"base": "base"}
     if "platform" in table:
-        new_name["platform"] = table["platform"]["name"] = "hand"
+        new_name |= {table["platform"].get("name", "platform"): "hand", "platform": "hand"}
+        table["platform"]["name"] = "hand"
     own = {entry["name"] for kind in ("frame", "point") for entry in table.get(kind, [])}
-    new_name |= {name: f"of-{name}" for name in own}
+    new_name |= {name: f"of-{_with_limb(name, table)}" for name in own}
     full = dict(new_name)
     for family in leg_families(table):
         inner = {entry["name"] for kind in ("frame", "point") for entry in family.get(kind, [])}
         limbs = {leg: f"limb_{index}" for index, leg in enumerate(reversed(family["names"]))}
         full |= {f"{leg}.{name}": f"{limb}.in-{name}" for leg, limb in limbs.items() for name in inner}
-        _rename_entries(family, new_name | {name: f"in-{name}" for name in inner})
+        of_legs = {name.removesuffix(leg) + "{leg}" for name in own for leg in limbs if name.endswith(leg)}
+        _rename_entries(family, new_name | {name: f"of-{name}" for name in of_legs} | {n: f"in-{n}" for n in inner})
         for key, values in family.items():
-            if key not in ("names", "frame", "point", "closure"):
+            if key not in ("names", "frame", "point", "closure", "element", "coupling"):
                 family[key] = values[::-1]
         family["names"] = [limbs[leg] for leg in reversed(family["names"])]
     _rename_entries(table, full)
@@ -136,16 +138,28 @@ def renamed(table: Table) -> Table:
     return table
 
 
+def _with_limb(name: str, table: Table) -> str:
+    """A name that ends with that of a leg, with the new one of the leg."""
+    for family in leg_families(table):
+        for index, leg in enumerate(reversed(family["names"])):
+            if name.endswith(leg):
+                return f"{name.removesuffix(leg)}limb_{index}"
+    return name
+
+
 def _rename_entries(table: Table, new_name: dict[str, str]) -> None:
-    for kind in ("frame", "point", "closure"):
+    for entry in table.get("coupling", []):
+        entry["joint"] = new_name[entry["joint"]]
+        entry["terms"] = {new_name[name]: ratio for name, ratio in entry["terms"].items()}
+    for kind in ("frame", "point", "closure", "element"):
         if kind not in table:
             continue
         table[kind] = table[kind][::-1]
         for entry in table[kind]:
-            for key in ("name", "parent", "frame") if kind != "closure" else ():
+            for key in ("name", "parent", "frame") if "between" not in entry else ():
                 if key in entry:
                     entry[key] = new_name[entry[key]]
-            if kind == "closure":
+            if "between" in entry:
                 entry["between"] = [new_name[name] for name in entry["between"]]
 
 

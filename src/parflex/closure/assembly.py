@@ -173,6 +173,14 @@ class Assembler:
             q = moved
         return target.applied(q), columns, rows
 
+    def sets_out(self, target: Target, q: Array, locked: frozenset[int], share: float = 0.02) -> bool:
+        """Whether the loops close a little way from `q` to the target: it is too far then, and contradicts nothing."""
+        parts = self.parts(target, locked)
+        columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
+        at, moved = pose(self.tree, q), self._between(q, target.applied(q), q, target, share)
+        rows = [row.between(at, share) if isinstance(row, FrameTarget) else row for part in parts for row in part.rows]
+        return self.newton(moved, columns, rows, 30)[1] <= CLOSED
+
     def _between(self, origin: Array, goal: Array, q: Array, target: Target, share: float) -> Array:
         result = q.copy()
         for index in target.values:

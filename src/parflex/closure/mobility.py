@@ -15,6 +15,7 @@ from parflex.recursion import jacobians, pose
 Array = np.ndarray
 RANK_TOLERANCE = 1e-7  # singular values of regular poses are above 1e-4, those of repeated rows below 1e-12
 SINGULAR = 1e7  # Newton finds a double root to eight digits: singular poses show up as 1e8, not as infinity
+BRANCH = 1e-6  # of the largest singular value: repeated rows are below, also at double roots, other branches far above
 TINY = 1e-9  # of matrices without units: what is smaller is zero, also beside other zeros
 
 
@@ -64,6 +65,24 @@ def redundant_rows(J: Array, generic_rank: int) -> list[int]:
     return redundant
 
 
+def refuse_other_branch(block: Array, generic_rank: int) -> None:
+    """Raise where rows that repeat others in general do not: there the loops close, but hold more motions than at home.
+
+    What is computed with as many rows as at home would open the others without a word.
+    """
+    if min(block.shape) <= generic_rank:
+        return
+    values = np.linalg.svd(block, compute_uv=False)
+    if values[generic_rank] > BRANCH * max(values[0], TINY):
+        left = block.shape[1] - int(np.sum(values > BRANCH * values[0]))
+        raise SingularError(
+            f"the loops close here in another way than at home, where they leave {block.shape[1] - generic_rank} "
+            f"motions: here they leave {left}",
+            key="pose",
+            hint="choose a pose inside the workspace",
+        )
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Partition(Record):
     """Which rows are used and which of the free columns depend on the others."""
@@ -82,6 +101,7 @@ def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array) -
     if generic_rank == 0:
         return Partition(np.zeros(0, int), np.zeros(0, int), free)
     block = J[:, free]
+    refuse_other_branch(block, generic_rank)
     _, _, row_order = scipy.linalg.qr(block.T, mode="economic", pivoting=True)
     rows = np.sort(row_order[:generic_rank])
     _, _, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)

@@ -263,7 +263,11 @@ class Robot(ArrayOrder, Record):
                 )
             given = self.description.poses[given]
         home = self.home if near is None else near
-        return self._assemble(read_pose(self.tree, given, "pose", None), home, self.home, self.locked)
+        found = self._assemble(read_pose(self.tree, given, "pose", None), home, self.home, self.locked)
+        if self.mobility.redundant:  # rows that repeat others at home may hold something elsewhere
+            J = mobility.scaled_jacobian(self.closures, found)
+            mobility.refuse_other_branch(J[:, self.free], self.mobility.rank)
+        return found
 
     def _assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms.
@@ -369,17 +373,17 @@ class Robot(ArrayOrder, Record):
         except ParflexError as error:
             error.file = error.file or self.file
             if isinstance(error, UnreachableError) and reference is not None:
-                self._count_conditions(error, target)
+                self._count_conditions(error, target, locked)
             raise
 
-    def _count_conditions(self, error: UnreachableError, target: Target) -> None:
+    def _count_conditions(self, error: UnreachableError, target: Target, locked: frozenset[int]) -> None:
         """Say so where more is asked for than the robot has freedoms: then nothing is too short."""
         turn = ("theta",) if self.tree.planar else ("rx", "ry", "rz")
         names = [self.tree.rate_names[k] for k in sorted(target.fixed)]
         for frame in target.frames:
             names += [f"{frame.name}.{'xyz'[axis]}" for axis in frame.position]
             names += [] if frame.rotation is None else [f"{frame.name}.{word}" for word in turn]
-        if len(names) > self._rigid_freedoms:
+        if len(names) > self._rigid_freedoms and not self.assembler.sets_out(target, self.home, locked):
             error.message = (
                 f"{len(names)} conditions are given ({', '.join(names)}), but the robot has {self._rigid_freedoms} "
                 f"freedom{'s' * (self._rigid_freedoms != 1)}, and the conditions contradict each other"

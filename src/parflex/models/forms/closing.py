@@ -52,10 +52,14 @@ def _changing(robot: Robot, loop: Loop, columns: list[int]) -> int:
 
 
 def holding(robot: Robot, given: Sequence[int]) -> Partition:
-    """The partition in which the rates in `given` do not move while the others close the loops."""
+    """The partition in which the rates in `given` do not move while the others close the loops.
+
+    Where the others can move while those in `given` stand, motors and passive joints follow, and tools stay.
+    """
     free = np.array([k for k in robot.free if k not in set(given)], dtype=int)
     J = mobility.scaled_jacobian(robot.closures, robot.home)
-    return mobility.choose_partition(J, free, mobility.rank(J[:, free]), np.ones(robot.tree.n))
+    rank = mobility.rank(J[:, free])
+    return mobility.choose_partition(J, free, rank, robot.preference if rank < len(free) else np.ones(robot.tree.n))
 
 
 def closed_by(robot: Robot, part: Partition, q: Any, steps: int) -> Any:

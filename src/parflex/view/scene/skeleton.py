@@ -21,6 +21,7 @@ from parflex.view.scene.elastic_points import BodyPoints, points_of_body
 from parflex.view.scene.element_parts import element_places
 
 Array = np.ndarray
+OUT = 0.02  # of the size of a plate: points farther from its plane stand out of it
 TOGETHER = 1e-9  # of the size of the robot: points nearer than that are one
 STATIONS = 13  # points along a beam, however many elements it has
 
@@ -137,6 +138,18 @@ def outline(points: Array) -> Array:
     return ConvexHull(centred @ across[:2].T).vertices
 
 
+def stalks(points: Array, corners: Array) -> list[tuple[int, int]]:
+    """Lines to points that stand out of the polygon of a plate, each from the nearest point that is tied to it."""
+    middle = points[corners].mean(axis=0)
+    normal = np.linalg.svd(points[corners] - middle)[2][2]
+    out = np.abs((points - middle) @ normal) > OUT * np.ptp(points, axis=0).max()
+    tied, lines = [i for i in range(len(points)) if i in corners or not out[i]], []
+    for i in sorted(set(range(len(points))) - set(tied), key=lambda i: abs((points[i] - middle) @ normal)):
+        lines.append((min(tied, key=lambda j: float(np.linalg.norm(points[i] - points[j]))), i))
+        tied.append(i)
+    return lines
+
+
 def is_platform(link: Link) -> bool:
     """Whether a link is a body that no joint carries."""
     return link.joint.moves_freely
@@ -179,7 +192,8 @@ class _Builder:
             corners = outline(own) if is_platform(link) else np.zeros(0, dtype=int)
             if len(corners) > 2:
                 ring = zip(corners, np.roll(corners, -1), strict=True)
-                self._tie(j, first, ring, "plate" if link.body.size else "platform")
+                kind = "plate" if link.body.size else "platform"
+                self._tie(j, first, [*ring, *stalks(own, corners)], kind)
             else:
                 self._tie(j, first, spanning_lines(own), "platform" if is_platform(link) else "link")
             if link.joint.S_v.any() and link.joint.one_axis:
