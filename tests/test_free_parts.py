@@ -229,3 +229,10 @@ def test_what_quintics_cannot_follow_is_refused():
     robot = parflex.load("four-bar")
     with pytest.raises(UnreachableError, match=r"left at 0.4.*too suddenly"):
         joints_along(robot, kinked(1e-6), robot.home, 41)
+
+
+def test_rates_that_do_not_belong_to_the_positions_are_refused():
+    robot = parflex.load("four-bar")
+    still = Road(0.0, 1.0, False, lambda s, q: (q, np.array([[s], [0.0], [0.0]])), lambda s: f"left at {s:.4g}", "road")
+    with pytest.raises(UnreachableError, match="too suddenly"):
+        joints_along(robot, still, robot.home, 40)

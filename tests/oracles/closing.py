@@ -32,3 +32,23 @@ def efforts(jacobian: np.ndarray, force: np.ndarray, names: Sequence[str], actua
     free = np.abs(right[rank:, len(jacobian) :])
     assert not np.any(free > TOLERANCE), "efforts not unique"
     return dict(zip(actuated, map(float, solution[len(jacobian) :]), strict=True))
+
+
+def least_efforts(
+    jacobian: np.ndarray, force: np.ndarray, names: Sequence[str], actuated: Sequence[str]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Efforts of least norm, and A and b of A efforts = b along the motions that the loops allow."""
+    motions = _motions(jacobian)
+    balance, right = motions[[names.index(name) for name in actuated]].T, motions.T @ force
+    return np.linalg.pinv(balance, rcond=RANK) @ right, balance, right
+
+
+def accelerations(mass: np.ndarray, force: np.ndarray, jacobian: np.ndarray, bias: np.ndarray) -> np.ndarray:
+    """Those with mass qdd = force + jacobian^T reactions and jacobian qdd = -bias; repeated rows do not matter."""
+    motions, fixed = _motions(jacobian), np.linalg.lstsq(jacobian, -bias, rcond=RANK)[0]
+    return fixed + motions @ np.linalg.solve(motions.T @ mass @ motions, motions.T @ (force - mass @ fixed))
+
+
+def _motions(jacobian: np.ndarray) -> np.ndarray:
+    _, values, right = np.linalg.svd(jacobian)
+    return right[int(np.sum(values > RANK * values[0])) :].T
