@@ -16,7 +16,7 @@ from parflex.errors import UnreachableError
 from parflex.recursion import pose
 from parflex.simulation.inputs.motor_motions import from_description
 from parflex.simulation.inputs.paths import arcs_of, follow
-from parflex.simulation.inputs.prescribed_frames import joints_of_pose
+from parflex.simulation.inputs.prescribed_frames import FrameMotion, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along
 from parflex.spatial import vector_from_rotation
 
@@ -42,12 +42,29 @@ def test_rates_along_a_path_are_derivatives_of_the_poses_on_it(case):
     robot = loaded(case)
     begin, way = place(robot), np.array([0.5, 0.4, -0.3])
     q = robot.assemble(words(robot, begin + 0.05 * way))
-    rates = robot.path_rates(words(robot, begin + 0.05 * way), q, words(robot, way))
+    rates, _ = robot.path_motion(words(robot, begin + 0.05 * way), q, lambda row: (way, np.zeros(3)))
     h = 2e-3
     near = [robot.assemble(words(robot, begin + (0.05 + k * h) * way), q) for k in (-2, -1, 1, 2)]
     slope = (8 * (near[2] - near[1]) - (near[3] - near[0])) / (12 * h)
     # differences of fourth order: h^4 of the fifth derivative, some thousands, is 1e-8
     assert np.abs(robot.tree.position_rates(q, rates) - slope).max() < 1e-7
+
+
+def test_rates_of_a_platform_whose_place_is_given_are_derivatives_of_the_poses_too():
+    """Coordinates of a platform are no rows: its joints rested, and a path of it went from knot to knot by jerks."""
+    robot = parflex.load("3rrr")
+
+    def at(s):
+        return robot.assemble({"x": 0.02 + s, "y": 0.01 + s / 2})
+
+    q, h = at(0.0), 1e-3
+    moving = FrameMotion(np.array([0.02, 0.01, 0.0]), None, np.array([1, 0.5, 0, 0, 0, 0.0]), np.zeros(6))
+    here, qd, qdd = joints_of_pose(robot, "platform", moving, robot.home, range(2))
+    slope = (8 * (at(h) - at(-h)) - (at(2 * h) - at(-2 * h))) / (12 * h)
+    change = (16 * (at(h) + at(-h)) - (at(2 * h) + at(-2 * h)) - 30 * q) / (12 * h**2)
+    assert np.abs(here.q - q).max() < 1e-12  # Newton ends at rounding
+    assert np.abs(qd - slope).max() < 1e-8 and np.abs(qd).max() > 1  # h^4 of the fifth derivative, some thousands
+    assert np.abs(qdd - change).max() < 1e-6  # and rounding over h^2
 
 
 def distance(robot, q):

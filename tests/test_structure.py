@@ -265,7 +265,7 @@ def leaders(tree: ast.Module) -> Iterator[ast.AST]:
     """Functions that find a pose and then the rates and accelerations of all joints; not from those of motors."""
     for f in functions(tree):
         called = {node.func.attr for node in ast.walk(f) if isinstance(node, ast.Call) and hasattr(node.func, "attr")}
-        found = "path_rates" in called or {"assemble", "rates", "accelerations"} <= called
+        found = "path_motion" in called or {"assemble", "rates", "accelerations"} <= called
         if found and "actuated_names" not in names_in(f):
             yield f
 

@@ -134,6 +134,11 @@ class PinocchioTree:
             rows.append((other @ n_jacobian + n @ m_jacobian, other @ n_bias + 2 * n_rate @ m_rate + n @ m_bias))
         return rows
 
+    def frame_placement(self, q: Numbers, name: str) -> np.ndarray:
+        """Pose of a frame in the world, 4 x 4."""
+        pin.framesForwardKinematics(self.model, self._work, self._position(q))
+        return np.array(self._work.oMf[self._frame_ids[name]].homogeneous)
+
     def _frame(self, name: str, qd: np.ndarray) -> tuple[pin.SE3, np.ndarray, np.ndarray]:
         """Pose, Jacobian in world axes at the origin, and acceleration at zero resolved accelerations."""
         index = self._frame_ids[name]

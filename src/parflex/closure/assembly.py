@@ -12,7 +12,7 @@ import scipy.optimize
 
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures, Loop
-from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.closure.working_modes import Judged, Rows, block, judged_blocks
 from parflex.errors import InputError, SingularError, UnreachableError
 from parflex.records import Record, listed
@@ -25,6 +25,7 @@ CLOSED = 1e-10  # of the typical length: Newton ends far below, an open loop far
 LEFT = 0.6  # rad or typical lengths: motors that Newton leaves farther from their stated starts are solved again
 STALLED = 0.97  # of the squared opening: steps that leave more, five in a row, do not converge; double roots leave 1/16
 NEARLY = 0.01  # of the squared opening: where screws turn many times, a step that leaves less is taken whole
+SAME = 1e-8  # typical lengths: what stays as little open closes in a double root
 STRIDE = 0.5  # longest Newton step, as an angle: longer ones jump to other assemblies
 
 
@@ -133,7 +134,7 @@ class Assembler:
         tree = self.tree
         legs = {tree.links[tree.link_of_rate[k]].leg for k in columns}
         leg = legs.pop() if len(legs) == 1 else None
-        name = leg or ", ".join(row.name for row in rows if not isinstance(row, FrameTarget)) or rows[0].name
+        name = leg or ", ".join(row.name for row in rows if not isinstance(row, PoseRows)) or rows[0].name
         return ClosurePart(name, tuple(rows), np.array(sorted(columns), dtype=int))
 
     def newton(self, q: Array, columns: Array, rows: Sequence[Rows], steps: int = 60) -> tuple[Array, float]:
@@ -166,7 +167,7 @@ class Assembler:
         goal = target.applied(q)
         for share in np.linspace(1 / steps, 1, steps):
             moved = self._between(origin, goal, q, target, float(share))
-            near = [row.between(at, float(share)) if isinstance(row, FrameTarget) else row for row in rows]
+            near = [row.between(at, float(share)) if isinstance(row, PoseRows) else row for row in rows]
             moved, error = self.newton(moved, columns, near, 30)
             if error > CLOSED:
                 break
@@ -248,7 +249,7 @@ class Assembler:
         key = (tuple(map(_kind_of, part.rows)), part.columns.tobytes(), part.held, reference.tobytes())
         if key not in self._judged:  # two threads may both find it: they find the same
             judged = judged_blocks(self.tree, part.rows, part.columns, part.held, self.weights, reference)
-            if self.free_bodies and any(isinstance(row, FrameTarget) for row in part.rows):
+            if self.free_bodies and any(isinstance(row, PoseRows) for row in part.rows):
                 own = {int(k) for k in part.columns}
                 for leg in self.parts(Target(fixed=self.free_bodies), frozenset(range(self.tree.n)) - own):
                     if len(leg.columns):
@@ -323,7 +324,10 @@ class Assembler:
                 hint="choose that working mode, or another pose",
             )
         name, gap = self._culprit(start, part)
-        if gap < 1e-8 * self.tree.length:
+        if gap < SAME * self.tree.length:  # each condition by itself can be met
+            whole = self._gap(start, part)
+            name, gap = (name, gap) if whole < SAME * self.tree.length else (part.name, whole)
+        if gap < SAME * self.tree.length:
             raise SingularError(
                 f"'{name}' is at a singularity of the leg: it reaches this pose only fully stretched or folded",
                 key="pose",
@@ -472,9 +476,7 @@ def _left(tree: Tree, q: Array, columns: Array, step: Array, rows: Sequence[Rows
 
 def _kind_of(row: Rows) -> tuple:
     """What the Jacobian of a row depends on beside the pose: loops live as long as the robot, targets come and go."""
-    if isinstance(row, FrameTarget):
-        return (row.name, tuple(row.position), row.rotation is not None)
-    return (id(row),)
+    return row.kind if isinstance(row, PoseRows) else (id(row),)
 
 
 def _stack(parts: Iterator[Array] | Sequence[Array]) -> Array:

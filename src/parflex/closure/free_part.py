@@ -3,7 +3,8 @@
 One rule for poses, paths and references. If a frame that the target names can keep what is not said of it (a hand with
 six freedoms of which only x is given), or the other motors where joints are given, they keep it as in the reference.
 Where they cannot (a hand with five freedoms and a given place: its turn has three components and two freedoms), or
-where motions are left that do not move them, the whole pose is nearest to the reference, theory (40).
+where motions are left that do not move them, the whole pose is nearest to the reference, theory (40). A frame whose
+z axis has a given direction came there by the shortest turn from the reference.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ import numpy as np
 from parflex.closure import mobility
 from parflex.closure.loops import Closures
 from parflex.closure.nearest import Nearest, Wish, nearest
-from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.pose_rows import (
+    AxisTarget,
+    JointTarget,
+    OnFrame,
+    SpinTarget,
+    across,
+    shortest_turn,
+    spin_of_turn,
+)
+from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.closure.working_modes import Rows, block
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
@@ -40,10 +50,19 @@ class FreePart(Record):
         """The tree of the robot."""
         return self.closures.tree
 
+    def undetermined(self, target: Target, poses: Sequence[Array]) -> int:
+        """How many motions conditions leave free, in general: at that one of several poses which leaves fewest."""
+        rows: list[Rows] = [*self.closures.rows, *target.frames]
+        free, left = self._free(target), []
+        for q in poses:
+            at = pose(self.tree, q)
+            left.append(len(free) - mobility.rank(block(self.tree, rows, free, at, jacobians(self.tree, at))))
+        return min(left)
+
     def widened(self, target: Target) -> Target:
         """The target with what it names kept; the target itself where that cannot be."""
         open_parts = self._open(target)
-        if not target.frames and not open_parts:
+        if all(isinstance(row, JointTarget) for row in target.frames) and not open_parts:
             return self._with_motors(target)
         kept = [frame for frame in open_parts if np.linalg.norm(self._rows(target, [frame])) > STILL]
         J = self._rows(target, kept)
@@ -55,7 +74,8 @@ class FreePart(Record):
     def _with_motors(self, target: Target) -> Target:
         """All other motors where they stand in the reference, if each can be moved without the others."""
         free = self._free(target)
-        motors = [k for k in self.actuated if k in set(free.tolist())]
+        stated = {row.rate for row in target.frames if isinstance(row, JointTarget)}
+        motors = [k for k in self.actuated if k in set(free.tolist()) - stated]
         places = [int(np.flatnonzero(free == k)[0]) for k in motors]
         if not motors or mobility.rank(self._motions(target)[places]) < len(motors):
             return target
@@ -67,40 +87,74 @@ class FreePart(Record):
         """The nearest pose, from a closed one that meets the target; None where it is not found."""
         return nearest(self.closures, asked, self.held, Wish(self.tree, self.reference), q)
 
-    def rates(self, asked: Target, q: Array, given: Sequence[Array]) -> Array:
-        """All rates along a path at its nearest pose; `given` are those of the rows of the frames, kept ones rest."""
+    def moved(self, asked: Target, q: Array, rates: Array, pushes: Array) -> tuple[Array, Array]:
+        """All rates and accelerations along a path at its pose, from derivatives of the rows of the frames.
+
+        Accelerations of a nearest pose are missing (nan): they are the slopes of its rates.
+        """
         here = Nearest(self.closures, self._free(asked), asked.frames, Wish(self.tree, self.reference), q)
-        count = sum(frame.size for frame in asked.frames) - sum(len(row) for row in given)
-        return here.rates(np.concatenate([np.zeros(self.closures.size), *given, np.zeros(count)]))
+        closed, (kept, kept_pushes) = np.zeros(self.closures.size), self._kept(asked, rates, pushes)
+        qd = here.rates(np.concatenate([closed, rates, kept]))
+        if here.basis:
+            return qd, np.full(len(qd), np.nan)
+        return qd, here.accelerations(np.concatenate([closed, pushes, kept_pushes]), qd)
+
+    def _kept(self, asked: Target, rates: Array, pushes: Array) -> tuple[Array, Array]:
+        """Derivatives of rows behind those of a path: they rest, but for turns about axes that it moves."""
+        first, found, moved = 0, [np.zeros((2, 0))], {}
+        at = pose(self.tree, self.reference)
+        for row in asked.frames:
+            if isinstance(row, AxisTarget):
+                e, own = across(row.direction), slice(first, first + 2)
+                d1 = rates[own] @ e
+                moved[row.name] = (row.direction, d1, pushes[own] @ e - d1 @ d1 * row.direction)
+            if first >= len(rates):
+                spins = isinstance(row, SpinTarget) and row.name in moved
+                z = row.axis(at) if isinstance(row, SpinTarget) else None
+                turn = spin_of_turn(z, moved[row.name]) if spins and z is not None else None
+                found.append(np.zeros((2, row.size)) if turn is None else np.array(turn)[:, None])
+            first += row.size
+        both = np.concatenate(found, axis=1)
+        return both[0], both[1]
 
     def _free(self, target: Target) -> Array:
         return np.array([k for k in range(self.tree.n) if k not in self.held | target.fixed], dtype=int)
 
-    def _open(self, target: Target) -> list[FrameTarget]:
+    def _open(self, target: Target) -> list[PoseRows]:
         """What the target leaves open of the frames and platforms that it names, as in the reference."""
         tree = self.tree
         at, axes = pose(tree, self.reference), (0, 1) if tree.planar else (0, 1, 2)
-        open_parts = [
-            (frame.place, [axis for axis in axes if axis not in frame.position], frame.rotation is None)
-            for frame in target.frames
-        ]
-        placed = {frame.place.link for frame in target.frames}
+        named: dict[str, list[FrameTarget | OnFrame]] = {}
+        for row in target.frames:
+            if isinstance(row, FrameTarget | OnFrame):
+                named.setdefault(row.name, []).append(row)
         for j in sorted({tree.link_of_rate[k] for k in target.fixed}):
-            link = tree.links[j]
-            if link.joint.moves_freely:
-                first = link.v.start + len(axes)
-                whole = first - len(axes) in target.fixed
-                turned = first in target.fixed
-                if j in placed:  # its position stands in rows
-                    open_parts = [(p, rest, turns and not turned) for p, rest, turns in open_parts]
-                else:
-                    open_parts.append((Place(j, np.eye(3), np.zeros(3)), [] if whole else list(axes), not turned))
-        result = []
-        for place, rest, turns in open_parts:
+            body = Place(j, np.eye(3), np.zeros(3))
+            if tree.links[j].joint.moves_freely and all(rows[0].place.link != j for rows in named.values()):
+                named[f" {j}"] = [FrameTarget("", body)]
+        result: list[PoseRows] = []
+        for rows in named.values():
+            place = rows[0].place
+            whole, turned = self._outright(place, target.fixed)
+            said = {axis for row in rows if isinstance(row, FrameTarget) for axis in row.position}
+            rest = [axis for axis in axes if axis not in said and not whole]
+            turns = not turned and not any(isinstance(row, OnFrame) or row.rotation is not None for row in rows)
             R, p = at.of(place)
             if rest or turns:
                 result.append(FrameTarget("", place, {axis: float(p[axis]) for axis in rest}, R if turns else None))
+            for row in rows:
+                if isinstance(row, AxisTarget) and not turned:
+                    rotation = shortest_turn(R[:, 2], row.direction) @ R
+                    result.append(SpinTarget(row.name, place, row.direction, rotation))
         return result
+
+    def _outright(self, place: Place, fixed: frozenset[int]) -> tuple[bool, bool]:
+        """Whether position and turn of a place are coordinates of a free body that are given."""
+        link = self.tree.links[place.link]
+        if not link.joint.moves_freely:
+            return False, False
+        first = link.v.start + (2 if self.tree.planar else 3)
+        return link.v.start in fixed and not place.position.any(), first in fixed
 
     def _rows(self, target: Target, kept: Sequence[FrameTarget]) -> Array:
         """Rows of what must be kept, without units, in the motions that closures and target allow."""

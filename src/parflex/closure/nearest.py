@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from parflex.closure.loops import Closures
-from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.targets import PoseRows, Target
+from parflex.errors import SingularError
+from parflex.records import counted
 from parflex.recursion import jacobians, motion, pose
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial import hat, vector_from_rotation
@@ -20,9 +22,11 @@ from parflex.tree import Tree
 
 Array = np.ndarray
 ENDED = 1e-9  # Newton step, as a turn: what it leaves is its square
-RANK = 1e-8  # of the largest singular value: rows below repeat others
+RANK = 1e-8  # of the largest singular value, at least of the typical length: rows below repeat others
 LONGEST = 0.3  # Newton step, as a turn
 STEPS = 40
+LOST = 1e-6  # of the rates of rows: where the rows have rank, rounding leaves far less
+TINY = 1e-12  # m/s or m/s^2: slower rows rest
 
 
 class Wish:
@@ -95,7 +99,7 @@ def _turning(phi: Array) -> Array:
 class Nearest:
     """The problem at one pose: closures and given rows, and what is minimised over the motions that they allow."""
 
-    def __init__(self, closures: Closures, free: Array, frames: Sequence[FrameTarget], wish: Wish, q: Array) -> None:
+    def __init__(self, closures: Closures, free: Array, frames: Sequence[PoseRows], wish: Wish, q: Array) -> None:
         tree = closures.tree
         self.tree, self.closures, self.frames, self.wish = tree, closures, list(frames), wish
         self.at = pose(tree, q)
@@ -104,8 +108,9 @@ class Nearest:
         rows = [closures.jacobian(self.at, self.links), *(f.jacobian(tree, self.at, self.links) for f in frames)]
         self.metres = np.concatenate([closures.row_units(), *(frame.scale(tree.length) for frame in frames)])
         J = np.concatenate(rows)[:, free] * self.units * self.metres[:, None]
+        self.J = J
         self.U, self.s, Vt = np.linalg.svd(J, full_matrices=True)
-        self.rank = int(np.sum(self.s > RANK * max(self.s.max(initial=0.0), 1e-300)))
+        self.rank = int(np.sum(self.s > RANK * max(self.s.max(initial=0.0), tree.length)))
         self.Vt = Vt
         self.basis = [self._whole(v) for v in Vt[self.rank :]]
         slope = Vt @ (wish.slope(self.at, self.links)[free] * self.units)
@@ -139,7 +144,7 @@ class Nearest:
     def _drift(self, v: Array) -> float:
         """What the accelerations add that a motion causes: of the distance, and of rows that keep it from falling."""
         moving = motion(self.tree, self.at, v, np.zeros(self.tree.n))
-        parts = [self.closures.bias(self.at, moving), *(_frame_bias(self.at, moving, frame) for frame in self.frames)]
+        parts = [self.closures.bias(self.at, moving), *(frame.pushed(self.at, moving) for frame in self.frames)]
         return float(self.wish.drift(self.at, moving) + self.multipliers @ np.concatenate(parts))
 
     def step(self) -> Array:
@@ -154,11 +159,32 @@ class Nearest:
 
     def rates(self, rows: Array) -> Array:
         """The derivative of the nearest pose along a path with these rates of the rows, theory (41)."""
-        given = self.particular(rows)
+        given = self._exactly(rows)
         if not self.basis:
             return given
         own, cross = self.curvature(given)
         return given + np.array(self.basis).T @ np.linalg.solve(own, -cross)
+
+    def accelerations(self, rows: Array, qd: Array) -> Array:
+        """All accelerations with these of the rows, where nothing is free."""
+        moving = motion(self.tree, self.at, qd, np.zeros(self.tree.n))
+        parts = [self.closures.bias(self.at, moving), *(frame.pushed(self.at, moving) for frame in self.frames)]
+        return self._exactly(rows - np.concatenate(parts))
+
+    def _exactly(self, rows: Array) -> Array:
+        """The smallest motion with these rates of the rows; refused where they lose rank and do not have them."""
+        found = self.particular(rows)
+        wanted = rows * self.metres
+        missed = float(np.abs(self.J @ (found[self.free] / self.units) - wanted).max(initial=0.0))
+        if missed > LOST * max(float(np.abs(wanted).max(initial=0.0)), TINY):
+            count = len(rows) - self.closures.size
+            raise SingularError(
+                f"the path asks for {counted(count, 'condition')} that lose rank at this pose: they cannot change so",
+                key="pose",
+                value=count,
+                hint="keep away from this pose, or give fewer conditions",
+            )
+        return found
 
 
 def _polar(quadratic: Callable[[Array], float]) -> Callable[[Array, Array], float]:
@@ -172,13 +198,6 @@ def _polar(quadratic: Callable[[Array], float]) -> Callable[[Array, Array], floa
         return known[key]
 
     return lambda a, b: (value(a + b) - value(a) - value(b)) / 2
-
-
-def _frame_bias(at: Pose, moving: Motion, frame: FrameTarget) -> Array:
-    R, _ = at.of(frame.place)
-    _, _, a, al = moving.of(frame.place)
-    parts = [(R @ a)[list(frame.position)]] if frame.position else []
-    return np.concatenate([*parts, *([] if frame.rotation is None else [R @ al])])
 
 
 def nearest(closures: Closures, target: Target, held: frozenset[int], wish: Wish, q: Array) -> Array | None:

@@ -1,13 +1,14 @@
-"""What a pose asks for: values of joints, positions and rotations of frames. Same interface as a loop where needed."""
+"""What a pose asks for: values of joints, and rows on frames: positions, rotations and other conditions."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from parflex.records import Record
-from parflex.recursion.kinematics import Pose, place_jacobian
+from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
@@ -15,8 +16,62 @@ from parflex.tree.branch import Branch
 Array = np.ndarray
 
 
+class PoseRows(Record, ABC):
+    """Rows that a pose asks for, beside those of the loops; named by the frame that it asks of."""
+
+    name: str
+    size: int
+
+    @property
+    @abstractmethod
+    def ends(self) -> tuple[int, ...]:
+        """Links on which the rows lie."""
+
+    @abstractmethod
+    def links(self, tree: Tree) -> list[int]:
+        """Links whose joints change the rows."""
+
+    @abstractmethod
+    def on(self, small: Branch) -> PoseRows:
+        """The same rows on a part of the tree."""
+
+    @abstractmethod
+    def scale(self, length: float) -> Array:
+        """Makes rows of the Jacobian those of the residual: metres, angles times the length."""
+
+    @abstractmethod
+    def residual(self, at: Pose, length: float) -> Array:
+        """How far the rows are from zero, in metres."""
+
+    @abstractmethod
+    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+        """Rows per unit of all rates."""
+
+    @abstractmethod
+    def pushed(self, at: Pose, moving: Motion) -> Array:
+        """Second derivative of the rows in a motion, where they are zero."""
+
+    @abstractmethod
+    def between(self, at: Pose, share: float) -> PoseRows:
+        """Rows part of the way from where the robot is now."""
+
+    @abstractmethod
+    def words(self, planar: bool) -> list[str]:
+        """For messages, one for each condition; some may be empty."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> tuple:
+        """What the Jacobian of the rows depends on beside the pose."""
+
+    @property
+    def sort(self) -> tuple:
+        """What their rank depends on in general."""
+        return self.kind
+
+
 @dataclass(frozen=True, eq=False, repr=False)
-class FrameTarget(Record):
+class FrameTarget(PoseRows):
     """A place is to have some world coordinates and perhaps a rotation (in the plane: an angle)."""
 
     name: str
@@ -29,9 +84,19 @@ class FrameTarget(Record):
         return tree.path(self.place.link)
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]
         """Number of rows."""
         return len(self.position) + (0 if self.rotation is None else 3)
+
+    def words(self, planar: bool) -> list[str]:
+        """Coordinates of the frame."""
+        turn = () if self.rotation is None else ("theta",) if planar else ("rx", "ry", "rz")
+        return [f"{self.name}.{word}" for word in (*("xyz"[axis] for axis in self.position), *turn)]
+
+    @property
+    def kind(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (self.name, tuple(self.position), self.rotation is not None)
 
     def scale(self, length: float) -> Array:
         """Makes rows of the Jacobian those of the residual: metres, angles times the length."""
@@ -64,6 +129,13 @@ class FrameTarget(Record):
             rows.append(R @ J_w)
         return np.concatenate(rows)
 
+    def pushed(self, at: Pose, moving: Motion) -> Array:
+        """Accelerations, in world axes."""
+        R, _ = at.of(self.place)
+        _, _, a, al = moving.of(self.place)
+        parts = [(R @ a)[list(self.position)]] if self.position else []
+        return np.concatenate([*parts, *([] if self.rotation is None else [R @ al])])
+
     def between(self, at: Pose, share: float) -> FrameTarget:
         """A target part of the way from where the place is now."""
         R, P = at.of(self.place)
@@ -76,11 +148,11 @@ class FrameTarget(Record):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Target(Record):
-    """Coordinates that are given outright (`fixed` rates, their positions in `q`) and frames with a prescribed pose."""
+    """Coordinates that are given outright (`fixed` rates, their positions in `q`), and conditions on frames."""
 
     values: dict[int, float] = field(default_factory=dict)  # position coordinate -> value
     fixed: frozenset[int] = frozenset()  # rates that do not move any more
-    frames: tuple[FrameTarget, ...] = ()
+    frames: tuple[PoseRows, ...] = ()  # conditions that are rows
 
     def applied(self, q: Array) -> Array:
         """Positions with the given coordinates set."""

@@ -45,7 +45,7 @@ class PositionSolver:
     def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
         self.robot, self.names, self.geometry = geometry.robot, list(names), geometry
         robot = self.robot
-        target = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None)
+        target = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
         try:
             self._set_up(whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target)
             self.fast = True

@@ -1,4 +1,4 @@
-"""Reading poses and motions: names of joints, `x y z`, quaternions, rotation vectors, degrees."""
+"""Reading poses and motions: joints, `x y z`, quaternions, rotation vectors, degrees, directions, distances."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.pose_rows import WORDS as AXIS
+from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.description.values import shown
 from parflex.errors import InputError, did_you_mean, nearest
+from parflex.models.given_states.pose_conditions import is_distance, read_axis, read_distance
 from parflex.recursion import pose
 from parflex.spatial import quaternion_matrix, rotation_about, vector_quaternion
 from parflex.tree import Link, Tree
@@ -18,18 +20,22 @@ Array = np.ndarray
 POSITION = ("x", "y", "z")
 QUATERNION = ("qw", "qx", "qy", "qz")
 VECTOR = ("rx", "ry", "rz")
-COMPONENTS = (*POSITION, *QUATERNION, *VECTOR, "theta")
+COMPONENTS = (*POSITION, *QUATERNION, *VECTOR, "theta", *AXIS)
 ANGLES = (*VECTOR, "theta")
 TWIST = {"x": 0, "y": 1, "z": 2, "rx": 3, "ry": 4, "rz": 5, "theta": 5}
 TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1, "az": 2}
 LARGEST = 1e9  # no pose or motion comes near; powers of such numbers still fit
 
 
-def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None) -> Target:
-    """The target that a table of coordinates asks for."""
+def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None, near: Array | None = None) -> Target:
+    """The target that a table of coordinates and other conditions asks for.
+
+    Of a direction with two components the third has the sign that it has at `near`, all positions of a pose.
+    """
     values: dict[int, float] = {}
     fixed: set[int] = set()
     frames: dict[str, dict[str, float]] = {}
+    targets: list[PoseRows] = []
     seen: dict[Any, str] = {}
     bending = elastic_words(tree)
     for word, value in given.items():
@@ -42,6 +48,11 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
             continue
         joint = joint_named(tree, name)
         frame, component = (None, "") if joint else split_frame(tree, name)
+        if joint is None and frame is None and is_distance(word):
+            gap = read_distance(tree, word, number, key, file)
+            _refuse_twice(seen, frozenset(map(id, (gap.first, gap.second))), word, key, file)
+            targets.append(gap)
+            continue
         if joint is None and frame is None:
             raise InputError(
                 f"'{word}' is neither a joint nor a coordinate of a frame",
@@ -59,9 +70,11 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
             fixed.add(joint.v.start)
         elif frame is not None:
             frames.setdefault(frame, {})[component] = number
-    targets = []
     for frame, parts in frames.items():
+        _refuse_two_turns(tree, frame, parts, key, file)
         targets += _place_frame(tree, frame, parts, key, file, values, fixed)
+        axis = read_axis(tree, frame, parts, key, file, near)
+        targets += [] if axis is None else [axis]
     return Target(values, frozenset(fixed), tuple(targets))
 
 
@@ -86,12 +99,13 @@ def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple
     if tree.planar and "z" in parts:
         raise InputError("a planar robot has no 'z'", key=key, value="z", hint="give x, y and theta")
     position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
+    _refuse_two_turns(tree, tree.end_effector, parts, key, None)
     return position, _rotation(tree, tree.end_effector, parts, key, None)
 
 
 def pose_words(tree: Tree) -> list[str]:
     """Words that a pose may use."""
-    ends = ["x", "y", "theta"] if tree.planar else [*POSITION, *QUATERNION, *VECTOR]
+    ends = ["x", "y", "theta"] if tree.planar else [*POSITION, *QUATERNION, *VECTOR, *AXIS]
     return [link.name for link in tree.links if link.joint.one_axis] + ends
 
 
@@ -163,6 +177,15 @@ def _refuse_twice(seen: dict[Any, str], what: Any, word: str, key: str, file: st
     seen[what] = word
 
 
+def _refuse_two_turns(tree: Tree, frame: str, parts: dict[str, float], key: str, file: str | None) -> None:
+    """A rotation is given in one form; a direction beside it would say the same twice."""
+    forms = [form for form in (QUATERNION, VECTOR, ("theta",), AXIS) if any(word in parts for word in form)]
+    if len(forms) > 1:
+        raise InputError(
+            f"the rotation of '{frame}' is given twice", key=key, file=file, value=frame, hint="use one form of it"
+        )
+
+
 def _place_frame(
     tree: Tree,
     frame: str,
@@ -222,10 +245,6 @@ def _rotation(tree: Tree, frame: str, parts: dict[str, float], key: str, file: s
     forms = [form for form in (QUATERNION, VECTOR, ("theta",)) if any(word in parts for word in form)]
     if not forms:
         return None
-    if len(forms) > 1:
-        raise InputError(
-            f"the rotation of '{frame}' is given twice", key=key, file=file, value=frame, hint="use one form of it"
-        )
     if (forms[0] == ("theta",)) != tree.planar:
         fix = "give theta" if tree.planar else "give qw, qx, qy, qz or rx, ry, rz"
         word = next(word for word in forms[0] if word in parts)
@@ -251,13 +270,16 @@ def whole_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q:
 
     None if nothing is open. A pose `x=0.1` of a robot with six freedoms means: only x changes.
     """
+    placed_frames = [frame for frame in target.frames if isinstance(frame, FrameTarget)]
+    if len(placed_frames) < len(target.frames):
+        return None  # other conditions leave open what no coordinates tell
     values, fixed, frames = dict(target.values), set(target.fixed), []
-    given_links = {tree.link_of_rate[k] for k in target.fixed} | {frame.place.link for frame in target.frames}
+    given_links = {tree.link_of_rate[k] for k in target.fixed} | {frame.place.link for frame in placed_frames}
     for j in given_links:
         if tree.links[j].joint.moves_freely:
             fixed.update(range(tree.links[j].v.start, tree.links[j].v.stop))
     at, placed = pose(tree, q), pose(tree, target.applied(q))
-    for frame in target.frames:
+    for frame in placed_frames:
         link = tree.links[frame.place.link]
         free = link.joint.moves_freely
         rotation, position = (placed if free else at).of(frame.place)
@@ -297,7 +319,7 @@ def read_motion(
         frame, _, component = name.rpartition(".")
         frame = frame or tree.end_effector
         if joint is None and (component not in TWIST or frame not in tree.places):
-            words = [word for word in pose_words(tree) if word not in QUATERNION]
+            words = [word for word in pose_words(tree) if word not in (*QUATERNION, *AXIS)]
             raise InputError(
                 f"'{word}' is neither a joint nor a component of a frame's motion",
                 key=key,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,14 +15,16 @@ from parflex.closure.constraints import Coupling, resting_rows, with_starts
 from parflex.closure.drives import drive_springs
 from parflex.closure.free_part import FreePart
 from parflex.closure.loops import Closures
-from parflex.closure.targets import Target
+from parflex.closure.missed import missed_condition
+from parflex.closure.pose_rows import as_rows
+from parflex.closure.targets import PoseRows, Target
 from parflex.description import schema
 from parflex.errors import InputError, ParflexError, RobotFileError, SingularError, UnreachableError, did_you_mean
 from parflex.models.brief_lines import robot_line
 from parflex.models.given_states.closed_positions import ArrayOrder, closed_positions
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import sensed_rates
-from parflex.records import Record
+from parflex.records import Record, counted
 from parflex.recursion import pose
 from parflex.tree import Tree
 
@@ -179,7 +181,7 @@ class Robot(ArrayOrder, Record):
 
     def _assembled_home(self) -> Array:
         given = self.description.poses.get("home", {})
-        target = read_pose(self.tree, given, "poses.home", self.file) if given else Target()
+        target = read_pose(self.tree, given, "poses.home", self.file, self.start) if given else Target()
         try:
             found, locked = self._assemble(target, self.start, None, self.locked), self.locked
         except UnreachableError:
@@ -263,11 +265,24 @@ class Robot(ArrayOrder, Record):
                 )
             given = self.description.poses[given]
         home = self.home if near is None else near
-        found = self._assemble(read_pose(self.tree, given, "pose", None), home, self.home, self.locked)
+        found = self._found(self._read(given), home)
         if self.mobility.redundant:  # rows that repeat others at home may hold something elsewhere
             J = mobility.scaled_jacobian(self.closures, found)
             mobility.refuse_other_branch(J[:, self.free], self.mobility.rank)
         return found
+
+    def _found(self, target: Target, q: Array) -> Array:
+        """Positions at a target, from a pose on; where there are none, the condition that is missed is named."""
+        try:
+            return self._assemble(target, q, self.home, self.locked)
+        except (UnreachableError, SingularError) as error:
+            if self._conditions(target) > self._rigid_freedoms:
+                raise
+            missed = missed_condition(self.assembler, target, self.home, self.locked | set(self.deformations))
+            if missed is None:
+                raise
+            missed.file = error.file
+            raise missed from None
 
     def _assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms.
@@ -280,7 +295,7 @@ class Robot(ArrayOrder, Record):
             except (UnreachableError, SingularError):
                 pass  # the target itself stretches a coupling, or several cannot rest together
         locked = locked | set(self.deformations)
-        if reference is None or self._conditions(target) >= self._rigid_freedoms:
+        if reference is None or not self._leaves_free(target):
             return self._closed(target, q, reference, locked)
         part = FreePart(self.closures, self.actuated, locked, reference)
         asked = part.widened(target)
@@ -292,8 +307,9 @@ class Robot(ArrayOrder, Record):
             asked = target
             try:
                 found = self._closed(asked, q, reference, locked, widen=False)
-            except ParflexError:
-                raise missed from None
+            except ParflexError as error:
+                dependent = self._conditions(target) >= self._rigid_freedoms
+                raise (error if dependent else missed) from None
         near = part.pose(asked, found)
         if near is None:
             raise UnreachableError(
@@ -322,37 +338,65 @@ class Robot(ArrayOrder, Record):
         rows = (*self.closures.constraints, *resting_rows(self.tree))
         return replace(self, tree=tree, closures=replace(self.closures, tree=tree, constraints=rows))
 
+    def _read(self, given: Mapping[str, float]) -> Target:
+        return read_pose(self.tree, given, "pose", None, self.home)
+
     def leaves_free(self, given: Mapping[str, float]) -> bool:
-        """Whether the pose `given` by coordinates (m, rad) leaves motions of the robot free."""
+        """Whether the pose `given` by coordinates (m, rad) and other conditions leaves motions of the robot free."""
         if self.at_rest is not None:
             return self.at_rest.leaves_free(given)
-        return self._conditions(read_pose(self.tree, given, "pose", None)) < self._rigid_freedoms
+        return self._leaves_free(self._read(given))
 
     def loose(self, given: Mapping[str, float]) -> bool:
         """Whether places of frames `given` (m, rad) leave motions free in which the frames cannot keep their turns."""
         if self.at_rest is not None:
             return self.at_rest.loose(given)
-        target = read_pose(self.tree, given, "pose", None)
-        part = FreePart(self.closures, self.actuated, self.locked | set(self.deformations), self.home)
-        return self._conditions(target) < self._rigid_freedoms and part.widened(target) is target
+        target = self._read(given)
+        return self._leaves_free(target) and self._free_part.widened(target) is target
 
-    def path_rates(self, given: Mapping[str, float], q: Array, rates: Mapping[str, float]) -> Array:
-        """All rates by the way where a path goes through a pose `q`; of what it leaves free, those of the nearest pose.
+    def path_motion(
+        self, given: Mapping[str, float], q: Array, derivatives: Callable[[PoseRows], tuple[Array, Array]]
+    ) -> tuple[Array, Array]:
+        """All rates and accelerations where a path goes through a pose `q` that is `given` by conditions.
 
-        `rates` has the same words as `given`, which are positions of frames.
+        `derivatives` has the first and second one of the rows of each condition, by the way along the path. Of what the
+        conditions leave free they are those of the nearest pose; its accelerations are missing (nan).
         """
-        target = read_pose(self.tree, given, "pose", None)
-        rows_held = self.closures if self.at_rest is None else self.at_rest.closures
-        part = FreePart(rows_held, self.actuated, self.locked | set(self.deformations), self.home)
-        asked = part.widened(target)
-        if self.assembler.opening(q, asked.frames) > SAME_FRAME:
+        target = as_rows(self.tree, self._read(given))
+        part = self._free_part
+        asked = part.widened(target) if (self.at_rest or self)._leaves_free(target) else target
+        moved = max((abs(q[k] - value) for k, value in asked.values.items()), default=0.0)
+        if self.assembler.opening(q, asked.frames) > SAME_FRAME or moved > SAME_FRAME:
             asked = target
-        rows = [np.array([rates[f"{f.name}.{'xyz'[axis]}"] for axis in f.position]) for f in target.frames]
-        return part.rates(asked, q, rows)
+        rates, pushes = zip(*map(derivatives, target.frames), strict=True)
+        return part.moved(asked, q, np.concatenate(rates), np.concatenate(pushes))
+
+    @property
+    def _free_part(self) -> FreePart:
+        rows_held = self.closures if self.at_rest is None else self.at_rest.closures
+        return FreePart(rows_held, self.actuated, self.locked | set(self.deformations), self.home)
 
     def _conditions(self, target: Target) -> int:
-        turn = 1 if self.tree.planar else 3
-        return len(target.fixed) + sum(len(f.position) + (f.rotation is not None) * turn for f in target.frames)
+        return len(self._words(target))
+
+    def _words(self, target: Target) -> list[str]:
+        """One for each condition; of conditions on one direction some are empty."""
+        words = [self.tree.rate_names[k] for k in sorted(target.fixed)]
+        return words + [word for frame in target.frames for word in frame.words(self.tree.planar)]
+
+    def _leaves_free(self, target: Target) -> bool:
+        """Whether there are fewer conditions than freedoms, or some of them repeat others wherever the robot is."""
+        if self._conditions(target) < self._rigid_freedoms:
+            return True
+        key = (target.fixed, tuple(row.sort for row in target.frames))
+        if key not in self._undetermined:
+            rigid = self.locking(self.deformations) if self.deformations else self
+            self._undetermined[key] = rigid._free_part.undetermined(target, rigid.reference_poses)
+        return self._undetermined[key] > 0
+
+    @cached_property
+    def _undetermined(self) -> dict[tuple, int]:
+        return {}
 
     def _closed(
         self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], widen: bool = True
@@ -378,15 +422,12 @@ class Robot(ArrayOrder, Record):
 
     def _count_conditions(self, error: UnreachableError, target: Target, locked: frozenset[int]) -> None:
         """Say so where more is asked for than the robot has freedoms: then nothing is too short."""
-        turn = ("theta",) if self.tree.planar else ("rx", "ry", "rz")
-        names = [self.tree.rate_names[k] for k in sorted(target.fixed)]
-        for frame in target.frames:
-            names += [f"{frame.name}.{'xyz'[axis]}" for axis in frame.position]
-            names += [] if frame.rotation is None else [f"{frame.name}.{word}" for word in turn]
+        names = self._words(target)
         if len(names) > self._rigid_freedoms and not self.assembler.sets_out(target, self.home, locked):
+            given, freedoms = ", ".join(filter(None, names)), counted(self._rigid_freedoms, "freedom")
             error.message = (
-                f"{len(names)} conditions are given ({', '.join(names)}), but the robot has {self._rigid_freedoms} "
-                f"freedom{'s' * (self._rigid_freedoms != 1)}, and the conditions contradict each other"
+                f"{len(names)} conditions are given ({given}), but the robot has {freedoms}, and the conditions "
+                "contradict each other"
             )
             error.hint = f"leave out {len(names) - self._rigid_freedoms} of them"
 

@@ -10,9 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.closure.pose_rows import WORDS, AxisTarget, across
+from parflex.closure.targets import FrameTarget, PoseRows
+from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.spatial import cross
 from parflex.spatial.rotations import matrix_quaternion
 
 Array = np.ndarray
@@ -22,12 +26,30 @@ TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FrameMotion(Record):
-    """Place, twist and acceleration of a frame in world axes; without a rotation nothing is asked of its turn."""
+    """Place, twist and acceleration of a frame in world axes; without a rotation nothing is asked of its turn.
+
+    `turn` says what is asked of the rotation of a frame that cannot have a whole one: nothing ("kept" where it can be),
+    the direction of its z axis ("axis"), or all of it ("whole"), which is refused.
+    """
 
     position: Array
     rotation: Array | None
     twist: Array
     acceleration: Array
+    turn: str = "kept"
+
+    def derivatives(self, row: PoseRows) -> tuple[Array, Array]:
+        """Of the rows of a condition on the frame, by the way."""
+        v, a, w, al = self.twist[:3], self.acceleration[:3], self.twist[3:], self.acceleration[3:]
+        if isinstance(row, AxisTarget):
+            d, e = row.direction, across(row.direction)
+            rate = cross(w, d)
+            return e @ rate, e @ (cross(al, d) + cross(w, rate))
+        assert isinstance(row, FrameTarget)
+        axes = list(row.position)
+        turn = [(w, al)] if row.rotation is not None else []
+        parts = [(v[axes], a[axes]), *turn]
+        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
 def joints_of_pose(
@@ -36,20 +58,43 @@ def joints_of_pose(
     """The robot with a frame in a place, near positions, and all its rates and accelerations.
 
     `driven` are the components of the frame's twist that the robot can follow. Where the place leaves motions free,
-    or the frame cannot keep its rotation, the rest is that of the nearest pose; accelerations are then missing (nan):
-    they are the slopes of the rates.
+    or the frame cannot keep its rotation, the rest is that of the nearest pose; its accelerations are then missing
+    (nan): they are the slopes of the rates.
     """
     axes = range(2 if rigid.tree.planar else 3)
     place = pose_words(rigid, frame, desired, axes)
-    if rigid.leaves_free(place) if desired.rotation is None else rigid.loose(place):
-        here = _at(rigid, place, near)
-        qd = rigid.path_rates(place, here.q, _twist_words(rigid, frame, desired.twist, axes))
-        return here, qd, np.full(len(qd), np.nan)
+    if desired.rotation is not None and rigid.loose(place):
+        if desired.turn == "whole":
+            raise InputError(
+                f"'{frame}' cannot have every rotation here: its turn has fewer freedoms",
+                key="orientation",
+                value=frame,
+                hint="give the direction of its z axis instead",
+            )
+        words = place | (axis_words(frame, desired.rotation[:, 2]) if desired.turn == "axis" else {})
+        return _led(rigid, words, desired, near)
+    if desired.rotation is None and rigid.leaves_free(place):
+        return _led(rigid, place, desired, near)
     asked = [c for c in driven if c < 3 or desired.rotation is not None]
-    here = _at(rigid, pose_words(rigid, frame, desired, asked), near)
+    words = pose_words(rigid, frame, desired, asked)
+    if rigid.leaves_free(words):
+        return _led(rigid, words, desired, near)
+    here = _at(rigid, words, near)
     velocity = _twist_words(rigid, frame, desired.twist, asked)
     qd = here.rates(velocity)
     return here, qd, here.accelerations(_twist_words(rigid, frame, desired.acceleration, asked), qd, velocity)
+
+
+def _led(
+    rigid: Robot, words: dict[str, float], desired: FrameMotion, near: Array
+) -> tuple[Configuration, Array, Array]:
+    here = _at(rigid, words, near)
+    return here, *rigid.path_motion(words, here.q, desired.derivatives)
+
+
+def axis_words(frame: str, direction: Array) -> dict[str, float]:
+    """The direction of the z axis of a frame."""
+    return {f"{frame}.{word}": float(value) for word, value in zip(WORDS, direction, strict=True)}
 
 
 def channels(here: Configuration, qd: Array, qdd: Array, rates: Sequence[int]) -> tuple[Array, Array]:

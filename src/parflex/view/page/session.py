@@ -110,7 +110,7 @@ class Session:
         if isinstance(given, str):
             return rigid.assemble(given)
         q = self._rigid(self.q)
-        target = read_pose(rigid.tree, given, "pose", None)
+        target = read_pose(rigid.tree, given, "pose", None, rigid.home)
         whole = whole_end_effector(rigid.tree, rigid.actuated, target, q) or target
         rows = len(whole.fixed) + sum(frame.size for frame in whole.frames)
         freedoms = rigid.mobility.freedoms(len(rigid.free))

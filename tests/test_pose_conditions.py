@@ -1,0 +1,269 @@
+"""Poses by any conditions: directions of axes, distances, joints; against geometry written anew, and Pinocchio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.optimize
+from conftest import CATALOGUE
+from oracles import tripod_wrist
+from oracles.pinocchio_tree import PinocchioTree
+from oracles.reader import read_robot
+
+import parflex
+from parflex.closure import mobility
+from parflex.closure.pose_rows import as_rows, shortest_turn, spin_of_turn
+from parflex.errors import InputError, ParflexError, UnreachableError
+from parflex.recursion import pose
+
+ROBOTS = Path(__file__).parent / "robots"
+MET = 1e-12  # typical lengths: Newton ends far below
+
+
+@pytest.fixture(scope="module")
+def tripod():
+    return parflex.load(ROBOTS / "five-axis.toml")
+
+
+def frame_of(robot, q, frame=None):
+    return pose(robot.tree, q).of(robot.tree.places[frame or robot.tree.end_effector])
+
+
+def test_five_conditions_of_a_tool_are_those_of_geometry_written_anew(tripod):
+    """The 3-PRS tripod with its wrist, by its lengths and angles alone: Newton from home for place and direction."""
+    z = np.array([-0.3, -0.2, 0.95])
+    given = {"x": -0.03, "y": -0.02, "z": 0.78, "zx": z[0], "zy": z[1], "zz": z[2]}
+    q = parflex.configure(tripod, given).q
+    known = dict(zip(tripod.coordinates, q, strict=True))
+    expected = tripod_wrist.joints_at(np.array([-0.03, -0.02, 0.78]), z / np.linalg.norm(z))
+    for name, value in expected.items():
+        assert known[name] == pytest.approx(value, abs=1e-11)  # both Newtons end at rounding of lengths below 1 m
+
+
+def test_the_direction_of_an_axis_is_that_of_pinocchio():
+    robot = parflex.load("puma560")
+    given = {"x": 0.3, "y": 0.25, "z": 0.3, "zx": 0.3, "zy": 0.2, "zz": -0.8}
+    q = parflex.configure(robot, given).q
+    tree = PinocchioTree(read_robot(CATALOGUE / "puma560.toml"))
+    place = tree.frame_placement(dict(zip(robot.coordinates, q, strict=True)), robot.tree.end_effector)
+    z = np.array([0.3, 0.2, -0.8])
+    assert np.abs(place[:3, 2] - z / np.linalg.norm(z)).max() < 1e-12  # Newton ends at rounding
+    assert np.abs(place[:3, 3] - [0.3, 0.25, 0.3]).max() < 1e-12
+
+
+def test_a_distance_and_a_coordinate_place_the_tip_of_a_five_bar():
+    robot = parflex.load("5r")
+    q = parflex.configure(robot, {"x": 0.03, "distance.base.tip": 0.45}).q
+    where = frame_of(robot, q)[1]
+    assert where == pytest.approx([0.03, np.sqrt(0.45**2 - 0.03**2), 0.0], abs=1e-13)  # Newton ends at rounding
+    same = parflex.configure(robot, {"x": 0.03, "distance.tip~base": 0.45}).q
+    assert np.array_equal(q, same)
+
+
+def test_what_distances_leave_free_is_nearest_to_home():
+    robot = parflex.load(ROBOTS / "planar-arm.toml")
+    q = parflex.configure(robot, {"distance.base.tip": 0.8}).q
+    lengths = np.array([0.5, 0.4, 0.2])
+
+    def away(angles):
+        turned = np.cumsum(angles)
+        return np.hypot(lengths @ np.cos(turned), lengths @ np.sin(turned)) - 0.8
+
+    best = scipy.optimize.minimize(
+        lambda x: np.sum((x - robot.home) ** 2), q + 0.02, constraints={"type": "eq", "fun": away}, tol=1e-12
+    )
+    assert np.abs(best.x - q).max() < 1e-5  # where the minimizer ends
+
+
+def test_two_components_have_the_third_of_home_and_three_are_a_direction_of_any_length(tripod):
+    _, p = frame_of(tripod, tripod.home)
+    R = frame_of(tripod, tripod.home)[0]
+    place = dict(zip("xyz", map(float, p), strict=True))
+    two = parflex.configure(tripod, place | {"zx": -0.45, "zy": -0.2}).q
+    third = np.copysign(np.sqrt(1 - 0.45**2 - 0.2**2), R[2, 2])
+    assert frame_of(tripod, two)[0][2, 2] == pytest.approx(third, abs=1e-12)
+    three = parflex.configure(tripod, place | {"zx": -4.5, "zy": -2.0, "zz": 10 * third}).q
+    assert np.abs(two - three).max() < 1e-11  # Newton ends at rounding
+
+
+def test_a_hand_with_six_freedoms_comes_to_a_direction_by_the_shortest_turn():
+    robot = parflex.load("gough-stewart")
+    R, p = frame_of(robot, robot.home)
+    z = np.array([0.2, -0.1, 0.97]) / np.linalg.norm([0.2, -0.1, 0.97])
+    q = parflex.configure(robot, {"x": 0.02, "zx": z[0], "zy": z[1], "zz": z[2]}).q
+    there, where = frame_of(robot, q)
+    turn = there @ R.T
+    axis = np.cross(R[:, 2], z)
+    angle = np.arccos((np.trace(turn) - 1) / 2)
+    assert angle == pytest.approx(np.arccos(R[:, 2] @ z), abs=1e-9)  # no turn about the axis itself
+    assert np.abs(turn @ axis - axis).max() < 1e-11
+    assert where == pytest.approx([0.02, p[1], p[2]], abs=1e-11)  # the rest stays, as with other poses
+
+
+def test_one_component_of_an_axis_is_its_angle_with_the_world_even_from_upright():
+    robot = parflex.load("gough-stewart")
+    q = parflex.configure(robot, {"zz": 0.95}).q
+    assert frame_of(robot, q)[0][2, 2] == pytest.approx(0.95, abs=1e-12)
+    upright = parflex.configure(robot, {"zz": 1.0}).q
+    assert np.abs(upright - robot.home).max() < 1e-11  # it is at home
+
+
+def test_conditions_that_repeat_others_leave_the_rest_to_the_rule_for_free_parts():
+    """A Delta does not turn: its direction says nothing, although there are as many conditions as freedoms."""
+    robot = parflex.load("delta")
+    given = {"z": -0.5, "zx": 0.0, "zy": 0.0, "zz": 1.0}
+    q = parflex.configure(robot, given).q
+    elsewhere = robot.assemble({"x": 0.1, "y": 0.05, "z": -0.55})
+    assert np.abs(robot.assemble(given, elsewhere) - q).max() < 1e-9  # where Newton ends, whatever the way
+    assert frame_of(robot, q)[1] == pytest.approx([*frame_of(robot, robot.home)[1][:2], -0.5], abs=1e-11)
+
+
+def nearby(robot, rng):
+    """A closed pose up to 0.15 rad from home."""
+    tree, free = robot.tree, robot.free
+    J = mobility.scaled_jacobian(robot.closures, robot.home)[:, free]
+    null = (np.linalg.svd(J)[2] if J.size else np.eye(len(free)))[mobility.rank(J) :]
+    way = rng.standard_normal(len(null)) @ null
+    step = np.zeros(tree.n)
+    step[free] = 0.15 * way / np.abs(way).max() * tree.rate_units[free]
+    q, error = robot.assembler.newton(tree.moved(robot.home, step), free, list(robot.closures.rows))
+    assert error < MET
+    return q
+
+
+def drawn(robot, q, rng):
+    """Some conditions that hold at a pose: places, directions, distances, joints."""
+    tree, at, words = robot.tree, pose(robot.tree, q), {}
+    frames = [name for name, place in tree.places.items() if place.link >= 0]
+    joints = [link for link in tree.links if link.joint.one_axis]
+    for kind in rng.integers(4, size=rng.integers(1, 4)):
+        first, second = rng.choice(frames, 2)
+        R, p = at.of(tree.places[first])
+        apart = float(np.linalg.norm(at.of(tree.places[second])[1] - p))
+        if kind == 0:
+            axis = int(rng.integers(2 if tree.planar else 3))
+            words[f"{first}.{'xyz'[axis]}"] = float(p[axis])
+        elif kind == 1 and not tree.planar:
+            words |= {f"{first}.z{axis}": float(R["xyz".index(axis), 2]) for axis in "xyz"}
+        elif kind == 2 and tree.places[first].link != tree.places[second].link and apart > 0.01:
+            words = {k: v for k, v in words.items() if k != f"distance.{second}~{first}"}
+            words[f"distance.{first}~{second}"] = apart
+        elif joints:
+            joint = joints[int(rng.integers(len(joints)))]
+            words[joint.name] = float(q[joint.q.start])
+    return words
+
+
+FEW = ["5r", "five-axis", "serial-arm", "gough-stewart", "scara"]
+MANY = ["3rrr", "puma560", "rx90", "delta", "space", "3-prs", "dualemps", "navaro", "struts", "geared-five-bar", "c5"]
+
+
+@pytest.mark.parametrize("name", FEW + [pytest.param(name, marks=pytest.mark.verify) for name in MANY])
+def test_random_conditions_are_met_in_any_order_of_questions(name):
+    file = ROBOTS / f"{name}.toml"
+    robot = parflex.load(file if file.exists() else name)
+    rigid, rng = robot.locking(robot.deformations), np.random.default_rng(3)
+    found = []
+    for _ in range(4):
+        words = drawn(robot, nearby(rigid, rng), rng)
+        try:
+            q = robot.assemble(words)
+        except ParflexError as error:  # the pose may stand beyond a singularity of these conditions
+            assert "working mode" in error.message
+            continue
+        rows = as_rows(robot.tree, robot._read(words)).frames
+        assert robot.assembler.opening(q, [*rows, *robot.closures.rows]) < MET
+        found.append((words, q))
+    again = parflex.load(file if file.exists() else name)
+    for words, q in reversed(found):
+        assert np.array_equal(again.assemble(words), q)
+    assert found
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"zx": 0, "zy": 0, "zz": 0}, "the direction of 'spindle' is zero"),
+        (
+            {"zx": 0.9, "zy": 0.9},
+            "no direction of 'spindle' has zx = 0.9, zy = 0.9: components of a unit vector are at",
+        ),
+        ({"zx": 1.2}, "at most 1 together, not 1.2"),
+        ({"hand.zx": 0.1}, "'hand.zx' is neither a joint nor a coordinate of a frame"),
+        ({"spindel.zx": 0.1}, "did you mean 'spindle.zx'"),
+        ({"zx": 0.1, "rx": 0.2}, "the rotation of 'spindle' is given twice"),
+        ({"zx": 0.1, "spindle.zx": 0.1}, "'zx' and 'spindle.zx' are the same coordinate"),
+        ({"distance.base.hand": 0.1}, "'distance.base.hand': there is no frame 'hand'"),
+        ({"distance.base.spindl": 0.1}, "did you mean 'spindle'"),
+        ({"distance.base.spindle": -0.1}, "a distance must be positive"),
+        ({"distance.base.spindle": 0.8, "distance.spindle.base": 0.8}, "are the same coordinate"),
+        ({"distance.w2.spindle": 0.1}, "'w2' and 'spindle' are fixed to one body"),
+        ({"distance.nothing": 0.1}, "'distance.nothing' does not name two frames"),
+        ({"base.zx": 0.1}, "'base' is fixed to the base"),
+        ({"zx_deg": 10}, "'zx_deg' is a length, not an angle"),
+    ],
+)
+def test_conditions_that_make_no_sense_are_refused_in_words(tripod, given, said):
+    with pytest.raises(InputError, match=said):
+        parflex.configure(tripod, given)
+
+
+def test_a_planar_robot_has_no_direction_and_a_sign_that_home_does_not_tell_is_asked_for():
+    with pytest.raises(InputError, match="a planar robot has no 'zx'; give theta"):
+        parflex.configure(parflex.load("5r"), {"zx": 0.0})
+    with pytest.raises(InputError, match="the sign of 'zx' of 'platform' is open, as it is zero at home"):
+        parflex.configure(parflex.load("gough-stewart"), {"zy": 0.1, "zz": 0.9})
+
+
+def test_a_direction_that_no_pose_has_is_told_in_degrees_and_a_distance_in_metres():
+    delta = parflex.load("delta")
+    with pytest.raises(UnreachableError, match=r"no pose has this direction of 'platform'.*off by 17.5 deg"):
+        parflex.configure(delta, {"x": 0.05, "zx": 0.3, "zy": 0.0})  # arcsin(0.3) is 17.46 deg
+    arm = parflex.load(ROBOTS / "planar-arm.toml")
+    with pytest.raises(UnreachableError, match=r"no pose has 'distance.base.tip' = 1.3 m: the nearest is off by 0.2 m"):
+        parflex.configure(arm, {"distance.base.tip": 1.3})  # its links are 1.1 m together
+
+
+def test_more_conditions_than_freedoms_are_counted_where_they_contradict_each_other(tripod):
+    robot = parflex.load("5r")
+    with pytest.raises(UnreachableError, match=r"3 conditions are given .*, but the robot has 2 freedoms"):
+        parflex.configure(robot, {"x": 0.03, "y": 0.45, "distance.base.tip": 0.48})
+    q = parflex.configure(robot, {"x": 0.03, "y": 0.4, "distance.base.tip": float(np.hypot(0.03, 0.4))}).q
+    assert frame_of(robot, q)[1] == pytest.approx([0.03, 0.4, 0.0], abs=1e-12)  # they may agree
+    place = {"x": -0.03, "y": -0.02, "z": 0.78, "zx": -0.3, "zy": -0.2, "zz": 0.95}
+    with pytest.raises(
+        UnreachableError, match=r"6 conditions are given \(w1, spindle.x.*\), but the robot has 5 freedoms"
+    ):
+        parflex.configure(tripod, place | {"w1": 1.5})
+
+
+def test_a_distance_of_frames_whose_names_have_dots_may_need_a_mark(tripod):
+    with_dots = parflex.configure(tripod, {"distance.a.P.b.P": 0.92}).q
+    marked = parflex.configure(tripod, {"distance.a.P.b.P": 0.92}).q
+    assert np.array_equal(with_dots, marked)
+    between = frame_of(tripod, marked, "a.P")[1] - frame_of(tripod, marked, "b.P")[1]
+    assert np.linalg.norm(between) == pytest.approx(0.92, abs=1e-12)
+
+
+def test_the_shortest_turn_spins_about_the_axis_as_its_differences_say():
+    z = np.array([0.1, 0.2, 0.9]) / np.linalg.norm([0.1, 0.2, 0.9])
+
+    def d(t):
+        v = np.array([np.cos(t), 0.3 * np.sin(2 * t), 0.5 + 0.1 * t])
+        return v / np.linalg.norm(v)
+
+    def derivatives(f, t, h=1e-3):  # of fourth order: 1e-12 of the fifth derivative
+        values = [f(t + k * h) for k in (-2, -1, 0, 1, 2)]
+        first = (8 * (values[3] - values[1]) - (values[4] - values[0])) / (12 * h)
+        second = (16 * (values[3] + values[1]) - (values[4] + values[0]) - 30 * values[2]) / (12 * h**2)
+        return values[2], first, second
+
+    def spin(t):
+        R, R1, _ = derivatives(lambda s: shortest_turn(z, d(s)), t)
+        W = R1 @ R.T
+        return float(np.array([W[2, 1], W[0, 2], W[1, 0]]) @ d(t))
+
+    found = spin_of_turn(z, derivatives(d, 0.7))
+    assert found == pytest.approx((spin(0.7), derivatives(spin, 0.7)[1]), abs=1e-8)  # differences of differences
