@@ -179,7 +179,7 @@ class Assembler:
         parts = self.parts(target, locked)
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         at, moved = pose(self.tree, q), self._between(q, target.applied(q), q, target, share)
-        rows = [row.between(at, share) if isinstance(row, FrameTarget) else row for part in parts for row in part.rows]
+        rows = [row.between(at, share) if isinstance(row, PoseRows) else row for part in parts for row in part.rows]
         return self.newton(moved, columns, rows, 30)[1] <= CLOSED
 
     def _between(self, origin: Array, goal: Array, q: Array, target: Target, share: float) -> Array:
