@@ -456,7 +456,14 @@ BAD = {
     "kind = 'rod'\nbetween = ['base', 'post']": "both on the ground",
     "kind = 'rod'\nbetween = ['left.elbow', 'tip']": "both on the body",
     "kind = 'rod'\nbetween = ['home', 'left']": "meet",
-    "name = 'tip'\nkind = 'strut'": "a frame is called 'tip' too",
+    "kind = 'spring'\nstiffness = 1\nrest = 0\ndamping = 2\nbetween = ['home', 'left']": "meet",
+    "name = 'tip'\nkind = 'strut'": "a point is called 'tip' too",
+    "name = 'left'\nkind = 'spring'\nstiffness = 1\nrest = 0.1": "a frame is called 'left' too",
+    "name = 'x'\nkind = 'strut'": "'x' is a coordinate of the end effector",
+    "name = 'tip.x'\nkind = 'strut'": "'tip.x' is a coordinate of the frame 'tip'",
+    "name = 'none'\nkind = 'strut'": "'none' is a choice of joints",
+    "name = 'a=b'\nkind = 'rod'": "is not a valid name",
+    "name = ' a'\nkind = 'rod'": "is not a valid name",
     "name = 'x'\nkind = 'rod'\n[[element]]\nname = 'x'\nkind = 'rod'\nbetween = ['base', 'tip']": "twice",
 }
 
@@ -488,10 +495,9 @@ def test_points_that_meet_on_the_way_are_named(tmp_path):
 def test_a_cable_longer_than_its_path_is_told(tmp_path):
     text = (ROBOTS / "sprung-five-bar.toml").read_text(encoding="utf-8").replace("rest = 0.22", "rest = 0.8")
     assert any(
-        "'rope' of 0.8 m is longer than its path" in told
-        for told in parflex.load(written(text, tmp_path)).start_warnings()
+        "'rope' of 0.8 m is longer than its path" in told for told in parflex.load(written(text, tmp_path)).warnings
     )
-    assert not load("sprung-five-bar").start_warnings()
+    assert not load("sprung-five-bar").warnings
 
 
 # -- other models --------------------------------------------------------------------------------------------
@@ -620,29 +626,94 @@ rest = REST
 """
 
 
+def arm_and_wall(folder, kind, rest, more=""):
+    path = folder / "arm.toml"
+    path.write_text(ARM_AND_WALL.replace("KIND", kind).replace("REST", rest) + more)
+    return parflex.load(path)
+
+
+TAUT_LENGTH = "0.7810249675906654"
+
+
 @pytest.mark.parametrize(
     ("kind", "rest", "words"),
     [
         ("spring", "0.2", "'e' is under tension"),
         ("strut", "0.2", "'e' is under tension"),
-        ("cable", "0.7810249675906654", "at the rest length"),
-        ("spring", "0.7810249675906654", ""),
+        ("cable", TAUT_LENGTH, "'e' is just taut"),
+        ("spring", TAUT_LENGTH, ""),
     ],
 )
-def test_linear_models_say_what_they_miss_of_elements_under_tension(kind, rest, words, tmp_path):
-    path = tmp_path / "arm.toml"
-    path.write_text(ARM_AND_WALL.replace("KIND", kind).replace("REST", rest))
-    robot = parflex.load(path)
-    said = parflex.natural_frequencies(robot).model.warnings
-    assert len(said) == bool(words) and all(words in sentence for sentence in said)
+def test_linear_models_of_robots_with_tension_are_about_the_equilibrium_and_say_so(kind, rest, words, tmp_path):
+    robot = arm_and_wall(tmp_path, kind, rest)
+    model = parflex.natural_frequencies(robot).model
+    assert (model.about == "equilibrium") == bool(words) == bool(model.warnings)
+    assert all(words in told and "about the equilibrium" in told for told in model.warnings)
     if rest == "0.2":
-        assert not parflex.natural_frequencies(robot, about="equilibrium").model.warnings
-        moved = parflex.deflection(robot).frames["arm"]
-        assert moved[-1] == pytest.approx(parflex.equilibrium(robot).configuration.q[0] - robot.home[0], abs=1e-9)
+        asked = parflex.natural_frequencies(robot, about="equilibrium")
+        assert parflex.natural_frequencies(robot).frequencies == pytest.approx(asked.frequencies, rel=1e-12)
+        assert not asked.model.warnings
+        assert parflex.cartesian_stiffness(robot).model.about == "equilibrium"
+        about = parflex.linear_model(robot, about="undeformed")
+        assert about.about == "undeformed" and "what balances it" in about.warnings[0]
+        moved = parflex.deflection(robot)
+        turned = parflex.equilibrium(robot).configuration.q[0] - robot.home[0]
+        assert moved.frames["arm"][-1] == pytest.approx(turned, abs=1e-9) and words in moved.warnings[0]
+    if kind == "cable":
+        with pytest.raises(parflex.SingularError, match="'e' is at its rest length"):
+            parflex.linear_model(robot, about="undeformed")
 
 
-def test_maps_say_that_tension_is_not_balanced_in_them(tmp_path):
-    path = tmp_path / "arm.toml"
-    path.write_text(ARM_AND_WALL.replace("KIND", "spring").replace("REST", "0.2"))
-    with pytest.warns(parflex.ParflexWarning, match="about the equilibrium"):
-        parflex.many_frequencies(parflex.load(path), ["arm"], [[0.1]], modes=1)
+def test_springs_of_joints_and_couplings_under_tension_are_balanced_too(tmp_path):
+    """A pendulum with a spring in its joint: (k + m g l cos q) / I about its rest, which is not the pose asked for."""
+    text = ARM_AND_WALL[: ARM_AND_WALL.index("[[element]]")]
+    text = text.replace('joint = "revolute"', 'joint = "revolute"\nspring = { stiffness = 20, rest = -1.5 }')
+    robot = parflex.load(written(text, tmp_path))
+    found = parflex.natural_frequencies(robot, {"arm": -0.5})
+    q = found.model.configuration.q[0]
+    weight = 9.81 * 0.4
+    assert 20 * (q + 1.5) + weight * np.cos(q) == pytest.approx(0, abs=1e-9)
+    expected = np.sqrt((20 - weight * np.sin(q)) / (0.01 + 0.16)) / (2 * np.pi)
+    assert found.frequencies == pytest.approx([expected], rel=1e-10) and "'arm' is under" in found.model.warnings[0]
+
+
+def test_a_robot_under_tension_without_an_equilibrium_is_refused_in_a_sentence(tmp_path):
+    push = """
+[[frame]]
+name = "car"
+joint = "prismatic"
+place = { rotation = [0, "pi/2", 0] }
+inertia = { mass = 1.0 }
+[[element]]
+name = "push"
+kind = "force"
+between = ["hook", "car"]
+table = [[0, -5], [1, -5]]
+"""
+    robot = arm_and_wall(tmp_path, "spring", "0.2", push)
+    with pytest.raises(
+        parflex.SingularError, match="under tension at this pose, and the robot has no equilibrium"
+    ) as no:
+        parflex.natural_frequencies(robot)
+    assert "undeformed" in no.value.hint and "\n" not in str(no.value)
+
+
+def test_maps_are_about_the_equilibrium_and_count_modes_at_each_pose(tmp_path):
+    """A cable that is slack at home, and has no frequency there, has one where it is taut."""
+    text = (
+        "format = 1\nname = 'fall'\n[[frame]]\nname = 'drop'\njoint = 'prismatic'\nstart = -0.3\n"
+        "inertia = { mass = 1.0 }\n[[element]]\nkind = 'cable'\nname = 'rope'\nbetween = ['base', 'drop']\n"
+        "stiffness = 2000\nrest = 0.5\n"
+    )
+    robot, hung = parflex.load(written(text, tmp_path)), np.sqrt(2000) / (2 * np.pi)
+    with pytest.warns(parflex.ParflexWarning, match="2 of 3 poses have springs under tension"):
+        found = parflex.many_frequencies(robot, ["drop"], [[-0.6], [-0.4], [-0.5]], modes=1)
+    assert found.frequencies[[0, 2], 0] == pytest.approx(hung) and np.isnan(found.frequencies[1, 0])
+    assert found.status.tolist() == [0, 2, 0] and "1 modes are requested" in found.reasons[1]
+    with pytest.warns(parflex.ParflexWarning, match="2 of 5 poses"):
+        grid = parflex.frequency_map(robot, [("drop", -0.7, -0.2, 5)], modes=1)
+    assert grid.status.tolist() == [0, 0, 2, 2, 2] and "element" in grid.reason
+    with pytest.raises(parflex.InputError, match="the robot has 0"):
+        parflex.many_frequencies(robot, ["drop"], [[-0.4]], modes=1)
+    with pytest.raises(parflex.InputError, match="2 modes are requested"):
+        parflex.many_frequencies(robot, ["drop"], [[-0.6]], modes=2)

@@ -23,8 +23,8 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, held_frame, system_jacobian, zero_dynamics
-from parflex.models.elastic.equilibrium import tangent_stiffness
 from parflex.models.elastic.linear_model import tree_stiffness
+from parflex.models.elastic.loads_at_rest import tangent_stiffness
 from parflex.models.robot import Robot
 from parflex.recursion import mass_matrix
 from parflex.recursion.newton_euler import JOINT_TERMS

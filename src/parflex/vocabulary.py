@@ -53,7 +53,8 @@ WORDS: dict[str, Word] = {
     "about": Word(
         "{'undeformed', 'equilibrium'}",
         "",
-        "State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.",
+        "State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension, "
+        "else the undeformed pose.",
     ),
     "servo": Word("float or Mapping[str, float]", "N/m, N m/rad", "Stiffness of motors held by springs."),
     "servo_damping": Word("float or Mapping[str, float]", "N s/m, N m s/rad", "Damping of the servos."),

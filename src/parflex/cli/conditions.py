@@ -32,7 +32,7 @@ def condition_options(command: Command) -> Command:
             "--about",
             metavar="undeformed|equilibrium",
             help="The pose as given, or the equilibrium under gravity and loads; default the equilibrium where a load "
-            "or an effort is given, else the pose.",
+            "or an effort is given or springs are under tension, else the pose.",
         ),
         click.option("--servo-damping", metavar="VALUE|JOINT=VALUE,...", help="Damping of the servos, N s/m or N m s."),
         click.option(
@@ -57,7 +57,8 @@ def linear_model_of(robot: str, options: dict[str, Any]) -> tuple[Any, str]:
     from parflex.models.elastic.linear_model import linear_model
 
     loaded, given = read_conditions(robot, options, felt=False)
-    return linear_model(loaded, **given), given["about"]
+    model = linear_model(loaded, **given)
+    return model, model.about
 
 
 def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> tuple[Any, dict[str, Any]]:
@@ -80,7 +81,7 @@ def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> t
     }
     effort = words.pop("effort")
     given["effort"] = None if effort is None else assignments(effort, "effort")
-    given["about"] = state_about(given["about"], given["wrench"], given["effort"], felt)
+    state_about(given["about"], given["wrench"], given["effort"], felt)  # refused before a robot is read
     return open_robot(robot, **words), given
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,9 +14,11 @@ from parflex.records import Record
 from parflex.recursion import jacobians, pose
 
 Array = np.ndarray
+Usual = Callable[[], float]
 RANK_TOLERANCE = 1e-7  # singular values of regular poses are above 1e-4, those of repeated rows below 1e-12
 SINGULAR = 1e7  # Newton finds a double root to eight digits: singular poses show up as 1e8, not as infinity
 BRANCH = 1e-6  # of the largest singular value: repeated rows are below, also at double roots, other branches far above
+SMALL = 0.1  # of matrices without units: where all is smaller, it is compared with regular poses
 TINY = 1e-9  # of matrices without units: what is smaller is zero, also beside other zeros
 
 
@@ -39,13 +42,28 @@ def rank(matrix: Array, tolerance: float = RANK_TOLERANCE) -> int:
     return int(np.sum(values > tolerance * max(values[0], TINY)))
 
 
-def condition(matrix: Array, size: int | None = None) -> float:
-    """Ratio of the largest to the last (or `size`-th) singular value; infinity for a singular matrix."""
+def condition(matrix: Array, size: int | None = None, usual: Usual | None = None) -> float:
+    """Ratio of the largest to the last (or `size`-th) singular value; infinity for a singular matrix.
+
+    `usual` gives the largest one at regular poses: where all fall together, as the only one of a single row does,
+    their own ratio says nothing.
+    """
     if 0 in matrix.shape:
         return 1.0
     values = np.linalg.svd(matrix, compute_uv=False)
     last = values[(size or min(matrix.shape)) - 1]
-    return float(max(values[0], TINY) / last) if last > 0 else float("inf")
+    return largest(values, usual) / float(last) if last > 0 else float("inf")
+
+
+def largest(values: Array, usual: Usual | None = None) -> float:
+    """The largest singular value, or the usual one where all are small."""
+    top = max(float(values[0]), TINY)
+    return top if usual is None or top > SMALL else max(top, usual())
+
+
+def null_space(J: Array, generic_rank: int) -> Array:
+    """Orthonormal columns: what rows of this rank in general leave free."""
+    return np.linalg.svd(J, full_matrices=True)[2][generic_rank:].T if J.size else np.eye(J.shape[1])
 
 
 def redundant_rows(J: Array, generic_rank: int) -> list[int]:
@@ -92,11 +110,12 @@ class Partition(Record):
     independent: Array
 
 
-def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array) -> Partition:
+def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array, usual: Usual | None = None) -> Partition:
     """Rows and columns of a well-conditioned square block of the scaled `J`.
 
     Rows first, then columns, both by pivoting; `weights` says which columns had better depend on others, so that the
-    choice is the natural one (joints of the legs before the platform) unless that is ten times worse.
+    choice is the natural one (joints of the legs before the platform) unless that is ten times worse. `usual` as in
+    `condition`.
     """
     if generic_rank == 0:
         return Partition(np.zeros(0, int), np.zeros(0, int), free)
@@ -106,7 +125,7 @@ def choose_partition(J: Array, free: Array, generic_rank: int, weights: Array) -
     rows = np.sort(row_order[:generic_rank])
     _, _, column_order = scipy.linalg.qr(block[rows] * weights[free], mode="economic", pivoting=True)
     dependent = np.sort(free[column_order[:generic_rank]])
-    worst = condition(block[rows], generic_rank)
+    worst = condition(block[rows], generic_rank, usual)
     if worst > SINGULAR:
         raise SingularError(
             f"the closures are singular at this pose (condition number {worst:.1e}): "

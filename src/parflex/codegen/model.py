@@ -180,9 +180,10 @@ class Model(Record):
         flat, batch = self._flat(arrays)
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
         functions = functions_of(target)
-        if batch is None:
-            results = run(self.program, [*flat[0], *numbers], functions)
-            return self._shaped(np.array([float(value) for value in results]), None)
+        if batch is None or target in ("casadi", "sympy"):  # whose numbers are single ones
+            size = sum(int(np.prod(shape)) for shape in self.outputs.values())
+            values = np.array([[float(v) for v in run(self.program, [*row, *numbers], functions)] for row in flat])
+            return self._shaped(values[0] if batch is None else values.reshape(len(flat), size), batch)
         # blocks keep what a long program works on small; other libraries may trace the batch and see it whole
         rows = max(BLOCK // max(len(self.program.instructions), 1), 1) if target == "numpy" else max(batch, 1)
         blocks = []

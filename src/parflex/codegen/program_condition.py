@@ -41,4 +41,4 @@ def model_condition(robot: Robot, made: Model, q: Any) -> float:
         return 1.0
     closures = cheapest_closures(robot)
     rows = best_rows(closures, robot.home, dependent)
-    return condition(scaled_jacobian(closures, q)[np.ix_(rows, dependent)])
+    return condition(scaled_jacobian(closures, q)[np.ix_(rows, dependent)], usual=robot.usual_closures)

@@ -31,6 +31,7 @@ def _read_table(value: Any) -> Any:
     return {"length": value} if isinstance(value, list | tuple) else value
 
 
+POSE_WORDS = ("x", "y", "z", "qw", "qx", "qy", "qz", "rx", "ry", "rz", "theta", "zx", "zy", "zz")
 KEYS = {  # what each kind may have beside its name and ends; the first of each group is required, or another of it
     "spring": ("stiffness", "rest", "damping", "table"),
     "damper": ("damping",),
@@ -106,6 +107,23 @@ def strut_names(robot: schema.RobotFile) -> list[str]:
     return [element.name for element in robot.element if element.kind == "strut"]
 
 
+def _check_coordinate(name: str, places: Container[str], key: str) -> None:
+    """The name of a strut is that of a coordinate: it must not mean another one, or a choice of joints."""
+    frame, dot, word = name.rpartition(".")
+    if word in POSE_WORDS and (not dot or frame in places):
+        meaning = f"a coordinate of the frame '{frame}'" if dot else "a coordinate of the end effector"
+    elif name in ("actuators", "none"):
+        meaning = "a choice of joints to lock"
+    else:
+        return
+    raise RobotFileError(
+        f"'{name}' is {meaning}, and cannot be the name of a strut, whose length is a coordinate of that name",
+        key=key,
+        value=name,
+        hint="rename the strut",
+    )
+
+
 def check_elements(robot: schema.RobotFile, known: Container[str], places: Iterable[str]) -> None:
     """Raise at the first element that does not fit the rest of the file."""
     owners = {closure.name: "closure" for closure in robot.closure if closure.name}
@@ -117,12 +135,14 @@ def check_elements(robot: schema.RobotFile, known: Container[str], places: Itera
             raise RobotFileError(
                 f"the element '{element.name}' is there twice", key=key, value=element.name, hint="rename one of them"
             )
-        if taken is None and element.kind == "strut" and element.name in set(places):
-            taken = "frame"
+        if taken is None and element.name in set(places):
+            taken = "point" if any(point.name == element.name for point in robot.point) else "frame"
         if taken is not None:
             raise RobotFileError(
                 f"a {taken} is called '{element.name}' too", key=key, value=element.name, hint="rename one of them"
             )
+        if element.kind == "strut":
+            _check_coordinate(element.name, set(places), key)
         owners[element.name] = "element"
         for end in element.between:
             if end not in known:

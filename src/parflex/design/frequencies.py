@@ -1,4 +1,4 @@
-"""Natural frequencies at many undeformed poses: by tables of condensed legs where there are such, else pose by pose.
+"""Natural frequencies at many poses: by tables of condensed legs where there are such, else pose by pose.
 
 Every mode from tables stands between two frequencies at which modes were counted, some poses are solved again in full,
 and poses that do not pass are solved in full anyway.
@@ -20,13 +20,13 @@ from parflex.design.condensation import Band
 from parflex.design.legs import LegStructure, LegSubstructure, NotTabulatedError, alike, structure
 from parflex.design.nodes import Assembly, NotCoveredError, node_model
 from parflex.design.platform import Platform
-from parflex.design.positions import OK, PositionSolver
+from parflex.design.positions import OK, SINGULAR, UNREACHABLE, PositionSolver
 from parflex.design.small_problem import ReducedProblem
 from parflex.design.tables import LegTable, build_table
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.element_stiffness import has_force_elements
 from parflex.models.elastic.linear_model import ZERO, check_modes, locked_robot, natural_frequencies
+from parflex.models.elastic.tension import NEAR_REST, has_force_elements
 from parflex.models.robot import Robot
 from parflex.records import Record, counted
 
@@ -51,27 +51,28 @@ class FrequencySolver:
     why_not: str = ""
     solved_in_full: int = 0
     largest_difference: float = 0.0  # Hz, between tables and the full solution at the poses that were checked
+    balanced: int = 0  # poses with springs under tension, answered about the equilibrium
+    reasons: dict[bytes, str] = field(default_factory=dict, repr=False)  # of poses without an answer
+    too_many: ParflexError | None = field(default=None, repr=False)  # more modes were asked for than there are
     _ready: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         check_modes(self.modes)
         self.robot = self.geometry.robot
         self.locked = locked_robot(self.robot, self.lock)
-        if has_force_elements(self.robot.tree):
-            warnings.warn(
-                "frequencies at many poses are about undeformed ones, and miss what balances the tension of elements "
-                "between points: where these are under tension, ask natural_frequencies about the equilibrium",
-                ParflexWarning,
-                stacklevel=2,
-            )
         try:
             self.assembly: Assembly | None = Assembly(node_model(self.locked))
             self.places = self.geometry.places(self.assembly.links)
             self.free = self._free_motions()
         except NotCoveredError as error:
             self.assembly, self.why_not = None, str(error)
-            found = natural_frequencies(self.robot, None, self.modes, self.lock)  # refuses what cannot be asked
-            self.free = len(found.free_motions)
+            try:
+                found = natural_frequencies(self.robot, None, self.modes, self.lock)  # refuses what cannot be asked
+                self.free = len(found.free_motions)
+            except ParflexError as home:  # elements may be slack at home alone
+                if not has_force_elements(self.robot.tree) or home.key == "lock":
+                    raise
+                self.free = 0
 
     def _free_motions(self) -> int:
         """Motions without stiffness, from all modes at home; the number of modes asked for is checked on the way."""
@@ -92,6 +93,9 @@ class FrequencySolver:
 
     def __call__(self, q: Array, twists: Array | None = None) -> Array:
         """Frequencies in Hz (poses x modes); with `twists` (poses x modes x 6), those of the platform are put there."""
+        tense = self._tense(q)
+        if tense.any():
+            return self._apart(q, twists, tense)
         if not self._ready and len(q) >= WORTH:
             self.prepare(q)
         result = np.empty((len(q), self.modes))
@@ -100,6 +104,29 @@ class FrequencySolver:
             result[rows] = self._block(q[rows], None if twists is None else twists[rows])
         if self.problem is not None and len(q) >= WORTH:
             self._check(q, result, twists)
+        return result
+
+    def _tense(self, q: Array) -> Array:
+        """Poses with a spring of a joint under tension, which have frequencies about the equilibrium only."""
+        found = np.zeros(len(q), dtype=bool)
+        if self.assembly is None:  # asked pose by pose, which looks itself
+            return found
+        whole, tree = self.geometry.whole(q), self.robot.tree
+        for link in tree.links:
+            if link.terms.stiffness and link.v.start not in self.locked.locked:
+                found |= np.abs(whole[:, link.q.start] - link.terms.rest) > NEAR_REST * tree.rate_units[link.v.start]
+        return found
+
+    def _apart(self, q: Array, twists: Array | None, tense: Array) -> Array:
+        """These poses one by one, the others as ever."""
+        result = np.empty((len(q), self.modes))
+        for mask, solve in ((tense, self._general), (~tense, self)):
+            if mask.any():
+                own = None if twists is None else np.full((int(mask.sum()), self.modes, 6), np.nan)
+                result[mask] = solve(q[mask], own)
+                if twists is not None:
+                    twists[mask] = own
+        self.solved_in_full += int(tense.sum())
         return result
 
     def _block(self, q: Array, twists: Array | None) -> Array:
@@ -157,12 +184,26 @@ class FrequencySolver:
             here = Configuration(self.robot, whole)
             try:
                 found = natural_frequencies(self.robot, here, self.modes, self.lock)
-            except ParflexError:
-                continue  # singular here, or more motions without stiffness than elsewhere: not a number
+            except ParflexError as error:  # singular here, or more motions without stiffness: not a number
+                self.reasons[q[k].tobytes()] = error.message
+                self.too_many = error if error.key == "modes" else self.too_many
+                continue
+            self.balanced += found.model.about == "equilibrium"
             result[k] = found.frequencies
             if twists is not None:
                 twists[k] = self.platform.of_tree(whole, found.shapes)
         return result
+
+    def say(self, poses: int, some: bool) -> None:
+        """Warn where answers are about the equilibrium; refuse where more modes are asked for than any pose has."""
+        if self.too_many is not None and not some:
+            raise self.too_many
+        if self.balanced:
+            warnings.warn(
+                f"{self.balanced} of {poses} poses have springs under tension: they are answered about the equilibrium",
+                ParflexWarning,
+                stacklevel=4,
+            )
 
     @cached_property
     def platform(self) -> Platform:
@@ -227,12 +268,20 @@ class ManyFrequencies(Record):
     shapes : Array | None
         Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode), the largest component
         positive; None unless asked for.
+    reasons : list[str]
+        Of each pose why it has no frequencies; empty where it has.
     """
 
     frequencies: Array
     status: Array
     solver: FrequencySolver = field(compare=False, repr=False)
     shapes: Array | None = None
+    reasons: list[str] = field(default_factory=list, repr=False)
+
+    @property
+    def fallbacks(self) -> int:
+        """Poses solved one by one where others are solved by tables."""
+        return self.solver.solved_in_full
 
     def _told(self) -> str:
         return f"{counted(len(self.status), 'pose')}, {cells_line(self.frequencies, self.status == OK)}"
@@ -253,7 +302,7 @@ def many_frequencies(
     lock: str | Sequence[str] = "actuators",
     shapes: bool = False,
 ) -> ManyFrequencies:
-    """Lowest natural frequencies at many undeformed poses.
+    """Lowest natural frequencies at many undeformed poses; with springs under tension about the equilibrium.
 
     Parameters
     ----------
@@ -296,4 +345,9 @@ def many_frequencies(
         result[good] = solver(placed.q[good], own)
         if twists is not None:
             twists[good] = own
-    return ManyFrequencies(result, placed.status, solver, twists)
+    status = placed.status.copy()
+    status[good & ~np.isfinite(result).all(axis=1)] = SINGULAR
+    solver.say(int(good.sum()), bool((status == OK).any()))
+    said = {UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there", OK: ""}
+    reasons = [solver.reasons.get(q.tobytes(), said[int(state)]) for q, state in zip(placed.q, status, strict=True)]
+    return ManyFrequencies(result, status, solver, twists, reasons)

@@ -86,7 +86,7 @@ def frequency_map(
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> FrequencyMap:
-    """Lowest natural frequencies over a grid of undeformed poses.
+    """Lowest natural frequencies over a grid of undeformed poses; with springs under tension about the equilibrium.
 
     Parameters
     ----------
@@ -137,6 +137,8 @@ def frequency_map(
                 saved = time.monotonic()
     except KeyboardInterrupt:
         interrupted = True
+    if run.solver is not None:
+        run.solver.say(int(((status != WAITING) & (status != UNREACHABLE)).sum()), bool((status != SINGULAR).any()))
     computed = int((status != WAITING).sum()) - before
     if path is not None and (computed or not path.exists()):
         _save(path, settings, axes, shape, frequencies, status)

@@ -71,7 +71,7 @@ class Configuration(Record):
         """qd_tot = J qd for a well-conditioned choice of independent rates."""
         robot = self.robot
         partition = mobility.choose_partition(
-            self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference
+            self.scaled_closure_jacobian, robot.free, robot.mobility.rank, robot.preference, robot.usual_closures
         )
         return reduction(self.closure_jacobian, partition)
 
@@ -231,14 +231,14 @@ class Configuration(Record):
             for name, block in self._leg_blocks(q).items():
                 ranks[name] = max(ranks.get(name, 0), mobility.rank(block))
         legs = {name: mobility.condition(block, ranks[name]) for name, block in self._leg_blocks(self.q).items()}
-        J = self.scaled_closure_jacobian[:, robot.free]
-        rank = robot.mobility.rank
+        J, rank = self.scaled_closure_jacobian[:, robot.free], robot.mobility.rank
+        closures = mobility.condition(J, rank, robot.usual_closures) if rank else 1.0
         A, sides, platform = self._actuation_map(), not robot.assembler.free_bodies, self._actuation_condition()
         enough, loose = A.shape[0] >= A.shape[1], ""
         if sides and enough and platform > SINGULAR:
-            moving = self._name_motion(self.null_space @ _undriven(A, A.shape[1]))
+            moving = self._name_motion(self._undriven)
             loose = f"{'singular pose: ' * bool(robot.closures.loops)}with the motors locked, {moving} can still move"
-        return Condition(legs, platform, mobility.condition(J, rank) if rank else 1.0, enough, sides, loose)
+        return Condition(legs, platform, closures, enough, sides, loose)
 
     def _leg_blocks(self, q: Array) -> dict[str, Array]:
         """What each leg's own joints do at its end, without units.
@@ -256,11 +256,7 @@ class Configuration(Record):
     @cached_property
     def null_space(self) -> Array:
         """Orthonormal basis, in scaled free rates, of the motions that the closures allow."""
-        J = self.scaled_closure_jacobian[:, self.robot.free]
-        if not J.size:
-            return np.eye(len(self.robot.free))
-        _, _, Vt = np.linalg.svd(J, full_matrices=True)
-        return Vt[self.robot.mobility.rank :].T
+        return mobility.null_space(self.scaled_closure_jacobian[:, self.robot.free], self.robot.mobility.rank)
 
     @cached_property
     def motions(self) -> Array:
@@ -277,12 +273,18 @@ class Configuration(Record):
         rows = [self.null_space[position[k]] for k in self.robot.actuated if k in position]
         return np.array(rows).reshape(len(rows), self.null_space.shape[1])
 
+    @property
+    def _undriven(self) -> Array:
+        """Motions that the closures allow while the motors rest."""
+        A = self._actuation_map()
+        return self.null_space @ _undriven(A, A.shape[1], self.robot.usual_actuation)
+
     def _actuation_condition(self) -> float:
         A = self._actuation_map()
         freedoms = A.shape[1]
         if not freedoms:
             return 1.0
-        return mobility.condition(A, freedoms) if A.shape[0] >= freedoms else float("inf")
+        return mobility.condition(A, freedoms, self.robot.usual_actuation) if A.shape[0] >= freedoms else float("inf")
 
     def refuse_singular_legs(self) -> None:
         """Raise if the motion of the platform does not determine the rates of a leg."""
@@ -300,16 +302,16 @@ class Configuration(Record):
         """Raise if the motors leave a motion free, here (singular) or anywhere (too few motors)."""
         A = self._actuation_map()
         freedoms = A.shape[1]
-        if not freedoms or (A.shape[0] >= freedoms and mobility.condition(A, freedoms) <= SINGULAR):
+        if not freedoms or self._actuation_condition() <= SINGULAR:
             return
-        undriven = self.null_space @ _undriven(A, freedoms)
+        undriven = self._undriven
         rods, undriven = self._without_spins(undriven)
         freedoms -= len(rods)
         if not undriven.shape[1]:
             raise spin_error(rods)
         moving = self._name_motion(undriven)
-        home = Configuration(self.robot, self.robot.home)
-        if A.shape[0] < freedoms or (self is not home and home.robot_is_underactuated()):
+        regular = [Configuration(self.robot, q) for q in self.robot.reference_poses]  # home alone may be singular
+        if A.shape[0] < freedoms or all(one.robot_is_underactuated() for one in regular):
             raise ActuationError(
                 f"actuation '{self.robot.actuation}' has {counted(A.shape[0], 'motor')} for "
                 f"{counted(freedoms, 'freedom')}; "
@@ -321,7 +323,7 @@ class Configuration(Record):
         where = " of the platform" if self.robot.assembler.free_bodies else ""
         raise SingularError(
             f"singular pose{where}: with the motors locked, {moving} can still move "
-            f"(condition number {mobility.condition(A, freedoms):.1e})",
+            f"(condition number {self._actuation_condition():.1e})",
             key="pose",
             value=moving,
             hint="choose another pose",
@@ -349,7 +351,7 @@ class Configuration(Record):
     def robot_is_underactuated(self) -> bool:
         """Whether the motors cannot hold the robot even at this (regular) pose."""
         A = self._actuation_map()
-        rods, _ = self._without_spins(self.null_space @ _undriven(A, A.shape[1]))
+        rods, _ = self._without_spins(self._undriven)
         return mobility.rank(A) < A.shape[1] - len(rods)
 
     def _name_motion(self, directions: Array) -> str:
@@ -417,10 +419,10 @@ def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
     return Configuration(robot, robot.assemble(pose))
 
 
-def _undriven(A: Array, freedoms: int) -> Array:
+def _undriven(A: Array, freedoms: int, usual: mobility.Usual) -> Array:
     """A basis of all motions that leave the motors at rest, one column each; at least the one that moves them least."""
     if not A.size:
         return np.eye(freedoms)
     _, values, Vt = np.linalg.svd(A, full_matrices=True)
-    held = int(np.sum(values > values[0] / SINGULAR))
+    held = int(np.sum(values > mobility.largest(values, usual) / SINGULAR))
     return Vt[min(held, freedoms - 1) :].T

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +61,9 @@ def load(
             "the number of elements must be from 1 to 100", key="elements", value=elements, hint="give e.g. 4"
         )
     try:
-        return _build(description, file, payload, actuation, working_mode, elements or 1)
+        robot = _build(description, file, payload, actuation, working_mode, elements or 1)
+        slack = robot.slack_cables()
+        return replace(robot, warnings=(*robot.warnings, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:
         error.file = error.file or file
         raise

@@ -201,7 +201,7 @@ class Robot(ArrayOrder, Record):
 
     def start_warnings(self) -> list[str]:
         """A sentence for each motor that the loops leave far from where the file says that it starts."""
-        warnings = self._slack_cables()
+        warnings = []
         given = self.description.poses.get("home", {})
         for index in self._stated_starts:
             link = next(link for link in self.tree.links if link.q.start == index and link.q.stop > index)
@@ -214,8 +214,10 @@ class Robot(ArrayOrder, Record):
                 )
         return warnings
 
-    def _slack_cables(self) -> list[str]:
+    def slack_cables(self) -> list[str]:
         """A sentence for each cable that is longer than its path at home."""
+        if not any(element.pulls_only for element in self.tree.elements):
+            return []
         at, found = pose(self.tree, self.home), []
         for element in self.tree.elements:
             path = float(np.linalg.norm(at.of(element.second)[1] - at.of(element.first)[1]))
@@ -462,6 +464,25 @@ class Robot(ArrayOrder, Record):
         """Home and closed poses nearby: what holds at all of them holds in general."""
         J = mobility.scaled_jacobian(self.closures, self.home)[:, self.free]
         return (self.home, *self._random_poses(self.free, J))
+
+    @cached_property
+    def _usual_sizes(self) -> Array:
+        """Largest singular values at regular poses: of the scaled closures, and of motors per allowed motion."""
+        driven = [i for i, k in enumerate(self.free) if k in self.actuated]
+        sizes = np.zeros(2)
+        for q in self.reference_poses:
+            J = mobility.scaled_jacobian(self.closures, q)[:, self.free]
+            A = mobility.null_space(J, self.mobility.rank)[driven]
+            sizes = np.maximum(sizes, [np.linalg.norm(part, 2) if part.size else 0.0 for part in (J, A)])
+        return sizes
+
+    def usual_closures(self) -> float:
+        """Largest singular value of the scaled closures at regular poses."""
+        return float(self._usual_sizes[0])
+
+    def usual_actuation(self) -> float:
+        """Largest singular value of the motors' rates per allowed motion at regular poses."""
+        return float(self._usual_sizes[1])
 
     def _random_poses(self, free: Array, J: Array) -> list[Array]:
         """Two closed poses a little away from home, along motions that the closures allow."""

@@ -55,6 +55,11 @@ class Watch:
         """Of the closures in general."""
         return self.problem.robot.mobility.rank
 
+    @property
+    def usual(self) -> mobility.Usual:
+        """The largest singular value at regular poses, for poses at which all are small."""
+        return self.problem.robot.usual_closures
+
     @cached_property
     def near(self) -> float:
         """Below this s_r / s_1 the closures are near a singular pose."""
@@ -87,7 +92,7 @@ class Watch:
 
     def _spread(self, J: Array) -> tuple[float, float]:
         values = np.linalg.svd(J, compute_uv=False)
-        return float(values[self.rank - 1]), float(values[self.rank - 1] / max(values[0], mobility.TINY))
+        return float(values[self.rank - 1]), float(values[self.rank - 1] / mobility.largest(values, self.usual))
 
     def dependent(self, independent: Sequence[str]) -> list[int]:
         """Columns of the rates that depend on the named ones."""
@@ -141,7 +146,7 @@ class Watch:
             whole = np.linalg.svd(J, compute_uv=False)
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
             for k, values, own in zip(looked, whole, block, strict=True):
-                if values[r] < self.near * values[0]:
+                if values[r] < self.near * mobility.largest(values, self.usual):
                     return Event(k, "cross")
                 quality = own[r] / values[r]
                 if quality < POOR and self.best(q[k])[1] > BETTER * quality:

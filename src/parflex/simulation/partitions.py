@@ -70,7 +70,8 @@ def refuse_singular(problem: Problem, q: Array, key: str) -> None:
     dependent = dependent_rates(robot, problem.independent)
     if not len(dependent):
         return
-    value = mobility.condition(scaled_jacobian(robot.closures, q)[:, dependent], len(dependent))
+    J = scaled_jacobian(robot.closures, q)[:, dependent]
+    value = mobility.condition(J, len(dependent), robot.usual_closures)
     if value > mobility.SINGULAR:
         raise InputError(
             f"the rates {', '.join(problem.independent)} do not determine the others at the start "

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure import mobility
 from parflex.codegen.traces.coupling_signals import lossy
 from parflex.records import Record
 from parflex.simulation.inputs.corners import Corner
@@ -148,7 +149,7 @@ class Passage:
 
     def _distance(self, parts: Any) -> float:
         """From the singular pose, as an angle."""
-        value = float(parts[1][self._rank - 1] / parts[1][0])
+        value = float(parts[1][self._rank - 1] / mobility.largest(parts[1], self.problem.robot.usual_closures))
         if not value > 1e-10:
             raise NotDeterminedError
         return value

@@ -66,7 +66,8 @@ def _check_ends(tree: Tree, element: schema.ElementTable) -> None:
             value=element.between[1],
             hint="name points on two bodies",
         )
-    if start_distance(tree, element) <= MEETING and not (element.kind == "spring" and element.rest == 0):
+    smooth = element.kind == "spring" and element.rest == 0 and not element.damping
+    if start_distance(tree, element) <= MEETING and not smooth:
         raise RobotFileError(
             f"'{element.between[0]}' and '{element.between[1]}' meet at the start, where no line joins them",
             key=key,

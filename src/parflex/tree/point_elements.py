@@ -131,6 +131,14 @@ class PointElement(Record):
         """Power that the part by speed takes; negative where it drives."""
         return (self.tension(length, rate) - self.stored(length)) * rate
 
+    def slack(self, length: float) -> bool:
+        """Whether it is a cable that is too long to pull."""
+        return self.acts and self.pulls_only and length < float(self.rest)
+
+    def as_spring(self) -> PointElement:
+        """The same, pushing where it is short."""
+        return replace(self, kind="spring")
+
     def undamped(self) -> PointElement:
         """The same without the part by speed."""
         return replace(self, damping=0.0, speed_curve=None)

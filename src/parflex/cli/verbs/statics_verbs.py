@@ -22,12 +22,12 @@ from parflex.whole_files import whole_file
 def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> None:
     """Stiffness and compliance of a frame, deflection, holding efforts and section forces under loads."""
     from parflex.models.elastic.equilibrium import equilibrium
-    from parflex.models.elastic.linear_model import about_equilibrium, linear_model
+    from parflex.models.elastic.linear_model import about_equilibrium, linear_model, state_about
     from parflex.models.elastic.stiffness import deflection, deflection_at, picked, stiffness_of
 
     loaded, given = read_conditions(robot, options)
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["wrench"]]))
-    if given["about"] == "equilibrium":
+    if state_about(given["about"], given["wrench"], given["effort"]) == "equilibrium":
         rest = equilibrium(loaded, **{key: value for key, value in given.items() if key != "about"})
         bent, found = deflection_at(rest, frames), stiffness_of(about_equilibrium(rest), frame)
     else:
@@ -44,7 +44,8 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         "deflection": moved,
         "efforts": bent.efforts,
         "section_forces": bent.sections,
-        "about": given["about"],
+        **({"elements": bent.elements} if bent.elements else {}),
+        "about": found.model.about,
         "warnings": bent.warnings,
     }
     tables: list[Any] = [_matrix("compliance", found.directions, found.compliance)]

@@ -13,7 +13,7 @@ from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, motion
 from parflex.recursion.point_forces import line
-from parflex.spatial.linear import solve
+from parflex.spatial.linear import solve, solve_positive
 
 Array = np.ndarray
 
@@ -41,7 +41,10 @@ def element_signals(
     for row in held:
         found[f"element.{row.name}.length"] = _entry(line(at, row.places, row.name).length)
     if held and not robot.mobility.redundant:
-        chosen = [int(k) for k in rows] or list(best_rows(robot.closures, robot.home, np.array(dependent, dtype=int)))
+        own = np.array(dependent, dtype=int)
+        chosen = [int(k) for k in rows] or (
+            list(best_rows(robot.closures, robot.home, own)) if len(own) else list(range(robot.closures.size))
+        )
         lam = _multipliers(robot, at, qd, qdd, dependent, chosen, wrenches, effort, lost)
         for part, holding in zip(robot.closures.slices(), robot.closures.rows, strict=True):
             if isinstance(holding, Distance):
@@ -64,10 +67,16 @@ def _multipliers(
     effort: Array,
     lost: Any,
 ) -> Array:
-    """Multipliers of the chosen rows that give the dependent coordinates what they lack, theory (18)."""
+    """Multipliers of the chosen rows that give the dependent coordinates what they lack, theory (18).
+
+    On the way through a singular pose no coordinate depends on others: there all of them together say it.
+    """
     tree = robot.tree
     missing = forces_along_rates(tree, at, at.q, qd, qdd, on_links(tree, at, wrenches)) - lost
     for k, motor in enumerate(robot.actuated):
         missing[motor] = missing[motor] - effort[k]
-    block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(chosen, dependent)]
-    return solve(block.T, missing[list(dependent)])
+    J = robot.closures.jacobian(at, jacobians(tree, at))[list(chosen)]
+    if dependent:
+        return solve(J[:, list(dependent)].T, missing[list(dependent)])
+    scaled = J[:, robot.free] * tree.rate_units[robot.free]
+    return solve_positive(scaled @ scaled.T, scaled @ (missing[robot.free] * tree.rate_units[robot.free]))

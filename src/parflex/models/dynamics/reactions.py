@@ -50,7 +50,9 @@ def reactions_of(
     for spring in robot.tree.springs:
         effort = -float(spring.effort(configuration.q, qd))
         couplings[spring.name] = {"effort": effort, "undetermined": False}
-    elements = {name: {**found} for name, found in element_values(configuration, qd, lam).items()}
+    elements = {
+        name: {**found, "undetermined": False} for name, found in element_values(configuration, qd, lam).items()
+    }
     for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True):
         kinds = {Coupling: couplings, Distance: elements}
         shown = kinds.get(type(row), closures)[row.name]

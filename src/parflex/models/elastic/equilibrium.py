@@ -1,32 +1,26 @@
-"""Static equilibrium of a robot under gravity, springs, efforts and loads, and its exact tangent stiffness.
-
-At rest the forces F(q) of the open tree give the reduced forces c = J^T F. With the multipliers lam that make the
-dependent rows of F - J_tot^T lam vanish, dc = J^T d(F - J_tot^T lam) for constant lam: the derivative of J^T is in the
-turning of the closure wrenches. One pass of the recursion over dual numbers gives it to rounding.
-"""
+"""Static equilibrium of a robot under gravity, springs, efforts and loads, by Newton's method from a pose."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from parflex.closure.assembly import CLOSED
 from parflex.closure.reduction import reduction
-from parflex.errors import InputError, SingularError
-from parflex.models.configuration import Configuration, Pose, configure
-from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
-from parflex.models.dynamics.reactions import closure_wrenches, constraint_forces
-from parflex.models.elastic.holding import Lock, Servo, held_robot
+from parflex.errors import SingularError
+from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.element_values import Values, element_values
+from parflex.models.dynamics.forces import Without, Wrench
+from parflex.models.elastic.holding import Lock, Servo
+from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare, tangent_stiffness
 from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
-from parflex.models.motor_values import Effort, read_efforts
+from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
-from parflex.records import Record, brief, counted, listed
-from parflex.recursion import NewtonEuler, joint_forces
+from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
-from parflex.spatial.dual import slopes, small_steps
+from parflex.tree.point_elements import PointElement
 
 Array = np.ndarray
 STEPS = 60
@@ -35,48 +29,6 @@ SMALLEST_PART = 1 / 64  # of the loads, where they are put on bit by bit
 CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
 HALVINGS = 8  # of a step that does not help: a tangent that helps over less of its way is no guide
 FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
-
-
-class Conditions(NamedTuple):
-    """How a robot is held and loaded, in the order in which `equilibrium` takes it."""
-
-    servo: Servo | None = None
-    servo_damping: Servo | None = None
-    wrench: Wrench | None = None  # wrenches on frames, in world axes that do not turn with them
-    effort: Effort | None = None  # of motors that are neither locked nor held
-    without: Without = ()
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Loading(Record):
-    """What acts on a robot at rest: loads on frames, constant efforts along rates, and terms that are left out."""
-
-    wrench: Wrench = field(default_factory=dict)
-    tau: Array = field(default_factory=lambda: np.zeros(0))
-    without: Without = ()
-
-    def forces(self, configuration: Configuration) -> Array:
-        """F: what the rates of the open tree would need to stay at rest, less the efforts."""
-        still = np.zeros(configuration.robot.tree.n)
-        return tree_forces(configuration, still, still, self.wrench, self.without) - self.tau
-
-    def wrenches(self, configuration: Configuration, lam: Array) -> NewtonEuler:
-        """Wrenches in all joints of the tree at rest, with the closures acting."""
-        still = np.zeros(configuration.robot.tree.n)
-        _, acting = closure_wrenches(configuration, lam)
-        return tree_newton_euler(configuration, still, still, self.wrench, self.without, acting)
-
-    def closed_forces(self, configuration: Configuration, lam: Array) -> Array:
-        """F - J_tot^T lam."""
-        still = np.zeros(configuration.robot.tree.n)
-        own = joint_forces(configuration.robot.tree, configuration.q, still, still, tuple(self.without))
-        held = constraint_forces(configuration, lam)
-        return self.wrenches(configuration, lam).forces + own - self.tau - held
-
-    def _told(self) -> str:
-        words = (("wrenches on", list(self.wrench)), ("without", list(self.without)))
-        parts = [f"{word} {listed(names)}" for word, names in words if names]
-        return ", ".join([*parts, *["efforts"] * bool(np.any(self.tau))]) or "gravity and springs alone"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,6 +47,8 @@ class Equilibrium(Record):
         What acts: wrenches, efforts, terms left out.
     steps : int
         Number of Newton steps.
+    why : str
+        A sentence where the equilibrium was not asked for, but is what an answer is about.
     """
 
     given: Robot  # before it was held
@@ -102,77 +56,23 @@ class Equilibrium(Record):
     start: Configuration
     loading: Loading
     steps: int
+    why: str = ""
 
     @property
     def robot(self) -> Robot:
         """The robot as it is held."""
         return self.configuration.robot
 
+    @property
+    def elements(self) -> Values:
+        """Length, rate and force of each element between two points (m, m/s, N)."""
+        here = self.configuration
+        return element_values(here, None, least_multipliers(here, self.loading.forces(here)))
+
     def _told(self) -> str:
         tip = self.robot.tree.place(self.robot.tree.end_effector)
         moved = float(np.linalg.norm(self.configuration.at.of(tip)[1] - self.start.at.of(tip)[1]))
         return f"{brief(self.robot.name)}: end effector moved by {moved:.4g} m, {counted(self.steps, 'step')}"
-
-
-def prepare(
-    robot: Robot,
-    pose: Pose | None = None,
-    lock: Lock = "actuators",
-    servo: Servo | None = None,
-    servo_damping: Servo | None = None,
-    wrench: Wrench | None = None,
-    effort: Effort | None = None,
-    without: Without = (),
-) -> tuple[Configuration, Loading]:
-    """The robot at a pose, held as asked, and what acts on it."""
-    robot = acting(robot, without)
-    if "springs" in without and (servo is not None or servo_damping is not None):
-        raise InputError(
-            "a servo is a spring, and springs are left out", key="without", value="springs", hint="keep one of them"
-        )
-    if "damping" in without and servo_damping is not None:
-        raise InputError(
-            "a servo damps, and damping is left out", key="without", value="damping", hint="keep one of them"
-        )
-    wrenches = checked_wrenches(robot.tree, wrench)
-    q = configure(robot, pose).q
-    held = held_robot(robot, q, lock, servo, servo_damping)
-    tau = np.zeros(robot.tree.n)
-    tau[list(robot.actuated)] = read_efforts(robot, effort)
-    for k in robot.actuated:
-        if tau[k] and k in held.locked:
-            name = robot.tree.rate_names[k]
-            raise InputError(
-                f"'{name}' is locked, so no effort can be given to it",
-                key="effort",
-                value=name,
-                hint="lock fewer joints",
-            )
-    configuration = Configuration(held, q)
-    if not len(configuration.reduction.partition.independent):
-        raise InputError(
-            "nothing can move: all joints are locked and no body is flexible",
-            key="lock",
-            hint="lock fewer joints, or hold the motors by servo stiffnesses (servo)",
-        )
-    return configuration, Loading(wrenches, tau, tuple(without))
-
-
-def multipliers(configuration: Configuration, F: Array) -> Array:
-    """Lam of the chosen rows that makes the dependent rows of F - J_tot^T lam vanish."""
-    part = configuration.reduction.partition
-    lam = np.zeros(configuration.robot.closures.size)
-    if len(part.dependent):
-        lam[part.rows] = np.linalg.solve(configuration.reduction.block.T, F[part.dependent])
-    return lam
-
-
-def tangent_stiffness(configuration: Configuration, loading: Loading) -> Array:
-    """K = dc/dq of the reduced forces along the independent rates."""
-    tree, J = configuration.robot.tree, configuration.J
-    lam = multipliers(configuration, loading.forces(configuration))
-    moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(J)))
-    return J.T @ slopes(loading.closed_forces(moved, lam), J.shape[1])
 
 
 def equilibrium(
@@ -220,9 +120,14 @@ def equilibrium(
     robot = acting(robot, without)
     start, loading = prepare(robot, pose, lock, servo, servo_damping, wrench, effort, without)
     begun = _on_flanks(start, loading)
-    found = _newton(begun, loading)
+    try:
+        found = _settled(begun, loading)
+    except SingularError:
+        found = _taut(begun, loading)
+        if found is None:
+            raise
     if found.stuck:
-        found = _gradually(begun, loading, found)
+        found = _taut(begun, loading) or found
     if found.stuck:
         name = _softest(start, loading)
         raise SingularError(
@@ -234,6 +139,24 @@ def equilibrium(
     return Equilibrium(robot, found.configuration, start, loading, found.steps)
 
 
+def balanced(robot: Robot, at: Configuration, why: str, lock: Lock, conditions: Conditions) -> Equilibrium:
+    """The equilibrium near a pose at which springs are under tension; refused in a sentence where there is none.
+
+    Answers about it say why in their warnings.
+    """
+    try:
+        rest = equilibrium(robot, Configuration(robot, at.q), lock, *conditions)
+    except SingularError as error:
+        raise SingularError(
+            f"{why}, and the robot has no equilibrium to be linearised about: {error.message}",
+            key="about",
+            value=error.value,
+            hint="lock or servo-hold more joints, choose another pose, or ask about='undeformed', "
+            "which leaves out what balances the tension",
+        ) from None
+    return replace(rest, why=f"{why}: the answer is about the equilibrium")
+
+
 @dataclass(frozen=True)
 class _Found:
     """Where Newton ended, after how many steps, and whether it is stuck there."""
@@ -241,6 +164,38 @@ class _Found:
     configuration: Configuration
     steps: int
     stuck: bool = False
+
+
+def _settled(begun: Configuration, loading: Loading) -> _Found:
+    """Where Newton ends, if need be with loads that grow."""
+    found = _newton(begun, loading)
+    return _gradually(begun, loading, found) if found.stuck else found
+
+
+def _taut(start: Configuration, loading: Loading) -> _Found | None:
+    """The equilibrium that loads reach by pulling slack cables taut; None where no cable is slack, or it is not found.
+
+    A slack cable holds nothing, and Newton has no tangent to follow. Springs in their place, which push too, bring the
+    robot near to where the cables are taut.
+    """
+    robot, elements = start.robot, start.robot.tree.elements
+    slack = {element.name for element in elements if element.slack(_distance(start, element))}
+    if not slack:
+        return None
+    tree = replace(robot.tree, elements=tuple(e.as_spring() if e.name in slack else e for e in elements))
+    held = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
+    try:
+        near = _settled(Configuration(held, start.q), loading)
+        found = near if near.stuck else _newton(Configuration(robot, near.configuration.q), loading)
+    except SingularError:  # also with these something is free: it is named for the robot as it is
+        return None
+    return None if found.stuck else replace(found, steps=near.steps + found.steps)
+
+
+def _distance(configuration: Configuration, element: PointElement) -> float:
+    """Between the ends of an element."""
+    first, second = (configuration.at.of(end)[1] for end in (element.first, element.second))
+    return float(np.linalg.norm(second - first))
 
 
 def _newton(here: Configuration, loading: Loading) -> _Found:

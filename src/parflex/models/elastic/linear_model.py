@@ -17,19 +17,18 @@ from parflex.models.brief_lines import hertz_line
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.element_stiffness import element_stiffness, tension_warnings
-from parflex.models.elastic.equilibrium import (
-    Conditions,
-    Equilibrium,
-    Loading,
-    equilibrium,
-    multipliers,
-    prepare,
-    tangent_stiffness,
-)
+from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
+from parflex.models.elastic.loads_at_rest import Conditions, Loading, multipliers, prepare, tangent_stiffness
 from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
+from parflex.models.elastic.tension import (
+    element_stiffness,
+    refuse_just_taut,
+    tense_parts,
+    undeformed_warnings,
+    why_balanced,
+)
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, counted
@@ -68,6 +67,8 @@ class LinearModel(Record):
         Warnings.
     K_tot : Array | None
         Stiffness of the open tree where K = J^T K_tot J, else None.
+    about : About
+        'undeformed' or 'equilibrium'.
     """
 
     configuration: Configuration
@@ -80,6 +81,7 @@ class LinearModel(Record):
     loading: Loading = field(default_factory=Loading)
     warnings: list[str] = field(default_factory=list)
     K_tot: Array | None = None
+    about: About = "undeformed"
 
     @property
     def robot(self) -> Robot:
@@ -87,7 +89,7 @@ class LinearModel(Record):
         return self.configuration.robot
 
     def _told(self) -> str:
-        held = "about the undeformed pose" if self.start is self.configuration else "about an equilibrium"
+        held = "about the undeformed pose" if self.about == "undeformed" else "about an equilibrium"
         return f"{brief(self.robot.name)}: {counted(len(self.names), 'independent coordinate')}, {held}"
 
 
@@ -169,7 +171,8 @@ def linear_model(
     """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
 
     About the undeformed pose to first order and without preload; about the equilibrium with large
-    displacements. The equilibrium is the default where a wrench or efforts are given.
+    displacements. The equilibrium is the default where a wrench or efforts are given, or springs, cables or elastic
+    couplings are under tension at the pose.
 
     Parameters
     ----------
@@ -180,7 +183,8 @@ def linear_model(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
     servo : float or Mapping[str, float], default None
         Stiffness of motors held by springs (N/m, N m/rad).
     servo_damping : float or Mapping[str, float], default None
@@ -197,26 +201,33 @@ def linear_model(
     LinearModel
         `M`, `K`, `D` in the independent coordinates (SI), their names, and `J` from these to all coordinates.
     """
-    about = state_about(about, wrench, effort)
+    given, about = about, state_about(about, wrench, effort)
     conditions = Conditions(servo, servo_damping, wrench, effort, without)
-    if about == "undeformed":
-        configuration, loading = prepare(robot, pose, lock, *conditions)
-        K_tot, D_tot = tree_stiffness(configuration, loading.without)
-        K = configuration.J.T @ K_tot @ configuration.J
-        told = tension_warnings(configuration, loading.without)
-        return replace(_model(configuration, configuration, loading, K, D_tot), K_tot=K_tot, warnings=told)
-    return about_equilibrium(equilibrium(robot, pose, lock, *conditions))
+    if about == "equilibrium":
+        return about_equilibrium(equilibrium(robot, pose, lock, *conditions))
+    configuration, loading = prepare(robot, pose, lock, *conditions)
+    why = why_balanced(configuration, loading.without) if given is None else ""
+    if why:
+        return about_equilibrium(balanced(robot, configuration, why, lock, conditions))
+    refuse_just_taut(configuration, loading.without)
+    K_tot, D_tot = tree_stiffness(configuration, loading.without)
+    K = configuration.J.T @ K_tot @ configuration.J
+    found = _model(configuration, configuration, loading, K, D_tot)
+    return replace(found, K_tot=K_tot, warnings=undeformed_warnings(tense_parts(configuration, loading.without)))
 
 
 def about_equilibrium(rest: Equilibrium) -> LinearModel:
     """The linear model about an equilibrium."""
+    refuse_just_taut(rest.configuration, rest.loading.without)
     K = tangent_stiffness(rest.configuration, rest.loading)
     _, D_tot = tree_stiffness(rest.configuration, rest.loading.without)
     model = _model(rest.configuration, rest.start, rest.loading, K, D_tot)
     here = rest.configuration
     lam = multipliers(here, rest.loading.forces(here))
     stressed = stress_warnings(here, rest.loading.wrenches(here, lam))
-    return replace(model, warnings=[*deflection_warnings(rest.robot.tree, here.q), *stressed])
+    why = [rest.why] * bool(rest.why)
+    warnings = [*why, *deflection_warnings(rest.robot.tree, here.q), *stressed]
+    return replace(model, warnings=warnings, about="equilibrium")
 
 
 def _model(here: Configuration, start: Configuration, loading: Loading, K: Array, D_tot: Array) -> LinearModel:
@@ -267,8 +278,8 @@ def natural_frequencies(
 ) -> Modes:
     """Lowest natural frequencies, mode shapes and damping ratios at a pose.
 
-    About the undeformed pose; under a wrench or efforts about the equilibrium. Motions without stiffness are
-    listed in `free_motions`.
+    About the undeformed pose; under a wrench or efforts, or with springs under tension at the pose, about the
+    equilibrium. Motions without stiffness are listed in `free_motions`.
 
     Parameters
     ----------
@@ -281,7 +292,8 @@ def natural_frequencies(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
     servo : float or Mapping[str, float], default None
         Stiffness of motors held by springs (N/m, N m/rad).
     servo_damping : float or Mapping[str, float], default None

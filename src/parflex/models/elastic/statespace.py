@@ -17,9 +17,9 @@ from parflex.checking import shown
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench
-from parflex.models.elastic.equilibrium import Conditions
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
+from parflex.models.elastic.loads_at_rest import Conditions
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Unpacked, counted, listed
@@ -131,7 +131,8 @@ def state_space(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
     servo : float or Mapping[str, float], default None
         Stiffness of motors held by springs (N/m, N m/rad).
     servo_damping : float or Mapping[str, float], default None

@@ -55,7 +55,7 @@ class StiffnessSolver:
             names = ", ".join(f"'{name}'" for name in self.free_motions())
             here = self.configuration
             idle = [s.name for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
-            lost = f" (the backlash of {', '.join(map(repr, idle))} is not taken up)" if idle else ""
+            lost = f" (the backlash of {', '.join(map(repr, idle))} is not taken up)" if idle else slack_cables(here)
             raise SingularError(
                 f"the stiffness is singular: nothing constrains {names}{lost}",
                 key="stiffness",
@@ -64,6 +64,15 @@ class StiffnessSolver:
             )
         modal = ((self.vectors.T @ columns).T / self.values).T
         return ((self.vectors @ modal).T * self.units).T
+
+
+def slack_cables(configuration: Configuration) -> str:
+    """In brackets, the cables that are slack at a pose."""
+    at, names = configuration.at, []
+    for element in configuration.robot.tree.elements:
+        length = float(np.linalg.norm(at.of(element.second)[1] - at.of(element.first)[1]))
+        names += [repr(element.name)] * element.slack(length)
+    return f" ({', '.join(names)} {'is' if len(names) == 1 else 'are'} slack)" if names else ""
 
 
 def eigen(configuration: Configuration, K: Array, M: Array) -> tuple[Array, Array]:

@@ -7,21 +7,29 @@ unit wrench on it. Its inverse is the stiffness, where no direction is rigid.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.element_values import element_values
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.element_stiffness import has_force_elements
-from parflex.models.elastic.equilibrium import Conditions, Equilibrium, Loading, equilibrium
+from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
-from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about, tree_stiffness
+from parflex.models.elastic.linear_model import (
+    About,
+    LinearModel,
+    linear_model,
+    state_about,
+    tree_stiffness,
+)
+from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare
 from parflex.models.elastic.stiff_system import StiffnessSolver
+from parflex.models.elastic.tension import has_force_elements, why_balanced
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, counted, listed
@@ -87,6 +95,8 @@ class Deflection(Record):
         Where the robot is.
     warnings : list[str]
         Warnings.
+    elements : dict[str, dict[str, float]]
+        Length (m), rate (m/s) and force (N) of each element between two points, by name.
     """
 
     frames: dict[str, Array]
@@ -94,6 +104,7 @@ class Deflection(Record):
     sections: list[dict[str, Any]]
     configuration: Configuration
     warnings: list[str]
+    elements: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def _told(self) -> str:
         norm = np.linalg.norm
@@ -128,7 +139,8 @@ def cartesian_stiffness(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
     servo : float or Mapping[str, float], default None
         Stiffness of motors held by springs (N/m, N m/rad).
     servo_damping : float or Mapping[str, float], default None
@@ -186,7 +198,7 @@ def deflection(
     """Deflections of frames under gravity, springs, wrenches and efforts.
 
     About the undeformed pose to first order and without preload; about the equilibrium with large
-    displacements. The equilibrium is the default where a wrench or efforts are given.
+    displacements. The equilibrium is the default where a wrench or efforts are given, or springs are under tension.
 
     Parameters
     ----------
@@ -199,7 +211,8 @@ def deflection(
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
-        State of linearisation; None is the equilibrium under a wrench or efforts, else the undeformed pose.
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
     servo : float or Mapping[str, float], default None
         Stiffness of motors held by springs (N/m, N m/rad).
     servo_damping : float or Mapping[str, float], default None
@@ -221,17 +234,23 @@ def deflection(
     >>> bent = parflex.deflection(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
     conditions = Conditions(servo, servo_damping, wrench, effort, without)
-    about = "equilibrium" if about is None and has_force_elements(robot.tree) else about
     if state_about(about, wrench, effort) == "equilibrium":
         return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
-    if has_force_elements(robot.tree):
+    if about is None:
+        start, loading = prepare(robot, pose, lock, *conditions)
+        why = why_balanced(start, loading.without)
+        if why:
+            return deflection_at(balanced(robot, start, why, lock, conditions), frames)
+        if has_force_elements(robot.tree):
+            return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
+    elif has_force_elements(robot.tree):
         raise InputError(
             "elements between points turn as the robot deforms, so its deflection is that of the equilibrium",
             key="about",
             value=about,
             hint="ask about the equilibrium",
         )
-    model = linear_model(robot, pose, lock, about, **conditions._asdict())
+    model = linear_model(robot, pose, lock, "undeformed", **conditions._asdict())
     here, loading = model.configuration, model.loading
     F = loading.forces(here)
     step = here.J @ StiffnessSolver(here, model.K).solve(-here.reduction.forces(F))
@@ -251,7 +270,8 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
     for link in tree.links:
         if link.joint.one_axis:
             step[link.v] = here.q[link.q] - start.q[link.q]
-    return _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
+    found = _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
+    return replace(found, warnings=[rest.why, *found.warnings]) if rest.why else found
 
 
 def _inside(
@@ -259,10 +279,7 @@ def _inside(
 ) -> Deflection:
     """Efforts and section forces; `strain` are the elastic forces that the configuration itself does not have."""
     held = here.robot
-    rows = here.closure_jacobian[:, held.free]
-    F = loading.forces(here) + strain
-    # least norm where the robot is over-constrained
-    lam = np.linalg.lstsq(rows.T, F[held.free], rcond=1e-12)[0] if len(rows) else np.zeros(0)
+    lam = least_multipliers(here, loading.forces(here) + strain)
     needed = loading.closed_forces(here, lam) + strain
     efforts = {}
     for k in given.actuated:
@@ -275,7 +292,7 @@ def _inside(
     warnings += stress_warnings(here, wrenches)
     if held.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
-    return Deflection(moved, efforts, sections, here, warnings)
+    return Deflection(moved, efforts, sections, here, warnings, element_values(here, None, lam))
 
 
 def _known(robot: Robot, frame: str | None) -> str:

@@ -19,7 +19,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import check_modes, natural_frequencies
 from parflex.models.robot import Robot
 from parflex.records import Record, counted
-from parflex.recursion import mass_matrix, pose
+from parflex.recursion import mass_matrix
 
 Array = np.ndarray
 AGREEMENT = 0.8  # MAC from which two shapes are one mode: a rival then has 0.2 at most
@@ -216,7 +216,7 @@ class _Looker:
             found = natural_frequencies(self.robot, configuration, self.modes + SPARE, self.lock)
         except InputError:  # fewer modes than that: all of them do
             found = natural_frequencies(self.robot, configuration, self.modes, self.lock)
-        M = mass_matrix(self.robot.tree, pose(self.robot.tree, q))
+        M = mass_matrix(self.robot.tree, found.model.configuration.at)
         return Sight(place, q, M, found.frequencies, found.shapes)
 
 

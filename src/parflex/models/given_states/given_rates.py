@@ -61,7 +61,8 @@ def _following(configuration: Configuration, independent: Array, bias: Array, wh
     """All rates, or accelerations with their bias, at which the independent ones of home are as given."""
     robot, chosen = configuration.robot, list(configuration.robot.independent_rates)
     motions = configuration.motions
-    worst = condition((motions / robot.tree.rate_units[:, None])[chosen])
+    # these motions have the size 1
+    worst = condition((motions / robot.tree.rate_units[:, None])[chosen], usual=lambda: 1.0)
     if worst > SINGULAR:
         raise SingularError(
             f"the independent {what} do not determine the others at this pose (condition number {worst:.1e})",

@@ -48,11 +48,13 @@ def checks_of(form: Form, state: Any, given: Given, motors: bool) -> Answer:
 def condition_bound(A: Array) -> Any:
     """A bound of the condition number of a matrix, at most its size too large: Frobenius norms of A and its inverse.
 
-    Of a matrix with more rows than columns, such as that of spare motors, the inverse is the one of least norm.
+    Of a matrix with more rows than columns, such as that of spare motors, the inverse is the one of least norm. Entries
+    are without units, of the order of 1 in regular poses: a 1 beside them tells where all of them become small, as the
+    only entry of a single rate does.
     """
     one: Array = np.eye(A.shape[1], dtype=scalar_type(A))
     inverse = solve(A, one) if len(A) == len(one) else solve_positive(A.T @ A, A.T)
-    return _norm(A.ravel()) * _norm(inverse.ravel())
+    return _norm([1.0, *A.ravel()]) * _norm(inverse.ravel())
 
 
 def _norm(entries: Any) -> Any:
