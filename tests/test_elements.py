@@ -717,3 +717,56 @@ def test_maps_are_about_the_equilibrium_and_count_modes_at_each_pose(tmp_path):
         parflex.many_frequencies(robot, ["drop"], [[-0.4]], modes=1)
     with pytest.raises(parflex.InputError, match="2 modes are requested"):
         parflex.many_frequencies(robot, ["drop"], [[-0.6]], modes=2)
+
+
+# -- equilibria, runs and scripts ----------------------------------------------------------------------------
+
+FALL = """
+format = 1
+name = "fall"
+[[frame]]
+name = "drop"
+joint = "prismatic"
+start = -0.3
+inertia = { mass = 1.0 }
+[[element]]
+kind = "cable"
+name = "rope"
+between = ["base", "drop"]
+stiffness = 2000
+rest = 0.5
+"""
+
+
+def test_an_equilibrium_is_found_from_a_slack_cable_and_knows_its_elements(tmp_path):
+    robot = parflex.load(written(FALL, tmp_path))
+    hung = {"length": pytest.approx(0.5 + 9.81 / 2000), "rate": 0.0, "force": pytest.approx(9.81)}
+    assert parflex.equilibrium(robot).elements["rope"] == hung == parflex.deflection(robot).elements["rope"]
+    with pytest.raises(parflex.SingularError, match="nothing constrains 'drop' \\('rope' is slack\\)"):
+        parflex.equilibrium(robot, wrench={"drop": [0, 0, 20]})
+    struts = load("struts")
+    held = parflex.equilibrium(struts, servo=1e9).elements
+    for name, values in parflex.inverse_dynamics(struts).elements.items():
+        assert held[name]["force"] == pytest.approx(values["force"], rel=1e-5)  # servos of 1e9 N/m give by 1e-7 m
+
+
+def test_a_strut_whose_points_meet_in_a_run_is_named(tmp_path):
+    text = ARM_AND_WALL[: ARM_AND_WALL.index("[[element]]")].replace(
+        "position = [0, 0.6, 0]", "position = [0, -0.5, 0]"
+    )
+    strut = "[[element]]\nname = 's'\nkind = 'strut'\nbetween = ['wall', 'hook']\nactuated = true\n"
+    robot = parflex.load(written(text + strut, tmp_path))
+    run = parflex.simulate(robot, None, 1.0, start={"pose": {"arm": 0.0}}, effort={"s": 3.0})
+    assert run.status == "diverged" and "the two points of the element 's' meet" in run.summary["why"]
+    assert run["q.s"].min() > 0 and run["closure_error"].max() < 1e-12  # no row of what is no motion
+
+
+@pytest.mark.parametrize("target", ["casadi", "sympy"])
+def test_libraries_of_single_numbers_evaluate_batches_row_by_row(target):
+    robot = load("sprung-five-bar")
+    model = parflex.model(robot, "mass-matrix" if target == "sympy" else "direct")
+    rows = {name: np.zeros((2, *shape)) for name, shape in model.inputs.items()}
+    rows["q"] = np.stack([robot.home, robot.home + 1e-3])
+    found, expected = model.evaluate(target, **rows), model.evaluate("numpy", **rows)
+    for name, values in expected.items():
+        assert found[name] == pytest.approx(values, rel=1e-12, abs=1e-12)

@@ -26,6 +26,7 @@ from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import sensed_rates
 from parflex.records import Record, counted
 from parflex.recursion import pose
+from parflex.recursion.point_forces import distance
 from parflex.tree import Tree
 
 Array = np.ndarray
@@ -220,7 +221,7 @@ class Robot(ArrayOrder, Record):
             return []
         at, found = pose(self.tree, self.home), []
         for element in self.tree.elements:
-            path = float(np.linalg.norm(at.of(element.second)[1] - at.of(element.first)[1]))
+            path = float(distance(at, (element.first, element.second)))
             if element.pulls_only and element.rest > path:
                 found.append(
                     f"the cable '{element.name}' of {element.rest:.4g} m is longer than its path of {path:.4g} m at "

@@ -41,6 +41,12 @@ def line(at: Pose, ends: tuple[Place, Place], name: str, moving: Motion | None =
     return Line(across, length, rate)
 
 
+def distance(at: Pose, ends: tuple[Place, Place]) -> Any:
+    """Between two places, which may meet."""
+    across = at.of(ends[1])[1] - at.of(ends[0])[1]
+    return np.sqrt(across @ across)
+
+
 def opening(at: Pose, ends: tuple[Place, Place], moving: Motion) -> Array:
     """Velocity of the second place less that of the first, in world axes."""
     first, second = (at.of(end)[0] @ moving.of(end)[0] for end in ends)

@@ -68,6 +68,11 @@ class Watch:
         return min(NEAR, NEAR_SHARE * usual)
 
     @cached_property
+    def _lengths(self) -> list[int]:
+        """Positions that are lengths of struts."""
+        return [link.q.start for link in self.problem.robot.tree.links if link.strut]
+
+    @cached_property
     def position_units(self) -> Array:
         """Of all positions, to compare ways."""
         tree = self.problem.robot.tree
@@ -137,7 +142,8 @@ class Watch:
         explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
         ways = way.max(axis=1, initial=0.0)
         rigid = not self.problem.robot.tree.elastic  # deformations may oscillate between two rows
-        jumps = np.flatnonzero(rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK)))
+        jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK))
+        jumps = np.flatnonzero(jumped | (q[1:, self._lengths] <= 0).any(axis=1))  # a length has no other side
         until = int(jumps[0]) + 1 if len(jumps) else len(q)
         marks = np.floor(np.concatenate([[0.0], np.cumsum(ways)]) / LOOK)
         looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or k == until - 1]

@@ -12,7 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.distances import Distance
 from parflex.errors import ParflexError
+from parflex.recursion import pose
+from parflex.recursion.point_forces import distance
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.inputs.corners import Course, course_of
 from parflex.simulation.inputs.polynomials import Polynomials
@@ -29,6 +32,7 @@ MOST_TRIES = 3  # at one row
 UNDECIDED = "the robot is at a singular pose, where its closures do not determine how it moves on"
 BENDS = "the robot reaches a singular pose, where runs of flexible robots end"
 JUMPS = "the velocity of a motor jumps too near a singular pose,"
+JUMPED = "the loops close in another assembly mode than before, so the robot jumps"
 DRIVEN_SINGULAR = "the loops cannot be closed: the motors drive the robot to a singular pose"
 
 
@@ -328,9 +332,19 @@ class Runner:
         self.done.parts.append(Segment(self.problem, track))
         return self.done
 
+    def _met(self, track: IntegratedRows) -> str:
+        """Words where the run ends because the points of a rod or strut meet: it has no direction there."""
+        robot = self.problem.robot
+        for row in robot.closures.constraints if len(track.y) else ():
+            if isinstance(row, Distance):
+                lengths = [distance(pose(robot.tree, y[: robot.tree.nq]), row.places) for y in track.y[-2:]]
+                if lengths[-1] <= 2 * (lengths[0] - lengths[-1]):  # within two rows at this speed
+                    return f"the two points of the element '{row.name}' meet: its length cannot pass zero"
+        return ""
+
     def _failed(self, track: IntegratedRows) -> Segments:
         """The run ends here: no known state continues it."""
         track.status = "diverged"
-        track.why = track.why or "the loops close in another assembly mode than before, so the robot jumps"
+        track.why = self._met(track) or track.why or JUMPED
         self.done.parts[-1] = Segment(self.problem, track)
         return self.done

@@ -20,7 +20,7 @@ from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
-from parflex.tree.point_elements import PointElement
+from parflex.recursion.point_forces import distance
 
 Array = np.ndarray
 STEPS = 60
@@ -179,7 +179,7 @@ def _taut(start: Configuration, loading: Loading) -> _Found | None:
     robot near to where the cables are taut.
     """
     robot, elements = start.robot, start.robot.tree.elements
-    slack = {element.name for element in elements if element.slack(_distance(start, element))}
+    slack = {e.name for e in elements if e.slack(float(distance(start.at, (e.first, e.second))))}
     if not slack:
         return None
     tree = replace(robot.tree, elements=tuple(e.as_spring() if e.name in slack else e for e in elements))
@@ -190,12 +190,6 @@ def _taut(start: Configuration, loading: Loading) -> _Found | None:
     except SingularError:  # also with these something is free: it is named for the robot as it is
         return None
     return None if found.stuck else replace(found, steps=near.steps + found.steps)
-
-
-def _distance(configuration: Configuration, element: PointElement) -> float:
-    """Between the ends of an element."""
-    first, second = (configuration.at.of(end)[1] for end in (element.first, element.second))
-    return float(np.linalg.norm(second - first))
 
 
 def _newton(here: Configuration, loading: Loading) -> _Found:

@@ -8,6 +8,7 @@ import scipy.linalg
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
 from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.recursion.point_forces import distance
 
 Array = np.ndarray
 ZERO = 1e-7  # of the largest frequency: motions below are taken as free of stiffness
@@ -68,10 +69,8 @@ class StiffnessSolver:
 
 def slack_cables(configuration: Configuration) -> str:
     """In brackets, the cables that are slack at a pose."""
-    at, names = configuration.at, []
-    for element in configuration.robot.tree.elements:
-        length = float(np.linalg.norm(at.of(element.second)[1] - at.of(element.first)[1]))
-        names += [repr(element.name)] * element.slack(length)
+    elements, at = configuration.robot.tree.elements, configuration.at
+    names = [repr(e.name) for e in elements if e.slack(float(distance(at, (e.first, e.second))))]
     return f" ({', '.join(names)} {'is' if len(names) == 1 else 'are'} slack)" if names else ""
 
 

@@ -18,7 +18,7 @@ from parflex.models.configuration import Configuration
 from parflex.recursion import pose
 from parflex.recursion.kinematics import place_jacobian
 from parflex.recursion.newton_euler import inwards
-from parflex.recursion.point_forces import element_wrenches, line
+from parflex.recursion.point_forces import distance, element_wrenches, line
 from parflex.spatial.dual import Dual, slopes, small_steps
 from parflex.tree import Place, Tree
 
@@ -106,10 +106,10 @@ def _told(names: Sequence[str]) -> str:
 
 
 def _length(configuration: Configuration, element: Any) -> float:
-    across = configuration.at.of(element.second)[1] - configuration.at.of(element.first)[1]
+    ends = (element.first, element.second)
     if element.smooth_at_zero:
-        return float(np.sqrt(across @ across))
-    return float(line(configuration.at, (element.first, element.second), element.name).length)
+        return float(distance(configuration.at, ends))
+    return float(line(configuration.at, ends, element.name).length)
 
 
 def _apart(configuration: Configuration, first: Place, second: Place) -> bool:
