@@ -474,7 +474,7 @@ class Robot(ArrayOrder, Record):
         for q in self.reference_poses:
             J = mobility.scaled_jacobian(self.closures, q)[:, self.free]
             A = mobility.null_space(J, self.mobility.rank)[driven]
-            sizes = np.maximum(sizes, [np.linalg.norm(part, 2) if part.size else 0.0 for part in (J, A)])
+            sizes = np.maximum(sizes, np.array([np.linalg.norm(part, 2) if part.size else 0.0 for part in (J, A)]))
         return sizes
 
     def usual_closures(self) -> float:

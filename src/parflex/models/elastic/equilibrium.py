@@ -123,9 +123,10 @@ def equilibrium(
     try:
         found = _settled(begun, loading)
     except SingularError:
-        found = _taut(begun, loading)
-        if found is None:
+        taut = _taut(begun, loading)
+        if taut is None:
             raise
+        found = taut
     if found.stuck:
         found = _taut(begun, loading) or found
     if found.stuck:
