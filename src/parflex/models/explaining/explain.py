@@ -8,6 +8,7 @@ from parflex.closure.constraints import Coupling
 from parflex.closure.distances import Distance
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
+from parflex.models.dynamics.element_values import element_values
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
 from parflex.models.forms import MODELS, Form, Question, choose
 from parflex.models.forms.form import IN_COORDINATES, refuse_unknown_coordinates
@@ -213,8 +214,7 @@ def _coordinates(robot: Robot) -> Chapter:
     if tree.springs:
         text.append(f"Elastic couplings act as springs: {listed([spring.name for spring in tree.springs])}.")
     if tree.elements:
-        told = [f"{element.name} ({element.kind})" for element in tree.elements]
-        text.append(f"Forces along the line between two points: {listed(told)}.")
+        text.append(f"Forces along the line between two points, at home: {_at_home(robot)}.")
     if acting:
         text.append(f"Joints add their own terms: {', '.join(acting)}.")
     equations = (
@@ -228,6 +228,16 @@ def _coordinates(robot: Robot) -> Chapter:
         *((44,) if tree.elements else ()),
     )
     return Chapter("coordinates", "Coordinates and the open tree", tuple(text), equations)
+
+
+def _at_home(robot: Robot, most: int = 6) -> str:
+    """Length and force of elements at home, at rest; the first ones."""
+    values = element_values(Configuration(robot, robot.home))
+    told = [
+        f"{one.name} ({one.kind}) {values[one.name]['length']:.4g} m, {values[one.name]['force']:.4g} N"
+        for one in robot.tree.elements[:most]
+    ]
+    return "; ".join(told) + (f"; ... ({len(robot.tree.elements)})" if len(robot.tree.elements) > most else "")
 
 
 # -- loops ------------------------------------------------------------------------------------------------------
@@ -251,7 +261,8 @@ def _loops(robot: Robot) -> Chapter:
         text.append(f"- {kind}, {counted(size, 'row')}{' each' if len(names) > 1 else ''}: {listed(names)}")
     text += [f"- coupling, 1 row: {coupling.equation}" for coupling in couplings]
     distances = [row for row in robot.closures.constraints if isinstance(row, Distance)]
-    text += [f"- {row.kind}, 1 row: {row.equation}" for row in distances]
+    at_home = {row.name: f", {robot.home[row.position]:.4g} m at home" for row in distances if row.kind == "strut"}
+    text += [f"- {row.kind}, 1 row: {row.equation}{at_home.get(row.name, '')}" for row in distances]
     mobility = robot.mobility
     said = f"Together {counted(robot.closures.size, 'row')} of J_tot with rank {mobility.rank}"
     if mobility.redundant:

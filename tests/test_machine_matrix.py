@@ -1,0 +1,273 @@
+"""Machine parts against Lagrange's equations: each row a part, each column a question.
+
+A row is a small robot with one part. Its reference is `oracles.EnergyModel`, Lagrange's equations by CasADi from the
+same file, which shares no code with parflex.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.linalg
+from comparison import largest, order_of, positions
+from emitted import c_library, casadi_function, numpy_run
+from oracles.energy import EnergyModel
+from oracles.reader import read_robot
+
+import parflex
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
+from parflex.view.page.viewer import Viewer
+from parflex.view.scene.robot_scene import scene
+
+TIGHT = 1e-10  # systems of condition below 1e3 in double precision leave 1e-13
+STEP = 1e-3  # s; fourth order: 1e-9 of the energy that moves
+
+# -- rows ----------------------------------------------------------------------------------------------------
+
+ARM = """
+format = 1
+name = "arm"
+motion = "planar"
+gravity = [0, -9.81, 0]
+[[frame]]
+name = "shoulder"
+joint = "revolute"
+start = 0.4
+actuated = SHOULDER
+inertia = { mass = 2.0, centre = [0.2, 0.01, 0], about_centre = [0, 0, 0.02] }
+[[frame]]
+name = "elbow"
+parent = "shoulder"
+joint = "revolute"
+start = 0.7
+actuated = ELBOW
+place = { position = [0.4, 0, 0] }
+inertia = { mass = 1.0, centre = [0.15, 0.02, 0], about_centre = [0, 0, 0.01] }
+[[point]]
+name = "hand"
+frame = "elbow"
+position = [0.3, 0.05, 0]
+[[point]]
+name = "wall"
+frame = "base"
+position = [0.1, 0.9, 0]
+[[element]]
+name = "part"
+between = ["wall", "hand"]
+"""
+
+
+def arm(keys: str, shoulder: bool = True, elbow: bool = True) -> str:
+    """A planar arm of two links with an element from the wall to its hand."""
+    marks = {"SHOULDER": str(shoulder).lower(), "ELBOW": str(elbow).lower()}
+    text = ARM
+    for word, mark in marks.items():
+        text = text.replace(word, mark)
+    return text + keys.replace("; ", "\n") + "\n"
+
+
+ROWS = {
+    "spring": arm("kind = 'spring'; stiffness = 250; rest = 0.2; damping = 3"),
+    "spring by table": arm("kind = 'spring'; table = [[0.1, -5], [0.3, 10], [0.6, 60], [0.9, 70]]"),
+    "damper": arm("kind = 'damper'; damping = 20"),
+    "force": arm("kind = 'force'; table = { length = [[0, 8], [1, 12]], speed = [[-3, -20], [0, 0], [3, 9]] }"),
+    "cable": arm("kind = 'cable'; stiffness = 300; rest = 0.25; damping = 5"),
+    "rod": arm("kind = 'rod'", elbow=False),
+    "strut": arm("kind = 'strut'; actuated = true; stiffness = 100; rest = 0.3; damping = 4", shoulder=False),
+}
+
+
+class Machine:
+    """A row: the robot, its reference, a state of it, and what both say of the state."""
+
+    def __init__(self, row: str, folder: Path) -> None:
+        self.path = folder / f"{re.sub(' ', '-', row)}.toml"
+        self.path.write_text(ROWS[row], encoding="utf-8")
+        self.robot = parflex.load(self.path)
+        data = read_robot(self.path)
+        for element in data.elements:  # a rod without a length is as long as it starts
+            if element.kind == "rod" and element.rest is None:
+                rods = {held.name: held.rest for held in self.robot.closures.constraints}
+                object.__setattr__(element, "rest", rods[element.name])
+        self.oracle = EnergyModel(data)
+        robot, rng = self.robot, np.random.default_rng(3)
+        home = Configuration(robot, robot.home)
+        step = np.zeros(robot.tree.n)
+        direction = home.null_space @ rng.standard_normal(home.null_space.shape[1])
+        step[robot.free] = 0.1 * direction / largest(direction) * robot.tree.rate_units[robot.free]
+        q, error = robot.assembler.newton(robot.tree.moved(home.q, step), robot.free, robot.closures.rows)
+        assert error < 1e-12
+        self.at = Configuration(robot, q)
+        independent = self.at.reduction.partition.independent
+        self.qd = self.at.J @ rng.uniform(-2, 2, len(independent))
+        self.tau = rng.uniform(-5, 5, len(robot.actuated))
+        self.qdd, self.multipliers = self.lagrange(self.at, self.qd, self.tau)
+
+    def lagrange(self, at: Configuration, qd: np.ndarray, tau: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Accelerations, and multipliers of all rows, in one system of all rates."""
+        named, order = positions(at), order_of(self.robot, self.oracle)
+        back = np.argsort(order)
+        M, c = self.oracle.mass_matrix_and_bias(named, qd[back])
+        A, bias = self.oracle.closure_jacobian(named, qd[back])
+        push = np.zeros(len(M))
+        for name, value in zip(self.robot.actuated_names, tau, strict=True):
+            push[self.oracle.coordinates.index(name)] = value
+        system = np.block([[M, -A.T], [A, np.zeros((len(A), len(A)))]])
+        found = np.linalg.solve(system, np.concatenate([push - c, -bias]))
+        return found[: len(M)][order], found[len(M) :]
+
+    def program(self, run, *folder) -> None:
+        """The direct model through an emitter."""
+        model = parflex.model(self.robot, "direct")
+        own = [self.robot.tree.rate_names.index(name) for name in model.labels["qd"]]
+        given = {"q": self.at.q, "qd": self.qd[own], "effort": self.tau}
+        found = run(model, {name: np.array([given[name]]) for name in model.inputs}, *folder)
+        assert found["qdd"][0] == pytest.approx(self.qdd[own], rel=1e-9, abs=TIGHT * largest(self.qdd))
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory):
+    """Rows as they are asked for."""
+    folder = tmp_path_factory.mktemp("machines")
+    return cache(lambda row: Machine(row, folder))
+
+
+# -- columns -------------------------------------------------------------------------------------------------
+
+
+def inverse(machine, folder):
+    found = rigid_inverse(machine.at, machine.qd, machine.qdd)
+    assert list(found.efforts.values()) == pytest.approx(machine.tau, abs=TIGHT * largest(machine.qdd))
+
+
+def direct(machine, folder):
+    found = moved_by(machine.at, machine.qd, machine.tau)
+    assert found.accelerations == pytest.approx(machine.qdd, rel=TIGHT, abs=TIGHT * largest(machine.qdd))
+
+
+def reactions(machine, folder):
+    """Rods, struts and couplings carry the multipliers of their rows; other parts what they change of the motion."""
+    found = moved_by(machine.at, machine.qd, machine.tau, reactions=True)
+    parts = {**found.reactions.get("elements", {}), **found.reactions.get("couplings", {})}
+    assert "part" in parts
+    values = [one.get("force", one.get("effort")) for one in parts.values()]
+    held = len(machine.multipliers) - sum(loop.size for loop in machine.robot.closures.loops)
+    if held:  # rods and struts: the multiplier pushes, tension pulls; couplings: the effort itself
+        sign = -1 if "elements" in found.reactions else 1
+        rows = machine.multipliers[-held:]
+        assert [sign * value for value in values[-held:]] == pytest.approx(rows, abs=TIGHT * largest(rows))
+        return
+    text = machine.path.read_text(encoding="utf-8")
+    (folder / "bare.toml").write_text(text[: text.index("[[element]]")], encoding="utf-8")
+    named = positions(machine.at)
+    c, free = (one.mass_matrix_and_bias(named, machine.qd)[1] for one in (machine.oracle, bare_model(folder)))
+    wall, hand = (machine.at.at.of(machine.robot.tree.places[end])[1] for end in ("wall", "hand"))
+    along = (hand - wall) / np.linalg.norm(hand - wall)
+    assert c - free == pytest.approx(values[0] * along @ machine.at.frame_rows("hand")[:3], rel=1e-9, abs=1e-9)
+
+
+def bare_model(folder):
+    return EnergyModel(read_robot(folder / "bare.toml"))
+
+
+def frequencies(machine, folder):
+    """Squares of frequencies about home, held there by the motors, are second derivatives of the energies."""
+    robot, oracle = machine.robot, machine.oracle
+    efforts = parflex.inverse_dynamics(robot).efforts
+    model = parflex.linear_model(robot, None, "none", "equilibrium", effort=efforts)
+    named = positions(model.configuration)
+    M, c = oracle.mass_matrix_and_bias(named, np.zeros(robot.tree.n))
+    A, _ = oracle.closure_jacobian(named)
+    for motor, value in efforts.items():
+        c[oracle.coordinates.index(motor)] -= value
+    multipliers, *_ = np.linalg.lstsq(A.T, c, rcond=None) if len(A) else (np.zeros(0),)
+    Z = scipy.linalg.null_space(A) if len(A) else np.eye(len(M))
+    K = oracle.tangent(named, multipliers)
+    for part in oracle.data.elements:  # springs along coordinates stand apart
+        if part.kind == "strut":
+            k = oracle.coordinates.index(part.name)
+            K[k, k] += part.stiffness
+    expected = np.sort(scipy.linalg.eigvalsh(Z.T @ K @ Z, Z.T @ M @ Z))
+    found = np.sort(scipy.linalg.eigvalsh((model.K + model.K.T) / 2, model.M))
+    assert found == pytest.approx(expected, rel=1e-8, abs=1e-8 * largest(expected))
+
+
+def c_program(machine, folder):
+    machine.program(c_library, folder)
+
+
+def numpy_program(machine, folder):
+    machine.program(numpy_run)
+
+
+def casadi_program(machine, folder):
+    machine.program(casadi_function)
+
+
+def arrays(machine, folder):
+    found = parflex.forward_dynamics(machine.robot, machine.at.q, machine.qd, machine.tau)
+    assert found == pytest.approx(machine.qdd, rel=1e-9, abs=TIGHT * largest(machine.qdd))
+
+
+def simulate(machine, folder):
+    """Energy is kept but for work and losses; the last row accelerates as Lagrange says."""
+    robot = machine.robot
+    effort = dict(zip(robot.actuated_names, machine.tau, strict=True))
+    run = parflex.simulate(robot, None, 0.1, effort=effort, step=STEP, start={"pose": "home"})
+    assert run.summary["energy_balance_error"] < 1e-7 * np.ptp(run["energy.kinetic"])
+    q, change = (np.array([run[f"{w}.{c}"][-1] for c in robot.tree.position_names]) for w in ("q", "qd"))
+    rates = robot.tree.rates(q, change)
+    qdd, _ = machine.lagrange(Configuration(robot, q), rates, machine.tau)
+    for name in (column.removeprefix("qdd.") for column in run.columns if column.startswith("qdd.")):
+        # rates at the last row are closed to 1e-12, and steep parts carry that on
+        assert run[f"qdd.{name}"][-1] == pytest.approx(qdd[robot.tree.rate_names.index(name)], rel=1e-7, abs=1e-7)
+
+
+def explain(machine, folder):
+    told = parflex.explain(machine.robot)
+    lines = [line for chapter in told.sections for line in chapter.text]
+    assert any("part" in line for line in lines)
+
+
+def view(machine, folder):
+    """The part is in the scene of the viewer, in its page and in a picture, where its ends are."""
+    robot = machine.robot
+    shown = scene(robot)
+    ends = {"wall", "hand"} & set(robot.tree.places)
+    points = shown.vertices(machine.at.q)
+    for end in ends:
+        assert np.linalg.norm(points - machine.at.at.of(robot.tree.places[end])[1], axis=1).min() < 0.02
+    picture = folder / "robot.svg"
+    parflex.draw(robot, None, picture)
+    assert picture.stat().st_size > 1000
+    viewer = Viewer(robot, None, None, 0)
+    try:
+        assert "<html" in viewer.page()[:1000]
+    finally:
+        viewer.close()
+
+
+COLUMNS = {
+    "inverse": inverse,
+    "direct": direct,
+    "reactions": reactions,
+    "frequencies": frequencies,
+    "C": c_program,
+    "numpy": numpy_program,
+    "casadi": casadi_program,
+    "arrays": arrays,
+    "simulate": simulate,
+    "explain": explain,
+    "view": view,
+}
+
+
+@pytest.mark.parametrize("column", COLUMNS)
+@pytest.mark.parametrize("row", ROWS)
+def test_machine(row, column, machines, tmp_path):
+    COLUMNS[column](machines(row), tmp_path)
