@@ -9,12 +9,9 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling
 from parflex.closure.mobility import rank, scaled_jacobian
-from parflex.models.dynamics.forces import forces_along_rates, on_links
+from parflex.codegen.traces.element_signals import row_multipliers
 from parflex.models.forms import Question, choose
-from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians
-from parflex.spatial.linear import solve
 
 Array = np.ndarray
 OPEN_SHARE = 1e-9  # of a row in a combination of multipliers that acts on nothing, above rounding
@@ -51,13 +48,7 @@ def coupling_signals(
     found = {spring.name: -spring.effort(at.q, qd) for spring in robot.tree.springs}
     held = _determined(robot)
     if held:
-        dependent, rows = list(chosen[0]), [int(k) for k in chosen[1]]
-        rows = rows or list(best_rows(robot.closures, robot.home, np.array(dependent, dtype=int)))
-        missing = forces_along_rates(robot.tree, at, at.q, qd, qdd, on_links(robot.tree, at, wrenches)) - lost
-        for k, motor in enumerate(robot.actuated):
-            missing[motor] = missing[motor] - effort[k]
-        block = robot.closures.jacobian(at, jacobians(robot.tree, at))[np.ix_(rows, dependent)]
-        multipliers = dict(zip(rows, solve(block.T, missing[dependent]), strict=True))
+        multipliers = row_multipliers(robot, at, qd, qdd, chosen, effort, wrenches, lost)
         found |= {name: multipliers[row] for name, row in held.items() if row in multipliers}
     words = [coupling.name for coupling in robot.description.coupling if coupling.name in found]
     return {f"coupling.{name}.effort": np.array([found[name]], dtype=object) for name in words}

@@ -41,14 +41,10 @@ def element_signals(
     for row in held:
         found[f"element.{row.name}.length"] = _entry(line(at, row.places, row.name).length)
     if held and not robot.mobility.redundant:
-        own = np.array(dependent, dtype=int)
-        chosen = [int(k) for k in rows] or (
-            list(best_rows(robot.closures, robot.home, own)) if len(own) else list(range(robot.closures.size))
-        )
-        lam = _multipliers(robot, at, qd, qdd, dependent, chosen, wrenches, effort, lost)
+        lam = row_multipliers(robot, at, qd, qdd, (dependent, rows), effort, wrenches, lost)
         for part, holding in zip(robot.closures.slices(), robot.closures.rows, strict=True):
             if isinstance(holding, Distance):
-                found[f"element.{holding.name}.force"] = _entry(-lam[chosen.index(part.start)])
+                found[f"element.{holding.name}.force"] = _entry(-lam[part.start])
     return found
 
 
@@ -56,27 +52,24 @@ def _entry(value: Any) -> Array:
     return np.array([value], dtype=object)
 
 
-def _multipliers(
-    robot: Robot,
-    at: Any,
-    qd: Array,
-    qdd: Array,
-    dependent: Sequence[int],
-    chosen: Sequence[int],
-    wrenches: Mapping[str, Array],
-    effort: Array,
-    lost: Any,
-) -> Array:
-    """Multipliers of the chosen rows that give the dependent coordinates what they lack, theory (18).
+def row_multipliers(
+    robot: Robot, at: Any, qd: Array, qdd: Array, chosen: tuple[Sequence[int], Sequence[int]], effort: Array,
+    wrenches: Mapping[str, Array], lost: Any,
+) -> dict[int, Any]:  # fmt: skip
+    """Multipliers, by row of the closures, that give the dependent coordinates what they lack, theory (18).
 
-    On the way through a singular pose no coordinate depends on others: there all of them together say it.
+    `chosen` are dependent rates and the rows that give them (none: those that do it best at home); `lost` are forces of
+    losses. On the way through a singular pose no coordinate depends on others: there all of them together say it.
     """
-    tree = robot.tree
+    tree, (dependent, rows) = robot.tree, (list(chosen[0]), [int(k) for k in chosen[1]])
     missing = forces_along_rates(tree, at, at.q, qd, qdd, on_links(tree, at, wrenches)) - lost
     for k, motor in enumerate(robot.actuated):
         missing[motor] = missing[motor] - effort[k]
-    J = robot.closures.jacobian(at, jacobians(tree, at))[list(chosen)]
+    J = robot.closures.jacobian(at, jacobians(tree, at))
     if dependent:
-        return solve(J[:, list(dependent)].T, missing[list(dependent)])
-    scaled = J[:, robot.free] * tree.rate_units[robot.free]
-    return solve_positive(scaled @ scaled.T, scaled @ (missing[robot.free] * tree.rate_units[robot.free]))
+        rows = rows or [int(k) for k in best_rows(robot.closures, robot.home, np.array(dependent, dtype=int))]
+        return dict(zip(rows, solve(J[np.ix_(rows, dependent)].T, missing[dependent]), strict=True))
+    rows = [k for k in range(robot.closures.size) if k not in robot.mobility.redundant]
+    units = tree.rate_units[robot.free]
+    scaled = J[np.ix_(rows, robot.free)] * units
+    return dict(zip(rows, solve_positive(scaled @ scaled.T, scaled @ (missing[robot.free] * units)), strict=True))
