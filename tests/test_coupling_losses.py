@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from comparison import largest, nearby_states, order_of, positions, written
-from emitted import c_library
+from emitted import c_library, casadi_file, casadi_function, jax_file, llvm_batch, llvm_scalar, numpy_file, numpy_run
 from oracles.energy import EnergyModel
 from oracles.flexible_energy import FlexibleEnergyModel
 from oracles.gear_losses import LossyGear, driven, pushed
@@ -16,6 +16,8 @@ from test_couplings import PAIR, RIGID, ROBOTS, pair
 
 import parflex
 from parflex.errors import InputError, RobotFileError, SingularError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.dynamic_models import moved_by
 
 LOSSY = {  # robot: its couplings with the efficiencies both ways, and an actuation
     "differential": {"mean": (0.7, 0.6), "difference": (0.9, 0.9)},
@@ -248,15 +250,46 @@ def test_power_and_energy_balance_over_ten_seconds_with_losses(name, tmp_path, f
         assert abs(most) == largest(run[f"coupling.{row.name}.effort"]) > 0
 
 
-def test_lossy_programs_in_c_are_those_in_floats(tmp_path):
-    robot = lift(tmp_path, 0.05)
-    model = parflex.model(robot, "direct")
-    q = parflex.configure(robot, {"spindle": 40.0}).q
-    rows = {"q": np.array([q] * 3), "qd": np.array([[2.0], [-2.0], [0.0]]), "effort": np.array([[0.3], [0.1], [0.2]])}
-    found = c_library(model, rows, tmp_path)["qdd"]
-    for k in range(3):
-        told = parflex.forward_dynamics(robot, q, {"spindle": rows["qd"][k, 0]}, {"spindle": rows["effort"][k, 0]})
-        assert found[k] == pytest.approx(told.accelerations[:1], rel=1e-12)
+EMITTED = {  # robot, what its couplings have, program
+    "lossy screw jack": ("screw-jack", LOSSY["screw-jack"], "direct"),
+    "lossy five-bar": ("geared-five-bar", LOSSY["geared-five-bar"], "inverse"),
+    "planetary gear": ("planetary", {}, "direct"),
+    "elastic belt": ("screw-jack", {"belt": (0.9, 0.8)}, "state-rates"),
+}
+
+
+@pytest.mark.parametrize("case", EMITTED)
+def test_every_emitter_gives_the_numbers_of_coupled_robots(case, tmp_path, figure):
+    """Forwards, backwards and at rest: signs of power and of play in every language."""
+    name, couplings, word = EMITTED[case]
+    text = losing((ROBOTS / f"{name}.toml").read_text(), couplings)
+    if case == "elastic belt":
+        text = text.replace("terms = { motor = 0.4 }", "terms = { motor = 0.4 }\nstiffness = 50\nbacklash = 0.02")
+    robot = parflex.load(written(text, tmp_path, name), actuation=None if case == "elastic belt" else RIGID[name])
+    model, rng = parflex.model(robot, word), np.random.default_rng(5)
+    own = [robot.tree.rate_names.index(n) for n in model.labels["qd"]]
+    rows = {key: [] for key in model.inputs}
+    wanted = []
+    for k in range(8):
+        at = parflex.configure(robot, {"motor": 30.0} if "motor" in robot.coordinates else None)
+        q = at.q.copy()
+        if case == "elastic belt":
+            q[robot.coordinates.index("motor")] += rng.uniform(-0.1, 0.1)
+        at = Configuration(robot, q)
+        qd = at.J @ rng.uniform(-3, 3, at.J.shape[1]) * (k > 0)
+        effort = rng.uniform(-2, 2, len(robot.actuated))
+        found = moved_by(at, qd, effort)
+        values = {"q": q, "qd": qd[own], "effort": effort, "qdd": found.accelerations[own]}
+        for key in rows:
+            rows[key].append(values[key])
+        wanted.append(effort if word == "inverse" else found.accelerations[own])
+    arrays, output = {key: np.array(value) for key, value in rows.items()}, {"inverse": "effort", "direct": "qdd"}
+    output = output.get(word, "acceleration")
+    for emitter in (llvm_batch, llvm_scalar, numpy_run, numpy_file, jax_file, casadi_function, casadi_file, c_library):
+        answer = emitter(model, arrays, tmp_path) if emitter is c_library else emitter(model, arrays)
+        error = largest(answer[output] - np.array(wanted)) / largest(np.array(wanted))
+        figure(f"{case} by {emitter.__name__}", error, 1e-12)
+        assert error < 1e-12, emitter.__name__
 
 
 # -- the file and what is not there --------------------------------------------------------------------------

@@ -154,6 +154,32 @@ def test_turns_of_coupled_joints_are_counted():
         assert there.q == pytest.approx(at.q, abs=1e-8)
 
 
+@pytest.mark.parametrize("turn", [2.0, 40.0, -40.0])
+def test_a_linkage_behind_a_screw_stands_where_turning_the_screw_brings_it(turn):
+    """Loops close in two ways at each angle of the nut: the pose is the one that small steps reach."""
+    robot = load("nut-in-loop")
+    q = robot.home
+    for angle in np.linspace(0, turn, round(abs(turn) / 0.2) + 1)[1:]:
+        q = robot.assemble({"nut.1": float(angle)}, near=q)
+    assert parflex.configure(robot, {"nut.1": turn}).q == pytest.approx(q, abs=1e-8)
+
+
+def test_a_motion_moves_one_axis_of_a_nut_over_many_turns(tmp_path):
+    text = (ROBOTS / "nut-in-loop.toml").read_text()
+    robot = parflex.load(written(text + '[motions.far]\nduration = 1\nmoves = [{ "nut.1" = 20 }]\n', tmp_path))
+    run = parflex.simulate(robot, "far", 1.0, step=1e-3, out_step=0.5)
+    assert [run[f"q.{name}"][-1] for name in robot.coordinates] == pytest.approx(
+        parflex.configure(robot, {"nut.1": 20.0}).q, abs=1e-9
+    )
+
+
+def test_a_shaft_that_does_not_get_there_is_named(tmp_path):
+    """A loop that ends after a turn and a half: the crank is as long as its rod lets it."""
+    text = (ROBOTS / "nut-in-loop.toml").read_text().replace("lead = 0.012", "lead = 0.12")
+    with pytest.raises(ParflexError, match="joined"):
+        parflex.configure(parflex.load(written(text, tmp_path)), {"nut.1": 40.0})
+
+
 def test_control_does_not_drop_turns_of_coupled_joints():
     assert wrapped(load("screw-jack"), np.array([20.0, 20.0])) == pytest.approx([20.0, 20 - 6 * np.pi])
     five = load("geared-five-bar")

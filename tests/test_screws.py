@@ -14,7 +14,7 @@ from oracles.reader import read_robot
 import parflex
 from parflex.codegen.traces.feedback import wrapped
 from parflex.control.plant import family
-from parflex.errors import InputError, RobotFileError
+from parflex.errors import RobotFileError
 from parflex.models.elastic.participation import plane_normal
 
 ROBOTS = Path(__file__).parent / "robots"
@@ -137,9 +137,8 @@ joint = "prismatic"
 """
     robot = parflex.load(written(text, tmp_path))
     found = parflex.inverse_dynamics(robot, {"shaft": 0.7}, {"shaft": 3.0}, {"shaft": 11.0})
-    for angle in (4.0, -4.0, 20 * np.pi):  # the loop closes at every whole turn of the shaft, with the nut elsewhere
-        with pytest.raises(InputError, match="leaves the turns of the screw"):
-            parflex.configure(robot, {"shaft": angle})
+    for angle in (4.0, -4.0, 20 * np.pi, -2000.0):  # the loop closes at every whole turn, with the nut elsewhere
+        assert parflex.configure(robot, {"shaft": angle}).q == pytest.approx([angle, -angle], rel=1e-10)
     assert abs(parflex.configure(robot, {"shaft": -3.0}).q).max() == pytest.approx(3.0)
     assert found.rates == pytest.approx([3, -3]) and found.accelerations == pytest.approx([11, -11])
     assert found.efforts["shaft"] == pytest.approx((J + mass * p**2) * 11 - mass * G * p, rel=1e-11)

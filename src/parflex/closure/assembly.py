@@ -12,6 +12,7 @@ import scipy.optimize
 
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures, Loop
+from parflex.closure.shaft_turns import followed
 from parflex.closure.targets import FrameTarget, PoseRows, Target
 from parflex.closure.working_modes import Judged, Rows, block, judged_blocks
 from parflex.errors import InputError, SingularError, UnreachableError
@@ -56,7 +57,6 @@ class Assembler:
     def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
         """Positions that close all loops at the target, starting near `q`, in the working mode of `reference`."""
         parts = self.parts(target, locked)
-        self._refuse_uncounted_turns(target, q, parts)
         result = self._newton_near(target, q, parts)
         for part in parts:
             if not self._fits(result, part, reference):
@@ -69,27 +69,41 @@ class Assembler:
         result = self._newton_near(target, q, parts)
         return result if all(self._fits(result, part, reference) for part in parts) else None
 
-    def _refuse_uncounted_turns(self, target: Target, q: Array, parts: list[ClosurePart]) -> None:
-        """Loops close at every whole turn of a shaft, but a screw or gear on it is elsewhere: turns are not counted."""
+    def _far_shafts(self, target: Target, q: Array, parts: list[ClosurePart]) -> dict[int, int]:
+        """Driven shafts in loops that turn far, and a joint beside each whose turns are counted."""
+        found: dict[int, int] = {}
         for part in parts if self.counted else ():
-            counted = [index for index in self._positions(part) if index in self.counted]
             around = {self.tree.links[j].q.start for row in part.rows for j in row.links(self.tree)}
-            for index in self.periodic & around & set(target.values) if counted else ():
-                if abs(target.values[index] - q[index]) > np.pi:
-                    names = {link.q.start: link for link in self.tree.links if link.joint.one_axis}
-                    open_one = names[counted[0]]
-                    raise InputError(
-                        f"'{names[index].name}' turns by more than half a turn, which leaves the turns of "
-                        f"{'the screw ' if open_one.joint.pitch else ''}'{open_one.name}' undetermined",
-                        key="pose",
-                        value=names[index].name,
-                        hint=f"give '{open_one.name}', or the frame that it moves",
-                    )
+            counted = [index for index in sorted(around) if index in self.counted]
+            if counted and not all(isinstance(row, Coupling) for row in part.rows):
+                shafts = around & self.turning & set(target.values)
+                found |= {k: counted[0] for k in shafts if abs(target.values[k] - q[k]) > STRIDE}
+        return found
+
+    def _refuse_uncounted_turns(self, shaft: int, counted: int) -> None:
+        """Loops close at every whole turn of a shaft, but a screw or gear on it is elsewhere: turns are not counted."""
+        names = {link.q.start: link for link in self.tree.links if link.joint.one_axis}
+        open_one = names[counted]
+        raise InputError(
+            f"'{names[shaft].name}' does not reach this pose from where it stands, which leaves the turns of "
+            f"{'the screw ' if open_one.joint.pitch else ''}'{open_one.name}' undetermined",
+            key="pose",
+            value=names[shaft].name,
+            hint=f"give '{open_one.name}', or the frame that it moves",
+        )
 
     def _newton_near(self, target: Target, q: Array, parts: list[ClosurePart]) -> Array:
         """Newton on all parts at once, if need be along a path of targets; the result may not be closed."""
         columns = np.array(sorted({int(k) for part in parts for k in part.columns}), dtype=int)
         rows = [row for part in parts for row in part.rows]
+        far = self._far_shafts(target, q, parts)
+        if far:
+            reached = followed(self.tree, target, q, rows, self.newton, columns, CLOSED)
+            if reached is not None:
+                return reached
+            for shaft, counted in far.items():
+                if shaft in self.periodic and abs(target.values[shaft] - q[shaft]) > np.pi:
+                    self._refuse_uncounted_turns(shaft, counted)
         result, error = self.newton(target.applied(q), columns, rows)
         if error > CLOSED:
             result, error = self.newton(*self._approach(target, q, columns, rows))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from parflex.description import schema
-from parflex.description.coupling_checks import check_couplings
+from parflex.description.coupling_checks import check_couplings, single_axes
 from parflex.description.element_tables import check_elements, strut_names
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
@@ -297,7 +297,7 @@ def _check_modes(robot: schema.RobotFile) -> None:
 
 
 def _check_motions(robot: schema.RobotFile, places: list[str], known: _Known) -> None:
-    single = [*(frame.name for frame in robot.frame if AXES[frame.joint] == 1), *strut_names(robot)]
+    single = [*single_axes(robot), *strut_names(robot)]
     for name, motion in robot.motions.items():
         if motion.frame is not None and motion.frame not in known:
             raise RobotFileError(
