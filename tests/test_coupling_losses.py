@@ -308,6 +308,18 @@ def test_a_loss_that_nothing_determines_and_efficiencies_that_no_gear_has_are_re
         parflex.redundant_model(pair(tmp_path, "terms = { pinion = -4 }\nefficiency = 0.8"))
 
 
+def test_losses_stiffness_and_play_are_told(tmp_path):
+    said = parflex.explain(lift(tmp_path, 0.2)).as_text()
+    assert "thread: table = 0.00159155 spindle; efficiency 0.3849, driven back -0.5146 (self-locking)" in said
+    robot = pair(tmp_path, "terms = { pinion = -2 }\nstiffness = 80\ndamping = 3\nbacklash = 0.1\nefficiency = 0.9")
+    said = parflex.explain(robot).as_text()
+    assert (
+        "mesh: wheel = -2 pinion: stiffness 80 N m/rad, damping 3 N m s/rad, backlash 0.1 rad; efficiency 0.9" in said
+    )
+    for one in (lift(tmp_path, 0.05), robot):
+        assert any(49 in chapter.equations for chapter in parflex.explain(one).sections)
+
+
 def test_gears_of_two_efficiencies_are_no_family(tmp_path):
     from parflex.control.plant import family
 

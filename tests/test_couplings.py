@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -23,7 +24,11 @@ from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.models.configuration import Configuration
 from parflex.models.forms.general_form import GeneralForm
 from parflex.models.frames_and_jacobians import counts as info
-from parflex.view.scene.robot_scene import reaction_arrows
+from parflex.view.figures.robot_figure import GEAR_MARK
+from parflex.view.page.session import Session
+from parflex.view.page.stage import Stage
+from parflex.view.scene.coupling_parts import coupling_labels
+from parflex.view.scene.robot_scene import reaction_arrows, scene
 
 ROBOTS = Path(__file__).parent / "robots"
 RIGID = {"differential": None, "planetary": "two", "screw-jack": "both", "geared-five-bar": None, "nut-in-loop": None}
@@ -537,6 +542,52 @@ def test_reactions_of_couplings_are_printed_and_their_robot_is_drawn(capsys):
     assert places.shape == forces.shape == (6, 3)  # five joints and a closure
     lines = [line for line in parflex.draw(found.robot).axes[0].lines if line.get_linestyle() == ":"]
     assert len(lines) == 2  # from each coupled joint to the other
+    axes = parflex.draw(found.robot).axes[0]
+    assert sum(line.get_marker() == GEAR_MARK for line in axes.lines) == 3  # on the motor and both shoulders
+    assert {"reducer", "gears"} <= {text.get_text().strip() for text in axes.texts}
+
+
+@pytest.mark.parametrize("name", ["geared-five-bar", "screw-jack", "nut-in-loop", BEAMS])
+def test_wheels_and_threads_of_couplings_turn_and_slide_in_the_viewer(name):
+    robot = load(name)
+    shown, tree = scene(robot), robot.tree
+    mesh = next(mesh for mesh in shown.meshes if mesh.name == "couplings")
+    coupled = {n for one in robot.description.coupling for n in (one.joint, *one.others)}
+    moved = parflex.configure(robot, {robot.motors[0]: robot.home[tree.position_names.index(robot.motors[0])] + 0.5}).q
+    marks = [part for part in shown.parts if part.group == "couplings" and part.link >= 0]
+    assert {tree.links[part.link].name for part in marks} == coupled
+    assert largest(shown.vertices(moved)[mesh.vertices] - shown.vertices(robot.home)[mesh.vertices]) > 1e-3 * shown.size
+    assert list(coupling_labels(robot, moved)) == [one.name for one in robot.description.coupling]
+    said = Session(robot).reactions()[2]
+    for one in robot.description.coupling:
+        assert one.name in said
+
+
+def test_names_of_couplings_stand_in_the_page_with_their_efforts():
+    class Handle:
+        def __init__(self, *_, **words):
+            self.__dict__.update(words)
+
+        def remove(self):
+            self.gone = True
+
+    class Page:
+        def __getattr__(self, word):
+            return Page() if word in ("scene", "initial_camera") else lambda *given, **words: Handle(*given, **words)
+
+        def atomic(self):
+            return nullcontext()
+
+    stage, robot = Stage(Page()), load("geared-five-bar")
+    session = Session(robot)
+    stage.build(session.scene, robot.home)
+    session.reactions()
+    stage.name_couplings(session.coupling_efforts)
+    assert stage.names["gears"].text.startswith("gears: 1.2") and stage.names["gears"].text.endswith(" N m")
+    stage.place_tool(parflex.configure(robot, {"motor": 8.0}).q)
+    assert stage.names["reducer"].position == pytest.approx([-0.075, 0.0, 0.0])
+    stage.name_couplings({})
+    assert stage.names["gears"].text == "gears"
 
 
 def test_arrays_of_a_coupled_robot_are_answered_and_checked():

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.targets import FrameTarget, Target
+from parflex.closure.targets import PoseRows, Target
 from parflex.recursion import pose
 from parflex.tree import Tree
 
@@ -42,7 +42,7 @@ def followed(
             guess[k] = origin[k] + there * (goal[k] - origin[k])
         guess = target.applied(guess) if there == 1.0 else guess
         guess = _unit(tree, guess)
-        near = [row.between(at, there) if isinstance(row, FrameTarget) else row for row in rows]
+        near = [row.between(at, there) if isinstance(row, PoseRows) else row for row in rows]
         found, error = newton(guess, columns, near)
         change = float(np.abs((found - guess) / units).max(initial=0.0))
         first = not slope.any()

@@ -80,4 +80,9 @@ EQUATIONS: dict[int, str] = {
     43: "d = q_j - sum_k rho_k q_k - offset        s = k d + c d_dot        j: s        k: -rho_k s",
     44: "t = k (l - l_0) + c l_dot        f_1 = t u        f_2 = -t u        u = (p_2 - p_1)/l",
     45: "|p_2 - p_1| = l_0        |p_2 - p_1| = q_s for a strut",
+    46: "tau_g = W^-1 A^T (A W^-1 A^T)^-1 g",
+    47: "[A; S] tau_0 = [0; e]        S: rows of the unit matrix for the motors with the stated efforts e",
+    48: "tau = tau_g + tau_0 + N z        min z^T z  subject to  lower <= tau <= upper",
+    49: "-rho_k (1 + mu) lambda        mu = sigma ((a - b) sigma + sign(lambda) (a + b))/2\na = 1/eta - 1        "
+    "b = 1 - eta_b        sigma = v/sqrt(v^2 + w^2)        v = sum_k rho_k q_k_dot",
 }

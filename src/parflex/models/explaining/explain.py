@@ -9,6 +9,7 @@ from parflex.closure.distances import Distance
 from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values
+from parflex.models.explaining.coupling_words import LOSSES, loss_words, spring_line
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
 from parflex.models.forms import MODELS, Form, Question, choose
 from parflex.models.forms.form import IN_COORDINATES, refuse_unknown_coordinates
@@ -212,7 +213,8 @@ def _coordinates(robot: Robot) -> Chapter:
     )
     acting = [word for key, word in TERMS.items() if any(getattr(link.terms, key) for link in tree.links)]
     if tree.springs:
-        text.append(f"Elastic couplings act as springs: {listed([spring.name for spring in tree.springs])}.")
+        text.append("Elastic couplings act as springs:")
+        text += [f"- {spring_line(spring, tree)}" for spring in tree.springs]
     if tree.elements:
         text.append(f"Forces along the line between two points, at home: {_at_home(robot)}.")
     if acting:
@@ -225,6 +227,7 @@ def _coordinates(robot: Robot) -> Chapter:
         *((7,) if acting else ()),
         8,
         *((43,) if tree.springs else ()),
+        *((LOSSES,) if any(spring.lossy for spring in tree.springs) else ()),
         *((44,) if tree.elements else ()),
     )
     return Chapter("coordinates", "Coordinates and the open tree", tuple(text), equations)
@@ -259,7 +262,7 @@ def _loops(robot: Robot) -> Chapter:
     text = [why + "."]
     for (kind, size), names in groups.items():
         text.append(f"- {kind}, {counted(size, 'row')}{' each' if len(names) > 1 else ''}: {listed(names)}")
-    text += [f"- coupling, 1 row: {coupling.equation}" for coupling in couplings]
+    text += [f"- coupling, 1 row: {coupling.equation}{loss_words(coupling)}" for coupling in couplings]
     distances = [row for row in robot.closures.constraints if isinstance(row, Distance)]
     at_home = {row.name: f", {robot.home[row.position]:.4g} m at home" for row in distances if row.kind == "strut"}
     text += [f"- {row.kind}, 1 row: {row.equation}{at_home.get(row.name, '')}" for row in distances]
@@ -277,6 +280,7 @@ def _loops(robot: Robot) -> Chapter:
     title = listed(words).capitalize().replace(", ", " and ") if words else "Loops"
     rows = (*((9,) if loops else ()), *((10,) if universal else ()), 11)
     rows = (*rows, *((42,) if couplings else ()), *((45,) if distances else ()))
+    rows = (*rows, *((LOSSES,) if any(coupling.lossy for coupling in couplings) else ()))
     return Chapter("loops", title, tuple(text), rows)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
+from parflex.view.scene.coupling_parts import coupled_links, coupling_labels
 from parflex.view.scene.element_parts import element_places
 from parflex.view.scene.skeleton import outline, skeleton
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
 __all__ = ["draw", "picture", "picture_path", "write_picture"]
 Array = np.ndarray
 MARKERS = {"revolute": "o", "prismatic": "s", "helical": "h", "spherical": "D", "free": "", "planar": "", "fixed": ""}
+GEAR_MARK, THREAD_MARK = (11, 1, 0), "$\\equiv$"  # on joints that are coupled: a wheel with teeth, a thread
+COUPLING_COLOUR = "darkgoldenrod"
 GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
 
@@ -64,6 +67,8 @@ def picture(configuration: Configuration) -> Figure:
 
     drawn = _draw_links(configuration, line) + _draw_faces(configuration, line)
     drawn += _draw_joints(configuration, line)
+    for name, place in coupling_labels(robot, configuration.q).items():
+        axes.text(*place[: 2 if plane else 3], f" {name}", fontsize=7, va="bottom", zorder=8)
     _draw_ground(configuration, line)
     _dress(axes, np.array(drawn), robot, plane)
     return figure
@@ -144,6 +149,10 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
         for other in coupling.others:
             ends = np.array([at.position[tree.number(name)] for name in (coupling.joint, other)])
             line(ends, color="black", linestyle=":", linewidth=1, zorder=4)
+    for j in coupled_links(robot):
+        shape = THREAD_MARK if tree.links[j].joint.unit == "m" else GEAR_MARK
+        style = {"color": COUPLING_COLOUR, "markerfacecolor": "none", "markersize": 13, "zorder": 4}
+        line(at.position[j][None, :], marker=shape, linestyle="", **style)
     points = []
     for loop in robot.closures.loops:
         _, point = at.of(loop.second)
@@ -190,4 +199,5 @@ def _dress(axes: Any, points: Array, robot: Robot, plane: bool) -> None:
         axes.set_box_aspect((1, 1, 1))
         axes.view_init(elev=22, azim=-58)
     write = axes.text if plane else axes.text2D
-    write(0.01, 0.01, "red: motor   white: passive   x: end effector", transform=axes.transAxes, fontsize=8)
+    coupled = "   gear, thread: coupled" if robot.description.coupling else ""
+    write(0.01, 0.01, f"red: motor   white: passive   x: end effector{coupled}", transform=axes.transAxes, fontsize=8)

@@ -23,6 +23,7 @@ SOLIDS: dict[str, tuple[int, int, int]] = {
     "platform": (52, 104, 168),
     "joints": (58, 63, 73),
     "motors": (221, 82, 60),
+    "couplings": (196, 148, 40),
 }
 GHOST, REACTION, UNREACHABLE = (120, 130, 145), (230, 150, 20), (220, 38, 38)
 BRAND = (52, 104, 168)

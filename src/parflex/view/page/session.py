@@ -54,6 +54,7 @@ class Session:
         self._modes: Modes | None = None
         self._shapes: dict[int, Array] = {}
         self.servo: float | None = None
+        self.coupling_efforts: dict[str, str] = {}  # at rest, of the last reactions
 
     # -- pose ------------------------------------------------------------------------------------------
 
@@ -217,6 +218,7 @@ class Session:
 
     def reactions(self) -> tuple[Array, Array, str]:
         """Arrows of the forces in joints and closures at rest under the robot's weight, and the largest of them."""
+        self.coupling_efforts = {}
         empty = np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
         try:
             here = Configuration(self.robot, self.q)
@@ -231,6 +233,11 @@ class Session:
         if largest < 1e-9:
             return *empty, "Nothing acts on this robot at rest: its file has no gravity."
         note = f"Largest reaction {largest:.4g} N."
+        for name, one in found.reactions.get("couplings", {}).items():
+            joint = next(coupling.joint for coupling in self.robot.description.coupling if coupling.name == name)
+            unit = "N" if self.robot.tree.links[self.robot.tree.number(joint)].joint.unit == "m" else "N m"
+            self.coupling_efforts[name] = f"{one['effort']:.4g} {unit}"
+            note += f" Coupling '{name}': {self.coupling_efforts[name]}."
         if any(one["undetermined"] for part in found.reactions.values() for one in part.values()):
             note += " The robot is over-constrained: arrows are those of least norm."
         return *arrows(places, forces, self.scene.size), note

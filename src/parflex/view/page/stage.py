@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from parflex.recursion import pose
 from parflex.spatial.rotations import matrix_quaternion
 from parflex.view.figures.style import GHOST, REACTION, UNREACHABLE
+from parflex.view.scene.coupling_parts import coupling_labels
 from parflex.view.scene.robot_scene import Scene
 
 Array = np.ndarray
@@ -31,6 +33,7 @@ class Stage:
         self.arrows: Any = None
         self.mark: Any = None
         self.tool: Any = None
+        self.names: dict[str, Any] = {}  # labels of couplings
         self.scene: Scene | None = None
 
     def build(self, scene: Scene, q: Array) -> None:
@@ -46,14 +49,17 @@ class Stage:
             )
         self.sent = {}
         self.tool = self.server.scene.add_frame("/tool", axes_length=0.07 * scene.size, axes_radius=0.004 * scene.size)
+        for name, place in coupling_labels(scene.robot, q).items():
+            self.names[name] = self.server.scene.add_label(f"/couplings/{name}", name, position=tuple(place))
         self.move(vertices)
         self.place_tool(q)
         self._camera(low, high, scene)
 
     def _clear(self) -> None:
-        for handle in [*self.meshes.values(), self.ghost, self.arrows, self.mark, self.tool]:
+        for handle in [*self.meshes.values(), *self.names.values(), self.ghost, self.arrows, self.mark, self.tool]:
             if handle is not None:
                 handle.remove()
+        self.names = {}
         self.meshes, self.ghost, self.arrows, self.mark, self.tool = {}, None, None, None, None
 
     def _floor(self, low: Array, high: Array, scene: Scene) -> None:
@@ -92,11 +98,18 @@ class Stage:
                     self.sent[mesh.name] = own
 
     def place_tool(self, q: Array) -> None:
-        """Put the axes of the end effector where it is."""
+        """Put the axes of the end effector and the names of couplings where they are."""
         assert self.scene is not None
         tree = self.scene.robot.tree
         rotation, position = pose(tree, q).of(tree.places[tree.end_effector])
         self.tool.position, self.tool.wxyz = position, matrix_quaternion(rotation)
+        for name, place in coupling_labels(self.scene.robot, q).items() if self.names else ():
+            self.names[name].position = tuple(place)
+
+    def name_couplings(self, efforts: Mapping[str, str]) -> None:
+        """Names of the couplings, with an effort where one is known."""
+        for name, label in self.names.items():
+            label.text = f"{name}: {efforts[name]}" if name in efforts else name
 
     def show_ghost(self, vertices: Array | None) -> None:
         """A pale copy of the robot at rest, or none."""

@@ -242,6 +242,7 @@ class Viewer:
     def _do_reactions(self, on: bool) -> None:
         vertices, faces, note = self.session.reactions() if on else (np.zeros((0, 3)), np.zeros((0, 3), dtype=int), "")
         self.stage.show_arrows(vertices, faces)
+        self.stage.name_couplings(self.session.coupling_efforts if on else {})
         self.panel.reaction_note.content = note
 
     # -- saving ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The parts of a robot as solids: bars, beams, slides, plates, joints, motors and feet."""
+"""The parts of a robot as solids: bars, beams, slides, plates, joints, motors, couplings and feet."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from parflex.recursion import pose
 from parflex.tree.elements import read_section
 from parflex.tree.link_tree import GROUND, Link, Place
 from parflex.view.figures.style import SOLIDS as GROUPS
+from parflex.view.scene.coupling_parts import coupled_links, lines_between, mark
 from parflex.view.scene.elastic_points import BodyPoints, beam_of
 from parflex.view.scene.element_parts import element_places, ties
 from parflex.view.scene.skeleton import Skeleton, is_platform, link_points, outline, spanning_lines
@@ -186,7 +187,8 @@ def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
             parts.append(Swept("beams", j, body, ring, link.e))
     for loop in robot.closures.loops:
         parts += _closure(robot, loop, size)
-    return [*parts, *ties(robot, size), *_feet(robot, size)]
+    parts += [Fixed("couplings", j, *mark(robot, j, size)) for j in coupled_links(robot)]
+    return [*parts, *lines_between(robot, size), *ties(robot, size), *_feet(robot, size)]
 
 
 def section_ring(robot: Robot, link: Link) -> Array:

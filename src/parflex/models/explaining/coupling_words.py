@@ -1,0 +1,26 @@
+"""Couplings in words: what holds them elastically, and what they lose."""
+
+from __future__ import annotations
+
+from parflex.closure.constraints import Coupling, coupling_row
+from parflex.tree import Tree
+from parflex.tree.springs import CoupledSpring
+
+LOSSES = 49  # number of the equation of the losses
+
+
+def loss_words(coupling: Coupling | CoupledSpring) -> str:
+    """What a coupling loses."""
+    if not coupling.lossy:
+        return ""
+    locked = " (self-locking)" if coupling.back <= 0 else ""
+    return f"; efficiency {coupling.efficiency:.4g}, driven back {coupling.back:.4g}{locked}"
+
+
+def spring_line(spring: CoupledSpring, tree: Tree) -> str:
+    """An elastic coupling for people."""
+    unit = "N/m" if tree.links[spring.numbers[0]].joint.unit == "m" else "N m/rad"
+    parts = [f"stiffness {spring.stiffness:.4g} {unit}"]
+    parts += [f"damping {spring.damping:.4g} {unit.replace('/', ' s/')}"] if spring.damping else []
+    parts += [f"backlash {spring.play:.4g} {unit[-1:] if unit == 'N/m' else 'rad'}"] if spring.play else []
+    return f"{coupling_row(spring, tree).equation}: {', '.join(parts)}{loss_words(spring)}"

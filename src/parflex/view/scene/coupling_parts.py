@@ -1,0 +1,59 @@
+"""Couplings as solids: toothed wheels on turning joints, threads on slides, and a line from joint to joint."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parflex.models.robot import Robot
+from parflex.recursion import pose
+from parflex.tree.link_tree import Place
+from parflex.view.scene.element_parts import Tie
+from parflex.view.scene.solids import Solid, along, cylinder, merged, polygon_prism
+
+Array = np.ndarray
+WHEEL, TOOTH, WIDTH = 0.034, 0.007, 0.012  # radius, height of teeth and width, of the size of the robot
+THREAD, LINE = 0.017, 0.0025  # radii
+TEETH, RIDGES = 14, 6
+X = np.array([1.0, 0.0, 0.0])
+
+
+def coupled_links(robot: Robot) -> list[int]:
+    """Links on coupled joints, each once."""
+    tree = robot.tree
+    names = dict.fromkeys(name for one in robot.description.coupling for name in (one.joint, *one.others))
+    return [tree.number(name) for name in names]
+
+
+def mark(robot: Robot, j: int, size: float) -> Solid:
+    """The mark on a coupled joint, in the axes of its link: a toothed wheel that turns with it, or a thread."""
+    joint = robot.tree.links[j].joint
+    axis = np.eye(3)[joint.axis]
+    if joint.unit == "m":
+        steps = np.linspace(-2.5, 2.5, RIDGES) * WIDTH * size
+        half = 0.35 * WIDTH * size * axis
+        return merged(cylinder(step * axis - half, step * axis + half, THREAD * size) for step in steps)
+    angles = np.arange(4 * TEETH) * np.pi / (2 * TEETH)
+    radii = (WHEEL + TOOTH * np.tile([0.0, 1.0, 1.0, 0.0], TEETH)) * size
+    outline = np.stack([radii * np.cos(angles), radii * np.sin(angles)], axis=1)
+    vertices, faces = polygon_prism(outline, -WIDTH * size / 2, WIDTH * size / 2)
+    return vertices @ along(axis).T, faces
+
+
+def lines_between(robot: Robot, size: float) -> list[Tie]:
+    """A thin bar from the joint of each coupling to each of the others."""
+    tree, found = robot.tree, []
+    for coupling in robot.description.coupling:
+        for other in coupling.others:
+            first, second = (Place(tree.number(name), np.eye(3), np.zeros(3)) for name in (coupling.joint, other))
+            unit, faces = cylinder(np.zeros(3), X, LINE * size)
+            found.append(Tie("couplings", robot, first, second, unit, faces))
+    return found
+
+
+def coupling_labels(robot: Robot, q: Array) -> dict[str, Array]:
+    """Where the name of each coupling stands: half way between its joint and the first of the others."""
+    at, number = pose(robot.tree, q), robot.tree.number
+    return {
+        one.name: (at.position[number(one.joint)] + at.position[number(one.others[0])]) / 2
+        for one in robot.description.coupling
+    }
