@@ -111,3 +111,15 @@ def test_a_robot_that_does_not_move_has_no_shape() -> None:
     robot = load("dualemps")
     still = mode_shape_points(robot, parflex.configure(robot), np.zeros(robot.tree.n))
     assert not still.shape.any()
+
+
+def test_pictures_show_rails_between_the_limits_of_carriages():
+    robot = load("orthoglide")
+    lines = [line for line in draw(robot, "near").axes[0].lines if line.get_linewidth() == 5]
+    ends = [np.array(line.get_data_3d()) for line in lines]
+    low, high = next(link.limits for link in robot.tree.links if link.name == "x.slide")
+    origin = 0.04 + 0.2 / (1 / np.sqrt(18) + 1 / np.sqrt(6))  # of the slides, along each axis
+    assert len(ends) == 3
+    for axis, points in enumerate(ends):
+        assert points[axis] == pytest.approx([origin + low, origin + high], abs=1e-9)
+        assert np.abs(np.delete(points, axis, axis=0)).max() < 1e-9

@@ -12,6 +12,7 @@ from parflex.models.robot import Robot
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
 from parflex.view.scene.coupling_parts import coupled_links, coupling_labels
 from parflex.view.scene.element_parts import element_places
+from parflex.view.scene.parts import runs_on_rail
 from parflex.view.scene.skeleton import outline, skeleton
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def picture(configuration: Configuration) -> Figure:
     def line(points: Array, **style: Any) -> None:
         axes.plot(*(points.T[:2] if plane else points.T), **style)
 
-    drawn = _draw_links(configuration, line) + _draw_faces(configuration, line)
+    drawn = _draw_links(configuration, line) + _draw_faces(configuration, line) + _draw_rails(configuration, line)
     drawn += _draw_joints(configuration, line)
     for name, place in coupling_labels(robot, configuration.q).items():
         axes.text(*place[: 2 if plane else 3], f" {name}", fontsize=7, va="bottom", zorder=8)
@@ -117,6 +118,19 @@ def _draw_faces(configuration: Configuration, line: Any) -> list[Array]:
     return corners
 
 
+def _draw_rails(configuration: Configuration, line: Any) -> list[Array]:
+    """The way of a carriage on the ground between its limits."""
+    robot, at = configuration.robot, configuration.at
+    points: list[Array] = []
+    for j, link in enumerate(robot.tree.links):
+        if link.parent < 0 and link.limits and runs_on_rail(robot, link, robot.tree.length):
+            way = at.rotation[j][:, link.joint.axis]
+            ends = at.position[j] + np.outer(np.array(link.limits) - configuration.q[link.q.start], way)
+            line(ends, color=GROUND_COLOUR, linewidth=5, alpha=0.35, zorder=1)
+            points += list(ends)
+    return points
+
+
 def _leg_colours(robot: Robot) -> dict[str | None, str]:
     palette = ["tab:green", "tab:orange", "tab:purple", "tab:brown", "tab:olive", "tab:cyan"]
     legs = list(dict.fromkeys(link.leg for link in robot.tree.links))
@@ -132,7 +146,7 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
             root = at.position[j]
             if link.strut:
                 root = _middle(configuration, link.name)
-            elif link.joint.unit == "m":
+            elif link.joint.unit == "m" and not runs_on_rail(robot, link, tree.length):
                 root = root - at.rotation[j][:, link.joint.axis] * configuration.q[link.q.start]
             face = MOTOR_COLOUR if j in motors else "white"
             size, order = (7, 7) if j in motors else (5, 5)

@@ -239,13 +239,18 @@ def _pin(centre: Array, axis: Array, radius: float) -> Solid:
     return cylinder(centre - 1.5 * radius * axis, centre + 1.5 * radius * axis, radius)
 
 
+def runs_on_rail(robot: Robot, link: Link, size: float) -> bool:
+    """Whether a slide is a carriage on a rail: it has no stroke at home."""
+    return link.joint.kind == "prismatic" and not link.strut and abs(float(robot.home[link.q.start])) < 0.2 * size
+
+
 def _slide(robot: Robot, link: Link, j: int, size: float, motor: bool) -> list[Part]:
     """A sleeve where the slide begins, and a rod from there to what it carries; without a stroke, a rail."""
     axis, stroke = np.eye(3)[link.joint.axis], float(robot.home[link.q.start])
     group = "motors" if motor else "joints"
     way = link.rotation @ axis * np.sign(stroke or 1.0)
     sleeve = 0.5 * abs(stroke)
-    if sleeve < 0.1 * size:  # a carriage on a rail
+    if runs_on_rail(robot, link, size):
         low, high = link.limits or (stroke - 0.4 * size, stroke + 0.4 * size)
         middle = link.position + link.rotation @ axis * (low + high) / 2
         rail = box(middle, link.rotation, np.where(axis > 0, high - low, 0.9 * MOTOR * size))
