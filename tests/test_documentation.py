@@ -240,7 +240,7 @@ def citation_keys() -> set[str]:
 
 def test_every_cited_paper_is_in_the_references() -> None:
     known = citation_keys()
-    assert known == {"Khalil2007", "Zubizarreta2010", "Briot2014", "Long2014", "Germain2015", "Bathe1989"}
+    assert known >= {"Khalil2007", "Zubizarreta2010", "Briot2014", "Long2014", "Germain2015", "Bathe1989"}
     sources = [path for path in (ROOT / "src").rglob("*") if path.suffix in (".py", ".toml")]
     for path in [*sources, *PAGES]:
         cited = set(re.findall(r"\b([A-Z][a-z]+(?:19|20)\d\d)\b", path.read_text(encoding="utf-8")))

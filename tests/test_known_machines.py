@@ -65,9 +65,9 @@ def test_the_slides_of_the_orthoglide_are_those_of_its_equations():
         assert largest(R - np.eye(3)) < 1e-12
 
 
-def test_the_design_of_the_orthoglide_is_the_published_one(figure):
+def test_the_design_of_the_orthoglide_follows_from_the_conditions_of_its_paper(figure):
     length, near, far = known_machines.orthoglide_design(0.2, 0.5, 2.0)
-    # [Chablat and Wenger 2003]: legs of 310.58 mm, corners at 73.21 mm and -126.79 mm, strokes of 257 mm
+    # [Chablat2003]: factors from 1/2 to 2 in a cube of 200 mm; strokes are those that the cube asks for
     assert [round(1e3 * value, 2) for value in (length, near, far)] == [310.58, 73.21, -126.79]
     robot = machine("orthoglide")
     link = next(link for link in robot.tree.links if link.name == "x.slide")

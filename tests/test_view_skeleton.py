@@ -115,7 +115,7 @@ def test_a_robot_that_does_not_move_has_no_shape() -> None:
 
 def test_pictures_show_rails_between_the_limits_of_carriages():
     robot = load("orthoglide")
-    lines = [line for line in draw(robot, "near").axes[0].lines if line.get_linewidth() == 5]
+    lines = [line for line in parflex.draw(robot, "near").axes[0].lines if line.get_linewidth() == 5]
     ends = [np.array(line.get_data_3d()) for line in lines]
     low, high = next(link.limits for link in robot.tree.links if link.name == "x.slide")
     origin = 0.04 + 0.2 / (1 / np.sqrt(18) + 1 / np.sqrt(6))  # of the slides, along each axis

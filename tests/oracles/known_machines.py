@@ -10,7 +10,7 @@ def orthoglide_design(edge: float, least: float, most: float) -> tuple[float, fl
 
     At (p, p, p) the inverse Jacobian is 1 - r off its diagonal of ones, with r = p / sqrt(L^2 - 2 p^2), so the factors
     are 1 / (1 - 2 r) along the line and 1 / (1 + r) across it. On the positive side the first grows to `most`, on the
-    negative one the second: [Chablat and Wenger 2003, section IV].
+    negative one the second: [Chablat2003].
     """
     r_near = min((1 - 1 / most) / 2, 1 / least - 1)
     r_far = max((1 - 1 / least) / 2, 1 / most - 1)
