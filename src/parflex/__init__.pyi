@@ -70,6 +70,8 @@ from parflex.reproduction.checks import reproduce as reproduce
 from parflex.simulation.controller import PD as PD
 from parflex.simulation.controller import Controller as Controller
 from parflex.simulation.controller import Sensed as Sensed
+from parflex.simulation.inputs.motor_motions import MotorMotion as MotorMotion
+from parflex.simulation.motions.plan import plan_motion as plan_motion
 from parflex.simulation.runs import Run as Run
 from parflex.simulation.runs import load_run as load_run
 from parflex.simulation.simulate import simulate as simulate

@@ -238,6 +238,7 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench"), None),
     **dict.fromkeys(("delay", "noise", "rate_noise", "resolution", "rates", "effort_limit", "seed"), None),
     **dict.fromkeys(("weights", "preload"), checking.table),  # values of motors: read in one place, spare_motors
+    **dict.fromkeys(("velocity_limit", "acceleration_limit"), None),
 }
 # the same word, but with more than it means elsewhere
 OTHERS: dict[str, dict[str, Check | None]] = {

@@ -87,7 +87,11 @@ WORDS: dict[str, Word] = {
     "operator_limit": Word("int", "", "Longest program, in operators."),
     "friction_width": Word("float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign."),
     "check_width": Word("bool", "", "Run again with half the friction width and report the difference."),
-    "motion": Word("str, Path or callable", SI, "Motion: name in the file, table of knots, or function of time."),
+    "motion": Word(
+        "str, Path, Mapping or callable",
+        SI,
+        "Motion: name in the file, motion file, table, table of knots, or function of time.",
+    ),
     "time": Word("float", "s", "Duration."),
     "step": Word("float", "s", "Integration step."),
     "out_step": Word("float", "s", "Time between rows of the result."),
@@ -119,6 +123,10 @@ WORDS: dict[str, Word] = {
         "Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.",
     ),
     "preload": Word("Mapping[str, float]", "N, N m", "Internal efforts by motor, of one motor for each that is spare."),
+    "velocity_limit": Word("float or Mapping[str, float]", "m/s, rad/s", "Largest velocity of all motors, or of each."),
+    "acceleration_limit": Word(
+        "float or Mapping[str, float]", "m/s^2, rad/s^2", "Largest acceleration of all motors, or of each."
+    ),
     "seed": Word("int", "", "Seed of the noise."),
     "study": Word("StudyFile, str or Path", "", "Study, or path of its file."),
     "jobs": Word("int", "", "Processes side by side; None: one per core."),

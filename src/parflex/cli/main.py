@@ -15,6 +15,7 @@ from parflex.cli.verbs import (  # noqa: F401
     dynamics_verbs,
     explain_verb,
     map_verb,
+    motion_verb,
     plot_verb,
     program_verbs,
     reproduce_verb,

@@ -16,6 +16,7 @@ from parflex.recursion import pose
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.prescribed_frames import FrameMotion
 from parflex.simulation.inputs.quintics import smooth_step
+from parflex.simulation.motions.through_times import splined
 from parflex.spatial import left_jacobian, left_jacobian_rate, rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
@@ -136,16 +137,7 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
     if kind == "quintic":
         corners = tuple(map(float, times[1:-1]))
         return Reference(label, float(times[-1]), hermite(times, values, still, still), base, corners)
-    return Reference(label, float(times[-1]), _spline(times, values), base)
-
-
-def _spline(times: Array, values: Array) -> Polynomials:
-    """A quintic spline through rows, at rest at both ends."""
-    from scipy.interpolate import make_interp_spline
-
-    rest = [(1, np.zeros(values.shape[1])), (2, np.zeros(values.shape[1]))]
-    spline = make_interp_spline(times, values, k=5, bc_type=(rest, rest))
-    return hermite(times, *(spline(times, order) for order in range(3)))
+    return Reference(label, float(times[-1]), splined(times, values), base)
 
 
 def from_function(robot: Robot, function: Callable[[float], Any], time: float) -> Reference:

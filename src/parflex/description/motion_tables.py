@@ -1,4 +1,4 @@
-"""Motions in a robot file: paths of a frame of the rigid robot, and sequences of joint moves."""
+"""Motions in a robot file or a motion file: what moves (a frame or joints), and the law of time by which it does."""
 
 from __future__ import annotations
 
@@ -7,16 +7,43 @@ from typing import Annotated
 from pydantic import BeforeValidator, model_validator
 
 from parflex.description.table import Table
-from parflex.description.values import Axis, Coordinates, Name, Number, Vector, complain, list_of
+from parflex.description.values import Axis, Coordinates, Name, Number, Numbers, Pair, Vector, complain, list_of
+from parflex.errors import did_you_mean
 
 Points = Annotated[tuple[Vector, ...], BeforeValidator(list_of("a list of points is", "[[x, y, z], [x, y, z]]"))]
 Moves = Annotated[tuple[Coordinates, ...], BeforeValidator(list_of("a list of tables is", '[{ "joint" = 0.1 }]'))]
 Poses = Annotated[
     tuple[Name | Coordinates, ...], BeforeValidator(list_of("a list of poses is", '["home", { x = 0.1 }]'))
 ]
-PATH_KEYS = frozenset({"frame", "circle", "points", "speed"})
-MOVE_KEYS = frozenset({"start", "moves", "duration", "smoothing"})
-POSE_KEYS = frozenset({"poses", "duration", "rest"})
+Limit = Number | dict[str, Number | Pair]  # of all motors, or by name; a pair is lowest and highest
+
+KINDS = ("circle", "points", "moves", "poses", "joints", "sines", "chirp")
+AT_REST = ("quintic", "septic", "trapezoid", "constant-speed")  # laws of one move, from rest to rest
+# the first law of a kind is the one that it has where none is given; waves have none
+LAWS: dict[str, tuple[str, ...]] = {
+    "circle": ("constant-speed", "quintic", "septic"),
+    "points": ("constant-speed", "quintic", "septic", "spline", "blend"),
+    "moves": ("trapezoid", "constant-speed", "quintic", "septic"),
+    "poses": ("quintic", "septic", "constant-speed"),
+    "joints": ("quintic", "septic", "trapezoid", "constant-speed", "spline", "blend"),
+    "sines": ("sines",),
+    "chirp": ("chirp",),
+}
+LIMIT_KEYS = ("effort_limit", "velocity_limit", "acceleration_limit")
+# what a law knows beside its kind; times of poses and points, or one duration of each move
+LAW_KEYS: dict[str, frozenset[str]] = {
+    "quintic": frozenset({"duration", "times", "rest"}),
+    "septic": frozenset({"duration", "times", "rest"}),
+    "trapezoid": frozenset({"duration", "times", "rest", "ramp"}),
+    "constant-speed": frozenset({"duration", "times", "rest", "ramp"}),
+    "spline": frozenset({"times"}),
+    "blend": frozenset({"times", "blend"}),
+    "time-optimal": frozenset({*LIMIT_KEYS, "rest", "smoothing", "end_speeds"}),
+    "sines": frozenset({"frequency", "frequencies", "sines", "cosines", "duration", "ramp", "frame"}),
+    "chirp": frozenset({"frequencies", "sweep", "duration", "ramp", "frame"}),
+}
+JOINT_KINDS = ("moves", "joints", "sines", "chirp")  # `start` says where joints begin
+SWEEPS = ("linear", "exponential")
 
 
 class Circle(Table):
@@ -29,7 +56,7 @@ class Circle(Table):
 
 
 class MotionTable(Table):
-    """A path of a frame (`circle` or `points`) at a speed, `moves` of joints one after the other, or `poses`."""
+    """What moves, and how: a path of a frame, `moves` or positions of joints, `poses`, or waves."""
 
     frame: Name | None = None
     circle: Circle | None = None
@@ -37,45 +64,158 @@ class MotionTable(Table):
     speed: Number | None = None
     start: Coordinates = {}
     moves: Moves = ()
+    joints: Moves = ()
     poses: Poses = ()
+    law: Name | None = None
     duration: Number | None = None
+    times: Numbers = ()
     smoothing: Number = 0.0
     ramp: Number = 0.0
     rest: Number = 0.0
+    blend: Number = 0.0
     period: Number | None = None
+    sines: dict[str, Numbers] = {}
+    cosines: dict[str, Numbers] = {}
+    frequency: Number | None = None
+    chirp: Coordinates = {}
+    frequencies: Numbers = ()
+    sweep: Name = "linear"
+    effort_limit: Limit | None = None
+    velocity_limit: Limit | None = None
+    acceleration_limit: Limit | None = None
+    end_speeds: Pair = (0.0, 0.0)
 
     @property
     def along_path(self) -> bool:
         """Whether a frame follows a path."""
         return self.circle is not None or bool(self.points)
 
+    @property
+    def kind(self) -> str:
+        """What moves, by its key."""
+        return next(key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines))
+
+    @property
+    def law_word(self) -> str:
+        """The law of time: the one that is given, or that of the kind."""
+        return self.law or LAWS[self.kind][0]
+
     @model_validator(mode="after")
     def _one_kind(self) -> MotionTable:
-        ways = [key for key in ("circle", "points", "moves", "poses") if getattr(self, key)]
+        ways = [key for key in KINDS if getattr(self, key) or (key == "sines" and self.cosines)]
         if len(ways) != 1:
             found = " and ".join(f"'{way}'" for way in ways) or "none"
-            kinds = "'circle', 'points', 'moves' and 'poses'"
+            kinds = ", ".join(f"'{key}'" for key in KINDS[:-1]) + f" and '{KINDS[-1]}'"
             raise complain(f"a motion has one of {kinds}, not {found}", "keep one", "moves")
-        strange = self.model_fields_set & (MOVE_KEYS if self.along_path else PATH_KEYS)
-        if self.poses:
-            strange = self.model_fields_set - POSE_KEYS
-            if len(self.poses) < 2:
-                raise complain("a motion needs at least two poses", "add poses", "poses")
+        self._check_keys(ways[0])
+        self._check_numbers()
+        self._check_needs(ways[0])
+        return self
+
+    def _check_keys(self, kind: str) -> None:
+        """Refuse a law that the kind does not have, and keys that have no effect."""
+        if self.law is not None and self.law not in LAWS[kind]:
+            raise complain(
+                f"a motion with '{kind}' has no law '{self.law}'", did_you_mean(self.law, LAWS[kind]), "law", self.law
+            )
+        strange = self.model_fields_set - self._known_keys(kind)
         if strange:
             key = min(strange)
-            raise complain(f"'{key}' has no effect in a motion with '{ways[0]}'", "remove it", key, getattr(self, key))
-        required = "speed" if self.along_path else "duration"
-        if getattr(self, required) is None:
-            raise complain(f"'{required}' is missing", f"add {required} = ...", required)
-        for key in ("speed", "duration", "period"):
+            raise complain(f"'{key}' has no effect in {self._named(kind)}", "remove it", key, getattr(self, key))
+
+    def _known_keys(self, kind: str) -> set[str]:
+        law = self.law_word
+        known = {kind, "law", "period", *LAW_KEYS[law]}
+        known |= {"start"} if kind in JOINT_KINDS else set()
+        if self.along_path:
+            known |= {"frame"}
+            if law == "constant-speed":
+                known = {*known, "speed"} - {"duration", "times"}
+        if kind in ("circle", "moves"):
+            known -= {"times"}
+        if kind == "moves" and law == "trapezoid":
+            known |= {"smoothing"}
+        return known
+
+    def _named(self, kind: str) -> str:
+        return f"a motion with '{kind}'" + (f" and law '{self.law}'" if self.law else "")
+
+    def _check_numbers(self) -> None:
+        for key in ("speed", "duration", "period", "frequency"):
             value = getattr(self, key)
             if value is not None and value <= 0:
                 raise complain(f"{key} = {value} is not positive", "give more than zero", key, value)
-        for key in ("ramp", "rest", "smoothing"):
+        for key in ("ramp", "rest", "smoothing", "blend"):
             if getattr(self, key) < 0:
                 raise complain(f"{key} is negative", "give zero or more", key, getattr(self, key))
         if self.duration is not None and 2 * self.ramp > self.duration:
             raise complain("the two ramps are longer than the move", "make 'duration' longer", "ramp", self.ramp)
-        if self.along_path and self.ramp == 0:
+        if any(later <= sooner for sooner, later in zip(self.times, self.times[1:], strict=False)):
+            raise complain("the times do not increase", "write e.g. [0, 1, 2.5]", "times", list(self.times))
+        if self.times and self.times[0] < 0:
+            raise complain("the first time is negative", "begin at 0 or later", "times", self.times[0])
+        if self.sweep not in SWEEPS:
+            raise complain(f"there is no sweep '{self.sweep}'", did_you_mean(self.sweep, SWEEPS), "sweep", self.sweep)
+        if any(value <= 0 for value in self.frequencies):
+            raise complain("a frequency is not positive", "give more than zero", "frequencies", list(self.frequencies))
+
+    def _check_needs(self, kind: str) -> None:
+        """What a kind and its law cannot do without."""
+        law, stops = self.law_word, kind in ("points", "poses", "joints")
+        if stops and len(getattr(self, kind)) < 2 and kind != "points":  # points say it with their path
+            raise complain(f"a motion needs at least two {kind}", f"add {kind}", kind)
+        if self.times and stops and len(self.times) != len(getattr(self, kind)):
+            count = len(getattr(self, kind))
+            raise complain(f"there are {len(self.times)} times for {count} {kind}", "give one each", "times")
+        if self.times and self.duration is not None:
+            raise complain("'times' and 'duration' say the same", "keep one", "duration", self.duration)
+        needs = [key for key in self._required(kind, law) if not getattr(self, key)]
+        if needs:
+            raise complain(f"'{needs[0]}' is missing", f"add {needs[0]} = ...", needs[0])
+        if self.along_path and law == "constant-speed" and self.ramp == 0:
             raise complain("'ramp' is missing: a path starts from rest", "add ramp = 0.5", "ramp")
-        return self
+        if kind != "moves" and law in ("trapezoid", "constant-speed") and self.ramp == 0:
+            raise complain(f"'ramp' is missing: the law '{law}' has ramps", "add ramp = 0.1", "ramp")
+        gaps = [b - a for a, b in zip(self.times, self.times[1:], strict=False)]
+        if gaps and (2 * self.ramp > min(gaps) or 2 * self.blend > min(gaps)):
+            key = "blend" if self.blend else "ramp"
+            raise complain(f"'{key}' is longer than half of a move", "make it shorter", key, getattr(self, key))
+        if law == "time-optimal" and min(self.end_speeds) < 0:
+            raise complain("a speed at an end is negative", "give zero or more", "end_speeds", list(self.end_speeds))
+        self._check_waves(kind)
+
+    def _required(self, kind: str, law: str) -> list[str]:
+        if self.along_path and law == "constant-speed":
+            return ["speed"]
+        if law == "time-optimal":
+            return []
+        if law in AT_REST:
+            return [] if self.times else ["duration"]
+        if law == "chirp":
+            return ["frequencies", "duration"]
+        return {"spline": ["times"], "blend": ["times", "blend"]}.get(law, [])
+
+    def _check_waves(self, kind: str) -> None:
+        """Numbers of frequencies and of amplitudes."""
+        if kind == "sines":
+            if (self.frequency is None) == (not self.frequencies):
+                raise complain(
+                    "sines have either 'frequency', of which they are multiples, or 'frequencies'",
+                    "add frequency = 0.5", "frequency",
+                )  # fmt: skip
+            for name, values in (*self.sines.items(), *self.cosines.items()):
+                if not values:
+                    raise complain(f"'{name}' has no amplitudes", "write e.g. [0.1, 0.05]", "sines")
+                if self.frequencies and len(values) != len(self.frequencies):
+                    raise complain(
+                        f"'{name}' has {len(values)} amplitudes for {len(self.frequencies)} frequencies",
+                        "give one each", "sines",
+                    )  # fmt: skip
+        if kind == "chirp" and len(self.frequencies) != 2:
+            raise complain("a chirp goes from one frequency to another", "write [1, 20]", "frequencies")
+        if kind in ("sines", "chirp") and self.frame is not None:
+            strange = {*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}
+            if strange:
+                raise complain(
+                    f"'{min(strange)}' is no direction of a frame", "write x, y or z, or remove 'frame'", kind
+                )

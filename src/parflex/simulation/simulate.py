@@ -104,8 +104,9 @@ def simulate(
     ----------
     robot : Robot
         Robot, from `load`.
-    motion : str, Path or callable, default None
-        Motion: name in the file, table of knots, or function of time; None prescribes no motion (m, rad).
+    motion : str, Path, Mapping or callable, default None
+        Motion: name in the file, motion file, table, table of knots, or function of time; None prescribes no motion (m,
+        rad).
     time : float, default 1.0
         Duration (s).
     effort : Effort, default None

@@ -29,7 +29,9 @@ from parflex.errors import InputError
 )
 @robot_options
 @click.option(
-    "--motion", metavar="NAME|FILE", help="Motion of the motors: a name in the robot file, or knots in .csv or .npz."
+    "--motion",
+    metavar="NAME|FILE|TABLE",
+    help="Motion of the motors: a name in the robot file, a table in .toml or { ... }, or knots in .csv or .npz.",
 )
 @click.option("--time", type=float, required=True, metavar="T", help="Duration, s.")
 @click.option("--step", type=float, metavar="H", help="Step, s; default 0.0005.")

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, did_you_mean
-from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.inputs.function_samples import Span
-from parflex.simulation.inputs.paths import arcs_of, follow
-from parflex.simulation.inputs.polynomials import Polynomials, hermite, integral, joined
+from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined
 from parflex.simulation.inputs.poses import PoseMotion, motors_through, pose_motion
 from parflex.simulation.inputs.sampling import smooth_parts
-from parflex.simulation.inputs.speed import Stretch
+from parflex.simulation.motions.frame_paths import along_path, frame_waves
+from parflex.simulation.motions.given_motions import motion_table, unknown_motion
+from parflex.simulation.motions.joint_moves import joint_moves, joint_waves
+from parflex.simulation.motions.waves import Waves
 
 Array = np.ndarray
-RAMP_KNOTS, KNOT_STEP = 40, 2e-3  # knots in time: so many in a ramp, and not farther apart than this
 SAMPLE = 1e-3  # s between samples of a function, or a step if that is shorter
 FINE, ROUGH = 1e-6, 1e-4  # of the way of the motors: samples are doubled, and warned of, where quintics are further off
 DOUBLED, MOST = 7, 1_000_000  # times at most, and samples
@@ -30,11 +29,35 @@ DOUBLED, MOST = 7, 1_000_000  # times at most, and samples
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MotorMotion(Record):
-    """What the motors do, and all positions of the robot with rigid bodies when it begins."""
+    """A motion of the motors, from `plan_motion`.
+
+    Sines and chirps are `exact`; their `pieces` are quintics through them, for the time loop.
+
+    Attributes
+    ----------
+    name : str
+        Name of the motion.
+    motors : tuple[str, ...]
+        Names of the motors, in order.
+    pieces : Polynomials
+        Piecewise polynomials of the positions of the motors (m, rad).
+    start : Array
+        All positions of the robot with rigid bodies at t = 0 (m, rad).
+    exact : Waves | None
+        Sines or a chirp.
+    period : float | None
+        Period after which it repeats (s).
+    timing : TimeOptimal | None
+        How a time-optimal motion was found.
+    """
 
     name: str
+    motors: tuple[str, ...]
     pieces: Polynomials
     start: Array
+    exact: Waves | None = None
+    period: float | None = None
+    timing: Any = None
 
     @property
     def given(self) -> Polynomials:
@@ -42,19 +65,52 @@ class MotorMotion(Record):
         return self.pieces
 
     def at(self, t: float) -> tuple[Array, Array, Array]:
-        """Position, velocity and acceleration of the motors."""
-        return self.pieces.at(t), self.pieces.at(t, 1), self.pieces.at(t, 2)
+        """Position, velocity and acceleration of the motors at `t` in s; at rest before zero and behind the end."""
+        if self.exact is not None:
+            return self.exact.at(t)
+        inside = max(t, 0.0)
+        still = float(t >= 0)
+        return self.pieces.at(inside), still * self.pieces.at(inside, 1), still * self.pieces.at(inside, 2)
+
+    @property
+    def end(self) -> float:
+        """When the last positions are reached, in s; infinite for what is repeated and waves without an end."""
+        if self.period is not None:
+            return np.inf
+        return self.exact.duration if self.exact is not None else float(self.pieces.breaks[-1])
+
+    def table(self, step: float = 1e-3, time: float | None = None) -> dict[str, Array]:
+        """Columns `t` (s), JOINT, JOINT.velocity and JOINT.acceleration (SI) every `step` s until its end or `time` s.
+
+        What is repeated ends after a period; other motions without an end need `time`.
+        """
+        end = (self.period or self.end) if time is None else time
+        if not np.isfinite(end):
+            raise InputError("the motion has no end", key="time", hint="say until when the table goes")
+        t = np.append(np.arange(0.0, end * (1 - 1e-9), step), end)
+        rows = np.array([self.at(float(moment)) for moment in t])
+        columns = {"t": t}
+        for order, word in enumerate(("", ".velocity", ".acceleration")):
+            columns |= {f"{motor}{word}": rows[:, order, k] for k, motor in enumerate(self.motors)}
+        return columns
+
+    def files(self, name: str, origin: str = "") -> dict[str, str]:
+        """C sources by file name, of a function `name` that gives q, qd and qdd; `origin` is a comment."""
+        from parflex.simulation.motions.motion_c import motion_files
+
+        return motion_files(name, self.motors, self.pieces, self.exact, self.period, origin or f"motion {self.name}")
 
 
 def motion_of(robot: Robot, given: Any, span: Span, drive: str = "motors") -> MotorMotion | PoseMotion:
-    """A motion by its name in the robot file, a file of knots (.csv, .npz), or a function of time.
+    """A motion: a table by its name in the robot file or as given, knots (.csv, .npz), or a function of time.
 
     That of the platform (`drive`) goes through poses.
     """
     if isinstance(given, MotorMotion | PoseMotion):
         return given
-    if drive == "platform" and given in robot.description.motions:
-        return pose_motion(robot, given)
+    found = None if callable(given) else motion_table(robot, given)
+    if drive == "platform" and found is not None:
+        return pose_motion(robot, *found)
     if drive == "platform":
         known = [name for name, motion in robot.description.motions.items() if motion.poses]
         raise InputError(
@@ -65,109 +121,43 @@ def motion_of(robot: Robot, given: Any, span: Span, drive: str = "motors") -> Mo
         )
     if callable(given):
         return from_function(robot, given, span)
+    if found is not None:
+        return from_table(robot, *found, span.end)
     if isinstance(given, Mapping):
         return _from_knots(robot, given, "motion")
-    if given in robot.description.motions:
-        return from_description(robot, given, span.end)
     if str(given).endswith((".csv", ".npz")):
         from parflex.simulation.table_files import read_table
 
         return _from_knots(robot, read_table(str(given), "motion"), str(given))
-    known = list(robot.description.motions)
-    raise InputError(
-        f"the robot has no motion '{given}'",
-        key="motion",
-        value=str(given),
-        hint=did_you_mean(str(given), known)
-        if known
-        else "add [motions.NAME] to its file, or name a .csv or .npz file",
-    )
+    raise unknown_motion(robot, given)
 
 
 def from_description(robot: Robot, name: str, time: float) -> MotorMotion:
     """A motion of the robot file, repeated or held until a time."""
-    motion = robot.description.motions[name]
+    return from_table(robot, name, robot.description.motions[name], time)
+
+
+def from_table(robot: Robot, name: str, motion: MotionTable, time: float) -> MotorMotion:
+    """The motion of a table, repeated or held until a time."""
     if not robot.actuated:
         raise InputError("the robot has no motors", key="motion", value=name, hint="mark joints as actuated")
-    if motion.poses:
-        pieces, start = motors_through(robot, name)
-    else:
-        pieces, start = _along_path(robot, motion, name, time) if motion.along_path else _moves(robot, motion, name)
+    pieces, start, more = _built(robot, name, motion, time)
+    exact, timing = (more, None) if isinstance(more, Waves) else (None, more)
     if motion.period is not None:
-        pieces = _repeated(pieces, motion.period, time, name)
-    return MotorMotion(name, pieces, start)
+        pieces, exact = _repeated(pieces, motion.period, time, name), None
+    return MotorMotion(name, tuple(robot.actuated_names), pieces, start, exact, motion.period, timing)
 
 
-def _along_path(robot: Robot, motion: MotionTable, name: str, time: float) -> tuple[Polynomials, Array]:
-    frame = motion.frame or robot.tree.end_effector
-    parts: list[Polynomials] = []
-    begin, near, start = 0.0, robot.home, None
-    for arc in arcs_of(motion, name):
-        along, first, near = follow(robot, frame, arc, near, name)
-        start = first if start is None else start
-        turns = motion.circle.turns if motion.circle is not None else 1.0
-        length = np.inf if turns is None else arc.length * turns
-        assert motion.speed is not None
-        stretch = Stretch(begin, length, motion.speed, motion.ramp)
-        parts.append(_in_time(along, arc.length if arc.closed else None, stretch, time))
-        if not np.isfinite(length):
-            break
-        begin = stretch.end + motion.rest
-    assert start is not None
-    return joined(parts), start
-
-
-def _in_time(along: Polynomials, lap: float | None, stretch: Stretch, time: float) -> Polynomials:
-    """Functions of the way as functions of time; `lap` is the length once round a closed path."""
-    times = stretch.times()
-    last = times[-1] if np.isfinite(stretch.length) else max(time, times[-1]) + KNOT_STEP
-    knots = [np.array([last])]
-    for begin, end in pairwise([*times[: 4 if np.isfinite(stretch.length) else 2], last]):
-        if end > begin:
-            ramping = end - begin <= stretch.ramp * 1.000001
-            count = int(np.ceil(max((end - begin) / KNOT_STEP, RAMP_KNOTS if ramping else 1)))
-            knots.append(np.linspace(begin, end, count, endpoint=False))
-    t = np.unique(np.concatenate(knots))
-    s, speed, push = (values[:, None] for values in stretch.at(t))
-    place = s[:, 0] % lap if lap is not None else s[:, 0]
-    Q, Q1, Q2 = (along.at(place, order) for order in range(3))
-    if lap is not None:  # a joint that turns on and on gains the same angle each lap
-        gain = along.coefficients[-1, 0] - along.coefficients[0, 0]
-        Q = Q + np.floor(s / lap) * gain
-    return hermite(t, Q, Q1 * speed, Q2 * speed**2 + Q1 * push)
-
-
-def _moves(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, Array]:
-    """Trapezoidal velocities, convolved with a box: their derivative is a step function, integrated back exactly."""
-    names = robot.actuated_names
-    start = robot.locking(robot.tree.elastic).assemble(dict(motion.start) or None)
-    positions = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
-    assert motion.duration is not None
-    total = motion.duration - motion.ramp  # so much time at full speed goes the whole way
-    events: list[tuple[float, Array]] = []
-    begin = 0.0
-    for index, move in enumerate(motion.moves):
-        way = np.zeros(len(names))
-        for motor, value in by_motor(names, move, f"motions.{name}.moves.{index}", "move").items():
-            way[motor] = value
-        events += [(begin + t, change * way / total) for t, change in _trapezoid(motion)]
-        begin += motion.duration + motion.smoothing + motion.rest
-    order = 1 + bool(motion.ramp) + bool(motion.smoothing)
-    times = np.unique(np.round([t for t, _ in events], 12))
-    steps = np.zeros((len(times), len(names)))
-    for t, change in events:
-        steps[int(np.argmin(np.abs(times - t)))] += change
-    return integral(times, np.cumsum(steps, axis=0), start[positions], order), start
-
-
-def _trapezoid(motion: MotionTable) -> list[tuple[float, float]]:
-    """Jumps of the highest derivative that is a step function, for a move at unit speed."""
-    assert motion.duration is not None
-    jumps = [(0.0, 1.0), (motion.duration - motion.ramp, -1.0)]
-    for width in (motion.ramp, motion.smoothing):
-        if width:
-            jumps = [(t + shift, change * sign / width) for t, change in jumps for shift, sign in ((0, 1), (width, -1))]
-    return jumps
+def _built(robot: Robot, name: str, motion: MotionTable, time: float) -> tuple[Polynomials, Array, Any]:
+    """Motors in time, all positions at the start, and the exact waves, or the timing of a time-optimal motion."""
+    if motion.kind in ("sines", "chirp"):
+        if motion.frame is not None:
+            return (*frame_waves(robot, motion, name, time), None)
+        waves, start = joint_waves(robot, motion, name)
+        return waves.quintics(time), start, waves
+    if motion.poses:
+        return (*motors_through(robot, name, motion), None)
+    return (*(along_path(robot, motion, name, time) if motion.along_path else joint_moves(robot, motion, name)), None)
 
 
 def _repeated(pieces: Polynomials, period: float, time: float, name: str) -> Polynomials:
@@ -242,7 +232,7 @@ def _off(pieces: Polynomials, t: Array, exact: Array, rows: Array) -> tuple[floa
 def _started(robot: Robot, name: str, pieces: Polynomials) -> MotorMotion:
     """All positions follow from those of the motors at the start."""
     values = dict(zip(robot.actuated_names, map(float, pieces.at(0.0)), strict=True))
-    return MotorMotion(name, pieces, robot.locking(robot.tree.elastic).assemble(values))
+    return MotorMotion(name, tuple(robot.actuated_names), pieces, robot.locking(robot.tree.elastic).assemble(values))
 
 
 def _from_knots(robot: Robot, table: Mapping[str, Array], file: str) -> MotorMotion:

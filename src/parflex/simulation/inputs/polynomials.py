@@ -13,7 +13,7 @@ from parflex.simulation.inputs.quintics import quintic_powers
 Array = np.ndarray
 NEAR = 1e-12  # of the time: what is as near to a break is at it, whatever the rounding
 ROUNDING = 1e-11  # of a value over the length of a piece: jumps that are not larger are rounding
-POWERS = 6  # quintics: position, velocity and acceleration at both ends of a piece
+POWERS = 6  # of quintics, by position, velocity and acceleration at both ends of a piece; laws may have more
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +28,11 @@ class Polynomials(Record):
         """Number of functions."""
         return self.coefficients.shape[2]
 
+    @property
+    def powers(self) -> int:
+        """Coefficients of one polynomial."""
+        return self.coefficients.shape[1]
+
     def at(self, t: Array | float, order: int = 0, behind: bool = False) -> Array:
         """Values or derivatives at times (rows); before the start and behind the end the outer pieces go on.
 
@@ -38,7 +43,7 @@ class Polynomials(Record):
         piece = np.clip(np.searchsorted(self.breaks, times + shift, side="right") - 1, 0, len(self.coefficients) - 1)
         s = (times - self.breaks[piece])[:, None]
         total = np.zeros((len(times), self.channels))
-        for power in range(POWERS - 1, order - 1, -1):
+        for power in range(self.powers - 1, order - 1, -1):
             total = total * s + math.perm(power, order) * self.coefficients[piece, power]
         return total if np.ndim(t) else total[0]
 
@@ -68,14 +73,19 @@ class Polynomials(Record):
 
     def cut(self, breaks: Array) -> Polynomials:
         """The same functions with pieces that end at these times."""
-        orders = [self.at(breaks, order, behind=True) / math.factorial(order) for order in range(POWERS)]
+        orders = [self.at(breaks, order, behind=True) / math.factorial(order) for order in range(self.powers)]
         return Polynomials(np.asarray(breaks, dtype=float), np.stack(orders, axis=1))
 
     def beside(self, other: Polynomials) -> Polynomials:
         """The channels of both."""
         breaks = np.union1d(self.breaks, other.breaks)
-        both = np.concatenate([self.cut(breaks).coefficients, other.cut(breaks).coefficients], axis=2)
-        return Polynomials(breaks, both)
+        both = [part.cut(breaks).with_powers(max(self.powers, other.powers)) for part in (self, other)]
+        return Polynomials(breaks, np.concatenate([part.coefficients for part in both], axis=2))
+
+    def with_powers(self, count: int) -> Polynomials:
+        """The same with as many coefficients, of which the highest may be zero."""
+        more = np.zeros((len(self.coefficients), count - self.powers, self.channels))
+        return Polynomials(self.breaks, np.concatenate([self.coefficients, more], axis=1))
 
 
 def constant(values: Array) -> Polynomials:
@@ -147,7 +157,6 @@ def joined(parts: list[Polynomials]) -> Polynomials:
     ends = [*(part.breaks[0] for part in parts[1:]), np.inf]
     kept = [part.breaks < end for part, end in zip(parts, ends, strict=True)]
     breaks = [part.breaks[keep] for part, keep in zip(parts, kept, strict=True)]
-    return Polynomials(
-        np.concatenate(breaks),
-        np.concatenate([part.coefficients[keep] for part, keep in zip(parts, kept, strict=True)]),
-    )
+    powers = max(part.powers for part in parts)
+    alike = [part.with_powers(powers).coefficients[keep] for part, keep in zip(parts, kept, strict=True)]
+    return Polynomials(np.concatenate(breaks), np.concatenate(alike))

@@ -13,10 +13,10 @@ from parflex.errors import InputError, ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.simulation.inputs.polynomials import Polynomials, joined
+from parflex.simulation.inputs.polynomials import POWERS, Polynomials, joined
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose
-from parflex.simulation.inputs.quintics import smooth_step, step_derivative
 from parflex.simulation.inputs.roads import Road, joints_along
+from parflex.simulation.motions.unit_laws import unit_law
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
@@ -33,11 +33,12 @@ class Move(Record):
     R: Array
     way: Array
     turn: Array  # rotation vector, in the axes of the frame
+    law: Polynomials  # share u of the way in the time since `begin`
 
     def at(self, t: float) -> tuple[Array, Array, Array, Array]:
         """Position, rotation, twist and acceleration in world axes."""
-        s = np.clip((t - self.begin) / self.duration, 0.0, 1.0)
-        u, rate, push = smooth_step(s, self.duration)
+        since = float(np.clip(t - self.begin, 0.0, self.duration))
+        u, rate, push = (float(self.law.at(since, order)[0]) for order in range(3))
         axis = self.R @ self.turn  # a turn leaves its own axis in place
         both = np.concatenate([self.way, axis])
         return self.p + u * self.way, self.R @ rotation_from_vector(u * self.turn), rate * both, push * both
@@ -72,15 +73,19 @@ class PoseMotion(Record):
         return (current[-1] if current else self.moves[0]).at(t)
 
 
-def pose_motion(robot: Robot, name: str) -> PoseMotion:
-    """The motion of the end effector through the poses of a motion of the robot file."""
-    motion = robot.description.motions[name]
+def pose_motion(robot: Robot, name: str, motion: MotionTable | None = None) -> PoseMotion:
+    """The motion of the end effector through the poses of a table, by default that of the robot file."""
+    motion = robot.description.motions[name] if motion is None else motion
     if not motion.poses:
         raise InputError(
             f"the motion '{name}' has no poses",
             key="motion",
             value=name,
             hint="give it poses, or drive the motors",
+        )
+    if motion.law_word == "time-optimal":
+        raise InputError(
+            "a time-optimal motion is one of the motors", key="motion", value=name, hint="drive the motors"
         )
     rigid, frame = robot.locking(robot.tree.elastic), robot.tree.end_effector
     near, places = robot.home, []
@@ -96,48 +101,48 @@ def pose_motion(robot: Robot, name: str) -> PoseMotion:
 
 
 def _moves(motion: MotionTable, places: list[Any]) -> tuple[Move, ...]:
-    assert motion.duration is not None
+    """A move from each pose to the next, in one time for all or between the times of the poses."""
     moves, begin = [], motion.rest
-    for (_, p, R), (_, p_next, R_next) in pairwise(places):
-        moves.append(Move(begin, motion.duration, p, R, p_next - p, vector_from_rotation(R.T @ R_next)))
-        begin += motion.duration + motion.rest
+    for index, ((_, p, R), (_, p_next, R_next)) in enumerate(pairwise(places)):
+        duration = motion.duration
+        if duration is None:
+            begin, duration = motion.times[index], motion.times[index + 1] - motion.times[index]
+        law = unit_law(motion.law_word, duration, motion.ramp)
+        moves.append(Move(begin, duration, p, R, p_next - p, vector_from_rotation(R.T @ R_next), law))
+        begin += duration + motion.rest
     return tuple(moves)
 
 
 def _accelerations(moves: tuple[Move, ...], planar: bool) -> Polynomials:
-    """The accelerations as cubics, one a move, and zero between them."""
+    """The accelerations, the pieces of the law of each move, and zero between them."""
     channels = [0, 1, 5] if planar else list(range(6))
-    breaks, rows = [0.0], [np.zeros((6, len(channels)))]
+    still = Polynomials(np.zeros(1), np.zeros((1, POWERS, len(channels))))
+    parts = [still]
     for move in moves:
-        T = move.duration
         both = np.concatenate([move.way, move.R @ move.turn])[channels]
-        powers = np.zeros((6, len(channels)))
-        for power, factor in enumerate(step_derivative(2)):
-            powers[power] = factor / T ** (power + 2) * both
-        if move.begin > breaks[-1]:
-            breaks.append(move.begin)
-            rows.append(powers)
-        else:
-            rows[-1] = powers
-        breaks.append(move.begin + T)
-        rows.append(np.zeros((6, len(channels))))
-    return Polynomials(np.array(breaks), np.array(rows))
+        law, orders = move.law.coefficients, np.arange(2, move.law.powers)
+        powers = law[:, 2:] * (orders * (orders - 1))[None, :, None] * both
+        parts.append(Polynomials(move.begin + move.law.breaks, powers).with_powers(max(POWERS, len(orders))))
+    return joined(parts)
 
 
-def motors_through(robot: Robot, name: str) -> tuple[Polynomials, Array]:
+def motors_through(robot: Robot, name: str, motion: MotionTable | None = None) -> tuple[Polynomials, Array]:
     """Motors that drive the rigid robot through the poses, and all positions at the start."""
-    path = pose_motion(robot, name)
+    path = pose_motion(robot, name, motion)
     rigid, frame, near = robot.locking(robot.tree.elastic), path.frame, path.start
     driven, parts = frame_components(rigid, frame), []
     for move in path.moves:
-        pieces, _, near = joints_along(robot, _road(rigid, frame, driven, move, name), near, KNOTS)
-        parts.append(pieces)
+        for begin, end in pairwise(map(float, move.begin + move.law.breaks)):
+            road = _road(rigid, frame, driven, move, name, begin, end)
+            pieces, _, near = joints_along(robot, road, near, KNOTS)
+            parts.append(pieces)
     return joined(parts), path.start
 
 
-def _road(rigid: Robot, frame: str, driven: list[int], move: Move, name: str) -> Road:
+def _road(
+    rigid: Robot, frame: str, driven: list[int], move: Move, name: str, begin: float, end: float
+) -> Road:  # of one piece of the law
     def at(t: float, near: Array) -> tuple[Array, Array]:
         return channels(*joints_of_pose(rigid, frame, FrameMotion(*move.at(t)), near, driven), rigid.actuated)
 
-    end = move.begin + move.duration
-    return Road(move.begin, end, False, at, lambda t: f"the motion is left at t = {t:.4g} s", f"motions.{name}")
+    return Road(begin, end, False, at, lambda t: f"the motion is left at t = {t:.4g} s", f"motions.{name}")

@@ -1,0 +1,110 @@
+"""Sums of sines and chirps with exact derivatives, faded in and out by a smooth step where there is a ramp."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.description.motion_tables import MotionTable
+from parflex.records import Record
+from parflex.simulation.inputs.polynomials import Polynomials, hermite
+from parflex.simulation.inputs.quintics import smooth_step
+
+Array = np.ndarray
+ANGLE = 0.1  # rad of the fastest wave between knots: quintics err by 2e-7 of its acceleration, 1e-11 of its way
+MOST = 2_000_000  # knots
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Waves(Record):
+    """Values that begin at `start`: a sum of sines, or a chirp (its two frequencies and how it sweeps).
+
+    Sines: start + sum of sine sin(2 pi f t) + cosine (cos(2 pi f t) - 1). Chirp: start + sine sin(phase(t)). Behind
+    `duration` the last values are held; with a `ramp` displacements are faded in and out.
+    """
+
+    start: Array
+    frequencies: Array  # Hz; of a chirp two
+    sine: Array  # (frequency, channel); of a chirp one row
+    cosine: Array
+    duration: float
+    ramp: float
+    sweep: str  # "": sines
+
+    def at(self, t: Any) -> tuple[Array, Array, Array]:
+        """Values and two derivatives at times, a row for each."""
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        inside = np.clip(times, 0.0, self.duration)
+        value, rate, change = self._chirped(inside) if self.sweep else self._summed(inside)
+        if self.ramp:
+            value, rate, change = self._faded(inside, value, rate, change)
+        moving = ((times >= 0) & (times <= self.duration))[:, None]
+        answer = self.start + value, rate * moving, change * moving
+        return answer if np.ndim(t) else (answer[0][0], answer[1][0], answer[2][0])
+
+    def _summed(self, t: Array) -> tuple[Array, Array, Array]:
+        w = 2 * np.pi * self.frequencies
+        s, c = np.sin(t[:, None] * w), np.cos(t[:, None] * w)
+        value = s @ self.sine + (c - 1) @ self.cosine
+        rate = (c * w) @ self.sine - (s * w) @ self.cosine
+        return value, rate, -(s * w**2) @ self.sine - (c * w**2) @ self.cosine
+
+    def _chirped(self, t: Array) -> tuple[Array, Array, Array]:
+        phase, speed, push = (part[:, None] for part in self.phase(t))
+        s, c = np.sin(phase), np.cos(phase)
+        return s * self.sine, c * speed * self.sine, (c * push - s * speed**2) * self.sine
+
+    def phase(self, t: Array) -> tuple[Array, Array, Array]:
+        """Phase of a chirp (rad) with its two derivatives."""
+        first, last = 2 * np.pi * self.frequencies
+        if self.sweep == "linear":
+            push = (last - first) / self.duration
+            return first * t + push * t**2 / 2, first + push * t, np.full_like(t, push)
+        growth = np.log(last / first) / self.duration
+        if growth == 0:
+            return first * t, np.full_like(t, first), np.zeros_like(t)
+        speed = first * np.exp(growth * t)
+        return first * np.expm1(growth * t) / growth, speed, growth * speed
+
+    def _faded(self, t: Array, value: Array, rate: Array, change: Array) -> tuple[Array, Array, Array]:
+        window, w1, w2 = (part[:, None] for part in smooth_step(np.clip(t / self.ramp, 0.0, 1.0), self.ramp))
+        if np.isfinite(self.duration):
+            left = np.clip((self.duration - t) / self.ramp, 0.0, 1.0)
+            back, b1, b2 = (part[:, None] for part in smooth_step(left, self.ramp))
+            window, w1, w2 = window * back, w1 * back - window * b1, w2 * back + window * b2 - 2 * w1 * b1
+        return window * value, window * rate + w1 * value, window * change + 2 * w1 * rate + w2 * value
+
+    def quintics(self, time: float) -> Polynomials:
+        """Quintics through exact positions, velocities and accelerations, until its end or a time."""
+        end = min(self.duration, time)
+        count = max(8, int(np.ceil(2 * np.pi * self.frequencies.max() * end / ANGLE)))
+        count = max(count, int(np.ceil(40 * end / self.ramp)) if self.ramp else 0)
+        t = np.linspace(0.0, end, min(count, MOST) + 1)
+        return hermite(t, *self.at(t))
+
+
+def waves_of(motion: MotionTable, channels: Sequence[str], start: Array) -> Waves:
+    """The waves of a table, with channels by name."""
+    duration = np.inf if motion.duration is None else motion.duration
+    if motion.chirp:
+        rows = np.array([[motion.chirp.get(name, 0.0) for name in channels]])
+        ends = np.array(motion.frequencies, dtype=float)
+        return Waves(start, ends, rows, np.zeros_like(rows), duration, motion.ramp, motion.sweep)
+    count = max(len(values) for values in (*motion.sines.values(), *motion.cosines.values()))
+    if motion.frequency is not None:
+        frequencies = motion.frequency * np.arange(1, count + 1)
+    else:
+        frequencies = np.array(motion.frequencies, dtype=float)
+    sine, cosine = (_rows(table, channels, count) for table in (motion.sines, motion.cosines))
+    return Waves(start, frequencies, sine, cosine, duration, motion.ramp, "")
+
+
+def _rows(table: dict[str, tuple[float, ...]], channels: Sequence[str], count: int) -> Array:
+    rows = np.zeros((count, len(channels)))
+    for k, name in enumerate(channels):
+        values = table.get(name, ())
+        rows[: len(values), k] = values
+    return rows
