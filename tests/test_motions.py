@@ -222,7 +222,7 @@ BAD = {
     "has 1 amplitudes for 2": {"sines": {LEFT: [0.1]}, "frequencies": [1, 2]},
     "from one frequency to another": {"chirp": {LEFT: 0.1}, "frequencies": [1], "duration": 1},
     "'rihgt.1' is not an actuated joint": {"sines": {"rihgt.1": [0.1]}, "frequency": 1},
-    "is no direction of a frame": {"frame": "tip", "sines": {LEFT: [0.1]}, "frequency": 1},
+    "is not a direction of a frame": {"frame": "tip", "sines": {LEFT: [0.1]}, "frequency": 1},
     "no frame 'tpi'": {"frame": "tpi", "sines": {"x": [0.1]}, "frequency": 1},
     "a motion has one of": {"moves": [{LEFT: 0.1}], "joints": ROWS, "duration": 1},
     "no sweep 'up'": {"chirp": {LEFT: 0.1}, "frequencies": [1, 2], "duration": 1, "sweep": "up"},

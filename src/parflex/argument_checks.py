@@ -163,6 +163,12 @@ def _motion(value: Any, key: str) -> Any:
     return value
 
 
+def _plan(value: Any, key: str) -> Any:
+    from parflex.simulation.inputs.motor_motions import MotorMotion
+
+    return checking.instance(value, MotorMotion, key, "make one first: parflex.plan_motion(robot, motion)")
+
+
 def _study(value: Any, key: str) -> Any:
     from parflex.control.study_file import StudyFile
 
@@ -227,6 +233,7 @@ CHECKS: dict[str, Check | None] = {
     "friction_width": lambda value, key: checking.number(value, key, least=0.0, example=1e-3),
     "radius": _share,
     "motion": _motion,
+    "plan": _plan,
     "payload": _payload,
     "elements": lambda value, key: checking.whole(value, key, 1, 100),
     "study": _study,

@@ -92,6 +92,7 @@ WORDS: dict[str, Word] = {
         SI,
         "Motion: name in the file, motion file, table, table of knots, or function of time.",
     ),
+    "plan": Word("MotorMotion", "", "Time-optimal motion, from `plan_motion`."),
     "time": Word("float", "s", "Duration."),
     "step": Word("float", "s", "Integration step."),
     "out_step": Word("float", "s", "Time between rows of the result."),

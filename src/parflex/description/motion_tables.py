@@ -21,11 +21,11 @@ KINDS = ("circle", "points", "moves", "poses", "joints", "sines", "chirp")
 AT_REST = ("quintic", "septic", "trapezoid", "constant-speed")  # laws of one move, from rest to rest
 # the first law of a kind is the one that it has where none is given; waves have none
 LAWS: dict[str, tuple[str, ...]] = {
-    "circle": ("constant-speed", "quintic", "septic"),
-    "points": ("constant-speed", "quintic", "septic", "spline", "blend"),
-    "moves": ("trapezoid", "constant-speed", "quintic", "septic"),
-    "poses": ("quintic", "septic", "constant-speed"),
-    "joints": ("quintic", "septic", "trapezoid", "constant-speed", "spline", "blend"),
+    "circle": ("constant-speed", "quintic", "septic", "time-optimal"),
+    "points": ("constant-speed", "quintic", "septic", "spline", "blend", "time-optimal"),
+    "moves": ("trapezoid", "constant-speed", "quintic", "septic", "time-optimal"),
+    "poses": ("quintic", "septic", "constant-speed", "time-optimal"),
+    "joints": ("quintic", "septic", "trapezoid", "constant-speed", "spline", "blend", "time-optimal"),
     "sines": ("sines",),
     "chirp": ("chirp",),
 }
@@ -217,5 +217,5 @@ class MotionTable(Table):
             strange = {*self.sines, *self.cosines, *self.chirp} - {"x", "y", "z"}
             if strange:
                 raise complain(
-                    f"'{min(strange)}' is no direction of a frame", "write x, y or z, or remove 'frame'", kind
+                    f"'{min(strange)}' is not a direction of a frame", "write x, y or z, or remove 'frame'", kind
                 )

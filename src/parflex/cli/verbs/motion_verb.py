@@ -1,4 +1,4 @@
-"""The verb that plans a motion: its table and its largest values."""
+"""The verb that plans a motion: its table, its largest values, and the time-optimal law along its path."""
 
 from __future__ import annotations
 
@@ -7,27 +7,44 @@ from typing import Any
 import click
 
 from parflex.cli import output
+from parflex.cli.conditions import number_or_table
 from parflex.cli.group import cli
 from parflex.cli.input import open_robot, robot_options
 from parflex.errors import InputError
 
 
-@cli.command(epilog="\b\nExamples:\n  parflex motion dualemps circle --time 5 --out circle.csv")
+@cli.command(
+    epilog="\b\nExamples:\n  parflex motion dualemps circle --time 5 --out circle.csv\n"
+    "  parflex motion dualemps square --time-optimal --effort-limit 100 --out fast.csv"
+)
 @robot_options
-@click.argument("motion", metavar="NAME|FILE|TABLE")
+@click.argument("given", metavar="NAME|FILE|TABLE")
 @click.option("--time", type=float, metavar="T", help="Duration of a motion without an end, s.")
-@click.option("--step", type=float, default=1e-3, show_default=True, metavar="DT", help="Time between rows, s.")
+@click.option("--step", type=float, default=1e-3, show_default=True, metavar="H", help="Time between rows, s.")
+@click.option("--time-optimal", is_flag=True, help="Replace the law of the motion by the time-optimal one.")
+@click.option("--effort-limit", metavar="E|JOINT=E,...", help="Largest efforts of the motors, N or N m.")
+@click.option("--velocity-limit", metavar="V|JOINT=V,...", help="Largest velocities of the motors, m/s or rad/s.")
+@click.option(
+    "--acceleration-limit", metavar="A|JOINT=A,...", help="Largest accelerations of the motors, m/s^2 or rad/s^2."
+)
 @click.option("-o", "--out", "path", metavar="FILE", help="Table of the motors: .csv or .npz.")
+@click.option("--figure", metavar="FILE", help="Picture of a time-optimal motion: phase plane and efforts.")
 def motion(
     robot: str,
-    motion: str,
+    given: str,
     as_json: bool,
     time: float | None,
     step: float,
+    time_optimal: bool,
+    effort_limit: str | None,
+    velocity_limit: str | None,
+    acceleration_limit: str | None,
     path: str | None,
+    figure: str | None,
     **choice: Any,
 ) -> None:
-    """Plan a motion of the motors: table, largest velocities and accelerations."""
+    """Plan a motion of the motors: table, largest velocities and accelerations, time-optimal law."""
+    from parflex.simulation.motions.given_motions import faster
     from parflex.simulation.motions.plan import plan_motion
     from parflex.simulation.table_files import check_target, write_table
 
@@ -36,15 +53,31 @@ def motion(
     if not 0 < step < float("inf"):
         raise InputError("'step' is not a positive number", key="step", value=step, hint="give e.g. 0.001")
     loaded = open_robot(robot, **choice)
-    plan = plan_motion(loaded, motion, time)
+    limits = {
+        "effort_limit": number_or_table(effort_limit, "effort-limit"),
+        "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),
+        "acceleration_limit": number_or_table(acceleration_limit, "acceleration-limit"),
+    }
+    plan = plan_motion(loaded, faster(loaded, given) if time_optimal else given, time, **limits)
+    if figure is not None and plan.timing is None:
+        raise InputError("only a time-optimal motion has such a picture", key="figure", hint="add --time-optimal")
     columns = plan.table(step, time)
-    written = [] if path is None else [str(file) for file in write_table(path, columns, {"motion": motion})]
+    written = [] if path is None else [str(file) for file in write_table(path, columns, {"motion": given})]
     answer: dict[str, Any] = {"files": written, "columns": list(columns), "rows": len(columns["t"])}
     answer["time"] = float(columns["t"][-1])
     answer["motors"] = {name: _largest(columns, name) for name in plan.motors}
     rows = [(name, *values.values()) for name, values in answer["motors"].items()]
     tables: list[Any] = [(f"motion in {answer['time']:.6g} s", ["motor", "way", "velocity", "acceleration"], rows)]
     warnings = list(loaded.warnings)
+    if plan.timing is not None:
+        answer |= plan.timing.answer()
+        tables += plan.timing.tables()
+        warnings += plan.timing.warnings
+        if figure is not None:
+            from parflex.view.figures.timing_figure import draw_timing
+
+            draw_timing(plan, figure)
+            written.append(figure)
     answer["warnings"] = warnings
     output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))
 

@@ -150,6 +150,10 @@ def from_table(robot: Robot, name: str, motion: MotionTable, time: float) -> Mot
 
 def _built(robot: Robot, name: str, motion: MotionTable, time: float) -> tuple[Polynomials, Array, Any]:
     """Motors in time, all positions at the start, and the exact waves, or the timing of a time-optimal motion."""
+    if motion.law_word == "time-optimal":
+        from parflex.simulation.time_optimal.fastest import fastest_motion
+
+        return fastest_motion(robot, motion, name)
     if motion.kind in ("sines", "chirp"):
         if motion.frame is not None:
             return (*frame_waves(robot, motion, name, time), None)

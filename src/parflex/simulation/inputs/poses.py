@@ -88,16 +88,23 @@ def pose_motion(robot: Robot, name: str, motion: MotionTable | None = None) -> P
             "a time-optimal motion is one of the motors", key="motion", value=name, hint="drive the motors"
         )
     rigid, frame = robot.locking(robot.tree.elastic), robot.tree.end_effector
-    near, places = robot.home, []
+    places = places_of(rigid, motion, name)
+    moves = _moves(motion, places)
+    return PoseMotion(name, frame, moves, _accelerations(moves, robot.tree.planar), places[0][0])
+
+
+def places_of(rigid: Robot, motion: MotionTable, name: str) -> list[tuple[Array, Array, Array]]:
+    """All positions, and position and rotation of the end effector, in each pose of a motion."""
+    near, places = rigid.home, []
     for index, given in enumerate(motion.poses):
         try:
             near = rigid.assemble(given, near)
         except ParflexError as error:
             error.key = f"motions.{name}.poses.{index}"
             raise
-        places.append((near, *reversed(Configuration(rigid, near).at.of(robot.tree.places[frame]))))
-    moves = _moves(motion, places)
-    return PoseMotion(name, frame, moves, _accelerations(moves, robot.tree.planar), places[0][0])
+        R, p = Configuration(rigid, near).at.of(rigid.tree.places[rigid.tree.end_effector])
+        places.append((near, p, R))
+    return places
 
 
 def _moves(motion: MotionTable, places: list[Any]) -> tuple[Move, ...]:

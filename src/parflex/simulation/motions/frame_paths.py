@@ -39,6 +39,7 @@ def along_path(robot: Robot, motion: MotionTable, name: str, time: float) -> tup
         start = first if start is None else start
         turns = motion.circle.turns if motion.circle is not None else 1.0
         length = np.inf if turns is None else arc.length * turns
+        course: Course
         if motion.law_word == "constant-speed":
             assert motion.speed is not None
             stretch = Stretch(begin, length, motion.speed, motion.ramp)

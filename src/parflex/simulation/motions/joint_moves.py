@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 
 from parflex.description.motion_tables import MotionTable
-from parflex.errors import InputError, did_you_mean
 from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials, integral, joined
@@ -66,14 +65,11 @@ def start_of(robot: Robot, given: dict[str, float]) -> tuple[Array, Array]:
 def joint_waves(robot: Robot, motion: MotionTable, name: str) -> tuple[Waves, Array]:
     """Sines or a chirp of motors, and all positions at the start."""
     start, first = start_of(robot, dict(motion.start))
+    names, tables = robot.actuated_names, {}
     for key in ("sines", "cosines", "chirp"):
-        for word in getattr(motion, key):
-            if word not in robot.actuated_names:
-                raise InputError(
-                    f"'{word}' is not an actuated joint", key=f"motions.{name}.{key}", value=word,
-                    hint=did_you_mean(word, robot.actuated_names),
-                )  # fmt: skip
-    return waves_of(motion, robot.actuated_names, first), start
+        given = by_motor(names, getattr(motion, key), f"motions.{name}.{key}", "amplitude")
+        tables[key] = {names[motor]: value for motor, value in given.items()}
+    return waves_of(motion.model_copy(update=tables), names, first), start
 
 
 def _filtered_trapezoids(motion: MotionTable, rows: Array) -> Polynomials:

@@ -1,4 +1,4 @@
-"""Plans of motions: a motion by itself, before any run, for tables, for programs and for a look at its limits."""
+"""Plans of motions: a motion by itself, before any run, for tables, for programs and for its limits."""
 
 from __future__ import annotations
 

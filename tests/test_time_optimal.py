@@ -1,0 +1,208 @@
+"""Time-optimal motions: as fast as a dense optimum, within the limits between the knots, refused where none is left."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+from oracles.fastest import fastest_time
+from scipy.interpolate import CubicSpline
+
+import parflex
+from parflex.cli.main import cli
+from parflex.errors import InputError, ParflexError, UnreachableError
+
+VERIFY = pytest.mark.skipif("PARFLEX_VERIFY" not in os.environ, reason="make verify")
+FRICTION = {"viscous": 0.5, "coulomb": 0.8}
+# Corke's toolbox: friction at the joints is gear ratio^2 times that of the motor, and the largest torques
+PUMA_FRICTION = ((5.79, 24.7), (9.45, 13.6), (3.99, 7.1), (0.41, 0.9), (0.38, 0.7), (0.21, 0.3))
+PUMA_EFFORTS = (97.6, 186.4, 89.4, 24.2, 20.1, 21.3)
+
+
+def words(motors, values):
+    return dict(zip(motors, map(float, values), strict=True))
+
+
+def three_rrr():
+    """The 3RRR with friction from one pose to another."""
+    robot = parflex.load("3rrr", settings={"legs.frame.1.friction": FRICTION})
+    first, last = np.array([-0.05, 0.0, 0.0]), np.array([0.08, 0.05, 0.3])
+    names = ("x", "y", "theta")
+    table = {"poses": [words(names, first), words(names, last)], "effort_limit": 20.0}
+    return robot, table, names, first, last - first, np.full(3, 20.0)
+
+
+def puma():
+    """The Puma 560 with friction by a joint move."""
+    settings = {f"frame.{k}.friction": {"viscous": v, "coulomb": c} for k, (v, c) in enumerate(PUMA_FRICTION, 1)}
+    robot = parflex.load("puma560", settings=settings)
+    names, limits = tuple(robot.motors), words(robot.motors, PUMA_EFFORTS)
+    first, last = np.array([0, -0.7, 0.3, 0, 0.2, 0]), np.array([1.0, 0.3, 0.9, 0.5, 0.8, -0.4])
+    table = {"joints": [words(names, first), words(names, last)], "effort_limit": limits}
+    return robot, table, names, first, last - first, np.array(PUMA_EFFORTS)
+
+
+def gough_stewart():
+    """A Gough-Stewart robot with friction in its legs from one pose to another."""
+    robot = parflex.load("gough-stewart", settings={"legs.frame.3.friction": {"viscous": 300, "coulomb": 40}})
+    home = parflex.configure(robot, "home")
+    place = home.at.of(robot.tree.places[robot.tree.end_effector])[1]
+    first = np.array([*place, 0.0])
+    way, names = np.array([0.1, -0.05, 0.1, 0.2]), ("x", "y", "z", "rz")
+    poses = [words(names, first), words(names, first + way)]
+    return robot, {"poses": poses, "effort_limit": 4000.0}, names, first, way, np.full(6, 4000.0)
+
+
+def dense_optimum(robot, names, first, way, limits, places):
+    """The oracle with efforts by the inverse model of named motions, splined between places."""
+    s, motors = np.linspace(0, 1, places), robot.motors
+
+    def effort(place, y, u):
+        given = (words(names, first + place * way), words(names, y * way), words(names, u * way))
+        found = parflex.inverse_dynamics(robot, *given).efforts
+        return np.array([found[motor] for motor in motors])
+
+    rows = []
+    for place in s:
+        slow, mean, fast = (effort(place, y, 0.0) for y in (1.0, 2.0, 3.0))
+        B = (fast - 2 * mean + slow) / 2
+        D = mean - slow - 3 * B
+        rows.append([effort(place, 1.0, 1.0) - slow, B, D, slow - B - D])
+    terms = CubicSpline(s, np.array(rows).transpose(0, 2, 1))
+    return fastest_time(terms, 1.0, -limits, limits)
+
+
+def largest_share(robot, plan, limits, count=60):
+    """Largest effort over its limit at random times, by the inverse model of the motion of the motors."""
+    near, worst = plan.start, 0.0
+    for t in np.sort(np.random.default_rng(7).uniform(0, plan.end, count)):
+        q, qd, qdd = (words(plan.motors, values) for values in plan.at(t))
+        here = parflex.Configuration(robot, robot.assemble(q, near))
+        near = here.q
+        found = parflex.inverse_dynamics(robot, here, qd, qdd).efforts
+        worst = max(worst, *(abs(found[motor]) / limit for motor, limit in zip(plan.motors, limits, strict=True)))
+    return worst
+
+
+def check_optimum(case, places):
+    robot, table, names, first, way, limits = case()
+    plan = parflex.plan_motion(robot, {**table, "law": "time-optimal"})
+    best, _, _ = dense_optimum(robot, names, first, way, limits, places)
+    # the window takes 0.05 %, constant accelerations in 480 intervals less; the oracle errs by 0.02 %
+    assert -0.0005 < plan.end / best - 1 < 0.005
+    # checked by parabolas at ends of pieces and between; the motion itself is rounded to quintics
+    assert 0.99 < largest_share(robot, plan, limits) < 1 + 1e-5
+    assert plan.timing.largest_violation <= 1e-6 and not plan.timing.warnings
+    return robot, plan, best
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The Puma with friction, and its fastest move."""
+    return check_optimum(puma, 41)
+
+
+def test_a_puma_with_friction_is_as_fast_as_a_dense_optimum(arm):
+    _, plan, best = arm
+    assert plan.end == pytest.approx(best, rel=5e-3)
+
+
+@VERIFY
+@pytest.mark.verify
+@pytest.mark.parametrize("case", [three_rrr, gough_stewart])
+def test_parallel_robots_with_friction_are_as_fast_as_a_dense_optimum(case):
+    check_optimum(case, 81)
+
+
+def test_one_limit_acts_at_every_place_and_the_answer_says_which(arm):
+    _, plan, _ = arm
+    part = plan.timing.parts[0]
+    assert part.active[0]["s"] == 0 and part.active[-1]["to"] == 1.0
+    assert {row["limit"] for row in part.active} == {"effort"}
+    assert all(one["to"] == two["s"] for one, two in zip(part.active, part.active[1:], strict=False))
+    shares = np.abs(part.efforts) / PUMA_EFFORTS
+    inner = slice(3, -3)  # at both ends the window holds the effort back
+    assert np.median(shares[inner].max(axis=1)) > 0.999 and shares.max() < 1 + 1e-5
+    assert np.all(part.speed <= part.most * (1 + 1e-9))
+    assert 1 <= len(part.switching) <= 3
+
+
+def test_a_motion_of_constant_inertia_is_that_of_the_textbook():
+    robot = parflex.load("5r")
+    table = {"joints": [{"left.1": 2.1, "right.1": 1.0}, {"left.1": 1.7, "right.1": 0.8}], "law": "time-optimal"}
+    free = parflex.plan_motion(robot, {**table, "acceleration_limit": 8.0})
+    assert free.end == pytest.approx(2 * np.sqrt(0.4 / 8.0), rel=1e-3)  # half the way up, half the way down
+    slow = parflex.plan_motion(robot, {**table, "acceleration_limit": 8.0, "velocity_limit": {"left.1": 1.0}})
+    assert slow.end == pytest.approx(0.4 / 1.0 + 1.0 / 8.0, rel=1.5e-3)
+    assert {row["limit"] for row in slow.timing.parts[0].active} == {"acceleration", "velocity"}
+    rolling = parflex.plan_motion(robot, {**table, "acceleration_limit": 8.0, "end_speeds": [0, 1.0]})
+    top = np.sqrt((2 * 8 * 0.4 + 0.4**2) / 2)  # of the motor, whose way is 0.4 of the path
+    assert rolling.end == pytest.approx(top / 8 + (top - 0.4) / 8, rel=1e-3)
+    assert rolling.at(rolling.end)[1][0] == pytest.approx(-0.4, rel=1e-6)
+
+
+def test_a_joint_that_turns_back_has_its_friction_on_both_sides():
+    robot = parflex.load("5r", settings={"legs.frame.1.friction": {"coulomb": 0.4}, "gravity": [0, 0, 0]})
+    circle = {"centre": [0.05, 0.45, 0], "start": [0.1, 0.45, 0], "turns": 0.5}
+    plan = parflex.plan_motion(robot, {"circle": circle, "law": "time-optimal", "effort_limit": 1.5})
+    part = plan.timing.parts[0]
+    turning = np.diff(part.s) < 1e-6 * part.s[-1]
+    assert turning.sum() >= 4  # a joint turns back twice: knots on both sides, and one between
+    assert np.abs(part.efforts).max() < 1.5 * (1 + 1e-5) and largest_share(robot, plan, [1.5, 1.5]) < 1 + 2e-5
+    rates = np.array([plan.at(t)[1] for t in np.linspace(0.01, 0.99, 99) * plan.end])
+    assert np.any(np.diff(np.sign(rates), axis=0))
+
+
+def test_spare_motors_share_the_effort_within_their_ranges():
+    robot = parflex.load("4rrr")
+    first, last = words(("x", "y", "theta"), (0, 0, 0)), words(("x", "y", "theta"), (0.04, 0.03, 0.1))
+    limits = {"effort_limit": {motor: [-3.0, 5.0] for motor in robot.motors}}
+    plan = parflex.plan_motion(robot, {"poses": [first, last], "law": "time-optimal", **limits})
+    part = plan.timing.parts[0]
+    assert part.efforts.min() > -3 * (1 + 1e-6) and part.efforts.max() < 5 * (1 + 1e-6)
+    distance = np.minimum(part.efforts + 3.0, 5.0 - part.efforts).min(axis=1)
+    assert np.median(distance) < 1e-2  # some motor is at a bound
+    for k in (20, 60, 100):  # the efforts do what least norm does
+        here = parflex.configure(robot, words(("x", "y", "theta"), np.array([0.04, 0.03, 0.1]) * part.s[k]))
+        q, qd, qdd = (words(plan.motors, values) for values in plan.at(part.t[k]))
+        least = parflex.inverse_dynamics(robot, here, qd, qdd).efforts
+        off = here.J_a.T @ (part.efforts[k] - np.array([least[motor] for motor in robot.motors]))
+        assert np.abs(off).max() < 1e-4
+
+
+def test_the_command_line_plans_the_fastest_motion(tmp_path, capsys):
+    text = '{ joints = [{ "left.1" = 2.1 }, { "left.1" = 1.7 }], duration = 1 }'
+    out = tmp_path / "fast.csv"
+    options = ["--time-optimal", "--acceleration-limit", "left.1=8,right.1=8", "--out", str(out), "--json"]
+    cli.main(["motion", "5r", text, *options], standalone_mode=False)
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["time"] == pytest.approx(2 * np.sqrt(0.4 / 8), rel=1e-3) and answer["largest_violation"] <= 1e-6
+    assert answer["parts"][0]["active"][0]["limit"] == "acceleration" and answer["parts"][0]["switching"]
+
+
+JOINTS = [{"left.1": 2.1, "right.1": 1.0}, {"left.1": 1.7, "right.1": 0.8}]
+BAD = {
+    "has no limits": {"joints": JOINTS},
+    "is not positive": {"joints": JOINTS, "effort_limit": 0},
+    "-2 of 'left.1' is not positive": {"joints": JOINTS, "velocity_limit": {"left.1": -2}},
+    "velocity limits alone": {"joints": JOINTS, "velocity_limit": 1.0},
+    "is not a range": {"joints": JOINTS, "effort_limit": {"left.1": [2, 1]}},
+    "is not an actuated joint": {"joints": JOINTS, "effort_limit": {"lfet.1": 2}},
+    "the limits exclude .* s = .* effort of '(left|right).1'": {"joints": JOINTS, "effort_limit": 0.02},
+    "speed at the end of the path is not reachable: it is at most": {
+        "joints": JOINTS, "velocity_limit": 1.0, "acceleration_limit": 8.0, "end_speeds": [0, 30],
+    },
+    "speed at the start .* at most": {"joints": JOINTS, "acceleration_limit": 1.0, "end_speeds": [30, 0]},
+    "a move goes nowhere": {"joints": [JOINTS[0], JOINTS[0]], "effort_limit": 5},
+    "needs an end": {"circle": {"centre": [0, 0.45, 0], "start": [0.1, 0.45, 0]}, "effort_limit": 5},
+    "the path stops at s =": {"points": [[0.0, 0.4, 0], [0.0, 2.0, 0]], "effort_limit": 5},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_what_cannot_be_is_told_with_its_place(message):
+    with pytest.raises(ParflexError, match=message) as error:
+        parflex.plan_motion(parflex.load("5r"), {**BAD[message], "law": "time-optimal"})
+    assert isinstance(error.value, InputError | UnreachableError) and error.value.hint and error.value.key
