@@ -76,6 +76,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "mass_matrix": parflex.mass_matrix(flat),
         "model": program,
         "natural_frequencies": modes,
+        "plan_motion": parflex.plan_motion(flexible, "square"),
         "redundant_model": parflex.redundant_model(flat),
         "reproduce": parflex.reproduce("Zubizarreta2010", quick=True)[:2],
         "run_control": parflex.run_control(small, circle, "ctc"),

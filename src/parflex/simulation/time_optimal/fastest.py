@@ -31,7 +31,7 @@ REFITS = 5
 SHARES = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])  # of a piece in time: where limits are checked
 MORE, GENTLE = 1.02, 3  # of what was exceeded is taken off, so many times
 WARNED = 1e-3  # of a limit
-SEARCHED = 40  # stretches in which joints are looked at for turning back
+SEARCHED = 40  # stretches in which joints may turn back
 APART = 1e-7  # of the length: knots beside such a place
 LEAST = 1e-9  # of the highest speed
 
