@@ -113,7 +113,7 @@ def test_a_puma_with_friction_is_as_fast_as_a_dense_optimum(arm):
 @pytest.mark.verify
 @pytest.mark.parametrize("case", [three_rrr, gough_stewart])
 def test_parallel_robots_with_friction_are_as_fast_as_a_dense_optimum(case):
-    check_optimum(case, 81)
+    check_optimum(case, 41)
 
 
 def test_one_limit_acts_at_every_place_and_the_answer_says_which(arm):
