@@ -20,7 +20,7 @@ from parflex.cli.main import main
 from parflex.codegen.traces.feedback import wrapped
 from parflex.control.plant import family
 from parflex.description.schema import json_schema
-from parflex.errors import InputError, ParflexError, RobotFileError
+from parflex.errors import InputError, ParflexError, RobotFileError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.models.forms.general_form import GeneralForm
 from parflex.models.frames_and_jacobians import counts as info
@@ -230,7 +230,7 @@ def test_a_start_of_one_joint_is_a_start_of_what_is_coupled_to_it(spring, tmp_pa
 
 
 def test_poses_that_no_coupling_allows_are_refused():
-    with pytest.raises(ParflexError, match="conditions"):
+    with pytest.raises(ParflexError, match="contradicts the coupling 'belt'"):
         parflex.configure(load("screw-jack"), {"motor": 1.0, "spindle": 2.0, "swing": 0.0})
 
 
@@ -467,7 +467,7 @@ def test_what_contradicts_a_ratio_is_told_in_the_unit_of_the_joint(tmp_path):
     robot = pair(tmp_path, "terms = { pinion = -2 }")
     where, q = robot.coordinates.index("wheel"), parflex.configure(robot).q
     with pytest.raises(
-        ParflexError, match=r"coupling 'belt': 'spindle' is off by 0\.6 rad; it says spindle = 0.4 motor"
+        ParflexError, match=r"the coupling 'belt': it gives 'spindle' 0\.4 rad, and the pose 1 rad; leave out one of"
     ):
         parflex.configure(load("screw-jack"), {"motor": 1.0, "spindle": 1.0})
     off = np.eye(len(q))[where] * 0.25
@@ -476,6 +476,44 @@ def test_what_contradicts_a_ratio_is_told_in_the_unit_of_the_joint(tmp_path):
     rates = np.eye(robot.nv)[robot.rates.index("wheel")] * 3
     with pytest.raises(InputError, match=r"coupling 'mesh': 'wheel' is off by 3 rad/s; it says"):
         parflex.inverse_dynamics(robot, q, rates)
+
+
+def test_what_contradicts_couplings_by_name_is_told_with_all_of_them_and_the_joint(tmp_path):
+    """Along chains of couplings, in units; also what locks joints, and motors that a gear ties to each other."""
+    jack, five = load("screw-jack"), load("geared-five-bar")
+    both = r"the couplings 'belt', 'thread': they give 'table' 0.350382 m, and the pose 0.4 m; leave out one of 'motor'"
+    with pytest.raises(UnreachableError, match=both):
+        parflex.configure(jack, {"motor": 1.0, "table": 0.4})
+    with pytest.raises(
+        UnreachableError, match=r"the couplings 'reducer', 'gears': they give 'right.shoulder' 0.84 rad"
+    ):
+        parflex.configure(five, {"motor": 1.0, "right.shoulder": 1.0})
+    with pytest.raises(InputError, match=r"'table' 0.000381972 m/s, and the velocity 1 m/s"):
+        parflex.forward_dynamics(jack, None, {"motor": 1.0, "table": 1.0})
+    with pytest.raises(InputError, match=r"'right.shoulder' -0.06 rad/s2, and the acceleration 1 rad/s2"):
+        parflex.inverse_dynamics(five, None, None, {"motor": 1.0, "right.shoulder": 1.0})
+    with pytest.raises(InputError, match=r"the velocity of 'left.elbow' is violated by 1.07 rad/s"):
+        parflex.inverse_dynamics(five, None, {"motor": 1.0, "left.elbow": 1.0})
+    with pytest.raises(InputError, match=r"the start contradicts the coupling 'belt': it gives 'spindle' 0.4 rad"):
+        parflex.simulate(jack, None, 0.01, start={"q": [1.0, 1.0, 1.0, 0.0]})
+    braked = parflex.load(ROBOTS / "planetary.toml", actuation="braked")
+    with pytest.raises(InputError, match=r"the coupling 'willis': it gives 'sun' 3.5 rad/s, and the velocity 1 rad/s"):
+        parflex.inverse_dynamics(braked, None, {"sun": 1.0, "carrier": 1.0})
+    tied = '[actuation.tied]\nactuated = ["pinion", "wheel"]\n[motions.m]\nduration = 1\nmoves = [{ pinion = 1 }]\n'
+    text = PAIR + '[[coupling]]\nname = "mesh"\njoint = "wheel"\nterms = { pinion = -2 }\n' + tied
+    with pytest.raises(InputError, match="'mesh' couple 'pinion', 'wheel'"):
+        parflex.simulate(parflex.load(written(text, tmp_path), actuation="tied"), "m", 1.0)
+
+
+def test_couplings_that_hold_joints_still_or_change_their_starts_are_told(tmp_path):
+    twice = '[[coupling]]\nname = "b"\njoint = "wheel"\nterms = { pinion = 3 }\n'
+    still = pair(tmp_path, "terms = { pinion = -2 }", twice)
+    assert "the couplings 'mesh', 'b' together leave 'pinion', 'wheel' no motion" in still.start_warnings()
+    text = PAIR.replace('name = "wheel"', 'name = "wheel"\nstart = 0.5').replace('"pinion"', '"pinion"\nstart = 0.5')
+    path = written(text + '[[coupling]]\nname = "mesh"\njoint = "wheel"\nterms = { pinion = -2 }\n', tmp_path, "both")
+    (said,) = parflex.load(path).start_warnings()
+    assert said.startswith("the start contradicts the coupling 'mesh': it gives 'wheel' -1 rad, and the start 0.5 rad")
+    assert not load("differential").start_warnings() and not load("planetary").start_warnings()
 
 
 def test_motors_on_both_sides_of_a_gear_leave_another_joint_free_and_it_is_named(tmp_path):

@@ -15,6 +15,7 @@ from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
 from parflex.models.brief_lines import configuration_line
 from parflex.models.condition import SINGULAR, Condition
+from parflex.models.given_states.coupled_values import asked_words, contradiction
 from parflex.models.pose_input import read_motion
 from parflex.models.priorities import root_of, solve_in_order
 from parflex.models.robot import Robot
@@ -116,8 +117,9 @@ class Configuration(Record):
         if not given:  # all rest, without the mass matrix that weighs what is left open
             return np.zeros(self.robot.tree.n)
         joints, frames = read_motion(self.robot.tree, given or {}, "velocity")
+        self._refuse_contradicted(joints, "velocity", "/s")
         rows, values, rest = self._rows(joints, frames, {})
-        return self._solve(rows, values, rest, "velocity")
+        return self._solve(rows, values, rest, "velocity", asked_words(self.robot.tree, joints, frames))
 
     def accelerations(
         self, given: Mapping[str, float] | None, qd_tot: Array, like: Mapping[str, float] | None
@@ -132,13 +134,22 @@ class Configuration(Record):
             like_joints, like_frames = read_motion(tree, like, "velocity")
             joints = dict.fromkeys(like_joints, 0.0)
             frames = {name: dict.fromkeys(parts, 0.0) for name, parts in like_frames.items()}
+        self._refuse_contradicted(joints, "acceleration", "/s2")
         b = self.acceleration_bias(qd_tot)
         moving = motion(tree, self.at, qd_tot, b)
         names = {*frames, tree.end_effector}
         biases = {name: self.frame_acceleration(name, moving) for name in names}
         rows, values, rest = self._rows(joints, frames, biases, b)
         rest_bias = self._rest_bias(joints, frames, biases, b)
-        return self._solve(rows, values, rest, "acceleration", rest_bias) + b
+        words = asked_words(tree, joints, frames)
+        return self._solve(rows, values, rest, "acceleration", words, rest_bias) + b
+
+    def _refuse_contradicted(self, joints: Mapping[int, float], key: str, per: str) -> None:
+        """Raise where rates or accelerations of joints do not fit couplings; locked joints rest."""
+        given = {**dict.fromkeys(self.robot.locked, 0.0), **joints}
+        said = contradiction(self.robot.closures.constraints, self.robot.tree, given, offsets=False)
+        if said is not None:
+            raise InputError(said.message(key, per), key=key, value=said.joint, hint=said.hint)
 
     def asked(self, given: Mapping[str, float]) -> tuple[Array, Array]:
         """Rows and values of `given` velocities (m/s, rad/s), over all rates."""
@@ -198,24 +209,34 @@ class Configuration(Record):
         bias = biases[next(iter(frames), self.robot.tree.end_effector)]
         return [*own, bias[:3], bias[3:] * self.robot.tree.length, motors, every]
 
-    def _solve(self, rows: Array, values: Array, rest: list[Array], key: str, bias: list[Array] | None = None) -> Array:
+    def _solve(
+        self,
+        rows: Array,
+        values: Array,
+        rest: list[Array],
+        key: str,
+        words: list[tuple[str, str]],
+        bias: list[Array] | None = None,
+    ) -> Array:
         """Exact in what is given, then as little as possible in each block of `rest` in turn."""
         still = [-part for part in bias] if bias is not None else [np.zeros(len(block)) for block in rest]
         found, missed = solve_in_order(self.motions, [(rows, values), *zip(rest, still, strict=True)])
-        self._check_possible(missed[0], values, key)
+        self._check_possible(missed[0], values, key, words)
         return found
 
-    def _check_possible(self, missed: Array, value: Array, key: str) -> None:
+    def _check_possible(self, missed: Array, value: Array, key: str, words: list[tuple[str, str]]) -> None:
+        """Raise where what is given misses the closures; `words` are its names and units."""
         largest = float(np.abs(missed).max(initial=0.0))
         if largest <= 1e-8 * max(1.0, float(np.abs(value).max(initial=0.0))):
             return
         self.refuse_singular_legs()
+        name, unit = words[int(np.abs(missed).argmax())]
         raise InputError(
-            f"the closures do not allow this motion: the {key} is violated by {largest:.3g}",
+            f"the closures do not allow this motion: the {key} of '{name}' is violated by {largest:.3g} "
+            f"{unit}/s{'' if key == 'velocity' else '2'}",
             key=key,
             value=largest,
-            hint="give at most as many components as the robot has degrees of freedom"
-            + (", and rates of coupled joints that fit their ratio" if self.robot.description.coupling else ""),
+            hint="give at most as many components as the robot has degrees of freedom",
         )
 
     # -- singularities ---------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from parflex.description import schema
 from parflex.errors import InputError, ParflexError, RobotFileError, SingularError, UnreachableError, did_you_mean
 from parflex.models.brief_lines import robot_line
 from parflex.models.given_states.closed_positions import ArrayOrder, closed_positions
+from parflex.models.given_states.coupled_values import Contradiction, contradiction, coupling_warnings
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.sensors import sensed_rates
 from parflex.records import Record, counted
@@ -201,8 +202,9 @@ class Robot(ArrayOrder, Record):
         return tuple(link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & said)
 
     def start_warnings(self) -> list[str]:
-        """A sentence for each motor that the loops leave far from where the file says that it starts."""
-        warnings = []
+        """Sentences on motors that the loops leave far from where they are said to start, and on couplings."""
+        said = [link for link in self.tree.links if {link.name, link.name[:-2]} & self._said_starts]
+        warnings = coupling_warnings(self.closures.constraints, self.tree, said)
         given = self.description.poses.get("home", {})
         for index in self._stated_starts:
             link = next(link for link in self.tree.links if link.q.start == index and link.q.stop > index)
@@ -420,8 +422,20 @@ class Robot(ArrayOrder, Record):
         except ParflexError as error:
             error.file = error.file or self.file
             if isinstance(error, UnreachableError) and reference is not None:
-                self._count_conditions(error, target, locked)
+                said = self._contradicted(target, q, locked)
+                if said is None:
+                    self._count_conditions(error, target, locked)
+                else:
+                    error.message, error.hint = said.message("pose"), said.hint
             raise
+
+    def _contradicted(self, target: Target, q: Array, locked: frozenset[int]) -> Contradiction | None:
+        """What couplings say against the joint values of a pose."""
+        given = {}
+        for link in self.tree.links:
+            if link.joint.one_axis and link.v.start in target.fixed | locked:
+                given[link.v.start] = float(target.values.get(link.q.start, q[link.q.start]))
+        return contradiction(self.closures.constraints, self.tree, given, offsets=True)
 
     def _count_conditions(self, error: UnreachableError, target: Target, locked: frozenset[int]) -> None:
         """Say so where more is asked for than the robot has freedoms: then nothing is too short."""

@@ -17,6 +17,7 @@ from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
 from parflex.models.elastic.driven_frame import check_system, held_frame, zero_dynamics
 from parflex.models.elastic.equilibrium import equilibrium
+from parflex.models.given_states.coupled_values import refuse_contradicted_positions
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -198,6 +199,8 @@ def _closed(robot: Robot, q: Array) -> Array:
         raise InputError("'q' has numbers that are not finite", key="start", hint="give finite numbers")
     opening = Configuration(robot, q).closure_error / robot.tree.length
     closed, left = robot.assembler.newton(q, robot.free, list(robot.closures.rows)) if opening else (q, 0.0)
+    if opening > OPEN:
+        refuse_contradicted_positions(robot, q, "start.q")
     if opening > OPEN or left > 1e-9:
         raise InputError(
             f"the given positions violate a closure by {opening * robot.tree.length:.3g} m",

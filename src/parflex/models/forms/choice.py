@@ -24,6 +24,7 @@ from parflex.models.forms.leg_form import leg_form
 from parflex.models.forms.node_form import node_form
 from parflex.models.forms.open_form import open_form
 from parflex.models.forms.redundant_form import not_invertible, redundant_form
+from parflex.models.given_states.coupled_values import contradiction, quoted
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -201,8 +202,12 @@ def _has_motors(robot: Robot, partition: Partition) -> bool:
 
 
 def _dependent_motors(robot: Robot) -> InputError:
+    any_rates = {k: 1.0 + np.sqrt(2.0 + n) for n, k in enumerate(robot.actuated)}  # which no coupling would allow
+    tied = contradiction(robot.closures.constraints, robot.tree, any_rates, offsets=False)
+    names = "" if tied is None else f": {quoted([one.name for one in tied.couplings])} couple {quoted(tied.joints)}"
     return InputError(
-        "the motors of this robot cannot all move independently, so their motion does not define that of the robot",
+        "the motors of this robot cannot all move independently, so their motion does not define that of the robot"
+        + names,
         key="actuation",
         value=robot.actuation,
         hint="choose an actuation with fewer motors, or give efforts",
