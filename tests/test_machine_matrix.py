@@ -71,6 +71,20 @@ def arm(keys: str, shoulder: bool = True, elbow: bool = True) -> str:
     return text + keys.replace("; ", "\n") + "\n"
 
 
+RAM = """[[frame]]
+name = "ram"
+parent = "elbow"
+joint = "prismatic"
+place = { position = [0.1, 0, 0], rotation = [0, "pi/2", 0] }
+inertia = { mass = 0.8, centre = [0.02, 0.01, 0.05], about_centre = [0.003, 0.003, 0.003] }
+"""
+
+
+def geared(keys: str, elbow: bool = False, more: str = "") -> str:
+    """The same arm with a coupling in place of the element."""
+    return arm("", elbow=elbow).partition("[[element]]")[0] + f"{more}[[coupling]]\nname = 'part'\n" + keys + "\n"
+
+
 ROWS = {
     "spring": arm("kind = 'spring'; stiffness = 250; rest = 0.2; damping = 3"),
     "spring by table": arm("kind = 'spring'; table = [[0.1, -5], [0.3, 10], [0.6, 60], [0.9, 70]]"),
@@ -79,6 +93,11 @@ ROWS = {
     "cable": arm("kind = 'cable'; stiffness = 300; rest = 0.25; damping = 5"),
     "rod": arm("kind = 'rod'", elbow=False),
     "strut": arm("kind = 'strut'; actuated = true; stiffness = 100; rest = 0.3; damping = 4", shoulder=False),
+    "linear coupling": geared("joint = 'elbow'\nterms = { shoulder = -1.5 }\noffset = 1.3"),
+    "screw": geared("joint = 'ram'\nother = 'elbow'\nlead = 0.5\noffset = 0.02", elbow=True, more=RAM),
+    "elastic coupling": geared(
+        "joint = 'elbow'\nterms = { shoulder = -1.5 }\noffset = 1.3\nstiffness = 90\ndamping = 2", elbow=True
+    ),
 }
 
 
@@ -163,9 +182,12 @@ def reactions(machine, folder):
         assert [sign * value for value in values[-held:]] == pytest.approx(rows, abs=TIGHT * largest(rows))
         return
     text = machine.path.read_text(encoding="utf-8")
-    (folder / "bare.toml").write_text(text[: text.index("[[element]]")], encoding="utf-8")
+    (folder / "bare.toml").write_text(re.split(r"\[\[(?:element|coupling)\]\]", text)[0], encoding="utf-8")
     named = positions(machine.at)
     c, free = (one.mass_matrix_and_bias(named, machine.qd)[1] for one in (machine.oracle, bare_model(folder)))
+    if machine.oracle.data.couplings:  # its effort on the elbow, and minus the ratio times it on the shoulder
+        assert free - c == pytest.approx([1.5 * values[0], values[0]], rel=1e-9)
+        return
     wall, hand = (machine.at.at.of(machine.robot.tree.places[end])[1] for end in ("wall", "hand"))
     along = (hand - wall) / np.linalg.norm(hand - wall)
     assert c - free == pytest.approx(values[0] * along @ machine.at.frame_rows("hand")[:3], rel=1e-9, abs=1e-9)
@@ -192,6 +214,9 @@ def frequencies(machine, folder):
         if part.kind == "strut":
             k = oracle.coordinates.index(part.name)
             K[k, k] += part.stiffness
+    for coupled in oracle.data.couplings:
+        weights = np.array([coupled.weights.get(name, 0.0) for name in oracle.coordinates])
+        K += (coupled.stiffness or 0.0) * np.outer(weights, weights)
     expected = np.sort(scipy.linalg.eigvalsh(Z.T @ K @ Z, Z.T @ M @ Z))
     found = np.sort(scipy.linalg.eigvalsh((model.K + model.K.T) / 2, model.M))
     assert found == pytest.approx(expected, rel=1e-8, abs=1e-8 * largest(expected))
@@ -238,8 +263,14 @@ def view(machine, folder):
     """The part is in the scene of the viewer, in its page and in a picture, where its ends are."""
     robot = machine.robot
     shown = scene(robot)
-    ends = {"wall", "hand"} & set(robot.tree.places)
+    ends = {"wall", "hand"} if robot.description.element else set()
     points = shown.vertices(machine.at.q)
+    if robot.description.coupling:  # wheels and threads on both of its joints
+        (mesh,) = (mesh for mesh in shown.meshes if mesh.name == "couplings")
+        one = robot.description.coupling[0]
+        for joint in (one.joint, *one.others):
+            place = machine.at.at.position[robot.tree.number(joint)]
+            assert np.linalg.norm(points[mesh.vertices] - place, axis=1).min() < 0.06
     for end in ends:
         assert np.linalg.norm(points - machine.at.at.of(robot.tree.places[end])[1], axis=1).min() < 0.02
     picture = folder / "robot.svg"
