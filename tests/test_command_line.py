@@ -352,3 +352,13 @@ def test_a_failure_of_our_own_is_said_in_one_line(capsys, monkeypatch):
     assert answer.code == 1
     assert answer.err.count("\n") == 1
     assert json.loads(answer.out)["error"]["kind"] == "internal"
+
+
+def test_tables_show_no_rounding_and_break_no_number(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = run(capsys, "inverse", "orthoglide", "--reactions").out
+    efforts = answered(capsys, "inverse", "orthoglide")["efforts"]
+    assert re.search(r"^x\.slide +0$", shown, flags=re.M) and 0 < abs(efforts["x.slide"]) < 1e-12  # JSON keeps it
+    assert not re.search(r"e-1\d|^-\d\d$", shown, flags=re.M)
+    assert re.search(r"^z\.slide \* +0 +0 +28\.6\d+ +0 +0\.76\d+ +0$", shown, flags=re.M)
+    assert max(map(len, shown.splitlines())) <= 80

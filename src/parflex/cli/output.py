@@ -12,6 +12,8 @@ from typing import Any
 import click
 
 MAX_LINE = 2000
+LONG_NAME = 24  # longer names of rows are folded
+ROUNDING = 1e-13  # of the largest number of a table of one kind: what is smaller is left over from differences
 FLAGS = {  # how the library names an argument, and how the command line does
     "force=True": "--force",
     "target='c'": "--target c",
@@ -60,11 +62,31 @@ def show(answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], I
         cells = [tuple(row) for row in rows]
         for index, column in enumerate(columns):
             numeric = all(isinstance(row[index], (int, float)) for row in cells)
-            table.add_column(column, justify="right" if numeric else "left", overflow="fold")
+            firm = numeric or (index == 0 and len(columns) > 4 and all(len(str(row[0])) <= LONG_NAME for row in cells))
+            table.add_column(column, justify="right" if numeric else "left", overflow="fold", no_wrap=firm)
         for row in cells:
             table.add_row(*(_cell(cell) for cell in row))
         console.print(table)
         console.print()
+
+
+def rounded(rows: Iterable[Iterable[Any]]) -> list[tuple[Any, ...]]:
+    """Rows for people, in which numbers that are rounding beside the largest one are zero; JSON keeps them."""
+    cells = [tuple(row) for row in rows]
+    least = ROUNDING * max((abs(number) for row in cells for number in _numbers(row)), default=0.0)
+    return [tuple(_without(cell, least) for cell in row) for row in cells]
+
+
+def _numbers(value: Any) -> list[float]:
+    if isinstance(value, (list, tuple)):
+        return [number for entry in value for number in _numbers(entry)]
+    return [value] if isinstance(value, float) and math.isfinite(value) else []
+
+
+def _without(value: Any, least: float) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_without(entry, least) for entry in value]
+    return 0.0 if isinstance(value, float) and abs(value) < least else value
 
 
 def _cell(value: Any) -> str:

@@ -42,7 +42,8 @@ def _solved(
 
 
 def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> None:
-    tables = [table]
+    title, columns, values = table
+    tables = [(title, columns, output.rounded(values))]
     if result.elements:
         answer["elements"] = result.elements
         rows = [(name, one["length"], one["rate"], one["force"]) for name, one in result.elements.items()]
@@ -130,15 +131,16 @@ def _accelerations(result: Any) -> dict[str, Any]:
 
 
 def _reaction_tables(reactions: Any) -> list[Any]:
-    columns = ["", "fx", "fy", "fz", "mx", "my", "mz", "undetermined"]
     tables = []
     for kind in ("joints", "closures"):
         rows = [
-            (name, *one["force"], *one["moment"], "yes" if one["undetermined"] else "")
+            (_marked(name, one), *one["force"], *one["moment"])  # six numbers fill a line
             for name, one in reactions[kind].items()
         ]
         if rows:
-            tables.append((f"reactions in {kind}", columns, rows))
+            told = ", *: undetermined" if any(one["undetermined"] for one in reactions[kind].values()) else ""
+            columns = ["", "fx", "fy", "fz", "mx", "my", "mz"]
+            tables.append((f"reactions in {kind}{told}", columns, output.rounded(rows)))
     gears = [
         (name, one["effort"], "yes" if one["undetermined"] else "")
         for name, one in reactions.get("couplings", {}).items()
@@ -146,3 +148,7 @@ def _reaction_tables(reactions: Any) -> list[Any]:
     if gears:
         tables.append(("efforts of couplings", ["", "N or N m", "undetermined"], gears))
     return tables
+
+
+def _marked(name: str, one: Any) -> str:
+    return f"{name} *" if one["undetermined"] else name

@@ -51,9 +51,11 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     tables: list[Any] = [_matrix("compliance", found.directions, found.compliance)]
     if found.stiffness is not None:
         tables.insert(0, _matrix("stiffness", found.directions, found.stiffness))
-    tables.append(("deflection", ["", *found.directions], [(name, *values) for name, values in moved.items()]))
+    tables.append(
+        ("deflection", ["", *found.directions], output.rounded((name, *values) for name, values in moved.items()))
+    )
     if bent.efforts:
-        tables.append(("efforts", ["joint", "N or N m"], bent.efforts.items()))
+        tables.append(("efforts", ["joint", "N or N m"], output.rounded(bent.efforts.items())))
     if bent.sections:
         rows = [
             (one["element"], end, *one[end].values()) for one in bent.sections for end in ("root", "tip") if end in one
@@ -63,7 +65,8 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
 
 
 def _matrix(title: str, names: tuple[str, ...], values: Any) -> tuple[str, list[str], list[tuple[Any, ...]]]:
-    return title, ["", *names], [(name, *map(float, row)) for name, row in zip(names, values, strict=True)]
+    rows = [(name, *map(float, row)) for name, row in zip(names, values, strict=True)]
+    return title, ["", *names], output.rounded(rows)
 
 
 @cli.command(
