@@ -339,14 +339,6 @@ def test_models_that_the_motors_do_not_define_are_refused_by_name(tmp_path):
             parflex.model(of, model)
 
 
-def test_spare_motors_are_refused_with_a_hint():
-    of = parflex.load("3rrr", settings={"legs.frame.2.actuated": True})
-    assert len(of.actuated) == 6
-    with pytest.raises(InputError, match="more motors than degrees of freedom") as stop:
-        parflex.model(of, "inverse")
-    assert "actuation" in stop.value.hint
-
-
 def test_an_arm_with_a_locked_joint_keeps_it_where_it_is(tmp_path):
     rows = ["format = 1", 'name = "arm"', "gravity = [0, 0, -9.81]"]
     for k, more in enumerate(("actuated = true", "locked = true\nstart = 0.4", "actuated = true")):

@@ -21,9 +21,11 @@ from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.ports import Signal, signals_of
 from parflex.codegen.program import Program
 from parflex.codegen.samples import sample_inputs
+from parflex.codegen.traces.spare_parameters import with_spare_words
 from parflex.codegen.traces.trace import traces
 from parflex.codegen.traces.tracing import Options, Trace
 from parflex.errors import InputError, did_you_mean
+from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.forms.platform_frame import given_frame
 from parflex.models.given_states.closed_positions import as_numbers
 from parflex.models.robot import Robot
@@ -314,6 +316,9 @@ def model(
     rows: Sequence[int] = (),
     coordinates: Literal["platform", "motors", "independent", "all"] | None = None,
     checks: bool = False,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    effort_limit: EffortLimit | None = None,
     operator_limit: int = OPERATOR_LIMIT,
 ) -> Model:
     """Compiled model of a robot, with the fewest operators of the known ways to write it.
@@ -346,6 +351,15 @@ def model(
     checks : bool, default False
         With coordinates 'all', inverse and direct model: also output relative closure errors of positions, rates and
         accelerations, and a bound of the condition number of what is solved.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1. Parameters
+        `weight[JOINT]`.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the internal efforts nearest
+        to those of all motors there, parameters `preload[JOINT]` (N, N m).
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. With one spare motor.
+        Parameters `lowest[JOINT]`, `highest[JOINT]` (N, N m).
     operator_limit : int, default 200000
         Longest program, in operators.
 
@@ -363,6 +377,7 @@ def model(
         independent=names(independent, "independent"), rows=tuple(int(row) for row in rows),
         coordinates=coordinates, checks=bool(checks),
     )  # fmt: skip
+    options = with_spare_words(robot, name, options, weights, preload, effort_limit)
     key = program_store.key_of(robot, name, options, operator_limit)
     kept = program_store.read(key) if key is not None else None
     if kept is not None:

@@ -21,7 +21,7 @@ POSITIONS = ("q", "guess", "last", "motor_position", "measured", "reference", "j
 RATES = ("qd", "rates", "motor_rate", "measured_rate", "reference_rate", "elastic_rate", "position_rates")
 ENERGIES = ("kinetic", "elastic", "gravity")
 OF_END_EFFECTOR = ("kinematics", "task-law")  # models that speak of it and not of the platform
-UNITS_OF_PARAMETERS = {"M": "kg", "MX": "kg m", "MY": "kg m", "MZ": "kg m", "Kp": "1/s2", "Kv": "1/s"}
+UNITS_OF_PARAMETERS = {"weight": "1", "M": "kg", "MX": "kg m", "MY": "kg m", "MZ": "kg m", "Kp": "1/s2", "Kv": "1/s"}
 
 
 def signals_of(
@@ -140,6 +140,8 @@ class _Names:
                 if word == "stiffness"
                 else f"N {'s/m' if per == 'm' else 'm s/rad'}"
             )
+        if word in ("preload", "lowest", "highest"):
+            return "N" if self.units.get(owner) == "m" else "N m"
         return UNITS_OF_PARAMETERS.get(word, "kg m2")
 
 

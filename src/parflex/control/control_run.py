@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from parflex.control.control_result import Controlled
@@ -13,6 +13,7 @@ from parflex.control.plant import check_plant, make_plant
 from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
 from parflex.errors import InputError
+from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.robot import Robot
 from parflex.models.terms import acting, checked_terms
 
@@ -38,7 +39,9 @@ def run_control(
     rate_noise: float = LOOP.rate_noise,
     resolution: float = LOOP.resolution,
     rates: Literal["measured", "differences"] = "measured",
-    effort_limit: float | Mapping[str, float] | None = None,
+    effort_limit: EffortLimit | None = None,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
     seed: int = LOOP.seed,
     start: Literal["motors", "platform"] = "motors",
     step: float | None = None,
@@ -87,7 +90,12 @@ def run_control(
     rates : {'measured', 'differences'}, default "measured"
         Source of the rates: sensors, or differences of positions.
     effort_limit : float or Mapping[str, float], default None
-        Largest effort of all motors, or of each; None: no limit (N, N m).
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort; None: no limit (N, N m).
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the nearest internal efforts
+        (N, N m).
     seed : int, default 0
         Seed of the noise.
     start : {'motors', 'platform'}, default "motors"
@@ -113,7 +121,8 @@ def run_control(
     meeting = LoopSettings(sample_time, delay, noise, rate_noise, resolution, rates, effort_limit, seed, start, step)
     meeting.limits(robot.actuated_names)
     desired = reference_from(robot, reference, time)  # words are read before anything is compiled
-    made = make_law(robot, law, gains, compensate=compensate)
+    shared: dict[str, Any] = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
+    made = make_law(robot, law, gains, compensate=compensate, **shared)
     check_plant(robot, real, made.sensed)
     joints = [*robot.actuated_names, *robot.sensed_names]
     measured = [name for name in joints if name in real.tree.rate_names]

@@ -6,8 +6,8 @@ alone, and of the plant only what its sensors say.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +19,7 @@ from parflex.control.following import Track
 from parflex.control.gains import Gains
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
+from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights, spare_motors
 from parflex.models.robot import Robot
 from parflex.records import Record
 
@@ -39,6 +40,7 @@ class Law(Record):
     program: Model
     gains: Gains
     compensate: tuple[str, ...] = ()  # joint terms of the nominal robot that it knows
+    shared: Mapping[str, Any] = field(default_factory=dict)  # what is asked of spare motors
 
     @cached_property
     def operators(self) -> int:
@@ -62,8 +64,17 @@ class Law(Record):
         return np.concatenate([*parts, path.acceleration, path.angular_acceleration], axis=1)
 
 
-def make_law(robot: Robot, name: str, gains: Gains, *, compensate: Sequence[str] = COMPENSATED) -> Law:
-    """The law of this name for a nominal robot."""
+def make_law(
+    robot: Robot,
+    name: str,
+    gains: Gains,
+    *,
+    compensate: Sequence[str] = COMPENSATED,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    effort_limit: EffortLimit | None = None,
+) -> Law:
+    """The law of this name for a nominal robot; limits are known to it where internal efforts can keep them."""
     if name not in LAWS:
         raise InputError(f"there is no law '{name}'", key="law", value=name, hint=did_you_mean(name, LAWS))
     if robot.tree.elastic:
@@ -91,11 +102,14 @@ def make_law(robot: Robot, name: str, gains: Gains, *, compensate: Sequence[str]
         )
     extended = name == "extended"
     geometry = model(robot, "geometry-redundant" if extended else "geometry-motors")
-    program = model(robot, PROGRAMS[name], include=compensate)
+    words: dict[str, Any] = {"weights": weights, "preload": preload}
+    words["effort_limit"] = effort_limit if spare_motors(robot) == 1 else None
+    program = model(robot, PROGRAMS[name], include=compensate, **words)
     values = {"Kp": gains.Kp, "Kv": gains.Kv}
     if name == "pd":
         inertia = dict(zip(robot.actuated_names, motor_inertias(here), strict=True))
-        words = {"stiffness": gains.Kp, "damping": gains.Kv}
-        values = {f"{word}[{motor}]": gain * own for word, gain in words.items() for motor, own in inertia.items()}
+        gained = {"stiffness": gains.Kp, "damping": gains.Kv}
+        values = {f"{word}[{motor}]": gain * own for word, gain in gained.items() for motor, own in inertia.items()}
     sensed = [*robot.actuated_names, *(robot.sensed_names if extended else ())]
-    return Law(name, robot, sensed, geometry, program.with_parameters(values), gains, tuple(compensate))
+    shared = {word: dict(given) for word, given in (("weights", weights), ("preload", preload)) if given}
+    return Law(name, robot, sensed, geometry, program.with_parameters(values), gains, tuple(compensate), shared)

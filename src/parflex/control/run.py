@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from parflex.control.following import Track
 from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.errors import InputError, ParflexError
-from parflex.models.motor_values import by_motor
+from parflex.models.dynamics.spare_motors import EffortLimit, read_limits
 from parflex.simulation.columns import coupling_columns
 from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.integrators.integrate import IntegratedRows, grid_of, method_named, run_loop
@@ -54,7 +54,7 @@ class LoopSettings:
     rate_noise: float = 0.0  # of measured rates
     resolution: float = 0.0  # of measured positions; 0 is none
     rates: str = "measured"  # or "differences" of measured positions
-    effort_limit: float | Mapping[str, float] | None = None  # one for all motors, or by name
+    effort_limit: EffortLimit | None = None  # one for all motors, or by name
     seed: int = 0
     start: str = "motors"  # what stands at the reference when a run begins: the motors, or the platform
     step: float | None = None  # of the plant's integration; at most the sample time, default 1 ms
@@ -86,18 +86,12 @@ class LoopSettings:
                 f"there are no rates '{self.rates}'", key="rates", value=self.rates, hint="'measured' or 'differences'"
             )
 
-    def limits(self, motors: Sequence[str]) -> Array:
-        """The largest effort of each motor."""
+    def limits(self, motors: Sequence[str]) -> tuple[Array, Array]:
+        """The lowest and the highest effort of each motor."""
         given = self.effort_limit
-        table = given if isinstance(given, Mapping) else dict.fromkeys(motors, given)
-        found = np.full(len(motors), np.inf)
-        for motor, value in by_motor(motors, table, "effort_limit", "largest effort").items():
-            if value is not None and not (_number(value) and value > 0):
-                raise InputError(
-                    "an effort limit must be positive", key="effort_limit", value=value, hint="give e.g. 20"
-                )
-            found[motor] = np.inf if value is None else float(value)
-        return found
+        if _number(given) and not given > 0:  # type: ignore[operator]
+            raise InputError("an effort limit must be positive", key="effort_limit", value=given, hint="give e.g. 20")
+        return read_limits(motors, given)
 
 
 def run_law(
@@ -144,7 +138,7 @@ class _Run:
         self.status = OK
         motors = law.robot.actuated_names
         self.efforts = np.zeros((len(t), len(motors)))
-        limits = loop.limits(motors)
+        lower, upper = loop.limits(motors)
         m = len(law.sensed)
         rng = np.random.default_rng(loop.seed)
         reference = np.ascontiguousarray(law.reference_rows(track, t))
@@ -166,7 +160,7 @@ class _Run:
             np.concatenate([np.zeros(nq + m + reference.shape[1]), b]), nq, plant.places(law.sensed),
             np.array([int(link.periodic) for link in links]),
             np.full(m, float(loop.resolution)), float(grid.out_step), int(loop.rates == "differences"),
-            int(loop.delay), -limits, limits, OPEN,
+            int(loop.delay), lower, upper, OPEN,
         )  # fmt: skip
 
     def go(self, q: Array, qd: Array, shown: Callable[[float], None] | None) -> IntegratedRows:
@@ -275,6 +269,7 @@ def _settings(law: Law, plant: Plant, track: Track, loop: LoopSettings, duration
         "Kv": law.gains.Kv,
         "sensed": law.sensed,
         "compensate": list(law.compensate),
+        **law.shared,
         "law_operators": law.operators,
         **asdict(loop),
     }

@@ -181,6 +181,14 @@ def least_norm(A: Array, b: Array, weights: Array | None = None) -> Array:
     return across @ solve_positive(A @ across, b)
 
 
+def best_fit(A: Array, b: Array, units: Array) -> Array:
+    """The x that fits A x = b best: exactly where A is square, else in least squares of rows over their units."""
+    if A.shape[0] == A.shape[1]:
+        return solve(A, b)
+    E = A / units[:, None]
+    return solve_positive(E.T @ E, E.T @ (b.T / units).T)
+
+
 def solve_positive(A: Array, b: Array) -> Array:
     """X with A x = b for a symmetric positive definite A, without pivoting: safe in any order.
 

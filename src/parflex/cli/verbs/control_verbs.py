@@ -8,10 +8,10 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.conditions import number_or_table
 from parflex.cli.group import cli
 from parflex.cli.input import open_robot, robot_options, without_option, words_of
 from parflex.cli.progress import clock, counter
+from parflex.cli.spare_options import read_spare, spare_options
 
 
 @cli.command(
@@ -57,7 +57,7 @@ from parflex.cli.progress import clock, counter
 @click.option(
     "--rates", default="measured", show_default=True, metavar="measured|differences", help="Source of the rates."
 )
-@click.option("--effort-limit", metavar="E|JOINT=E,...", help="Effort limit of all motors, or of each.")
+@spare_options
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the noise.")
 @click.option(
     "--start",
@@ -118,9 +118,7 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
             given[word] = given.pop(short)
     given["compensate"] = words_of(given["compensate"])
     given["without"] = words_of(given["without"])
-    if "effort_limit" in given:
-        given["effort_limit"] = number_or_table(given["effort_limit"], "effort-limit")
-    return given
+    return given | read_spare(given)
 
 
 @cli.command(epilog="\b\nExample:\n  parflex study study.toml --out study.json --jobs 2")

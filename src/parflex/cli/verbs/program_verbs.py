@@ -10,6 +10,7 @@ import click
 from parflex.cli import output
 from parflex.cli.group import QuietOption, cli
 from parflex.cli.input import coordinates_option, open_robot, robot_options, without_option, words_of
+from parflex.cli.spare_options import read_spare, spare_options
 from parflex.errors import InputError
 
 
@@ -28,6 +29,7 @@ def _model_options(command: Any) -> Any:
         ),
         without_option,
         coordinates_option,
+        spare_options,
         click.option("--operator-limit", type=int, default=200_000, show_default=True, help="Refuse longer programs."),
         click.argument("model", metavar="MODEL"),
     ):
@@ -44,6 +46,7 @@ def _make_model(
     width: float | None,
     coordinates: Any,
     limit: int,
+    spare: dict[str, Any],
 ) -> tuple[Any, list[str], list[str]]:
     """The model, what is left out of it, and its warnings."""
     from parflex.codegen.model import model as make
@@ -55,7 +58,7 @@ def _make_model(
         warnings.simplefilter("always")
         made = make(
             loaded, name, parameters=chosen, without=terms, friction_width=width or 0.0, coordinates=coordinates,
-            operator_limit=limit,
+            operator_limit=limit, **spare,
         )  # fmt: skip
     return made, list(terms), list(dict.fromkeys(str(warning.message) for warning in told))
 
@@ -83,11 +86,13 @@ def count(
     **choice: Any,
 ) -> None:
     """Operators of a model: inverse direct mass-matrix kinematics jacobian-of-inverse geometry geometry-direct step."""
+    spare = read_spare(choice)
     loaded = open_robot(robot, **choice)
     default = "numbers" if loaded.closures.size else "base"
     made, terms, told = _make_model(
-        loaded, model, parameters or default, without, included, friction_width, coordinates, operator_limit
-    )
+        loaded, model, parameters or default, without, included, friction_width, coordinates, operator_limit,
+        spare,
+    )  # fmt: skip
     rows = [*made.counts.items(), ("not counted", ", ".join(terms) or "-")]
     answer = {**made.counts, "coordinates": coordinates, "without": terms, "warnings": told}
     output.show(answer, as_json, (f"{loaded.name} {model}", ["", "operators"], rows))
@@ -130,6 +135,7 @@ def codegen(
     """Write a model, or a motion of the motors, as source code; for llvm also compile it for this machine."""
     from parflex.codegen.emit.files import write_files
 
+    spare = read_spare(choice)
     loaded = open_robot(robot, **choice)
     if model == "motion":
         if motion is None or target != "c" or float32:
@@ -143,8 +149,9 @@ def codegen(
     if motion is not None:
         raise InputError(f"the model '{model}' has no motion", key="motion", value=motion, hint="write MODEL motion")
     made, terms, told = _make_model(
-        loaded, model, parameters or "numbers", without, included, friction_width, coordinates, operator_limit
-    )
+        loaded, model, parameters or "numbers", without, included, friction_width, coordinates, operator_limit,
+        spare,
+    )  # fmt: skip
     files = made.files(target, float32)
     compiled = made.compiled() if target == "llvm" else None  # where a cache fails, that was said already
     written = write_files(folder, files, force)

@@ -14,6 +14,7 @@ from parflex.codegen.traces.tracing import Options, Outputs, Tracer
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import mass_matrix
+from parflex.models.forms.driving import fitted_rates
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, motion
 from parflex.recursion.kinematics import place_jacobian
@@ -41,8 +42,14 @@ def pd_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
         for word, gain in (("stiffness", GAINS["Kp"]), ("damping", GAINS["Kv"]))
     )
     still = np.zeros(len(form.independent))
-    hold = form.inverse(form.moving(q, still), {"qdd": still})["effort"]
-    effort = stiffness * wrapped(robot, desired - q[_places(robot)]) + damping * (desired_rate - qd) + hold
+    feedback = stiffness * wrapped(robot, desired - q[_places(robot)]) + damping * (desired_rate - qd)
+    state = form.moving(q, still)
+    if count > len(still):  # its efforts would work against each other: the motors share what they do together
+        forces: Array = state.forces(state.accelerations(still)).astype(object)
+        forces[list(robot.actuated)] += feedback
+        effort = state.efforts(forces)
+    else:
+        effort = feedback + form.inverse(state, {"qdd": still})["effort"]
     return {"effort": effort}, dict.fromkeys(("qd", "reference", "effort"), robot.actuated_names)
 
 
@@ -56,7 +63,7 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     push = np.concatenate([tracer.group("acceleration", 3), tracer.group("angular_acceleration", 3)])
     Kp, Kv = (tracer.parameter(name, value) for name, value in GAINS.items())
     J_a = form.moving(q, np.zeros(len(form.independent))).J_a
-    state = form.moving(q, solve(J_a, rates))
+    state = form.moving(q, fitted_rates(robot, J_a, rates))
     place = tree.places[tree.end_effector]
     R, p = state.at.of(place)
     J_v, J_w = place_jacobian(tree, jacobians(tree, state.at), place)

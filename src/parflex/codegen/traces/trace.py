@@ -14,6 +14,7 @@ from parflex.closure.constraints import Coupling
 from parflex.codegen.traces import asked, feedback, sensing
 from parflex.codegen.traces.moving import energy, prescribed_rates, state_rates
 from parflex.codegen.traces.parameters import grouped_robot
+from parflex.codegen.traces.spare_parameters import symbolic_sharing
 from parflex.codegen.traces.tracing import Options, Outputs, Trace, Tracer
 from parflex.errors import InputError, did_you_mean
 from parflex.graph.derivative import jacobian
@@ -57,6 +58,8 @@ def form_of(robot: Robot, model: str, options: Options) -> tuple[Form, Graph, di
 
 def _traced(form: Form, model: str, options: Options, graph: Graph, values: dict[str, float]) -> Trace:
     tracer = Tracer(graph)
+    if options.weights or options.preload or options.limits:
+        form = replace(form, question=replace(form.question, sharing=symbolic_sharing(tracer, form.robot, options)))
     made = MODELS if options.coordinates is None else MODELS | asked.MODELS
     outputs, labels = made[model](tracer, form, options)
     used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}

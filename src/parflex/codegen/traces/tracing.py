@@ -69,6 +69,9 @@ class Options:
     rows: tuple[int, ...] = ()  # of the closures, that give the others; none: chosen at home
     coordinates: str | None = None  # in which motions are given; None: in those of the form
     checks: bool = False  # whether outputs tell how well the inputs fit the loops
+    weights: tuple[tuple[str, float], ...] = ()  # of spare motors: parameters of the program, with their values
+    preload: tuple[tuple[str, float], ...] = ()
+    limits: tuple[tuple[str, float, float], ...] = ()
 
     def question(self, model: str, family: bool = False) -> Question:
         """What a model with these options asks of a form."""

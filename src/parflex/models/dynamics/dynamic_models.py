@@ -20,16 +20,8 @@ from parflex.models.dynamics.element_values import values_in_motion
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
-from parflex.models.dynamics.spare_motors import (
-    EffortLimit,
-    Preload,
-    SharedEfforts,
-    Sharing,
-    Weights,
-    read_sharing,
-    refuse_outside,
-    shared_efforts,
-)
+from parflex.models.dynamics.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
+from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.models.given_states.given_rates import all_rates

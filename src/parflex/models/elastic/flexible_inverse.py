@@ -14,14 +14,8 @@ from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
 from parflex.models.dynamics.rigid_losses import with_losses
-from parflex.models.dynamics.spare_motors import (
-    SharedEfforts,
-    Sharing,
-    read_sharing,
-    refuse_outside,
-    shared_efforts,
-    spare_motors,
-)
+from parflex.models.dynamics.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
+from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.models.pose_input import elastic_words, read_motion

@@ -17,7 +17,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.rigid_losses import refuse_open_losses
 from parflex.models.forms.closing import best_rows
-from parflex.models.forms.form import IN_COORDINATES, Form, Question
+from parflex.models.forms.form import Form, Question
 from parflex.models.forms.general_form import GeneralForm, general_form, held_form
 from parflex.models.forms.in_pieces.pieces import pieces
 from parflex.models.forms.leg_form import leg_form
@@ -30,7 +30,6 @@ from parflex.models.robot import Robot
 Array = np.ndarray
 OF_MOTORS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law")  # the motors are to define the motion
 SENSED = ("step", "pd-law", "task-law")  # the motor sensors must give the whole state
-SOLVED = (*OF_MOTORS, "direct")  # as many motors as freedoms at most
 CLOSING = ("geometry", "geometry-direct")
 
 
@@ -83,20 +82,6 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
     by_motors = question.coordinates == "motors"
     if model in OF_MOTORS or by_motors:
         Configuration(robot, robot.home).refuse_undefined_actuation()
-    if by_motors or (model in SOLVED and question.coordinates is None):
-        _refuse_spare_motors(robot, model)
-
-
-def _refuse_spare_motors(robot: Robot, model: str) -> None:
-    """Raise if motors are more than freedoms: which of them is meant is open."""
-    if len(robot.actuated) <= robot.mobility.freedoms(len(robot.free)):
-        return
-    least = ', or coordinates "all", "independent" or "platform", in which efforts are those of least norm'
-    raise InputError(
-        "there is no program for more motors than degrees of freedom",
-        key="actuation",
-        hint="choose an actuation without spare motors" + (least if model in IN_COORDINATES else ""),
-    )
 
 
 def _refuse_unmeasured(robot: Robot, question: Question) -> None:
@@ -137,7 +122,11 @@ def _general(robot: Robot, question: Question) -> GeneralForm:
         partition = _driven_partition(robot, question, partition)
     form = general_form(robot, partition, question)
     if model == "step" or question.coordinates == "motors":
-        return replace(form, finder=held_form(robot, robot.actuated, question))
+        spare = len(robot.actuated) > len(partition.independent)  # which are not held: all of them are fitted
+        finder = (
+            GeneralForm(robot, partition, question=question) if spare else held_form(robot, robot.actuated, question)
+        )
+        return replace(form, finder=finder)
     if question.coordinates == "platform":  # by loops that are open on the way
         return replace(form, finder=GeneralForm(robot, partition, question=question))
     return form

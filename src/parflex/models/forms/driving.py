@@ -12,7 +12,7 @@ from parflex.models.forms.form import FAR, Given
 from parflex.models.forms.platform_frame import PlatformFrame, world, world_vectors
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
-from parflex.spatial.linear import scalar_type, solve
+from parflex.spatial.linear import best_fit, scalar_type, solve
 
 Array = np.ndarray
 
@@ -27,10 +27,35 @@ def with_motors_at(robot: Robot, q: Any, values: Array) -> Any:
 
 def motor_state(form: Any, sensed: Array, rates: Array, last: Array) -> Any:
     """The state in which the motors stand and move so, near the last positions."""
-    q = with_motors_at(form.robot, last.copy(), sensed)
-    q = closed_by(form.finder.robot, form.finder.partition, q, FAR)
+    robot = form.robot
+    if len(robot.actuated) > len(form.independent):
+        q = _fitted(form, sensed, last.copy())
+    else:
+        q = with_motors_at(robot, last.copy(), sensed)
+        q = closed_by(form.finder.robot, form.finder.partition, q, FAR)
     J_a = form.moving(q, np.zeros(len(form.independent))).J_a
-    return form.moving(q, solve(J_a, rates))
+    return form.moving(q, fitted_rates(robot, J_a, rates))
+
+
+def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
+    """Independent rates for rates of the motors; of more motors than freedoms, those that fit all of them best."""
+    return best_fit(J_a, values, robot.tree.rate_units[list(robot.actuated)])
+
+
+def _fitted(form: Any, sensed: Array, q: Any) -> Any:
+    """All positions after Newton steps: loops closed, and more motors than freedoms where they fit best."""
+    finder = form.finder or form
+    robot, part = finder.robot, finder.partition
+    tree, actuated = robot.tree, list(robot.actuated)
+    places = [tree.links[tree.link_of_rate[k]].q.start for k in actuated]
+    for _ in range(FAR):
+        at = pose(tree, q)
+        reduced = reduction(robot.closures.jacobian(at, jacobians(tree, at)), part)
+        closing = reduced.closing(robot.closures.linear_residual(at))
+        missing = np.array([sensed[i] - q[p] for i, p in enumerate(places)], dtype=scalar_type(sensed, q))
+        step = fitted_rates(robot, reduced.matrix[actuated], missing - closing[actuated])
+        q = tree.moved(q, reduced.matrix @ step + closing)
+    return q
 
 
 def platform_state(form: Any, frame: PlatformFrame, given: Given) -> Any:
@@ -70,7 +95,8 @@ def platform_driven(form: Any, frame: PlatformFrame, state: Any, given: Given) -
     return solve(rows, frame.picked(*desired) - frame.picked(*drift))
 
 
-def inertia_along(M: Array, rows: Array) -> Array:
-    """The mass matrix in rates that are `rows` of the rates of M."""
-    P = solve(rows, np.eye(len(rows), dtype=scalar_type(rows)))
+def inertia_along(M: Array, rows: Array, units: Array | None = None) -> Array:
+    """The mass matrix in rates that are `rows` of the rates of M; of more rows than rates in their least squares."""
+    one: Array = np.eye(len(rows), dtype=scalar_type(rows))
+    P = solve(rows, one) if units is None else best_fit(rows, one, units)
     return P.T @ M @ P

@@ -17,6 +17,7 @@ import numpy as np
 from parflex.closure.closed_form import Angle
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
+from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -67,6 +68,7 @@ class Question:
     angle: Angle | None = field(default=None, repr=False)  # from cosine and sine, for symbols; None: of floats
     at: Configuration | None = field(default=None, repr=False)  # numbers at this pose alone, not at every pose
     coordinates: str | None = None  # in which motions are given; None: in those of the form
+    sharing: Sharing | None = field(default=None, repr=False)  # of spare motors, in symbols; None: by least norm
 
     @property
     def positions_given(self) -> bool:

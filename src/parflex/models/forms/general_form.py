@@ -18,6 +18,8 @@ from parflex.closure.mobility import Partition
 from parflex.closure.reduction import Reduction, inverted, reduction
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
 from parflex.models.dynamics.rigid_losses import RigidLosses, losses_of, with_losses
+from parflex.models.dynamics.shared_efforts import program_efforts
+from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.forms import driving
 from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding, unitless_block
 from parflex.models.forms.form import FAR, GUESSED, Answer, Form, Given, Groups, Question
@@ -25,7 +27,7 @@ from parflex.models.forms.platform_frame import PlatformFrame, platform_frame, s
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Pose, jacobians, mass_matrix, pose
-from parflex.spatial.linear import least_norm, scalar_type, solve, solve_positive
+from parflex.spatial.linear import scalar_type, solve, solve_positive
 
 Array = np.ndarray
 
@@ -66,7 +68,7 @@ class GeneralState(Record):
 
     def driven(self, forces: Array, form: str = "split") -> tuple[Array, Any]:
         """Efforts of the motors for forces along all rates, and among these forces those of lossy gears."""
-        return driven_efforts(self, forces, self.form.robot.actuated, form)
+        return driven_efforts(self, forces, self.form.robot.actuated, form, self.form.question.sharing)
 
     @cached_property
     def losses(self) -> RigidLosses | None:
@@ -266,11 +268,12 @@ class GeneralForm(Form):
 
     def for_motors(self, state: GeneralState, desired: Array) -> Given:
         """Independent accelerations."""
-        return {"qdd": solve(state.J_a, desired - state.bias[list(self.robot.actuated)])}
+        return {"qdd": driving.fitted_rates(self.robot, state.J_a, desired - state.bias[list(self.robot.actuated)])}
 
     def motor_inertia(self, state: GeneralState) -> Array:
         """The mass matrix in the rates of the motors."""
-        return driving.inertia_along(state.mass_matrix, state.J_a)
+        units = self.robot.tree.rate_units[list(self.robot.actuated)]
+        return driving.inertia_along(state.mass_matrix, state.J_a, units)
 
     def remembered(self, state: GeneralState) -> Answer:
         """All positions."""
@@ -324,15 +327,16 @@ def held_form(robot: Robot, given: Sequence[int], question: Question) -> General
 
 
 def driven_efforts(
-    state: GeneralState, forces: Array, actuated: Sequence[int], form: str = "split"
+    state: GeneralState, forces: Array, actuated: Sequence[int], form: str = "split", sharing: Sharing | None = None
 ) -> tuple[Array, Any]:
     """Efforts of motors for forces along all rates, and among these forces those of lossy gears."""
     reduced, losses, motors = state.reduction, state.losses, list(actuated)
-    tau = motor_efforts(reduced, forces, actuated, form)
+    tau = motor_efforts(reduced, forces, actuated, form, sharing)
     if losses is None:
         return tau, 0.0
     pushes = losses.pushes
-    per_loss = np.array([motor_efforts(reduced, push, actuated, form) for push in pushes]).T
+    alone = None if sharing is None else sharing.weights_alone()  # what a loss adds is linear in it
+    per_loss = np.array([motor_efforts(reduced, push, actuated, form, alone) for push in pushes]).T
     missing, change = forces.copy(), -pushes.T
     missing[motors] = missing[motors] - tau
     change[motors] = change[motors] + per_loss
@@ -340,8 +344,10 @@ def driven_efforts(
     return tau - per_loss @ lost, felt
 
 
-def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: str = "split") -> Array:
-    """Efforts from the forces of the open tree; with more motors than freedoms those of least norm.
+def motor_efforts(
+    reduced: Reduction, f: Array, actuated: Sequence[int], form: str = "split", sharing: Sharing | None = None
+) -> Array:
+    """Efforts from the forces of the open tree; more motors than freedoms share them, theory (46) to (48).
 
     "projected": J^T f = J_a^T tau, [Khalil2007, eq. (20)]. "split": the rows of the motors as they are, only the
     others are projected, [Khalil2007, eq. (22)]. Where the motors are the independent rates both are plain sums.
@@ -351,7 +357,7 @@ def motor_efforts(reduced: Reduction, f: Array, actuated: Sequence[int], form: s
         return reduced.forces(f)[[independent.index(k) for k in actuated]]
     J_a = reduced.matrix[actuated]
     if len(actuated) > len(independent):
-        return least_norm(J_a.T, reduced.forces(f))
+        return program_efforts(J_a.T, reduced.forces(f), sharing or Sharing())
     if form == "projected":
         return solve(J_a.T, reduced.forces(f))
     others = f.copy()

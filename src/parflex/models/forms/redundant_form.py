@@ -61,7 +61,7 @@ class RedundantForm(Form):
 
     def inverse(self, state: tuple[Array, Array], motion: Given) -> Answer:
         """Efforts of the motors for accelerations of motors and sensed joints."""
-        return {"effort": redundant_effort(self.sets, *state, motion["qdd"])}
+        return {"effort": redundant_effort(self.sets, *state, motion["qdd"], sharing=self.question.sharing)}
 
     def direct(self, state: Any, tau: Array) -> Answer:
         """D has more columns than rows: efforts do not say accelerations."""
@@ -69,7 +69,7 @@ class RedundantForm(Form):
 
     def law(self, state: tuple[Array, Array], reference: tuple[Array, Array, Array], Kp: Any, Kv: Any) -> Array:
         """Efforts of the extended computed torque for a reference with its rates and accelerations."""
-        return extended_effort(self.sets, *state, *reference, Kp, Kv)
+        return extended_effort(self.sets, *state, *reference, Kp, Kv, sharing=self.question.sharing)
 
     @property
     def geometry_groups(self) -> Groups:

@@ -14,7 +14,8 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import moved_by, rigid_inverse
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reduced import Result, state_at
-from parflex.models.dynamics.spare_motors import SPARE_MOTORS, Sharing, read_sharing
+from parflex.models.dynamics.shared_efforts import SPARE_MOTORS
+from parflex.models.dynamics.spare_motors import Sharing, read_sharing
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, rest_warnings
 from parflex.models.given_states.closed_positions import (

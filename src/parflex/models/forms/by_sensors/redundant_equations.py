@@ -23,8 +23,10 @@ from parflex.closure.constraints import Coupling
 from parflex.closure.reduction import Reduction, reduction
 from parflex.errors import InputError
 from parflex.models.dynamics.forces import on_links
+from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.forms.by_sensors.redundant_sets import PRODUCTS, Hold, RedundantSets
-from parflex.models.forms.general_form import driven_efforts
+from parflex.models.forms.driving import fitted_rates
+from parflex.models.forms.general_form import driven_efforts, motor_efforts
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Motion, Pose, jacobians, joint_forces, motion, newton_euler, pose
@@ -150,13 +152,21 @@ def redundant_effort(
     qdd: Array,
     without: tuple[str, ...] = (),
     wrenches: Mapping[str, Array] | None = None,
+    sharing: Sharing | None = None,
 ) -> Array:
     """D qdd + C qd + G - F_ext: efforts of the motors for accelerations of [q_a, q_s].
 
     `q` are all positions; `wrenches` act on frames, in world axes. Joint terms of the file act unless `without` names
-    them.
+    them. More motors than freedoms share what is needed.
     """
     tree = form.robot.tree
+    if form.spare and len(form.motors) == len(form.control):
+        motors = [int(k) for k in form.motors]
+        J_a = form.general.moving(q, np.zeros(len(form.general.independent))).J_a
+        state = form.general.moving(q, fitted_rates(form.robot, J_a, qd), wrenches)
+        desired = fitted_rates(form.robot, J_a, qdd - state.bias[motors])
+        forces = state.forces(state.accelerations(desired), without)
+        return driven_efforts(state, forces, motors, sharing=sharing)[0]
     if len(form.motors) == len(form.control):
         order = np.argsort(form.control)
         state = form.general.moving(q, qd[order], wrenches)
@@ -167,7 +177,7 @@ def redundant_effort(
     rates, accelerations = _leg_rates(form, qd, passive), _leg_accelerations(form, qdd, passive)
     moving = _moving(form, at, rates, accelerations)
     forces = newton_euler(tree, at, moving, on_links(tree, at, wrenches or {})).forces
-    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without))
+    return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without), sharing)
 
 
 def refuse_losses(robot: Robot) -> None:
@@ -182,7 +192,7 @@ def refuse_losses(robot: Robot) -> None:
             )
 
 
-def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
+def to_motors(form: RedundantSets, at: Pose, forces: Array, sharing: Sharing | None = None) -> Array:
     """T^T (f_r + J_C^T f_x) of forces along all rates.
 
     J_C T is the motion of the platform per motor, so one system in the forces of the loops gives both parts.
@@ -190,6 +200,9 @@ def to_motors(form: RedundantSets, at: Pose, forces: Array) -> Array:
     tree, part = form.robot.tree, form.general.partition
     motors = form.motors
     refuse_losses(form.robot)
+    if form.spare:
+        reduced = reduction(form.robot.closures.jacobian(at, jacobians(tree, at)), part)
+        return motor_efforts(reduced, forces, [int(k) for k in motors], sharing=sharing)
     if not len(part.dependent):
         return forces[motors]
     J = form.robot.closures.jacobian(at, jacobians(tree, at))[part.rows]
@@ -216,8 +229,9 @@ def extended_effort(
     Kp: Any,
     Kv: Any,
     without: tuple[str, ...] = (),
+    sharing: Sharing | None = None,
 ) -> Array:
     """Extended computed torque, [Zubizarreta2010, eq. (59)] with G for its G_r; without sensed joints the classical."""
     errors = joint_errors(form, q, reference)
     desired = reference_acceleration + Kv * (reference_rate - qd) + Kp * errors
-    return redundant_effort(form, q, qd, desired, without)
+    return redundant_effort(form, q, qd, desired, without, sharing=sharing)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.errors import InputError
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, on_links
 from parflex.models.forms.by_sensors.redundant_equations import all_rates, refuse_losses
@@ -125,6 +126,13 @@ def redundant_model(
     configuration = acting_at(robot, pose, without)
     robot = configuration.robot
     form = redundant_sets(robot if sensed is None else robot.sensing(sensed))
+    if form.spare:
+        raise InputError(
+            "the matrices of the redundant model are those of as many motors as degrees of freedom",
+            key="actuation",
+            value=robot.actuation,
+            hint="choose an actuation without spare motors, or use the model 'redundant', whose efforts they share",
+        )
     configuration.refuse_undefined_actuation()
     tree = robot.tree
     loads = checked_wrenches(tree, wrench)

@@ -43,7 +43,7 @@ class Hold(Record):
 class RedundantSets(Record):
     """A robot with its sets of rates: joints of legs q_r, of these q = [q_a, q_s] and the others q_p; platform x."""
 
-    general: GeneralForm  # its independent rates are the motors
+    general: GeneralForm  # its independent rates are the motors, unless some of these are spare
     legs: Array
     control: Array
     others: Array
@@ -59,6 +59,16 @@ class RedundantSets(Record):
     def motors(self) -> Array:
         """Rates of the motors."""
         return self.control[: len(self.control) - len(self.robot.sensed)]
+
+    @property
+    def spare(self) -> bool:
+        """Whether there are more motors than freedoms."""
+        return len(self.motors) > len(self.general.independent)
+
+    @property
+    def overdetermined(self) -> bool:
+        """Whether sensors give more than the freedoms: then loops close in their least squares."""
+        return len(self.control) > len(self.general.independent)
 
     @property
     def names(self) -> list[str]:
@@ -91,16 +101,12 @@ def redundant_sets(robot: Robot) -> RedundantSets:
     Configuration(robot, robot.home).refuse_undefined_actuation()
     motors = [k for k in robot.actuated if k not in robot.locked]
     if len(motors) > robot.mobility.freedoms(len(robot.free)):
-        raise InputError(
-            "there is no redundant model for more motors than degrees of freedom",
-            key="actuation",
-            value=robot.actuation,
-            hint="choose an actuation without spare motors",
-        )
-    passive = np.array([k for k in robot.free if k not in set(motors)], dtype=int)
-    J = mobility.scaled_jacobian(robot.closures, robot.home)
-    chosen = mobility.choose_partition(J, passive, len(passive), np.ones(tree.n))
-    partition = replace(chosen, independent=np.sort(np.array(motors, dtype=int)))
+        partition = Configuration(robot, robot.home).reduction.partition
+    else:
+        passive = np.array([k for k in robot.free if k not in set(motors)], dtype=int)
+        J = mobility.scaled_jacobian(robot.closures, robot.home)
+        chosen = mobility.choose_partition(J, passive, len(passive), np.ones(tree.n))
+        partition = replace(chosen, independent=np.sort(np.array(motors, dtype=int)))
     bodies = [j for j, link in enumerate(tree.links) if link.joint.moves_freely]
     platform = [k for j in bodies for k in range(tree.links[j].v.start, tree.links[j].v.stop) if k in set(robot.free)]
     if any(

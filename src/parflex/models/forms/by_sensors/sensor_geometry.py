@@ -45,7 +45,7 @@ def geometry_step(form: RedundantSets, q: Any) -> tuple[Array, Array]:
     """
     tree, part = form.robot.tree, form.general.partition
     at = pose(tree, q)
-    if not form.robot.sensed:
+    if not form.overdetermined:
         closures = form.robot.closures
         J = _opened(closures).jacobian(at, jacobians(tree, at))
         A, right = J[np.ix_(part.rows, part.dependent)], -closures.linear_residual(at)[part.rows]
@@ -125,7 +125,7 @@ def geometry_from_sensors(
         _refuse_singular(A)
         q = tree.moved(q, step)
         if np.abs(step / tree.rate_units).max(initial=0.0) < STILL:
-            if form.robot.sensed or np.abs(form.robot.closures.residual(pose(tree, q))).max(initial=0.0) < CLOSED:
+            if form.overdetermined or np.abs(form.robot.closures.residual(pose(tree, q))).max(initial=0.0) < CLOSED:
                 return q
             break
     raise UnreachableError(
@@ -151,9 +151,11 @@ def singular_steps(robot: Robot | RedundantSets, positions: Sequence[Array]) -> 
     """Numbers of the steps of a path of closed positions in which the robot passes a singularity of its motors.
 
     There the passive joints and the platform can move with the motors locked: the determinant of their block of the
-    closures changes its sign.
+    closures changes its sign. More motors than freedoms pass around such poses: no sign changes.
     """
     form = robot if isinstance(robot, RedundantSets) else redundant_sets(robot)
+    if form.spare:
+        return []
     tree, part = form.robot.tree, form.general.partition
     signs = []
     for q in positions:

@@ -1,0 +1,86 @@
+"""Weights, preloads and limits of spare motors as parameters of a program, which a controller can change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parflex.checking import shown
+from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.errors import InputError
+from parflex.models.dynamics.shared_efforts import home_preload
+from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+WITH_EFFORTS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law", "redundant")
+OF_LAWS = ("extended-law", "classical-law", "extended-step", "classical-step")
+
+
+def with_spare_words(
+    robot: Robot,
+    model: str,
+    options: Options,
+    weights: Mapping[str, float] | None,
+    preload: Mapping[str, float] | None,
+    effort_limit: Any,
+) -> Options:
+    """Options with what is asked of spare motors, checked for the robot and the model."""
+    if not weights and not preload and effort_limit is None:
+        return options
+    words = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
+    key = next(word for word, value in words.items() if value is not None and value != {})
+    if model not in (*WITH_EFFORTS, *OF_LAWS):
+        raise InputError(
+            f"'{model}' gives no efforts, so '{key}' has no effect",
+            key=key,
+            value=shown(words[key]),
+            hint="leave it out",
+        )
+    sharing, spare = read_sharing(robot, weights, preload, effort_limit), spare_motors(robot)
+    if sharing.bounded and spare != 1:
+        raise InputError(
+            f"programs keep limits by the internal efforts of one spare motor, and the robot has {max(spare, 0)}",
+            key="effort_limit",
+            value=shown(effort_limit),
+            hint="use inverse_dynamics, which keeps the limits of any number of motors",
+        )
+    lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
+    if sharing.bounded and lossy:
+        raise InputError(
+            f"programs do not keep limits where a rigid coupling ('{lossy[0]}') loses power",
+            key="effort_limit",
+            value=lossy[0],
+            hint="leave out friction, or use inverse_dynamics",
+        )
+    names = sharing.names
+    lower, upper = (() if ends is None else ends for ends in (sharing.lower, sharing.upper))
+    return replace(
+        options,
+        weights=() if sharing.weights is None else tuple(zip(names, map(float, sharing.weights), strict=True)),
+        preload=tuple(zip(names, map(float, home_preload(robot, sharing)), strict=True)) if sharing.preloads else (),
+        limits=tuple((name, float(a), float(b)) for name, a, b in zip(names, lower, upper, strict=False)),
+    )
+
+
+def symbolic_sharing(tracer: Tracer, robot: Robot, options: Options) -> Sharing:
+    """The same in symbols, for all motors: `weight[JOINT]`, `preload[JOINT]`, `lowest[JOINT]`, `highest[JOINT]`."""
+    names = robot.actuated_names
+    weights = _symbols([tracer.parameter(f"weight[{name}]", value) for name, value in options.weights])
+    near = _symbols([tracer.parameter(f"preload[{name}]", value) for name, value in options.preload])
+    ends = [
+        _symbols([_limit(tracer, f"{word}[{row[0]}]", row[place]) for row in options.limits])
+        for place, word in ((1, "lowest"), (2, "highest"))
+    ]
+    return Sharing(tuple(names), weights, lower=ends[0], upper=ends[1], near=near)
+
+
+def _symbols(entries: list[Any]) -> Array | None:
+    return np.array(entries, dtype=object) if entries else None
+
+
+def _limit(tracer: Tracer, name: str, value: float) -> Any:
+    return tracer.parameter(name, value) if np.isfinite(value) else value

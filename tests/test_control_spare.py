@@ -1,0 +1,58 @@
+"""Control of a robot with more motors than freedoms: every law with a preload, efforts within limits."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from mechanisms import invented
+
+import parflex
+from parflex.control.laws import LAWS
+from parflex.errors import InputError
+
+LIMIT = 17.0  # N m: the circle takes 18 to 18.5 with the preload alone
+PRELOAD = {"leg2.1": 4.0}
+CIRCLE = "circle:radius=0.08,time=1.0"
+
+
+@pytest.fixture(scope="module")
+def four():
+    return parflex.load(invented("four-rrr"))
+
+
+def internal(robot, run, row):
+    """The part of the efforts of a row that moves nothing, along the one internal direction."""
+    pose = {word: run[f"platform.{word}"][row] for word in ("x", "y", "theta")}
+    direction = np.linalg.svd(parflex.configure(robot, pose).J_a.T)[2][-1]
+    return direction, direction @ np.array([run[f"effort.{name}"][row] for name in robot.motors])
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_every_law_keeps_a_preload_and_the_limits_of_the_motors(four, law, figure):
+    free = parflex.run_control(four, CIRCLE, law, time=0.5, preload=PRELOAD)
+    held = parflex.run_control(four, CIRCLE, law, time=0.5, preload=PRELOAD, effort_limit=LIMIT)
+    assert free.ok and held.ok and held.settings["preload"] == PRELOAD
+    efforts = [np.array([run[f"effort.{name}"] for name in four.motors]) for run in (free, held)]
+    assert np.abs(efforts[0]).max() > LIMIT + 0.5
+    assert np.abs(efforts[1]).max() <= LIMIT * (1 + 1e-12)
+    # internal efforts alone keep the limits, so the robot moves as before; steps of the plant see other roundings
+    assert np.abs(free["error"] - held["error"]).max() < 1e-3 * free["error"].max() + 1e-8
+    stated = parflex.inverse_dynamics(four, preload=PRELOAD).internal["efforts"]
+    stated = np.array([stated[name] for name in four.motors])
+    for row in (0, 250, 499):
+        direction, inside = internal(four, free, row)
+        # the law knows the pose from the sensors to Newton's rest, and PD divides by nothing else
+        assert inside == pytest.approx(direction @ stated, rel=1e-6)
+    figure(f"four-rrr, {law}: largest effort without and with a limit of {LIMIT} N m",
+           f"{np.abs(efforts[0]).max():.2f}, {np.abs(efforts[1]).max():.2f}")  # fmt: skip
+
+
+def test_limits_that_nothing_meets_act_on_each_motor(four):
+    run = parflex.run_control(four, CIRCLE, "ctc", time=0.5, effort_limit={"leg3.1": 3.0, "leg1.1": (-5.0, 5.0)})
+    assert np.abs(run["effort.leg3.1"]).max() == 3.0 and np.abs(run["effort.leg1.1"]).max() <= 5.0
+    assert run["error"].max() > 1e-3
+
+
+def test_a_preload_without_spare_motors_is_refused_before_anything_is_compiled():
+    with pytest.raises(InputError, match="so 'preload' has no effect"):
+        parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1", "ctc", preload={"leg1.1": 1.0})
