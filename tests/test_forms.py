@@ -13,7 +13,7 @@ from variants import read_table, toml_text
 
 import parflex
 from parflex.codegen.passes.optimise import make_program
-from parflex.errors import ActuationError, InputError, ParflexError
+from parflex.errors import ActuationError, ParflexError
 from parflex.graph import Graph
 from parflex.models.configuration import Configuration, configure
 from parflex.models.dynamics.reduced import reduced_equations
