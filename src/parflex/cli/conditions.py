@@ -17,6 +17,7 @@ from parflex.cli.input import (
     words_of,
     wrench_option,
 )
+from parflex.cli.spare_options import preload_options, read_spare
 from parflex.errors import InputError
 
 
@@ -24,6 +25,7 @@ def condition_options(command: Command) -> Command:
     """Pose, elements, locked joints, servos, loads and efforts."""
     for option in (
         without_option,
+        preload_options,
         click.option(
             "--effort", metavar="JOINT=VALUE,...", help="Efforts of motors that are neither locked nor servo-held."
         ),
@@ -79,9 +81,11 @@ def read_conditions(robot: str, options: dict[str, Any], felt: bool = True) -> t
         "wrench": read_wrenches(words.pop("wrench")),
         "without": words_of(words.pop("without")),
     }
+    given |= read_spare(words)
     effort = words.pop("effort")
     given["effort"] = None if effort is None else assignments(effort, "effort")
-    state_about(given["about"], given["wrench"], given["effort"], felt)  # refused before a robot is read
+    preload = given.get("preload") or given.get("weights")
+    state_about(given["about"], given["wrench"], given["effort"], felt, preload)  # refused before a robot is read
     return open_robot(robot, **words), given
 
 

@@ -12,12 +12,18 @@ from parflex.errors import InputError
 
 def spare_options(command: Command) -> Command:
     """Weights, preload and limits of the efforts."""
-    for option in (
+    return preload_options(
         click.option(
             "--effort-limit",
             metavar="E|JOINT=E,...",
             help="Effort limit of all motors, or of each; JOINT=LOW:HIGH for cables, either may be left out.",
-        ),
+        )(command)
+    )
+
+
+def preload_options(command: Command) -> Command:
+    """Weights and preload."""
+    for option in (
         click.option(
             "--preload",
             metavar="JOINT=E,...",

@@ -27,7 +27,8 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
 
     loaded, given = read_conditions(robot, options)
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["wrench"]]))
-    if state_about(given["about"], given["wrench"], given["effort"]) == "equilibrium":
+    preload = given.get("preload") or given.get("weights")
+    if state_about(given["about"], given["wrench"], given["effort"], preload=preload) == "equilibrium":
         rest = equilibrium(loaded, **{key: value for key, value in given.items() if key != "about"})
         bent, found = deflection_at(rest, frames), stiffness_of(about_equilibrium(rest), frame)
     else:
@@ -48,6 +49,8 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         "about": found.model.about,
         "warnings": bent.warnings,
     }
+    if found.model.loading.internal is not None:
+        answer["internal"] = found.model.loading.internal
     tables: list[Any] = [_matrix("compliance", found.directions, found.compliance)]
     if found.stiffness is not None:
         tables.insert(0, _matrix("stiffness", found.directions, found.stiffness))

@@ -39,6 +39,8 @@ def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **op
         "about": about,
         "warnings": [*held.warnings, *found.model.warnings],
     }
+    if found.model.loading.internal is not None:
+        answer["internal"] = found.model.loading.internal
     if shapes:
         rates = held.tree.rate_names
         answer["shapes"] = [dict(zip(rates, shape.tolist(), strict=True)) for shape in found.shapes.T]

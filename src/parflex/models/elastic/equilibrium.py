@@ -12,6 +12,7 @@ from parflex.errors import SingularError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import Values, element_values
 from parflex.models.dynamics.forces import Without, Wrench
+from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare, tangent_stiffness
 from parflex.models.elastic.stiff_system import StiffnessSolver, eigen, moving_names, rate_units
@@ -49,6 +50,8 @@ class Equilibrium(Record):
         Number of Newton steps.
     why : str
         A sentence where the equilibrium was not asked for, but is what an answer is about.
+    held_at : Configuration | None
+        Where servos rest and locked joints stand, if that is not the start.
     """
 
     given: Robot  # before it was held
@@ -57,6 +60,7 @@ class Equilibrium(Record):
     loading: Loading
     steps: int
     why: str = ""
+    held_at: Configuration | None = None
 
     @property
     def robot(self) -> Robot:
@@ -84,10 +88,13 @@ def equilibrium(
     wrench: Wrench | None = None,
     effort: Effort | None = None,
     without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
 ) -> Equilibrium:
     """Static equilibrium under gravity, springs, wrenches and efforts, by Newton's method from a pose.
 
-    Motors are locked at the pose, held by servos that pull towards it, or free under a given effort.
+    Motors are locked at the pose, held by servos that pull towards it, or free under a given effort. With a preload
+    spare motors also work against each other.
 
     Parameters
     ----------
@@ -107,6 +114,10 @@ def equilibrium(
         Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
 
     Returns
     -------
@@ -118,6 +129,11 @@ def equilibrium(
     >>> rest = parflex.equilibrium(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
     robot = acting(robot, without)
+    if weights or preload:
+        from parflex.models.elastic.preloaded import preloaded  # which stands on this module
+
+        conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
+        return preloaded(robot, pose, lock, conditions)
     start, loading = prepare(robot, pose, lock, servo, servo_damping, wrench, effort, without)
     begun = _on_flanks(start, loading)
     try:

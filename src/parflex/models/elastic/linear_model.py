@@ -16,6 +16,7 @@ from parflex.errors import InputError
 from parflex.models.brief_lines import hertz_line
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
+from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo, locked_robot
@@ -133,12 +134,18 @@ class Modes(Record):
         return "; ".join([*parts, *(f"{counted(len(names), word)}{rest}" for names, word, rest in apart if names)])
 
 
-def state_about(about: About | None, wrench: Wrench | None, effort: Effort | None, felt: bool = True) -> About:
+def state_about(
+    about: About | None, wrench: Wrench | None, effort: Effort | None, felt: bool = True, preload: Any = None
+) -> About:
     """What is linearised about: with loads or efforts the equilibrium, unless it is said; else the undeformed pose.
 
     `felt` is false where loads about the undeformed pose would change nothing of the answer.
     """
-    loaded = any(_is_given(value) for value in (wrench, effort))
+    loaded = any(_is_given(value) for value in (wrench, effort, preload))
+    if about == "undeformed" and _is_given(preload):
+        raise InputError(
+            "a preload acts about the equilibrium", key="about", value=about, hint="use about='equilibrium', or omit it"
+        )
     if about is None:
         return "equilibrium" if loaded else "undeformed"
     one_of(about, ("undeformed", "equilibrium"), "about")
@@ -167,6 +174,8 @@ def linear_model(
     wrench: Wrench | None = None,
     effort: Effort | None = None,
     without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
 ) -> LinearModel:
     """Mass, stiffness and damping at a pose, or about the equilibrium that is reached from it.
 
@@ -195,14 +204,18 @@ def linear_model(
         Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
 
     Returns
     -------
     LinearModel
         `M`, `K`, `D` in the independent coordinates (SI), their names, and `J` from these to all coordinates.
     """
-    given, about = about, state_about(about, wrench, effort)
-    conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    given, about = about, state_about(about, wrench, effort, preload=preload or weights)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
     if about == "equilibrium":
         return about_equilibrium(equilibrium(robot, pose, lock, *conditions))
     configuration, loading = prepare(robot, pose, lock, *conditions)
@@ -275,6 +288,8 @@ def natural_frequencies(
     wrench: Wrench | None = None,
     effort: Effort | None = None,
     without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
 ) -> Modes:
     """Lowest natural frequencies, mode shapes and damping ratios at a pose.
 
@@ -304,6 +319,10 @@ def natural_frequencies(
         Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
 
     Returns
     -------
@@ -314,8 +333,8 @@ def natural_frequencies(
     --------
     >>> parflex.natural_frequencies(parflex.load("navaro"), "pose-3", modes=3).frequencies
     """
-    state_about(about, wrench, effort, felt=False)
-    conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    state_about(about, wrench, effort, felt=False, preload=preload or weights)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
     return modes_of(linear_model(robot, pose, lock, about, **conditions._asdict()), modes)
 
 

@@ -8,7 +8,7 @@ turning of the closure wrenches. One pass of the recursion over dual numbers giv
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, tree_forces, tree_newton_euler
 from parflex.models.dynamics.reactions import closure_wrenches, constraint_forces
+from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo, held_robot
 from parflex.models.motor_values import Effort, read_efforts
 from parflex.models.robot import Robot
@@ -35,6 +36,8 @@ class Conditions(NamedTuple):
     wrench: Wrench | None = None  # wrenches on frames, in world axes that do not turn with them
     effort: Effort | None = None  # of motors that are neither locked nor held
     without: Without = ()
+    weights: Weights | None = None  # of spare motors, which hold the robot and work against each other
+    preload: Preload | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,6 +47,7 @@ class Loading(Record):
     wrench: Wrench = field(default_factory=dict)
     tau: Array = field(default_factory=lambda: np.zeros(0))
     without: Without = ()
+    internal: dict[str, Any] | None = None  # efforts of spare motors among `tau`
 
     def forces(self, configuration: Configuration) -> Array:
         """F: what the rates of the open tree would need to stay at rest, less the efforts."""
@@ -78,8 +82,10 @@ def prepare(
     wrench: Wrench | None = None,
     effort: Effort | None = None,
     without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
 ) -> tuple[Configuration, Loading]:
-    """The robot at a pose, held as asked, and what acts on it."""
+    """The robot at a pose, held as asked, and what acts on it; what is asked of spare motors is left to `preloaded`."""
     robot = acting(robot, without)
     if "springs" in without and (servo is not None or servo_damping is not None):
         raise InputError(

@@ -17,6 +17,7 @@ from parflex.checking import shown
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench
+from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.linear_model import About, LinearModel, linear_model, state_about
 from parflex.models.elastic.loads_at_rest import Conditions
@@ -112,6 +113,8 @@ def state_space(
     wrench: Wrench | None = None,
     effort: Effort | None = None,
     without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
 ) -> StateSpace:
     """State space of a robot at a pose, between efforts or forces and motions.
 
@@ -143,6 +146,10 @@ def state_space(
         Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
 
     Returns
     -------
@@ -153,8 +160,8 @@ def state_space(
     --------
     >>> A, B, C, D = parflex.state_space(robot, ["11"], ["17.y"], servo=1e6)
     """
-    state_about(about, wrench, effort, felt=False)
-    conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    state_about(about, wrench, effort, felt=False, preload=preload or weights)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
     return state_space_of(linear_model(robot, pose, lock, about, **conditions._asdict()), inputs, outputs)
 
 

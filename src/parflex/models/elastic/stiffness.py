@@ -16,6 +16,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import element_values
 from parflex.models.dynamics.forces import Without, Wrench
+from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
@@ -125,6 +126,8 @@ def cartesian_stiffness(
     wrench: Wrench | None = None,
     effort: Effort | None = None,
     without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
 ) -> Stiffness:
     """Stiffness and compliance of a frame: 6 x 6, planar 3 x 3 (x, y, theta).
 
@@ -151,14 +154,18 @@ def cartesian_stiffness(
         Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
 
     Returns
     -------
     Stiffness
         `stiffness` (N/m, N, N m/rad; None where a direction is rigid), `compliance`, names of the directions.
     """
-    state_about(about, wrench, effort, felt=False)
-    conditions = Conditions(servo, servo_damping, wrench, effort, without)
+    state_about(about, wrench, effort, felt=False, preload=preload or weights)
+    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
     return stiffness_of(linear_model(robot, pose, lock, about, **conditions._asdict()), frame)
 
 
@@ -194,6 +201,8 @@ def deflection(
     wrench: Wrench | None = None,
     effort: Effort | None = None,
     without: Without = (),
+    weights: Weights | None = None,
+    preload: Preload | None = None,
 ) -> Deflection:
     """Deflections of frames under gravity, springs, wrenches and efforts.
 
@@ -223,6 +232,10 @@ def deflection(
         Efforts of the motors, by name or in their order; a motor not named has none (N, N m).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare (N, N m).
 
     Returns
     -------
@@ -233,8 +246,8 @@ def deflection(
     --------
     >>> bent = parflex.deflection(robot, "pose-3", wrench={"platform": [0, 0, -20]})
     """
-    conditions = Conditions(servo, servo_damping, wrench, effort, without)
-    if state_about(about, wrench, effort) == "equilibrium":
+    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
+    if state_about(about, wrench, effort, preload=preload or weights) == "equilibrium":
         return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
     if about is None:
         start, loading = prepare(robot, pose, lock, *conditions)
@@ -269,7 +282,7 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
     step = np.zeros(tree.n)
     for link in tree.links:
         if link.joint.one_axis:
-            step[link.v] = here.q[link.q] - start.q[link.q]
+            step[link.v] = here.q[link.q] - (rest.held_at or start).q[link.q]
     found = _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
     return replace(found, warnings=[rest.why, *found.warnings]) if rest.why else found
 
