@@ -107,7 +107,7 @@ class StateCalls:
 
     def _in_floats(self, arrays: Sequence[Array | None], slacks: Slacks) -> Result:
         q, qd, last, *rest = arrays
-        wrenches = dict(zip(self.question.frames, rest, strict=True)) or None
+        wrenches: Any = dict(zip(self.question.frames, rest, strict=True)) or None
         if self.question.model == "inverse":
             return inverse_at(self.robot, q, qd, last, wrenches, slacks, self.sharing)
         return forward_at(self.robot, q, qd, last, wrenches, slacks)

@@ -71,11 +71,9 @@ def symbolic_sharing(tracer: Tracer, robot: Robot, options: Options) -> Sharing:
     names = robot.actuated_names
     weights = _symbols([tracer.parameter(f"weight[{name}]", value) for name, value in options.weights])
     near = _symbols([tracer.parameter(f"preload[{name}]", value) for name, value in options.preload])
-    ends = [
-        _symbols([_limit(tracer, f"{word}[{row[0]}]", row[place]) for row in options.limits])
-        for place, word in ((1, "lowest"), (2, "highest"))
-    ]
-    return Sharing(tuple(names), weights, lower=ends[0], upper=ends[1], near=near)
+    lower = _symbols([_limit(tracer, f"lowest[{name}]", low) for name, low, _ in options.limits])
+    upper = _symbols([_limit(tracer, f"highest[{name}]", high) for name, _, high in options.limits])
+    return Sharing(tuple(names), weights, lower=lower, upper=upper, near=near)
 
 
 def _symbols(entries: list[Any]) -> Array | None:

@@ -65,14 +65,16 @@ def read_sharing(
     preloads = by_motor(motors, preload, "preload", "preload")
     stated = np.array([one_effort(motors[k], value, "preload") for k, value in preloads.items()])
     whole = bool(preloads) and len(preloads) == len(motors)
+    limited = np.isfinite([*lower, *upper]).any()
     found = Sharing(
         tuple(motors),
         _weights(motors, weights) if weights else None,
         () if whole else tuple(preloads),
         np.zeros(0) if whole else stated,
-        *((lower, upper) if np.isfinite([*lower, *upper]).any() else (None, None)),
-        near=stated[np.argsort(list(preloads))] if whole else None,
-        mixed=len({_is_force(robot, k) for k in robot.actuated}) > 1,
+        lower if limited else None,
+        upper if limited else None,
+        stated[np.argsort(list(preloads))] if whole else None,
+        len({_is_force(robot, k) for k in robot.actuated}) > 1,
     )
     for key, given in (("weights", weights), ("preload", preload)):
         if given and (spare_motors(robot) if spare is None else spare) <= 0:
@@ -117,7 +119,7 @@ def _is_force(robot: Robot, rate: int) -> bool:
 def _weights(motors: Sequence[str], given: Any) -> Array:
     found = np.ones(len(motors))
     for motor, value in by_motor(motors, given, "weights", "weight").items():
-        fits = isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(float(value)) and value > 0
+        fits = isinstance(value, Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
         if not fits:
             raise InputError(
                 f"the weight of '{motors[motor]}' is not a positive number",

@@ -52,7 +52,7 @@ def _fitted(form: Any, sensed: Array, q: Any) -> Any:
         at = pose(tree, q)
         reduced = reduction(robot.closures.jacobian(at, jacobians(tree, at)), part)
         closing = reduced.closing(robot.closures.linear_residual(at))
-        missing = np.array([sensed[i] - q[p] for i, p in enumerate(places)], dtype=scalar_type(sensed, q))
+        missing: Array = np.array([sensed[i] - q[p] for i, p in enumerate(places)], dtype=scalar_type(sensed, q))
         step = fitted_rates(robot, reduced.matrix[actuated], missing - closing[actuated])
         q = tree.moved(q, reduced.matrix @ step + closing)
     return q
