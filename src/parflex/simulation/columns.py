@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from parflex.codegen.traces.signals import signals
+from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
 
@@ -15,11 +16,17 @@ AXES = "xyz"
 FEW = 20_000  # rows up to which NumPy is done before a program would be compiled
 
 
-def columns_of(problem: Problem, run: Segments, frames: Sequence[str]) -> dict[str, Array]:
-    """All columns of a run, by one program in one go; accelerations are those of the rates of the problem."""
-    tree, motors = problem.robot.tree, problem.robot.actuated_names
+def columns_of(
+    problem: Problem, run: Segments, frames: Sequence[str], spare: SpareMotors | None = None
+) -> dict[str, Array]:
+    """All columns of a run, by one program in one go; accelerations are those of the rates of the problem.
+
+    More motors than freedoms share the efforts of those that drive.
+    """
+    robot = problem.robot if spare is None else spare.robot
+    tree, motors = robot.tree, robot.actuated_names
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
-    seen = [_seen(part, keep, looked_at) for part, keep in zip(run.parts, run.kept(), strict=True)]
+    seen = [_seen(part, keep, looked_at, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
     found = {name: np.concatenate([part[name] for part in seen]) for name in seen[0]}
     q, change, given, effort = (found[name] for name in ("q", "change", "given", "effort"))
     columns = {"t": run.t}
@@ -42,10 +49,11 @@ def columns_of(problem: Problem, run: Segments, frames: Sequence[str]) -> dict[s
         if name in found:
             columns[name] = found[name][:, 0]
     columns["energy.total"] = found["energy"].sum(axis=1)
-    places = [tree.links[tree.link_of_rate[k]].q.start for k in problem.robot.actuated]
+    places = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated]
     power = (effort * change[:, places]).sum(axis=1)
     for k, name in enumerate(problem.wrenches):
-        wrench = given[:, len(motors) + 6 * k : len(motors) + 6 * k + 6]
+        first = len(problem.robot.actuated) + 6 * k
+        wrench = given[:, first : first + 6]
         power = power + (wrench * found[f"{name}.motion"][:, :6]).sum(axis=1)
     columns |= {"power.input": power, "power.loss": found["loss"][:, 0]}
     columns |= {"work.input": found["work"][:, 0], "work.loss": found["work"][:, 1]}
@@ -54,17 +62,20 @@ def columns_of(problem: Problem, run: Segments, frames: Sequence[str]) -> dict[s
     return columns
 
 
-def _seen(part: Segment, keep: Array, frames: Sequence[str]) -> dict[str, Array]:
+def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors | None = None) -> dict[str, Array]:
     """Positions, their rates of change, what is given, efforts, and what the signals are, of rows of one segment."""
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
     n, nq, motors = len(problem.independent), problem.robot.tree.nq, len(problem.robot.actuated)
     few = len(x) <= FEW
     said = problem.robot.description
     wrenches = problem.wrenches if said.element or said.coupling else ()
-    choice = (problem.robot, frames, problem.independent, problem.width, problem.rows)
+    robot = problem.robot if spare is None else spare.robot
+    choice = (robot, frames, problem.independent, problem.width, problem.rows)
     program = signals(*choice, quick=few, wrenches=wrenches)
     change, given = y[:, nq : 2 * nq], x[:, nq + n :]
     effort = given[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n :]
+    if spare is not None:
+        effort = spare.efforts(part.track.t[keep], y[:, :nq], effort)
     state = {"q": y[:, :nq], "position_rates": change, "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
     state |= {"effort": effort} if "effort" in program.inputs else {}
     pushed = {f"wrench_{name}": given[:, motors + 6 * k : motors + 6 * k + 6] for k, name in enumerate(wrenches)}

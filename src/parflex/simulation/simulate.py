@@ -15,6 +15,7 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Pose
+from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_of
@@ -25,6 +26,7 @@ from parflex.simulation.inputs.given import Span, given_efforts, given_wrenches
 from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
+from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare
@@ -69,6 +71,7 @@ class Case:
     tolerance: float
     warnings: tuple[str, ...] = ()  # about what was given
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
+    spare: SpareMotors | None = None  # where motors that are more than freedoms follow a motion
 
 
 def simulate(
@@ -92,6 +95,9 @@ def simulate(
     check_width: bool = True,
     frames: Sequence[str] | None = None,
     independent: Sequence[str] | None = None,
+    weights: Weights | None = None,
+    preload: Preload | None = None,
+    effort_limit: EffortLimit | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Run:
     """Simulate a robot in time.
@@ -142,6 +148,14 @@ def simulate(
         Frames to report; None: the end effector.
     independent : Sequence[str], default None
         Rates that are integrated at first, for checks; None leaves the choice.
+    weights : Mapping[str, float], default None
+        Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
+    preload : Mapping[str, float], default None
+        Internal efforts by motor, of one motor for each that is spare, at home; elsewhere the nearest internal efforts
+        (N, N m).
+    effort_limit : float or Mapping[str, float], default None
+        Largest effort of all motors, or of each; a pair is a lowest and a highest effort. Of motors that are more than
+        freedoms and follow a motion (N, N m).
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -160,6 +174,8 @@ def simulate(
         robot, motion, time, effort, wrench, controller, drive, start, pose, step, out_step, method, tolerance, radius,
         without,
     )  # fmt: skip
+    case = shared_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
+    given, robot = robot, case.robot
     case = replace(case, independent=read_independent(robot, independent, case.prescribed))
     if not friction_width > 0:
         raise InputError(
@@ -169,7 +185,7 @@ def simulate(
     begin = perf_counter()
     problem = prepare(robot, case.prescribed, case.wrenches, case.without, friction_width, case.independent)
     segments, started = _run(case, problem, progress)
-    columns, track, jumps = columns_of(problem, segments, looked_at), segments.track, segments.jumps
+    columns, track, jumps = columns_of(problem, segments, looked_at, case.spare), segments.track, segments.jumps
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= {"start": started.kind, "start_energy": started.energy}
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
@@ -188,7 +204,7 @@ def simulate(
         half = prepare(robot, case.prescribed, case.wrenches, case.without, friction_width / 2, case.independent)
         other = columns_of(half, _run(case, half, None)[0], looked_at[:1])
         summary["friction"] = width_effect(columns, other, looked_at[0], friction_width)
-    settings = _settings(robot, case, problem, method)
+    settings = _settings(given, case, problem, method)
     return Run(columns, settings, summary)
 
 

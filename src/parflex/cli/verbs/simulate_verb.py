@@ -20,6 +20,7 @@ from parflex.cli.input import (
     wrench_option,
 )
 from parflex.cli.progress import clock
+from parflex.cli.spare_options import read_spare, spare_options
 from parflex.errors import InputError
 
 
@@ -59,6 +60,7 @@ from parflex.errors import InputError
 @click.option("--velocity", metavar="KEY=VALUE,...", help="Initial velocities of what the motion does not prescribe.")
 @click.option("--effort", metavar="JOINT=VALUE,...", help="Constant motor efforts, if no motion is given.")
 @wrench_option
+@spare_options
 @click.option(
     "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction is smoothed; default 0.001."
 )
@@ -107,6 +109,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of the equivalent Python call."""
     given = {key: value for key, value in options.items() if value is not None}
+    given |= read_spare(given)
     given["without"] = words_of(given["without"])
     given["wrench"] = read_wrenches(given["wrench"])
     if "effort" in given:

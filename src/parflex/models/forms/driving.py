@@ -29,7 +29,7 @@ def motor_state(form: Any, sensed: Array, rates: Array, last: Array) -> Any:
     """The state in which the motors stand and move so, near the last positions."""
     robot = form.robot
     if len(robot.actuated) > len(form.independent):
-        q = _fitted(form, sensed, last.copy())
+        q = fitted_positions(form, sensed, last.copy())
     else:
         q = with_motors_at(robot, last.copy(), sensed)
         q = closed_by(form.finder.robot, form.finder.partition, q, FAR)
@@ -42,7 +42,7 @@ def fitted_rates(robot: Robot, J_a: Array, values: Array) -> Array:
     return best_fit(J_a, values, robot.tree.rate_units[list(robot.actuated)])
 
 
-def _fitted(form: Any, sensed: Array, q: Any) -> Any:
+def fitted_positions(form: Any, sensed: Array, q: Any) -> Any:
     """All positions after Newton steps: loops closed, and more motors than freedoms where they fit best."""
     finder = form.finder or form
     robot, part = finder.robot, finder.partition

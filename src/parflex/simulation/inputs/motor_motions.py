@@ -16,6 +16,7 @@ from parflex.simulation.inputs.function_samples import Span
 from parflex.simulation.inputs.polynomials import Polynomials, hermite, joined
 from parflex.simulation.inputs.poses import PoseMotion, motors_through, pose_motion
 from parflex.simulation.inputs.sampling import smooth_parts
+from parflex.simulation.inputs.spare_motions import fitted, is_spare
 from parflex.simulation.motions.frame_paths import along_path, frame_waves
 from parflex.simulation.motions.given_motions import motion_table, unknown_motion
 from parflex.simulation.motions.joint_moves import joint_moves, joint_waves
@@ -235,6 +236,8 @@ def _off(pieces: Polynomials, t: Array, exact: Array, rows: Array) -> tuple[floa
 
 def _started(robot: Robot, name: str, pieces: Polynomials) -> MotorMotion:
     """All positions follow from those of the motors at the start."""
+    if is_spare(robot):
+        return MotorMotion(name, tuple(robot.actuated_names), pieces, fitted(robot, pieces.at(0.0), robot.home))
     values = dict(zip(robot.actuated_names, map(float, pieces.at(0.0)), strict=True))
     return MotorMotion(name, tuple(robot.actuated_names), pieces, robot.locking(robot.tree.elastic).assemble(values))
 
