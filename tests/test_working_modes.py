@@ -149,3 +149,22 @@ def test_more_conditions_than_freedoms_are_counted():
 def test_a_robot_that_cannot_be_assembled_says_by_how_much(name, constant):
     with pytest.raises(UnreachableError, match=r"misses it by \d"):
         _ = parflex.load(name, settings={f"constants.{constant}": 3e5}).home
+
+
+@pytest.mark.parametrize("name", ["3rrr", "4rrr"])
+def test_modes_whose_signs_are_not_those_of_the_starts_give_no_warning(name):
+    for mode in parflex.load(name).description.working_modes:
+        robot = parflex.load(name, working_mode=mode)
+        assert robot.start_warnings() == [], mode  # all motors were said to be far from their starts
+        assert robot.limit_warnings(robot.home) == [], mode  # elbows were at 3 pi / 2 instead of -pi / 2
+
+
+def test_angles_stand_in_the_turn_of_their_limits():
+    for limits, wanted in (([-3.0, 3.0], None), ([3.5, 9.0], 2 * np.pi), ([-9.0, -4.0], -2 * np.pi)):
+        robot = parflex.load("3rrr", settings={"legs.frame.2.limits": limits})
+        pose = {"x": 0.05, "y": 0.02, "theta": 0.1}
+        plain, turned = parflex.load("3rrr").assemble(pose), robot.assemble(pose)
+        index = robot.tree.position_names.index("leg1.2")
+        assert turned[index] - plain[index] == pytest.approx(wanted or 0.0, abs=1e-9)
+    given = robot.assemble({"leg1.2": float(plain[index]), "x": 0.05, "y": 0.02})
+    assert given[index] == plain[index]  # as the user says

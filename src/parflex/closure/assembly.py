@@ -247,6 +247,11 @@ class Assembler:
         links = jacobians(self.tree, at)
         return all(one.fits(self.tree, at, links) for one in self._judges(part, reference))
 
+    def legs_of_other_sign(self, q: Array) -> set[str | None]:
+        """Legs in which a joint stands on another side than the working mode asks for."""
+        asked = [link for link in self.tree.links if link.q.start in self.signs and link.joint.one_axis]
+        return {link.leg for link in asked if self._sign(q, link.q.start) != self.signs[link.q.start]}
+
     def _sign(self, q: Array, index: int) -> str:
         value = np.sin(q[index]) if index in self.turning else q[index]
         return "+" if value >= 0 else "-"

@@ -192,7 +192,8 @@ class Robot(ArrayOrder, Record):
             locked = frozenset()  # locked joints stand as this pose needs them
             found = self._assemble(target, self.start, None, locked)
         stated = frozenset(self._stated_starts) - set(target.values)
-        return self.assembler.nearer(found, target, self.start, stated, locked | set(self.deformations))
+        found = self.assembler.nearer(found, target, self.start, stated, locked | set(self.deformations))
+        return self.tree.within_limits(found, set(target.values))
 
     @cached_property
     def _stated_starts(self) -> tuple[int, ...]:
@@ -205,12 +206,16 @@ class Robot(ArrayOrder, Record):
         """Sentences on motors that the loops leave far from where they are said to start, and on couplings."""
         said = [link for link in self.tree.links if {link.name, link.name[:-2]} & self._said_starts]
         warnings = coupling_warnings(self.closures.constraints, self.tree, said)
-        given = self.description.poses.get("home", {})
+        given, flipped = self.description.poses.get("home", {}), self.assembler.legs_of_other_sign(self.start)
         for index in self._stated_starts:
             link = next(link for link in self.tree.links if link.q.start == index and link.q.stop > index)
             away = float(self.home[index] - self.start[index])
             away = float(np.arctan2(np.sin(away), np.cos(away))) if link.periodic else away
-            if link.name not in given and abs(away) > FAR * float(self.tree.rate_units[link.v.start]):
+            if (
+                link.name not in given
+                and link.leg not in flipped
+                and abs(away) > FAR * float(self.tree.rate_units[link.v.start])
+            ):
                 warnings.append(
                     f"joint '{link.name}' is assembled at {self.home[index]:.4g}, far from its start "
                     f"{self.start[index]:.4g}: check its start, or the starts of the joints that it carries"
@@ -270,11 +275,12 @@ class Robot(ArrayOrder, Record):
                 )
             given = self.description.poses[given]
         home = self.home if near is None else near
-        found = self._found(self._read(given), home)
+        target = self._read(given)
+        found = self._found(target, home)
         if self.mobility.redundant:  # rows that repeat others at home may hold something elsewhere
             J = mobility.scaled_jacobian(self.closures, found)
             mobility.refuse_other_branch(J[:, self.free], self.mobility.rank)
-        return found
+        return found if near is not None else self.tree.within_limits(found, set(target.values))
 
     def _found(self, target: Target, q: Array) -> Array:
         """Positions at a target, from a pose on; where there are none, the condition that is missed is named."""

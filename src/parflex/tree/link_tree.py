@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
 
@@ -175,6 +176,21 @@ class Tree(Record):
                 units[link.v] = [self.length if unit == "m" else 1.0 for unit in link.joint.rate_units]
             units[link.e_v] = [self.length if unit == "m" else 1.0 for unit in link.body.units]
         return units
+
+    def within_limits(self, q: Array, given: Collection[int] = ()) -> Array:
+        """Positions with angles in the turn that their limits allow, where there is one, but for those that are given.
+
+        A whole turn more is the same pose, and an elbow is found in any of them.
+        """
+        result = q.copy()
+        for link in self.links:
+            if link.limits and link.periodic and link.q.start not in given:
+                low, high = link.limits
+                value = result[link.q.start]
+                inside = value + 2 * np.pi * np.ceil((low - value) / (2 * np.pi))
+                if not low <= value <= high and inside <= high:
+                    result[link.q.start] = inside
+        return result
 
     def moved(self, q: Array, step: Array) -> Array:
         """Positions after an increment along the rates."""
