@@ -101,7 +101,10 @@ def calls(folder: Path) -> dict[str, tuple[str, dict[str, Any]]]:
                 "friction_width": 0.0, "operator_limit": 1000,
             },
         ),
-        "natural_frequencies": ("four-bar", {"pose": "home", "modes": 1, "lock": "none", "about": None, "servo": None}),
+        "natural_frequencies": (  # about its equilibrium near home it is not stable
+            "four-bar",
+            {"pose": "home", "modes": 1, "lock": "none", "about": "undeformed", "servo": None},
+        ),
         "redundant_model": ("5r", {"pose": "home", "velocity": {}, "sensed": None, "wrench": {}, "without": ()}),
         "state_space": (
             "four-bar",

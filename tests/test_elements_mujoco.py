@@ -1,0 +1,126 @@
+"""Elements between two points against spatial tendons of MuJoCo: exact where these are forces, else at its softness.
+
+An arm of two links has an element from the wall to its hand, in both.
+"""
+
+from __future__ import annotations
+
+import pytest
+from comparison import written
+from test_machine_matrix import arm
+
+import parflex
+
+mujoco = pytest.importorskip("mujoco")
+
+ARM = """
+<mujoco>
+  <compiler angle="radian" autolimits="true"/>
+  <option gravity="0 -9.81 0" timestep="STEP" integrator="RK4">
+    <flag contact="disable"/>
+  </option>
+  <worldbody>
+    <site name="wall" pos="0.1 0.9 0"/>
+    <body>
+      <joint name="shoulder" axis="0 0 1"/>
+      <inertial pos="0.2 0.01 0" mass="2" diaginertia="0.02 0.02 0.02"/>
+      <body pos="0.4 0 0">
+        <joint name="elbow" axis="0 0 1"/>
+        <inertial pos="0.15 0.02 0" mass="1" diaginertia="0.01 0.01 0.01"/>
+        <site name="hand" pos="0.3 0.05 0"/>
+      </body>
+    </body>
+  </worldbody>
+  <tendon>
+    <spatial name="part" TENDON><site site="wall"/><site site="hand"/></spatial>
+  </tendon>
+  MORE
+</mujoco>
+"""
+MOTOR = '<actuator><motor name="part" tendon="part" gear="1"/></actuator>'
+EXACT = 1e-9  # both compute the same forces in double precision
+SOFT = 'solref="-1e7 -6e3" solimp="0.9999 0.9999 0.001"'  # nearest to rigid: a ten thousandth of a force is given up
+STATES = [((0.4, 0.7), (0.0, 0.0)), ((0.9, -0.5), (1.5, -2.0)), ((1.4, 0.3), (-1.0, 3.0))]
+
+
+def model(tendon: str, more: str = "", step: float = 1e-3):
+    text = ARM.replace("TENDON", tendon).replace("MORE", more).replace("STEP", str(step))
+    made = mujoco.MjModel.from_xml_string(text)
+    return made, mujoco.MjData(made)
+
+
+FORCES = {
+    "spring": (
+        "kind = 'spring'; stiffness = 250; rest = 0.2; damping = 3",
+        'stiffness="250" springlength="0.2" damping="3"',
+    ),
+    "damper": ("kind = 'damper'; damping = 20", 'damping="20"'),
+    "cable": ("kind = 'cable'; stiffness = 300; rest = 0.45", 'stiffness="300" springlength="0 0.45"'),
+    "strut": (
+        "kind = 'strut'; actuated = true; stiffness = 100; rest = 0.3; damping = 4",
+        'stiffness="100" springlength="0.3" damping="4"',
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", FORCES)
+def test_forces_along_lines_accelerate_as_tendons(kind, tmp_path):
+    keys, tendon = FORCES[kind]
+    robot = parflex.load(written(arm(keys, shoulder=kind != "strut"), tmp_path))
+    made, data = model(tendon, MOTOR if kind == "strut" else "")
+    for q, qd in STATES:
+        data.qpos[:], data.qvel[:] = q, qd
+        efforts = {"elbow": -0.4} | ({"part": 12.0} if kind == "strut" else {"shoulder": 0.7})
+        data.qfrc_applied[:] = [efforts.get("shoulder", 0.0), -0.4]
+        if kind == "strut":
+            data.ctrl[:] = efforts["part"]
+        mujoco.mj_forward(made, data)
+        names = ("shoulder", "elbow")
+        pose, rates = (dict(zip(names, values, strict=True)) for values in (q, qd))
+        found = parflex.forward_dynamics(robot, pose, rates, efforts)
+        own = [robot.tree.rate_names.index(name) for name in names]
+        assert found.accelerations[own] == pytest.approx(data.qacc, rel=EXACT)
+        assert found.elements["part"]["length"] == pytest.approx(data.ten_length[0], rel=EXACT)
+        assert found.elements["part"]["rate"] == pytest.approx(data.ten_velocity[0], abs=EXACT)
+
+
+def test_a_cable_goes_slack_and_taut_in_a_run_as_a_tendon_does(tmp_path):
+    """MuJoCo takes steps of a fixed length over the kinks, of fourth order in between."""
+    robot = parflex.load(written(arm(FORCES["cable"][0]), tmp_path))
+    made, data = model(FORCES["cable"][1], step=1e-4)
+    data.qpos[:] = 0.4, 0.7
+    run = parflex.simulate(robot, None, 1.0, start={"pose": {"shoulder": 0.4, "elbow": 0.7}}, step=1e-3, out_step=0.1)
+    lengths = run["element.part.length"]
+    assert lengths.min() < 0.45 < lengths.max()
+    for k in range(1, len(run.t)):
+        for _ in range(1000):
+            mujoco.mj_step(made, data)
+        assert [run["q.shoulder"][k], run["q.elbow"][k]] == pytest.approx(data.qpos, abs=1e-5)
+
+
+def test_a_rod_holds_as_an_equality_of_a_tendon_at_its_softness(tmp_path):
+    robot = parflex.load(written(arm("kind = 'rod'", elbow=False), tmp_path))
+    made, data = model("", f'<equality><tendon tendon1="part" {SOFT}/></equality>')
+    data.qpos[:] = robot.home
+    mujoco.mj_forward(made, data)
+    made.tendon_length0[0] = data.ten_length[0]  # its length at the start, as that of a rod without one
+    data.qfrc_applied[0] = 3.0
+    mujoco.mj_forward(made, data)
+    found = parflex.forward_dynamics(robot, None, None, {"shoulder": 3.0})
+    assert found.accelerations == pytest.approx(data.qacc, rel=1e-3)
+    assert found.elements["part"]["force"] == pytest.approx(-data.efc_force[0], rel=1e-3)
+
+
+def test_a_rope_that_hangs_comes_to_rest_as_on_the_limit_of_a_tendon(tmp_path):
+    """Without elasticity in MuJoCo, with a stiff cable here: the same place and force, found by settling there."""
+    robot = parflex.load(written(arm("kind = 'cable'; stiffness = 1e5; rest = 0.5", False, False), tmp_path))
+    text = ARM.replace('axis="0 0 1"', 'axis="0 0 1" damping="2"').replace("STEP", "1e-3").replace("MORE", "")
+    made = mujoco.MjModel.from_xml_string(text.replace("TENDON", 'range="0 0.5" solreflimit="0.004 1"'))
+    data = mujoco.MjData(made)
+    data.qpos[:] = 0.4, 0.7
+    for _ in range(10_000):
+        mujoco.mj_step(made, data)
+    start = dict(zip(("shoulder", "elbow"), data.qpos.tolist(), strict=True))
+    rest = parflex.equilibrium(robot, start)
+    assert rest.configuration.q == pytest.approx(data.qpos, abs=1e-3)  # the limit gives by some tenths of a millimetre
+    assert rest.elements["part"]["force"] == pytest.approx(data.efc_force[0], rel=1e-3)
