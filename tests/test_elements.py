@@ -770,3 +770,13 @@ def test_libraries_of_single_numbers_evaluate_batches_row_by_row(target):
     found, expected = model.evaluate(target, **rows), model.evaluate("numpy", **rows)
     for name, values in expected.items():
         assert found[name] == pytest.approx(values, rel=1e-12, abs=1e-12)
+
+
+def test_independent_rates_that_do_not_determine_the_others_are_refused_in_a_sentence(tmp_path):
+    """A strut on one arm says nothing of another arm."""
+    text = ARM_AND_WALL[: ARM_AND_WALL.index("[[element]]")]
+    text += "[[frame]]\nname = 'other'\njoint = 'revolute'\ninertia = { mass = 1.0, about_centre = [0, 0, 0.01] }\n"
+    text += "[[element]]\nname = 's'\nkind = 'strut'\nbetween = ['wall', 'hook']\n"
+    robot = parflex.load(written(text, tmp_path))
+    with pytest.raises(parflex.InputError, match="arm, s do not determine the others"):
+        parflex.simulate(robot, None, 0.1, independent=["arm", "s"])

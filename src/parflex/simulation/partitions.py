@@ -55,7 +55,21 @@ def read_independent(robot: Robot, names: Sequence[str] | None, prescribed: str)
             value=missing[0],
             hint="list all driven motors",
         )
+    _refuse_undetermined(robot, names)
     return tuple(known[k] for k in range(len(known)) if known[k] in names)
+
+
+def _refuse_undetermined(robot: Robot, names: Sequence[str]) -> None:
+    """Raise if rates do not determine the others at any pose: no model can be made with them."""
+    dependent = dependent_rates(robot, names)
+    blocks = [scaled_jacobian(robot.closures, q)[:, dependent] for q in robot.reference_poses]
+    if len(dependent) and max(mobility.rank(block) for block in blocks) < len(dependent):
+        raise InputError(
+            f"the rates {', '.join(names)} do not determine the others",
+            key="independent",
+            value=", ".join(names),
+            hint="choose others",
+        )
 
 
 def dependent_rates(robot: Robot, independent: Sequence[str]) -> Array:
