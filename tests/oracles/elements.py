@@ -38,7 +38,10 @@ def read_element(entry: Table, names: Mapping[str, float], platform: str) -> Poi
     lists = [tuple((number(a, names), number(b, names)) for a, b in table.get(key, [])) for key in ("length", "speed")]
     rest = number(entry["rest"], names) if "rest" in entry else None
     stiffness, damping = (number(entry.get(key, 0), names) for key in ("stiffness", "damping"))
-    return PointToPoint(entry["name"], entry["kind"], first, second, stiffness, rest, damping, *lists)
+    wound = entry["kind"] == "cable" and "stiffness" not in entry  # its length is a coordinate, as that of a strut
+    return PointToPoint(
+        entry["name"], "strut" if wound else entry["kind"], first, second, stiffness, rest, damping, *lists
+    )
 
 
 def length(element: PointToPoint, transforms: Mapping[str, ca.SX]) -> ca.SX:

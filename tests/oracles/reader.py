@@ -180,7 +180,7 @@ def _leg(
     for key, values in group.items():
         if key not in ("names", "frame", "point", "closure", "coupling", "element"):
             names[key] = number(values[index], names)
-    own = {entry["name"] for kind in ("frame", "point") for entry in group.get(kind, [])}
+    own = {entry["name"] for kind in ("frame", "point", "element") for entry in group.get(kind, [])}
     own = {_with_leg(name, leg) for name in own}
 
     def full(name: str) -> str:

@@ -257,7 +257,9 @@ def build_constraints(robot: schema.RobotFile, tree: Tree) -> tuple[Constraint, 
     rigid = [coupling for coupling in robot.coupling if coupling.stiffness is None]
     found = [coupling_row(coupled_spring(coupling, tree.links), tree, lossy=True) for coupling in rigid]
     refuse_contradiction(tree, found)
-    distances = [build_distance(element, tree) for element in robot.element if element.kind in ("rod", "strut")]
+    distances = [
+        build_distance(element, tree) for element in robot.element if element.kind == "rod" or element.measured
+    ]
     return (*found, *distances)
 
 

@@ -27,7 +27,7 @@ class Distance(Record):
     """
 
     name: str
-    kind: str  # "rod" or "strut"
+    kind: str  # "rod", or "strut" or "cable" of which the length is a coordinate
     first: Place = field(repr=False)
     second: Place = field(repr=False)
     rest: Any = 0.0
@@ -135,7 +135,7 @@ class Distance(Record):
 def build_distance(element: schema.ElementTable, tree: Tree) -> Distance:
     """The row of a rod or strut of the file; a rod without a length has the one that it starts with."""
     first, second = (tree.places[end] for end in element.between)
-    if element.kind == "strut":
-        return Distance(element.name, "strut", first, second)._of(tree, tree.number(element.name))
+    if element.measured:
+        return Distance(element.name, element.kind, first, second)._of(tree, tree.number(element.name))
     rest = element.rest if element.rest is not None else start_distance(tree, element)
     return Distance(element.name, "rod", first, second, rest)

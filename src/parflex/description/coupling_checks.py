@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from parflex.description import schema
+from parflex.description.element_tables import strut_names
 from parflex.errors import RobotFileError, did_you_mean
 
 AXIS_UNITS = {  # unit of each axis of a joint, by what stands behind its name
@@ -21,7 +22,7 @@ def single_axes(robot: schema.RobotFile) -> dict[str, str]:
     found: dict[str, str] = {}
     for frame in robot.frame:
         found |= {frame.name + behind: unit for behind, unit in AXIS_UNITS.get(frame.joint, {}).items()}
-    return found
+    return found | dict.fromkeys(strut_names(robot), "m")
 
 
 def check_couplings(robot: schema.RobotFile) -> None:
@@ -41,6 +42,7 @@ def check_couplings(robot: schema.RobotFile) -> None:
         for word, name in (("joint", coupling.joint), *((words, other) for other in coupling.others)):
             if name not in units:
                 raise _no_axis(name, joints, units, f"{key}: {word}")
+        _check_cable(robot, coupling, key)
         if coupling.lead is not None:
             found = [units[coupling.joint], units[coupling.others[0]]]
             if sorted(found) != ["m", "rad"]:
@@ -51,6 +53,26 @@ def check_couplings(robot: schema.RobotFile) -> None:
                     value=coupling.lead,
                     hint='name a prismatic and a revolute joint, or write terms = { "other" = ratio }',
                 )
+
+
+def _check_cable(robot: schema.RobotFile, coupling: schema.CouplingTable, key: str) -> None:
+    """An elastic cable pulls where it is the joint of its coupling, and has no play: slack it has none to take up."""
+    cables = [element.name for element in robot.element if element.kind == "cable"]
+    behind = [name for name in coupling.others if name in cables]
+    if coupling.stiffness is not None and behind:
+        raise RobotFileError(
+            f"the cable '{behind[0]}' would push where the coupling is elastic",
+            key=f"{key}: terms",
+            value=behind[0],
+            hint=f'write the coupling with joint = "{behind[0]}", and the drum in terms',
+        )
+    if coupling.joint in cables and coupling.backlash:
+        raise RobotFileError(
+            f"the cable '{coupling.joint}' pulls only, and has no backlash",
+            key=f"{key}: backlash",
+            value=coupling.backlash,
+            hint="leave backlash out: a slack cable has none",
+        )
 
 
 def _no_axis(name: str, joints: Mapping[str, str], units: Mapping[str, str], key: str) -> RobotFileError:

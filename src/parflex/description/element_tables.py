@@ -37,7 +37,7 @@ KEYS = {  # what each kind may have beside its name and ends; the first of each 
     "damper": ("damping",),
     "rod": ("rest",),
     "force": ("table", "damping"),
-    "cable": ("stiffness", "rest", "damping"),
+    "cable": ("stiffness", "rest", "damping", "actuated"),
     "strut": ("actuated", "stiffness", "rest", "damping"),
 }
 
@@ -53,6 +53,12 @@ class ElementTable(Table):
     damping: Number | None = None
     table: Annotated[ForceTable | None, BeforeValidator(_read_table)] = None
     actuated: Flag = False
+
+    @property
+    def measured(self) -> bool:
+        """Whether its length is a coordinate: that of a strut, or of a cable that a motor or a drum winds."""
+        elastic = (self.stiffness, self.rest, self.damping) != (None, None, None)
+        return self.kind == "strut" or (self.kind == "cable" and not elastic)
 
     @model_validator(mode="after")
     def _whole(self) -> ElementTable:
@@ -73,7 +79,14 @@ class ElementTable(Table):
         """What a kind needs to act at all."""
         if self.kind == "spring" and self.table is not None and (self.stiffness is not None or self.rest is not None):
             raise complain("'table' and 'stiffness' both say how the spring pulls", "keep one of them", "table")
+        if self.kind == "cable" and self.actuated and not self.measured:
+            raise complain(
+                "a cable with a motor does not stretch",
+                "leave out stiffness and rest; couple an elastic cable to a drum, by a coupling with a stiffness",
+                "actuated",
+            )
         needs = {"spring": ("stiffness", "rest"), "cable": ("stiffness", "rest"), "damper": ("damping",)}
+        needs |= {"cable": ()} if self.measured else {}
         units = {"stiffness": "stiffness = 1000 (N/m)", "rest": "rest = 0.2 (m)", "damping": "damping = 50 (N s/m)"}
         for key in needs.get(self.kind, ()):
             if self.table is None and getattr(self, key) is None:
@@ -103,8 +116,8 @@ class ElementTable(Table):
 
 
 def strut_names(robot: schema.RobotFile) -> list[str]:
-    """Struts, whose lengths are coordinates like those of joints."""
-    return [element.name for element in robot.element if element.kind == "strut"]
+    """Struts and driven cables, whose lengths are coordinates like those of joints."""
+    return [element.name for element in robot.element if element.measured]
 
 
 def _check_coordinate(name: str, places: Container[str], key: str) -> None:
@@ -128,8 +141,17 @@ def check_elements(robot: schema.RobotFile, known: Container[str], places: Itera
     """Raise at the first element that does not fit the rest of the file."""
     owners = {closure.name: "closure" for closure in robot.closure if closure.name}
     owners |= {coupling.name: "coupling" for coupling in robot.coupling}
+    wound = {name for coupling in robot.coupling for name in (coupling.joint, *coupling.others)}
+    wound |= {name for actuation in robot.actuation.values() for name in actuation.actuated}
     for element in robot.element:
         key = f"element '{element.name}'"
+        if element.kind == "cable" and element.measured and not (element.actuated or element.name in wound):
+            raise RobotFileError(
+                f"the cable '{element.name}' is neither elastic nor driven",
+                key=key,
+                value=element.name,
+                hint="give it stiffness and rest, or actuated = true, or couple it to a drum",
+            )
         taken = owners.get(element.name)
         if taken == "element":
             raise RobotFileError(
@@ -141,7 +163,7 @@ def check_elements(robot: schema.RobotFile, known: Container[str], places: Itera
             raise RobotFileError(
                 f"a {taken} is called '{element.name}' too", key=key, value=element.name, hint="rename one of them"
             )
-        if element.kind == "strut":
+        if element.measured:
             _check_coordinate(element.name, set(places), key)
         owners[element.name] = "element"
         for end in element.between:

@@ -238,7 +238,7 @@ def _expand_legs(
     taken += names
     values = _leg_values(family, names, constants)
     templates = {kind: _list_of_tables(family.get(kind, []), f"legs.{kind}") for kind in LEG_LISTS}
-    own = {str(table.get("name")) for kind in ("frame", "point") for table in templates[kind]}
+    own = {str(table.get("name")) for kind in ("frame", "point", "element") for table in templates[kind]}
     for index, leg in enumerate(names):
         local = dict(constants)
         for key, column in values.items():

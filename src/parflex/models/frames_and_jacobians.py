@@ -150,7 +150,7 @@ def counts(robot: Robot) -> dict[str, Any]:
             tree.links[tree.link_of_rate[k]].name in (frame.name, f"{frame.name}.1", f"{frame.name}.2") for k in moving
         )
     ]
-    struts = [element.name for element in robot.description.element if element.kind == "strut"]
+    struts = [element.name for element in robot.description.element if element.measured]
     active += [name for name in struts if name in robot.actuated_names]
     joints = [*(frame.name for frame in jointed), *struts]
     rank = robot.mobility.rank

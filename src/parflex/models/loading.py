@@ -144,7 +144,7 @@ def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> t
         )
         if AXES[frame.joint]:
             rates[frame.name] = [k for part in parts for k in _rates(tree, part)]
-    struts = [element for element in description.element if element.kind == "strut"]
+    struts = [element for element in description.element if element.measured]
     rates |= {strut.name: list(_rates(tree, strut.name)) for strut in struts}
     if name is None or (name == "default" and name not in description.actuation):
         actuated, locked = [], []

@@ -11,6 +11,7 @@ from parflex.codegen.traces.coupling_signals import lossy
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import moved_by
+from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
 from parflex.simulation.integrators.integrate import Grid
 
@@ -74,6 +75,21 @@ def stop_warnings(summary: Mapping[str, Any]) -> list[str]:
     if "why" not in summary:
         return []
     return [f"the run stopped at t = {summary['stopped_at']:.6g} s: {summary['why']}"]
+
+
+def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
+    """A sentence for each driven cable that would have to push during a run."""
+    found = []
+    for name in driven_cables(robot):
+        force = columns.get(f"element.{name}.force")
+        if force is not None and force.min(initial=0.0) < -1e-6 * np.abs(force).max():
+            t = float(columns["t"][int(np.argmax(force < 0))])
+            found.append(
+                f"the cable '{name}' pulls only, but would have to push from t = {t:.4g} s on, at most with "
+                f"{-float(force.min()):.4g} N: the run holds it as a rod; let the motors keep it taut, or give its "
+                "coupling a stiffness, with which it may become slack"
+            )
+    return found
 
 
 def balance_error(columns: Mapping[str, Array]) -> float:

@@ -33,6 +33,7 @@ from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.run_checks import (
     balance_error,
     balance_warnings,
+    cable_warnings,
     coupling_summary,
     jam_reason,
     length_warnings,
@@ -197,6 +198,7 @@ def simulate(
         *started.warnings,
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
+        *cable_warnings(problem.robot, columns),
         *_left_choice(case, segments.changes),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
     ]

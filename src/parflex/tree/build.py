@@ -90,11 +90,10 @@ class _Builder:
         self.links = [replace(link, counted=True) if link.name in coupled else link for link in self.links]
         moving = [frame.name for frame in robot.frame if _moves(frame)]
         last = robot.platform.name if robot.platform is not None else moving[-1]
-        elastic = [coupling for coupling in robot.coupling if coupling.stiffness is not None]
-        springs = tuple(coupled_spring(coupling, self.links) for coupling in elastic)
         end, gravity = robot.end_effector or last, np.array(robot.gravity)
-        tree = Tree(tuple(self.links), self.places, gravity, self.planar, end, springs)
-        return with_elements(tree, robot)
+        tree = with_elements(Tree(tuple(self.links), self.places, gravity, self.planar, end), robot)
+        elastic = [coupling for coupling in robot.coupling if coupling.stiffness is not None]
+        return replace(tree, springs=tuple(coupled_spring(coupling, tree.links) for coupling in elastic))
 
     def _add(self, entry: schema.Frame | schema.Point, parent: Place) -> None:
         if isinstance(entry, schema.Point):

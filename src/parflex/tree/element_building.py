@@ -15,7 +15,6 @@ from parflex.tree.point_elements import PointElement, curve_of
 
 Array = np.ndarray
 MEETING = 1e-9  # m, between points that are one
-FORCES = ("spring", "damper", "force", "cable")
 
 
 def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
@@ -24,9 +23,9 @@ def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
         return tree
     for element in robot.element:
         _check_ends(tree, element)
-    forces = tuple(_force(tree, element) for element in robot.element if element.kind in FORCES)
-    struts = [element for element in robot.element if element.kind == "strut"]
-    return replace(_with_struts(tree, robot, struts), elements=forces)
+    forces = [element for element in robot.element if element.kind != "rod" and not element.measured]
+    struts = [element for element in robot.element if element.measured]
+    return replace(_with_struts(tree, robot, struts), elements=tuple(_force(tree, element) for element in forces))
 
 
 def start_distance(tree: Tree, element: schema.ElementTable) -> float:
@@ -117,6 +116,7 @@ def _with_struts(tree: Tree, robot: schema.RobotFile, struts: list[schema.Elemen
                 e=none_q,
                 e_v=none_v,
                 strut=True,
+                pulls_only=strut.kind == "cable",
             )
         )
     return replace(tree, links=tuple(links))

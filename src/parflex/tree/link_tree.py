@@ -53,7 +53,8 @@ class Link(Record):
     e: slice = field(default_factory=lambda: slice(0, 0))  # elastic coordinates of its body among the positions
     e_v: slice = field(default_factory=lambda: slice(0, 0))  # and among the rates
     counted: bool = False  # a coupling counts the turns of its joint
-    strut: bool = False  # it carries nothing: its coordinate is the length of a strut
+    strut: bool = False  # it carries nothing: its coordinate is the length of a strut or of a driven cable
+    pulls_only: bool = False  # its coordinate is the length of a cable
 
     @property
     def own_q(self) -> slice:

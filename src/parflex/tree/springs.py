@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from parflex.tree.link_tree import Link
 
 Array = np.ndarray
+SLACK = 1e-9  # m: a cable that is shorter by more is slack
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class CoupledSpring:
     play: float = 0.0
     efficiency: float = 1.0
     back: float = 1.0  # efficiency where the joint drives the others
+    pulls_only: bool = False  # the joint is the length of a cable: it is slack while it is shorter
     width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
 
     def stretch(self, q: Any) -> Any:
@@ -51,14 +53,23 @@ class CoupledSpring:
     def pressed(self, q: Any) -> Any:
         """The part of the stretch that is beyond the play."""
         stretch = self.stretch(q)
+        if self.pulls_only:
+            return _positive(stretch)
         if not self.play:
             return stretch
         beyond = stretch * np.sign(stretch) - self.play / 2
         return np.sign(stretch) * _positive(beyond)
 
+    def slack(self, q: Array) -> bool:
+        """Whether it is a cable that hangs loose."""
+        return self.pulls_only and float(self.stretch(q)) < -SLACK
+
     def effort(self, q: Any, qd: Any) -> Any:
         """What pulls the joint back."""
         pressed, rate = self.pressed(q), self.rate(qd)
+        if self.pulls_only and self.damping != 0:  # a taut cable may not push while it shortens
+            taut = (1 + np.sign(self.stretch(q))) / 2
+            return taut * _positive(self.stiffness * pressed + self.damping * rate)
         if not self.play:
             return self.stiffness * pressed + self.damping * rate
         side = np.sign(pressed)
@@ -84,7 +95,7 @@ class CoupledSpring:
 
     def numbers_in(self) -> dict[str, float]:
         """Numbers in which robots of a family may differ; not play and losses, which shape the program."""
-        word = f"spring[{self.name},{float(self.play)},{float(self.efficiency)},{float(self.back)}"
+        word = f"spring[{self.name},{float(self.play)},{float(self.efficiency)},{float(self.back)},{self.pulls_only}"
         own = {f"{word},{joint}]": c for joint, c in zip(self.joints, self.coefficients, strict=True)}
         return own | {f"{word},.{key}]": float(getattr(self, key)) for key in ("offset", "stiffness", "damping")}
 
@@ -130,6 +141,7 @@ def coupled_spring(coupling: schema.CouplingTable, links: Sequence[Link]) -> Cou
         coupling.backlash,
         coupling.efficiency,
         coupling.back,
+        own[0].pulls_only,
     )
 
 

@@ -22,6 +22,7 @@ from parflex.models.dynamics.reactions import reactions_of
 from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion, state_at
 from parflex.models.dynamics.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing
+from parflex.models.dynamics.taut_cables import slack_warnings, tautened
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.models.given_states.given_rates import all_rates
@@ -116,7 +117,7 @@ def rigid_inverse(
     robot, state = configuration.robot, state_at(configuration, qd, wrench)
     f = state.forces(qdd)
     redundant = len(robot.actuated) > state.J_a.shape[1]
-    shared, lost = _efforts(state, f, form, sharing or read_sharing(robot))
+    shared, lost = _efforts(configuration, state, f, form, sharing or read_sharing(robot))
     tau = shared.tau
     f = f - lost  # gears lose it, and neither motors nor closures give it
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
@@ -124,26 +125,30 @@ def rigid_inverse(
     warnings += shared.warnings
     found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
     elements = values_in_motion(configuration, qd, lambda: f, tau)
+    warnings += slack_warnings(robot, elements)
     return Result(
         robot, configuration, qd, qdd, efforts, redundant, found, warnings, elements=elements, internal=shared.internal
     )
 
 
-def _efforts(state: Any, f: Array, form: str, sharing: Sharing) -> tuple[SharedEfforts, Any]:
+def _efforts(
+    configuration: Configuration, state: Any, f: Array, form: str, sharing: Sharing
+) -> tuple[SharedEfforts, Any]:
     """Efforts for forces of the open tree, and what gears lose; with spare motors those that were asked for."""
     motors, freedoms = state.J_a.shape
     if motors > freedoms:
-        return _shared(state, f, sharing)
+        return _shared(configuration, state, f, sharing)
     tau, lost = state.driven(f, form) if motors else (np.zeros(0), 0.0)
     refuse_outside(tau, sharing)
     return SharedEfforts(tau, None, []), lost
 
 
-def _shared(state: Any, f: Array, sharing: Sharing) -> tuple[SharedEfforts, Any]:
+def _shared(configuration: Configuration, state: Any, f: Array, sharing: Sharing) -> tuple[SharedEfforts, Any]:
     """Efforts that spare motors share, and what gears lose under them."""
     A, losses = state.J_a.T, state.losses
     if losses is None:
-        return shared_efforts(A, state.reduction.forces(f), sharing), 0.0
+        found = shared_efforts(A, state.reduction.forces(f), sharing)
+        return tautened(found, configuration, A, f, sharing), 0.0
 
     def answer(lost: Array) -> tuple[SharedEfforts, Array]:
         found = shared_efforts(A, state.reduction.forces(f - lost), sharing)
@@ -213,6 +218,7 @@ def moved_by(
     if reactions:
         found = reactions_of(configuration, qd, qdd, state.forces(qdd) - lost, tau, wrench, warnings)
     elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
+    warnings += slack_warnings(robot, elements)
     elastic = {robot.tree.rate_names[k]: float(qdd[k]) for k in robot.tree.elastic}
     return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elastic, elements, direct=True)
 

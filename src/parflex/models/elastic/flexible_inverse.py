@@ -16,6 +16,7 @@ from parflex.models.dynamics.reduced import Result, is_joint_motion, state_at
 from parflex.models.dynamics.rigid_losses import with_losses
 from parflex.models.dynamics.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
 from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
+from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.driven_frame import check_system, zero_dynamics
 from parflex.models.pose_input import elastic_words, read_motion
@@ -61,6 +62,7 @@ def flexible_inverse(
     efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
     elastic = {robot.tree.rate_names[j]: float(qdd[j]) for j in robot.tree.elastic}
     elements = values_in_motion(configuration, qd, lambda: state.forces(qdd) - lost, tau)
+    warnings += slack_warnings(robot, elements)
     return Result(
         robot, configuration, qd, qdd, efforts, spare_motors(robot) > 0, found, warnings, elastic, elements,
         internal=shared.internal,

@@ -267,6 +267,8 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
             if "friction" not in without:
                 D[k, k] += link.terms.viscous
     for spring in tree.springs if "springs" not in without else ():  # on its loaded flank where it has play
+        if spring.slack(configuration.q):
+            continue
         rates, c = list(spring.rates), np.array(spring.coefficients)
         K[np.ix_(rates, rates)] += spring.stiffness * np.outer(c, c)
         D[np.ix_(rates, rates)] += spring.damping * np.outer(c, c)

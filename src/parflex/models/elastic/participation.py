@@ -79,7 +79,8 @@ def _strain(here: Configuration, shape: Array) -> tuple[list[float], list[float]
         turns = link.joint.one_axis
         springs.append(link.terms.stiffness * float(shape[link.v.start]) ** 2 if turns else 0.0)
     for spring in here.robot.tree.springs:
-        springs[spring.numbers[0]] += spring.stiffness * float(spring.rate(shape)) ** 2  # counted with its joint
+        if not spring.slack(here.q):
+            springs[spring.numbers[0]] += spring.stiffness * float(spring.rate(shape)) ** 2  # counted with its joint
     return bending, springs
 
 

@@ -85,7 +85,9 @@ def just_taut(configuration: Configuration, without: Sequence[str] = ()) -> list
             off = abs(_length(configuration, element) - float(element.rest))
             if off < NEAR_REST * tree.length and _apart(configuration, element.first, element.second):
                 found.append(element.name)
-    return found
+    cables = [spring for spring in tree.springs if spring.pulls_only and "springs" not in without]
+    near = NEAR_REST * tree.length
+    return found + [cable.joints[0] for cable in cables if abs(float(cable.stretch(configuration.q))) < near]
 
 
 def refuse_just_taut(configuration: Configuration, without: Sequence[str] = ()) -> None:

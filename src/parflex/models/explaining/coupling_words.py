@@ -23,4 +23,5 @@ def spring_line(spring: CoupledSpring, tree: Tree) -> str:
     parts = [f"stiffness {spring.stiffness:.4g} {unit}"]
     parts += [f"damping {spring.damping:.4g} {unit.replace('/', ' s/')}"] if spring.damping else []
     parts += [f"backlash {spring.play:.4g} {unit[-1:] if unit == 'N/m' else 'rad'}"] if spring.play else []
+    parts += ["pulls only"] if spring.pulls_only else []
     return f"{coupling_row(spring, tree).equation}: {', '.join(parts)}{loss_words(spring)}"

@@ -264,7 +264,7 @@ def _loops(robot: Robot) -> Chapter:
         text.append(f"- {kind}, {counted(size, 'row')}{' each' if len(names) > 1 else ''}: {listed(names)}")
     text += [f"- coupling, 1 row: {coupling.equation}{loss_words(coupling)}" for coupling in couplings]
     distances = [row for row in robot.closures.constraints if isinstance(row, Distance)]
-    at_home = {row.name: f", {robot.home[row.position]:.4g} m at home" for row in distances if row.kind == "strut"}
+    at_home = {row.name: f", {robot.home[row.position]:.4g} m at home" for row in distances if row.number is not None}
     text += [f"- {row.kind}, 1 row: {row.equation}{at_home.get(row.name, '')}" for row in distances]
     mobility = robot.mobility
     said = f"Together {counted(robot.closures.size, 'row')} of J_tot with rank {mobility.rank}"

@@ -10,7 +10,7 @@ import numpy as np
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
-from parflex.view.scene.coupling_parts import coupled_links, coupling_labels
+from parflex.view.scene.coupling_parts import coupled_links, coupled_place, coupling_labels
 from parflex.view.scene.element_parts import element_places
 from parflex.view.scene.parts import runs_on_rail
 from parflex.view.scene.skeleton import outline, skeleton
@@ -142,7 +142,7 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
     motors = {tree.link_of_rate[k] for k in robot.actuated}
     for j, link in sorted(enumerate(tree.links), key=lambda entry: entry[0] in motors):
         marker = MARKERS.get(link.joint.kind, "o")
-        if marker:
+        if marker and not (link.pulls_only and j not in motors):
             root = at.position[j]
             if link.strut:
                 root = _middle(configuration, link.name)
@@ -161,7 +161,7 @@ def _draw_joints(configuration: Configuration, line: Any) -> list[Array]:
             )
     for coupling in robot.description.coupling:
         for other in coupling.others:
-            ends = np.array([at.position[tree.number(name)] for name in (coupling.joint, other)])
+            ends = np.array([at.of(coupled_place(robot, name))[1] for name in (coupling.joint, other)])
             line(ends, color="black", linestyle=":", linewidth=1, zorder=4)
     for j in coupled_links(robot):
         shape = THREAD_MARK if tree.links[j].joint.unit == "m" else GEAR_MARK

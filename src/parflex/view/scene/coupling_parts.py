@@ -18,10 +18,19 @@ X = np.array([1.0, 0.0, 0.0])
 
 
 def coupled_links(robot: Robot) -> list[int]:
-    """Links on coupled joints, each once."""
+    """Links on coupled joints, each once; struts and cables are lines, and need no mark."""
     tree = robot.tree
     names = dict.fromkeys(name for one in robot.description.coupling for name in (one.joint, *one.others))
-    return [tree.number(name) for name in names]
+    return [number for name in names if not tree.links[number := tree.number(name)].strut]
+
+
+def coupled_place(robot: Robot, name: str) -> Place:
+    """Where a coupled joint is: its link; of a strut or a cable, its first end."""
+    number = robot.tree.number(name)
+    if not robot.tree.links[number].strut:
+        return Place(number, np.eye(3), np.zeros(3))
+    element = next(entry for entry in robot.description.element if entry.name == name)
+    return robot.tree.places[element.between[0]]
 
 
 def mark(robot: Robot, j: int, size: float) -> Solid:
@@ -41,10 +50,10 @@ def mark(robot: Robot, j: int, size: float) -> Solid:
 
 def lines_between(robot: Robot, size: float) -> list[Tie]:
     """A thin bar from the joint of each coupling to each of the others."""
-    tree, found = robot.tree, []
+    found = []
     for coupling in robot.description.coupling:
         for other in coupling.others:
-            first, second = (Place(tree.number(name), np.eye(3), np.zeros(3)) for name in (coupling.joint, other))
+            first, second = (coupled_place(robot, name) for name in (coupling.joint, other))
             unit, faces = cylinder(np.zeros(3), X, LINE * size)
             found.append(Tie("couplings", robot, first, second, unit, faces))
     return found
@@ -52,8 +61,8 @@ def lines_between(robot: Robot, size: float) -> list[Tie]:
 
 def coupling_labels(robot: Robot, q: Array) -> dict[str, Array]:
     """Where the name of each coupling stands: half way between its joint and the first of the others."""
-    at, number = pose(robot.tree, q), robot.tree.number
+    at = pose(robot.tree, q)
     return {
-        one.name: (at.position[number(one.joint)] + at.position[number(one.others[0])]) / 2
+        one.name: sum((at.of(coupled_place(robot, name))[1] for name in (one.joint, one.others[0])), np.zeros(3)) / 2
         for one in robot.description.coupling
     }

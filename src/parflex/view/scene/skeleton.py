@@ -201,7 +201,7 @@ class _Builder:
                 self.edges.append(Edge(root, first, "slide", j))
         for kind, *ends in element_places(self.robot):
             first, second = (self._add(end.link, end.position[None, :]) for end in ends)
-            name = "bar" if kind in ("rod", "strut") else "element"
+            name = "bar" if kind in ("rod", "strut", "cable") else "element"
             self.edges.append(Edge(first, second, name, max(end.link for end in ends)))
         return Skeleton(
             self.robot,

@@ -1,0 +1,82 @@
+"""Driven cables pull only: internal efforts that keep them taut where there are spare motors, and words where not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.bounded_efforts import shortest_within
+from parflex.models.dynamics.element_values import multipliers_of
+from parflex.models.dynamics.shared_efforts import SharedEfforts, internal_basis
+from parflex.models.dynamics.spare_motors import Sharing
+from parflex.models.robot import Robot
+from parflex.spatial.linear import least_norm
+
+Array = np.ndarray
+PUSH = 1e-9  # of the largest tension: what rounding leaves of a cable that just hangs
+LOOSE = "choose efforts that keep it taut, by a preload or by limits of the efforts"
+
+
+def driven_cables(robot: Robot) -> list[str]:
+    """Cables of which the length is a coordinate."""
+    return [link.name for link in robot.tree.links if link.pulls_only]
+
+
+def tautened(found: SharedEfforts, configuration: Configuration, A: Array, f: Array, sharing: Sharing) -> SharedEfforts:
+    """Efforts as found, or where cables push with them, those with the shortest internal efforts that keep all taut.
+
+    Tension is linear in the efforts, theory (18), and stands beside them in the limits of theory (48). Where no
+    internal effort keeps all taut, or the preload leaves no choice, efforts stay as they are, and a warning tells.
+    """
+    if not driven_cables(configuration.robot) or sharing.preloaded or found.internal is None:
+        return found
+    at_rest, per_effort = _tensions(configuration, f, len(found.tau))
+    tension = at_rest + per_effort @ found.tau
+    if not _pushing(tension).any():
+        return found
+    least, N = least_norm(A, A @ found.tau, sharing.weights), internal_basis(A, sharing.weights)
+    lower, upper = (np.full(len(least), end) if own is None else own
+                    for own, end in ((sharing.lower, -np.inf), (sharing.upper, np.inf)))  # fmt: skip
+    z = shortest_within(
+        np.concatenate([N, per_effort @ N]),
+        np.concatenate([least, at_rest + per_effort @ least]),
+        np.concatenate([lower, np.zeros(len(tension))]),
+        np.concatenate([upper, np.full(len(tension), np.inf)]),
+    )
+    if z is None:
+        return found
+    tau = least + N @ z
+    told = found.internal | {"chosen_by": f"{found.internal['chosen_by']}, taut cables"}
+    told["efforts"] = {name: float(value) for name, value in zip(sharing.names, N @ z, strict=True)}
+    said = [f"{warning}; internal efforts keep the cables taut" for warning in found.warnings]
+    return replace(found, tau=tau, internal=told, warnings=said)
+
+
+def _tensions(configuration: Configuration, f: Array, motors: int) -> tuple[Array, Array]:
+    """Tension of the cables without effort, and per effort of each motor."""
+    robot = configuration.robot
+    names = driven_cables(robot)
+    rows = [part.start for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True)
+            if row.name in names]  # fmt: skip
+    still = -multipliers_of(configuration, f, np.zeros(motors))[rows]
+    pulled = [-multipliers_of(configuration, f, unit)[rows] - still for unit in np.eye(motors)]
+    return still, np.array(pulled).T
+
+
+def _pushing(tension: Array) -> Array:
+    return tension < -PUSH * max(float(np.abs(tension).max(initial=0.0)), 1e-300)
+
+
+def slack_warnings(robot: Robot, elements: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """A sentence where driven cables would have to push."""
+    names = [name for name in driven_cables(robot) if "force" in elements.get(name, {})]
+    tension = np.array([elements[name]["force"] for name in names])
+    pushing = [f"'{name}' with {-value:.4g} N" for name, value in zip(names, tension, strict=True)
+               if _pushing(tension)[names.index(name)]]  # fmt: skip
+    if not pushing:
+        return []
+    return [f"cables pull only, but would have to push here: {', '.join(pushing)}; {LOOSE}"]
