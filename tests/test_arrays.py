@@ -433,13 +433,17 @@ def test_time_derivatives_of_positions_and_rates_are_taken_of_batches():
         robot.rate_changes(qd, qdd[:2])
 
 
-def test_too_few_motors_are_refused_in_every_state():
+def test_where_there_are_too_few_motors_arrays_have_the_efforts_of_those_that_are():
     robot = parflex.load("5r", settings={"actuation.one": {"actuated": ["left.1"]}}, actuation="one")
-    for _ in range(2):
-        with pytest.raises(ActuationError, match="1 motor for 2 freedoms"):
-            parflex.inverse_dynamics(robot, robot.home)
-    with pytest.warns(ParflexWarning, match="2 of 2 states have no answer"):
-        assert np.isnan(parflex.inverse_dynamics(robot, np.array([robot.home] * 2))).all()
+    named = parflex.inverse_dynamics(robot, acceleration={"left.1": 3.0})
+    qdd = named.accelerations
+    assert close(parflex.inverse_dynamics(robot, robot.home, qdd=qdd), [named.efforts["left.1"]])
+    assert close(
+        parflex.inverse_dynamics(robot, np.array([robot.home] * 2), qdd=[[3.0]] * 2)[1], [*named.efforts.values()]
+    )
+    none = parflex.load("5r", settings={"legs.frame.0.actuated": False})
+    with pytest.raises(ActuationError, match="0 motors for 2 freedoms"):
+        parflex.inverse_dynamics(none, none.home)
     assert close(parflex.forward_dynamics(robot, robot.home), parflex.forward_dynamics(robot).accelerations)
 
 

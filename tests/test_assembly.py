@@ -12,7 +12,7 @@ from comparison import largest, nearby_states, positions
 
 import parflex
 from parflex.closure.targets import FrameTarget
-from parflex.errors import ActuationError, SingularError, UnreachableError
+from parflex.errors import SingularError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.recursion import pose as pose_of
 from parflex.spatial.rotations import matrix_quaternion, rotation_from_vector
@@ -174,8 +174,8 @@ def test_a_singular_leg_is_told_from_a_singular_platform():
 def test_too_few_motors_are_told_from_a_singular_pose():
     settings = {"actuation.few": {"actuated": ["leg1.3", "leg2.3"]}}
     robot = parflex.load("gough-stewart", settings=settings, actuation="few")
-    with pytest.raises(ActuationError, match="2 motors for 6 freedoms"):
-        parflex.inverse_dynamics(robot)
+    found = parflex.inverse_dynamics(robot)
+    assert len(found.free) == 4 and any("2 motors for 6 freedoms" in said for said in found.warnings)
     assert parflex.configure(robot).closure_error < 1e-12  # geometry does not need motors; Newton ends at rounding
 
 

@@ -12,7 +12,7 @@ from test_couplings import PAIR, RIGID, ROBOTS, pair, saddle
 
 import parflex
 from parflex.control.plant import family
-from parflex.errors import ActuationError, InputError, RobotFileError
+from parflex.errors import InputError, RobotFileError
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.holding import locked_robot
 from parflex.models.forms.general_form import GeneralForm
@@ -135,8 +135,7 @@ def test_a_stiff_coupling_approaches_the_rigid_one(tmp_path):
         ends.append(largest(rest.configuration.q - parflex.configure(rigid, {"motor": 3.0}).q))
     # the stretch is the load over the stiffness; that the load turns with it is of second order, below a hundredth
     assert ends[1] == pytest.approx(ends[0] / 10, rel=0.01)
-    with pytest.raises(ActuationError, match="1 motor for 2 freedoms"):
-        parflex.inverse_dynamics(soft, {"motor": 3.0})
+    assert len(parflex.inverse_dynamics(soft, {"motor": 3.0}).free) == 1  # 1 motor for 2 freedoms
 
 
 # -- play ----------------------------------------------------------------------------------------------------

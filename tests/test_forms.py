@@ -334,7 +334,7 @@ def test_the_direct_program_of_a_floating_robot_equals_the_float_path(tmp_path):
 
 def test_models_that_the_motors_do_not_define_are_refused_by_name(tmp_path):
     of = parflex.load(floating(tmp_path))
-    for model in ("inverse", "jacobian-of-inverse", "step"):
+    for model in ("jacobian-of-inverse", "step"):
         with pytest.raises(ActuationError, match="1 motor for 10 freedoms"):
             parflex.model(of, model)
 

@@ -121,7 +121,7 @@ def _check_shapes(robot: Robot, calls: StateCalls, arrays: list[Any], names: lis
             continue
         if name == "effort":
             raise wrong_effort(robot, array)
-        if name == "qdd" and robot.tree.elastic:
+        if name == "qdd" and (robot.tree.elastic or robot.few_motors):
             refuse_unknown_motors(robot, array)
             continue
         raise wrong_length(robot, array, name, length, "robot.coordinates" if name == "q" else "robot.rates")

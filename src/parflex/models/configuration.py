@@ -319,6 +319,25 @@ class Configuration(Record):
                     hint="choose another pose",
                 )
 
+    @property
+    def lacks_motors(self) -> bool:
+        """Whether there are motors, fewer than freedoms, and each moves the robot here; rods that spin need none."""
+        A = self._actuation_map()
+        if not 0 < A.shape[0] < A.shape[1] or mobility.rank(A) < A.shape[0]:
+            return False
+        rods, _ = self._without_spins(self.null_space @ _beside(A))
+        return not rods
+
+    def free_rates(self, given: Array) -> list[int]:
+        """Rates that tell apart the motions in which `given` rows of all rates rest; independent ones where they do."""
+        robot = self.robot
+        units = robot.tree.rate_units[robot.free]
+        basis = self.null_space @ _beside(given[:, robot.free] * units @ self.null_space)
+        independent = set(self.reduction.partition.independent.tolist())
+        weights = np.array([10.0 if int(k) in independent else 1.0 for k in robot.free])
+        order = scipy.linalg.qr((basis * weights[:, None]).T, mode="economic", pivoting=True)[2][: basis.shape[1]]
+        return sorted(int(robot.free[i]) for i in order)
+
     def refuse_undefined_actuation(self) -> None:
         """Raise if the motors leave a motion free, here (singular) or anywhere (too few motors)."""
         A = self._actuation_map()
@@ -438,6 +457,11 @@ def configure(robot: Robot, pose: Pose | None = None) -> Configuration:
             )
         return Configuration(robot, pose.q)
     return Configuration(robot, robot.assemble(pose))
+
+
+def _beside(A: Array) -> Array:
+    """A basis of the motions that leave fewer motors than freedoms at rest, where these are independent."""
+    return scipy.linalg.null_space(A, rcond=mobility.RANK_TOLERANCE) if len(A) else np.eye(A.shape[1])
 
 
 def _undriven(A: Array, freedoms: int, usual: mobility.Usual) -> Array:

@@ -463,6 +463,13 @@ class Robot(ArrayOrder, Record):
     # -- how it moves ----------------------------------------------------------------------------------
 
     @cached_property
+    def few_motors(self) -> bool:
+        """Whether motors are fewer than freedoms, and each of them moves the robot."""
+        from parflex.models.configuration import Configuration  # which stands on this module
+
+        return Configuration(self, self.home).lacks_motors
+
+    @cached_property
     def mobility(self) -> Mobility:
         """Rank at home and at a random pose nearby: the larger is the true one, home may be special."""
         _, known = self._known

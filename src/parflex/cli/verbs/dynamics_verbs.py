@@ -44,6 +44,10 @@ def _solved(
 def _show(answer: dict[str, Any], table: Any, result: Any, as_json: bool) -> None:
     title, columns, values = table
     tables = [(title, columns, output.rounded(values))]
+    if result.free:
+        answer["free"] = result.free
+        rows = output.rounded([*result.free.items()])
+        tables.append(("accelerations of what moves freely", ["", "m/s2 or rad/s2"], rows))
     if result.elements:
         answer["elements"] = result.elements
         rows = [(name, one["length"], one["rate"], one["force"]) for name, one in result.elements.items()]

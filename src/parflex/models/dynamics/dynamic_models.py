@@ -23,6 +23,7 @@ from parflex.models.dynamics.reduced import MassMatrix, Result, is_joint_motion,
 from parflex.models.dynamics.shared_efforts import SharedEfforts, refuse_outside, shared_efforts
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Sharing, Weights, read_sharing
 from parflex.models.dynamics.taut_cables import slack_warnings, tautened
+from parflex.models.dynamics.underactuated import underactuated_inverse
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import flexible_inverse
 from parflex.models.given_states.given_rates import all_rates
@@ -52,8 +53,9 @@ def inverse_dynamics(
 ) -> Result:
     """Motor efforts in a motion, given by the end effector (world axes) or by joints.
 
-    With more motors than freedoms the efforts are those of least weighted norm, of a preload, within limits. What is in
-    the robot file acts, except what `without` names.
+    With more motors than freedoms the efforts are those of least weighted norm, of a preload, within limits. With
+    fewer, motors accelerate as given (those not named do not), and the rest moves freely. What is in the robot file
+    acts, except what `without` names.
 
     Parameters
     ----------
@@ -83,8 +85,8 @@ def inverse_dynamics(
     Returns
     -------
     Result
-        `efforts` by motor (N, N m), all rates and accelerations, `internal` efforts of spare motors, reactions if asked
-        for, warnings.
+        `efforts` by motor (N, N m), all rates and accelerations, `internal` efforts of spare motors, accelerations of
+        `free` coordinates, reactions if asked for, warnings.
 
     Examples
     --------
@@ -98,6 +100,8 @@ def inverse_dynamics(
         return flexible_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
     if not is_joint_motion(robot, velocity, acceleration):
         configuration.refuse_singular_legs()
+    if configuration.lacks_motors:
+        return underactuated_inverse(configuration, velocity, acceleration, wrench, reactions, sharing)
     configuration.refuse_undefined_actuation()
     qd = configuration.rates(velocity)
     qdd = configuration.accelerations(acceleration, qd, velocity)

@@ -50,6 +50,8 @@ class Result(Record):
         Length (m), rate (m/s) and force (N, positive in tension) of elements by name.
     direct : bool
         Whether efforts were given and accelerations found.
+    free : dict[str, float]
+        With fewer motors than freedoms, accelerations of coordinates that move freely (m/s^2, rad/s^2).
     internal : dict[str, Any] | None
         With spare motors: their number, how the efforts were chosen, and the part of them (N, N m) that moves nothing.
     """
@@ -65,6 +67,7 @@ class Result(Record):
     elastic_accelerations: dict[str, float] = field(default_factory=dict)
     elements: dict[str, dict[str, Any]] = field(default_factory=dict)  # length, rate and force of elements by name
     direct: bool = False  # efforts were given, and accelerations found
+    free: dict[str, float] = field(default_factory=dict)  # accelerations of what no motor drives, by name
     internal: dict[str, Any] | None = None  # of spare motors
 
     def acceleration_of(self, frame: str | None = None) -> Array:

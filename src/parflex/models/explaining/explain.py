@@ -307,7 +307,7 @@ def _motors(robot: Robot) -> Chapter:
         text.append("More motors than degrees of freedom: efforts are those of least norm.")
     elif len(motors) < freedoms:
         text.append(
-            "Fewer motors than degrees of freedom: the direct model exists, the inverse one of a free motion does not."
+            "Fewer motors than degrees of freedom: the inverse model takes motions of motors; the rest moves freely."
         )
     actuations, modes = (sorted(table) for table in (robot.description.actuation, robot.description.working_modes))
     if actuations:

@@ -37,13 +37,16 @@ def choose(robot: Robot, question: Question) -> Form:
     """The form in which a model of a robot is written; `refused` of it says why it is no other one."""
     refuse_impossible(robot, question)
     refused: dict[str, str] = {}
+    few = _free_beside_motors(robot, question)
     for name, find in (
         ("redundant form", redundant_form),
         ("leg form", leg_form),
         ("open tree", open_form),
         ("two-node form", node_form),
     ):
-        found = find(robot, question) if question.at is None else "numbers at one pose need no program"
+        found: Form | str = "motors are fewer than degrees of freedom"
+        if not few or find is open_form:
+            found = find(robot, question) if question.at is None else "numbers at one pose need no program"
         if isinstance(found, Form):
             return replace(found, refused=refused)
         refused[name] = found
@@ -80,8 +83,14 @@ def refuse_impossible(robot: Robot, question: Question) -> None:
             )
         return
     by_motors = question.coordinates == "motors"
-    if model in OF_MOTORS or by_motors:
+    if (model in OF_MOTORS or by_motors) and not _free_beside_motors(robot, question):
         Configuration(robot, robot.home).refuse_undefined_actuation()
+
+
+def _free_beside_motors(robot: Robot, question: Question) -> bool:
+    """Whether an inverse model takes accelerations of fewer motors than freedoms, and gives how the rest moves."""
+    given = question.coordinates in (None, "all", "independent")
+    return question.model == "inverse" and given and not robot.tree.elastic and robot.few_motors
 
 
 def _refuse_unmeasured(robot: Robot, question: Question) -> None:
@@ -118,7 +127,7 @@ def _general(robot: Robot, question: Question) -> GeneralForm:
     if model == "state-rates-driven":
         return general_form(robot, motor_partition(robot), question)
     partition = home_partition(robot)
-    if robot.tree.elastic and not _has_motors(robot, partition):
+    if (robot.tree.elastic or _free_beside_motors(robot, question)) and not _has_motors(robot, partition):
         partition = _driven_partition(robot, question, partition)
     form = general_form(robot, partition, question)
     if model == "step" or question.coordinates == "motors":

@@ -133,8 +133,8 @@ class GeneralForm(Form):
 
     @property
     def _prescribed(self) -> bool:
-        """Whether motors are prescribed while the rest is free: bodies deform."""
-        return bool(self.robot.tree.elastic)
+        """Whether motors are prescribed while the rest is free: bodies deform, or motors are too few."""
+        return bool(self.robot.tree.elastic) or self.robot.few_motors
 
     @property
     def state_groups(self) -> Groups:

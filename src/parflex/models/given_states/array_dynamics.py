@@ -16,6 +16,7 @@ from parflex.models.dynamics.forces import Wrench
 from parflex.models.dynamics.reduced import Result, state_at
 from parflex.models.dynamics.shared_efforts import SPARE_MOTORS
 from parflex.models.dynamics.spare_motors import Sharing, read_sharing
+from parflex.models.dynamics.underactuated import FEW_MOTORS, driven_with_free
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.flexible_inverse import driven_by, rest_warnings
 from parflex.models.given_states.closed_positions import (
@@ -45,6 +46,11 @@ def inverse_at(
     rates = all_rates(configuration, qd, slacks.rates)
     if robot.tree.elastic:
         return _flexible_inverse(configuration, rates, qdd, wrenches, qd is None and qdd is None, sharing)
+    if configuration.lacks_motors:
+        motors = list(robot.actuated)
+        wanted = motor_accelerations(configuration, rates, qdd) - configuration.acceleration_bias(rates)[motors]
+        sharing = sharing or read_sharing(robot)
+        return driven_with_free(configuration, rates, np.eye(robot.nv)[motors], wanted, wrenches, False, sharing)
     configuration.refuse_undefined_actuation()
     accelerations = all_accelerations(configuration, rates, qdd, slacks.accelerations)
     return rigid_inverse(configuration, rates, accelerations, wrenches, sharing=sharing)
@@ -79,7 +85,7 @@ def wrong_effort(robot: Robot, tau: Array) -> InputError:
 def array_warnings(result: Result) -> list[str]:
     """What is said of this state; what holds for every state of the robot was said when it was loaded."""
     known = set(result.robot.warnings)
-    return [said for said in result.warnings if said not in known and not said.startswith(SPARE_MOTORS)]
+    return [said for said in result.warnings if said not in known and not said.startswith((SPARE_MOTORS, FEW_MOTORS))]
 
 
 def _flexible_inverse(

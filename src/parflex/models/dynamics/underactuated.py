@@ -1,0 +1,94 @@
+"""The inverse model of a robot with fewer motors than freedoms: what has no motor moves by itself.
+
+M qdd + c = J_a^T tau and the accelerations that are given, as many as motors, are solved together, theory (17).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.element_values import values_in_motion
+from parflex.models.dynamics.forces import Wrench
+from parflex.models.dynamics.reactions import reactions_of
+from parflex.models.dynamics.reduced import Result, state_at
+from parflex.models.dynamics.spare_motors import Sharing
+from parflex.models.elastic.flexible_inverse import driven_by
+from parflex.models.pose_input import read_motion
+from parflex.records import counted
+from parflex.recursion import motion
+
+Array = np.ndarray
+FEW_MOTORS = "fewer motors than degrees of freedom"
+
+
+def underactuated_inverse(
+    configuration: Configuration,
+    velocity: Mapping[str, float] | None,
+    acceleration: Mapping[str, float] | None,
+    wrench: Wrench | None,
+    reactions: bool,
+    sharing: Sharing,
+) -> Result:
+    """Efforts for given accelerations of motors (others rest) or of as many frames and joints; the rest follows."""
+    qd = configuration.rates(velocity)
+    b = configuration.acceleration_bias(qd)
+    rows, wanted = _given(configuration, acceleration, qd, b)
+    return driven_with_free(configuration, qd, rows, wanted, wrench, reactions, sharing)
+
+
+def driven_with_free(
+    configuration: Configuration,
+    qd: Array,
+    rows: Array,
+    wanted: Array,
+    wrench: Wrench | None,
+    reactions: bool,
+    sharing: Sharing,
+) -> Result:
+    """Efforts at which `rows` of all accelerations are as `wanted`, and how the free coordinates move."""
+    robot, state = configuration.robot, state_at(configuration, qd, wrench)
+    shared, qdd, lost = driven_by(state, rows @ configuration.J, wanted, sharing)
+    tau = shared.tau
+    free = {robot.tree.rate_names[k]: float(qdd[k]) for k in configuration.free_rates(rows)}
+    names = ", ".join(f"'{name}'" for name in free)
+    warnings = [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
+    count = f"{counted(len(tau), 'motor')} for {counted(len(state.mass_matrix), 'freedom')}"
+    warnings.append(f"{FEW_MOTORS} ({count}): {names} {'moves' if len(free) == 1 else 'move'} freely")
+    f = state.forces(qdd) - lost
+    found = reactions_of(configuration, qd, qdd, f, tau, wrench, warnings) if reactions else None
+    elements = values_in_motion(configuration, qd, lambda: f, tau)
+    efforts = dict(zip(robot.actuated_names, (float(value) for value in tau), strict=True))
+    return Result(robot, configuration, qd, qdd, efforts, False, found, warnings, elements=elements, free=free)
+
+
+def _given(
+    configuration: Configuration, acceleration: Mapping[str, float] | None, qd: Array, b: Array
+) -> tuple[Array, Array]:
+    """Rows of all rates that are given, and their accelerations less what the rates alone cause."""
+    robot = configuration.robot
+    joints, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
+    motors = list(robot.actuated)
+    if not frames and set(joints) <= set(motors):
+        wanted = np.array([joints.get(k, 0.0) for k in motors])
+        return np.eye(robot.tree.n)[motors], wanted - b[motors]
+    moving = motion(robot.tree, configuration.at, qd, b)
+    rows, wanted = [np.eye(robot.tree.n)[k] for k in joints], [value - b[k] for k, value in joints.items()]
+    for frame, parts in frames.items():
+        bias, own = configuration.frame_acceleration(frame, moving), configuration.frame_rows(frame)
+        rows += [own[part] for part in parts]
+        wanted += [value - bias[part] for part, value in parts.items()]
+    rank = mobility.rank(np.array(rows) @ configuration.J)
+    if not len(rows) == rank == len(motors):
+        raise InputError(
+            f"{counted(len(rows), 'acceleration')} ({rank} independent) for {counted(len(motors), 'motor')}: the rest "
+            "moves freely",
+            key="acceleration",
+            value=len(rows),
+            hint="give accelerations of motors, or as many of frames and joints as there are motors",
+        )
+    return np.array(rows), np.array(wanted)

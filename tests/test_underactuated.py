@@ -1,0 +1,90 @@
+"""Fewer motors than freedoms: efforts of the motors, and what moves by itself; against closed forms and Pinocchio."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import CATALOGUE
+from oracles.pinocchio_tree import PinocchioTree
+from oracles.reader import read_robot
+
+import parflex
+from parflex.errors import ActuationError, InputError
+
+ROBOTS = Path(__file__).parent / "robots"
+EXACT = 1e-11  # relative: both sides solve systems of condition up to 1e4 in double precision
+
+
+@pytest.fixture(scope="module")
+def cart():
+    return parflex.load(ROBOTS / "cart-pendulum.toml")
+
+
+@pytest.fixture(scope="module")
+def five_bar():
+    return parflex.load("5r", settings={"actuation.one": {"actuated": ["left.1"]}}, actuation="one")
+
+
+def pendulum(angle, rate, push):
+    """Force on the cart and angular acceleration of the bob, by Lagrange, as the cart accelerates."""
+    M, m, r, inertia, g = 2.0, 0.5, 0.4, 0.01, 9.81
+    spin = (m * r * np.sin(angle) * push - m * g * r * np.cos(angle)) / (inertia + m * r**2)
+    force = (M + m) * push - m * r * (np.sin(angle) * spin + np.cos(angle) * rate**2)
+    return force, spin
+
+
+@pytest.mark.parametrize(("angle", "rate", "push"), [(-1.2, 0.7, 1.0), (0.4, -2.0, -3.0), (2.5, 0.0, 0.0)])
+def test_a_cart_carries_its_pendulum_as_by_lagrange(cart, angle, rate, push):
+    found = parflex.inverse_dynamics(cart, {"cart": 0.1, "bob": angle}, {"bob": rate, "cart": 0.3}, {"cart": push})
+    force, spin = pendulum(angle, rate, push)
+    assert found.efforts == pytest.approx({"cart": force}, rel=EXACT)
+    assert found.free == pytest.approx({"bob": spin}, rel=EXACT)
+    back = parflex.inverse_dynamics(cart, {"cart": 0.1, "bob": angle}, {"bob": rate, "cart": 0.3}, {"bob": spin})
+    assert back.free == pytest.approx({"cart": push}, rel=1e-9, abs=1e-9)  # the other one given: less well conditioned
+
+
+def test_under_its_efforts_the_robot_accelerates_so(five_bar):
+    state = ({"left.1": 2.0, "right.1": 1.0}, {"left.1": 0.5, "right.1": -0.3})
+    found = parflex.inverse_dynamics(five_bar, *state, {"left.1": 2.0}, reactions=True)
+    direct = parflex.forward_dynamics(five_bar, *state, found.efforts)
+    assert np.abs(direct.accelerations - found.accelerations).max() < EXACT * np.abs(found.accelerations).max()
+    assert len(found.free) == 1 and found.reactions is not None
+
+
+def test_efforts_of_few_motors_are_those_of_pinocchio(five_bar):
+    found = parflex.inverse_dynamics(
+        five_bar, {"left.1": 2.0, "right.1": 1.0}, {"left.1": 0.5, "right.1": -0.3}, {"left.1": 2.0}
+    )
+    oracle, names = PinocchioTree(read_robot(CATALOGUE / "5r.toml")), five_bar.rates
+    values = [dict(zip(names, part, strict=True)) for part in (found.configuration.q, found.rates, found.accelerations)]
+    efforts = oracle.inverse(*values, ["left.1", "right.1"])
+    assert efforts["left.1"] == pytest.approx(found.efforts["left.1"], rel=1e-9)
+    assert abs(efforts["right.1"]) < 1e-9 * abs(efforts["left.1"])  # it is free: as with a motor that does nothing
+
+
+def test_a_program_takes_the_motors_and_gives_what_moves_freely(five_bar):
+    program = parflex.model(five_bar, "inverse")
+    state = ({"left.1": 2.0, "right.1": 1.0}, {"left.1": 0.5, "right.1": -0.3})
+    found = parflex.inverse_dynamics(five_bar, *state, {"left.1": 2.0})
+    order = [five_bar.rates.index(name) for name in program.about["independent"]]
+    answer = program(q=found.configuration.q, qd=found.rates[order], motor_acceleration=[2.0])
+    assert answer["effort"] == pytest.approx([found.efforts["left.1"]], rel=EXACT)
+    rest = [k for k in order if five_bar.rates[k] != "left.1"]
+    assert answer["free_acceleration"] == pytest.approx(found.accelerations[rest], rel=EXACT)
+
+
+def test_accelerations_are_counted_against_motors(cart, five_bar):
+    with pytest.raises(InputError, match=r"2 accelerations \(2 independent\) for 1 motor: the rest moves freely"):
+        parflex.inverse_dynamics(cart, acceleration={"cart": 1.0, "bob": 1.0})
+    tip = parflex.inverse_dynamics(five_bar, {"left.1": 2.0, "right.1": 1.0}, acceleration={"x": 0.5})
+    assert tip.acceleration_of("tip")[0] == pytest.approx(0.5, rel=1e-9)  # as many as motors, wherever they are
+    with pytest.raises(InputError, match="for 1 motor"):
+        parflex.inverse_dynamics(five_bar, {"left.1": 2.0, "right.1": 1.0}, acceleration={"x": 0.5, "y": 0.1})
+
+
+def test_what_needs_as_many_motors_as_freedoms_says_so(cart):
+    for model in ("step", "jacobian-of-inverse"):
+        with pytest.raises(ActuationError, match="1 motor for 2 freedoms"):
+            parflex.model(cart, model)
