@@ -27,6 +27,7 @@ from parflex.tree.gear_loss import lost_share
 Array = np.ndarray
 OPEN_SHARE = 1e-9  # of a gear in a combination of efforts that acts on nothing, above rounding
 SETTLING, SETTLED = 60, 1e-13  # steps, of the efforts: rounding
+FLAT, NOTHING = 1e-12, 1e-9  # determinants, and efforts as shares of the largest, that are rounding
 ALL_WAYS = 6  # gears up to which all directions of power are tried
 
 
@@ -82,14 +83,34 @@ class RigidLosses(Record):
     def _solved(self, start: Array, K: Array) -> Array:
         """Losses where efforts are start + K losses, and losses the share of efforts that the direction of power says.
 
-        Newton on what is linear for each direction: exact after one step for one gear.
+        Newton on what is linear for each direction: exact after one step for one gear. With numbers, all directions
+        are tried, and only one may fit.
         """
-        self._refuse_jam(K)
-        effort, count = start, len(self.gears)
+        count = len(self.gears)
+        if scalar_type(start, K, self.turns) is not object and count <= ALL_WAYS:
+            return self._only_fitting(start, K)
+        effort = start
         for _ in range(1 if count == 1 else count + 1):
             shares = self._shares([np.sign(value) for value in effort])
             effort = solve(np.eye(count) - K * shares, start)
         return shares * effort * self._regular(K)
+
+    def _only_fitting(self, start: Array, K: Array) -> Array:
+        """The losses of the one direction of power of each gear that fits; refused where none or several do."""
+        found: list[tuple[Array, Array]] = []  # efforts and losses
+        size = float(np.abs(start).max())
+        for sides in itertools.product((1.0, -1.0), repeat=len(self.gears)):
+            shares = self._shares(sides)
+            system = np.eye(len(self.gears)) - K * shares
+            if abs(np.linalg.det(system)) < FLAT:
+                raise self._jams(K, shares)
+            effort = np.linalg.solve(system, start)
+            fits = np.all(np.array(sides) * effort >= -NOTHING * size)  # an idle gear fits both ways
+            if fits and not any(np.abs(effort - other).max() <= NOTHING * size for other, _ in found):
+                found.append((effort, shares * effort))
+        if len(found) != 1:
+            raise self._jams(K, self._shares(-np.sign(start)))
+        return found[0][1]
 
     def _shares(self, sides: Any) -> Array:
         shares = [lost_share(t, s, g.efficiency, g.back) for g, t, s in zip(self.gears, self.turns, sides, strict=True)]
@@ -97,29 +118,21 @@ class RigidLosses(Record):
 
     def _regular(self, K: Array) -> Any:
         """One, and in programs not a number where a gear jams, so that a run ends there."""
-        if scalar_type(K, self.turns) is not object:
-            return 1.0
         found = []
         for i in range(len(self.gears)):
             up, down = (1.0 - K[i, i] * self._shares(np.full(len(self.gears), side))[i] for side in (1.0, -1.0))
             found.append(np.sqrt(up) * np.sqrt(down) / np.sqrt(up * down))
         return np.array(found)
 
-    def _refuse_jam(self, K: Array) -> None:
-        """Raise where no direction of power fits, or several do."""
-        if scalar_type(K, self.turns) is object:
-            return
-        count = len(self.gears)
-        for sides in itertools.product((1.0, -1.0), repeat=count) if count <= ALL_WAYS else ():
-            if np.linalg.det(np.eye(count) - K * self._shares(np.array(sides))) <= 0:
-                worst = int(np.argmin([np.min(1.0 - K[i, i] * self._shares(np.array(sides))[i]) for i in range(count)]))
-                raise SingularError(
-                    f"the coupling '{self.gears[worst].name}' jams in this motion: its losses leave no direction of "
-                    "power, or more than one",
-                    key="efficiency",
-                    value=self.gears[worst].name,
-                    hint="give it a stiffness, a higher efficiency_back, or leave out friction",
-                )
+    def _jams(self, K: Array, shares: Array) -> SingularError:
+        """What is said where no direction of power fits, or several do."""
+        worst = self.gears[int(np.argmin(1.0 - np.diag(K) * shares))].name
+        return SingularError(
+            f"the coupling '{worst}' jams in this motion: its losses leave no direction of power, or more than one",
+            key="efficiency",
+            value=worst,
+            hint="give it a stiffness, a higher efficiency_back, or leave out friction",
+        )
 
 
 def losses_of(closures: Closures, reduction: Reduction, qd: Array) -> RigidLosses | None:
