@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 
 import numpy as np
@@ -124,6 +125,28 @@ def test_the_angles_of_the_4rrr_are_those_of_its_equations():
         q = positions(state.configuration)
         found = [[q[f"leg{k}.{joint}"] for k in range(1, 5)] for joint in (1, 2)]
         assert largest((np.array(found) - wanted + np.pi) % (2 * np.pi) - np.pi) < 1e-12
+
+
+WORKSPACES = {  # as the files say; condition numbers of the platform with locked motors there
+    "4rrr": ({"x": (-0.06, 0.0, 0.06), "y": (-0.06, 0.0, 0.06), "theta": (-0.349, 0.349)}, 4.0),
+    "hexaglide": (
+        {"x": (-0.1, 0.1), "y": (-0.05, 0.05), "z": (-0.45, -0.36)}
+        | dict.fromkeys(("rx", "ry", "rz"), (-0.1745, 0.1745)),
+        30.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORKSPACES)
+def test_machines_reach_the_corners_of_their_workspaces_within_limits(name, figure):
+    robot, (spans, limit) = machine(name), WORKSPACES[name]
+    worst = 0.0
+    for corner in itertools.product(*spans.values()):
+        configuration = parflex.configure(robot, dict(zip(spans, corner, strict=True)))
+        assert robot.limit_warnings(configuration.q) == []
+        worst = max(worst, configuration.condition.platform)
+    figure(f"{name}: largest condition number of the platform in its workspace", worst, limit)
+    assert worst < limit
 
 
 # -- dynamics ---------------------------------------------------------------------------------------------------------
