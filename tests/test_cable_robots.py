@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 
 import casadi as ca
@@ -14,7 +15,9 @@ from oracles.reader import read_robot
 
 import parflex
 from parflex.errors import RobotFileError
+from parflex.models.dynamics.spare_motors import read_sharing
 from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.run_checks import cable_warnings
 
 LEGS = {"lower_left": (-1, -1), "upper_left": (-1, 1), "lower_right": (1, -1), "upper_right": (1, 1)}
@@ -200,6 +203,39 @@ between = ["base", "platform"]
 def test_cables_that_nothing_winds_or_that_would_push_are_refused(more, words, tmp_path):
     with pytest.raises(RobotFileError, match=words):
         parflex.load(written(TWO + more, tmp_path))
+
+
+def test_arrays_have_the_efforts_of_names():
+    robot, rng = load(), np.random.default_rng(6)
+    at = parflex.configure(robot, "left")
+    motion = dict(zip(("x", "y", "theta"), rng.uniform(-4, 4, 3), strict=True))
+    named = parflex.inverse_dynamics(robot, at, acceleration=motion)
+    found = parflex.inverse_dynamics(robot, at.q, np.zeros(robot.nv), named.accelerations)
+    assert found == pytest.approx(list(named.efforts.values()), abs=1e-9)
+
+
+def test_efforts_of_rows_of_a_run_are_those_of_the_inverse_model():
+    """From efforts at which cables push, those that cause the same motion and keep them taut."""
+    robot, rows = load(), []
+    spare = SpareMotors(robot, robot, read_sharing(robot))
+    for pose in ("left", "low"):
+        wanted = parflex.inverse_dynamics(robot, pose, acceleration={"x": 2.0, "theta": -1.0})
+        tau = np.array(list(wanted.efforts.values()))
+        internal = np.array(list(wanted.internal["efforts"].values()))
+        pushing = parflex.forward_dynamics(robot, pose, effort=dict(zip(robot.motors, tau - internal, strict=True)))
+        tension = [pushing.elements[name]["force"] for name in driven_cables(robot)]
+        rows.append((wanted.configuration.q, tau - internal, tension, tau))
+        assert min(tension) < -1
+    q, given, tension, tau = (np.array(column) for column in zip(*rows, strict=True))
+    assert spare.taut(q, given, tension) == pytest.approx(tau, abs=1e-9)
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="compiles a time loop: make verify")
+def test_a_run_keeps_its_cables_taut():
+    run = parflex.simulate(load(), "circle", 0.06, step=2e-3, check_width=False, method="rk4")
+    tension = np.array([run.columns[f"element.{leg}.cable.force"] for leg in LEGS])
+    assert not run.summary["warnings"] and tension.min() > -1e-9 and tension.max() > 10
 
 
 def test_runs_tell_of_cables_that_push():

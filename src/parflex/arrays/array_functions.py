@@ -15,6 +15,7 @@ from parflex.models.dynamics import dynamic_models
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.reduced import Result
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights, read_sharing
+from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.models.terms import acting, checked_terms
@@ -123,7 +124,7 @@ def inverse_dynamics(
     one_of(form, ("split", "projected"), "form")
     _refuse_reactions(reactions)
     sharing = None
-    if weights or preload or effort_limit is not None:
+    if weights or preload or effort_limit is not None or driven_cables(robot):  # programs do not keep cables taut
         sharing = read_sharing(acting(robot, checked_terms(without)), weights, preload, effort_limit)
     return answer(robot, "inverse", given, wrench, without, out, sharing)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from parflex.codegen.traces.signals import signals
+from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
@@ -82,6 +83,11 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
     state |= {word: values for word, values in pushed.items() if word in program.inputs}
     with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
         found = program.evaluate("numpy", **state) if few else program(**state)
+        cables = driven_cables(robot) if spare is not None else []
+        if spare is not None and cables:
+            tension = np.concatenate([found[f"element.{name}.force"].reshape(-1, 1) for name in cables], axis=1)
+            effort = state["effort"] = spare.taut(y[:, :nq], effort, tension)
+            found = program.evaluate("numpy", **state) if few else program(**state)
     own = {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
     return found | own
 

@@ -79,10 +79,11 @@ def stop_warnings(summary: Mapping[str, Any]) -> list[str]:
 
 def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     """A sentence for each driven cable that would have to push during a run."""
-    found = []
-    for name in driven_cables(robot):
-        force = columns.get(f"element.{name}.force")
-        if force is not None and force.min(initial=0.0) < -1e-6 * np.abs(force).max():
+    forces = {name: columns[f"element.{name}.force"] for name in driven_cables(robot)
+              if f"element.{name}.force" in columns}  # fmt: skip
+    largest, found = max((float(np.abs(force).max(initial=0.0)) for force in forces.values()), default=0.0), []
+    for name, force in forces.items():
+        if force.min(initial=0.0) < -1e-9 * largest:
             t = float(columns["t"][int(np.argmax(force < 0))])
             found.append(
                 f"the cable '{name}' pulls only, but would have to push from t = {t:.4g} s on, at most with "

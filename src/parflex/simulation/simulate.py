@@ -204,7 +204,7 @@ def simulate(
     ]
     if problem.width and check_width and track.status == "ok":
         half = prepare(robot, case.prescribed, case.wrenches, case.without, friction_width / 2, case.independent)
-        other = columns_of(half, _run(case, half, None)[0], looked_at[:1])
+        other = columns_of(half, _run(case, half, None)[0], looked_at[:1], case.spare)
         summary["friction"] = width_effect(columns, other, looked_at[0], friction_width)
     settings = _settings(given, case, problem, method)
     return Run(columns, settings, summary)

@@ -32,39 +32,43 @@ def tautened(found: SharedEfforts, configuration: Configuration, A: Array, f: Ar
     Tension is linear in the efforts, theory (18), and stands beside them in the limits of theory (48). Where no
     internal effort keeps all taut, or the preload leaves no choice, efforts stay as they are, and a warning tells.
     """
-    if not driven_cables(configuration.robot) or sharing.preloaded or found.internal is None:
+    if not driven_cables(configuration.robot) or sharing.preloads or found.internal is None:
         return found
-    at_rest, per_effort = _tensions(configuration, f, len(found.tau))
-    tension = at_rest + per_effort @ found.tau
-    if not _pushing(tension).any():
+    here = (configuration, A, sharing)
+    own = cable_rows(configuration.robot)
+    tau = taut_efforts(*here, found.tau, -multipliers_of(configuration, f, found.tau)[own])
+    if tau is None:
         return found
-    least, N = least_norm(A, A @ found.tau, sharing.weights), internal_basis(A, sharing.weights)
-    lower, upper = (np.full(len(least), end) if own is None else own
-                    for own, end in ((sharing.lower, -np.inf), (sharing.upper, np.inf)))  # fmt: skip
-    z = shortest_within(
-        np.concatenate([N, per_effort @ N]),
-        np.concatenate([least, at_rest + per_effort @ least]),
-        np.concatenate([lower, np.zeros(len(tension))]),
-        np.concatenate([upper, np.full(len(tension), np.inf)]),
-    )
-    if z is None:
-        return found
-    tau = least + N @ z
+    internal = tau - least_norm(A, A @ tau, sharing.weights)
     told = found.internal | {"chosen_by": f"{found.internal['chosen_by']}, taut cables"}
-    told["efforts"] = {name: float(value) for name, value in zip(sharing.names, N @ z, strict=True)}
+    told["efforts"] = {name: float(value) for name, value in zip(sharing.names, internal, strict=True)}
     said = [f"{warning}; internal efforts keep the cables taut" for warning in found.warnings]
     return replace(found, tau=tau, internal=told, warnings=said)
 
 
-def _tensions(configuration: Configuration, f: Array, motors: int) -> tuple[Array, Array]:
-    """Tension of the cables without effort, and per effort of each motor."""
-    robot = configuration.robot
-    names = driven_cables(robot)
-    rows = [part.start for part, row in zip(robot.closures.slices(), robot.closures.rows, strict=True)
-            if row.name in names]  # fmt: skip
-    still = -multipliers_of(configuration, f, np.zeros(motors))[rows]
-    pulled = [-multipliers_of(configuration, f, unit)[rows] - still for unit in np.eye(motors)]
-    return still, np.array(pulled).T
+def taut_efforts(configuration: Configuration, A: Array, sharing: Sharing, tau: Array, tension: Array) -> Array | None:
+    """Efforts that cause the same motion as `tau`, at which cables have `tension`; None: they need not, or cannot."""
+    if not _pushing(tension).any():
+        return None
+    own, motors = cable_rows(configuration.robot), np.eye(len(tau))
+    still = np.zeros(configuration.robot.tree.n)
+    per_effort = np.array([-multipliers_of(configuration, still, unit)[own] for unit in motors]).T
+    least, N = least_norm(A, A @ tau, sharing.weights), internal_basis(A, sharing.weights)
+    lower, upper = (np.full(len(least), end) if limit is None else limit
+                    for limit, end in ((sharing.lower, -np.inf), (sharing.upper, np.inf)))  # fmt: skip
+    z = shortest_within(
+        np.concatenate([N, per_effort @ N]),
+        np.concatenate([least, tension + per_effort @ (least - tau)]),
+        np.concatenate([lower, np.zeros(len(tension))]),
+        np.concatenate([upper, np.full(len(tension), np.inf)]),
+    )
+    return None if z is None else least + N @ z
+
+
+def cable_rows(robot: Robot) -> list[int]:
+    """Rows of the closures that hold driven cables, whose multipliers are minus their tension."""
+    names, rows = driven_cables(robot), zip(robot.closures.slices(), robot.closures.rows, strict=True)
+    return [part.start for part, row in rows if row.name in names]
 
 
 def _pushing(tension: Array) -> Array:

@@ -19,6 +19,7 @@ from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.shared_efforts import home_preload, shared_efforts
 from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
+from parflex.models.dynamics.taut_cables import taut_efforts
 from parflex.models.forms import Question, choose
 from parflex.models.forms.driving import fitted_positions
 from parflex.models.robot import Robot
@@ -53,6 +54,17 @@ class SpareMotors(Record):
                 error.message = f"at t = {time:.6g} s {error.message}"
                 raise
         return np.array(rows).reshape(len(t), len(self.robot.actuated))
+
+    def taut(self, q: Array, effort: Array, tensions: Array) -> Array:
+        """Efforts that keep driven cables taut, row by row, from efforts at which they have these tensions."""
+        found = effort.copy()
+        if self.sharing.preloads:
+            return found
+        for row, (positions, tau, tension) in enumerate(zip(q, effort, tensions, strict=True)):
+            here = Configuration(self.robot, positions)
+            kept = taut_efforts(here, here.J_a.T, self.sharing, tau, tension)
+            found[row] = tau if kept is None else kept
+        return found
 
 
 def is_spare(robot: Robot) -> bool:
