@@ -213,5 +213,9 @@ def _dress(axes: Any, points: Array, robot: Robot, plane: bool) -> None:
         axes.set_box_aspect((1, 1, 1))
         axes.view_init(elev=22, azim=-58)
     write = axes.text if plane else axes.text2D
-    coupled = "   gear, thread: coupled" if robot.description.coupling else ""
-    write(0.01, 0.01, f"red: motor   white: passive   x: end effector{coupled}", transform=axes.transAxes, fontsize=8)
+    told = "red: motor   white: passive   x: end effector"
+    told += "   gear, thread: coupled" * bool(robot.description.coupling)
+    told += "   dashed: spring, damper" * any(
+        e.kind in ("spring", "damper", "force") for e in robot.description.element
+    )
+    write(0.01, 0.01, told, transform=axes.transAxes, fontsize=8)
