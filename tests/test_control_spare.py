@@ -56,3 +56,11 @@ def test_limits_that_nothing_meets_act_on_each_motor(four):
 def test_a_preload_without_spare_motors_is_refused_before_anything_is_compiled():
     with pytest.raises(InputError, match="so 'preload' has no effect"):
         parflex.run_control(parflex.load("3rrr"), "circle:radius=0.1", "ctc", preload={"leg1.1": 1.0})
+
+
+def test_the_other_motors_take_over_from_one_that_failed(four):
+    failed = parflex.run_control(four, CIRCLE, "ctc", time=0.3, effort_limit={"leg3.1": (0.0, 0.0)})
+    whole = parflex.run_control(four, CIRCLE, "ctc", time=0.3)
+    assert failed.ok and np.abs(failed["effort.leg3.1"]).max() < 1e-12
+    # three motors have larger efforts, which are held over a sample: 2 % of the error here
+    assert np.abs(failed["error"] - whole["error"]).max() < 0.05 * whole["error"].max()

@@ -175,6 +175,25 @@ def test_arrays_take_the_same_words():
     assert np.abs(still - row(robot, named.efforts)).max() < 1e-10
 
 
+def test_spare_motors_of_a_flexible_robot_drive_its_end_effector(figure):
+    """With a driven end effector internal efforts are those that do not accelerate it; bodies feel them."""
+    robot = parflex.load("3rrr-flexible", settings={"legs.frame.2.actuated": True})
+    wanted, worst = {"x": 1.0, "y": -2.0, "theta": 3.0}, 0.0
+    plain = parflex.inverse_dynamics(robot, {"x": 0.02}, acceleration=wanted)
+    for words in ({"weights": {"leg1.1": 5.0}}, {"preload": {"leg1.2": 3.0}}, {"effort_limit": {"leg1.2": 4.0}}):
+        found = parflex.inverse_dynamics(robot, {"x": 0.02}, acceleration=wanted, **words)
+        assert found.internal["spare_motors"] == 3 and found.redundant_actuation
+        moved = parflex.forward_dynamics(robot, found.configuration, effort=found.efforts)
+        worst = max(worst, np.abs(moved.acceleration_of()[[0, 1, 5]] - list(wanted.values())).max() / 3.0)
+        off = np.abs(moved.accelerations - found.accelerations).max()
+        worst = max(worst, off / np.abs(found.accelerations).max())
+    figure("3rrr-flexible with six motors: accelerations under shared efforts", worst, 1e-9)
+    assert worst < 1e-9  # the mass matrix of beams has a condition of about a million
+    assert abs(plain.efforts["leg1.2"]) > 4.0 and abs(found.efforts["leg1.2"]) <= 4.0 * (1 + 1e-9)
+    with pytest.raises(InputError, match="bodies deform, so motions of all motors determine their efforts"):
+        parflex.inverse_dynamics(robot, acceleration={"leg1.1": 1.0}, preload={"leg1.1": 1.0})
+
+
 # -- what cannot be --------------------------------------------------------------------------------------------------
 
 
@@ -238,3 +257,45 @@ def test_the_command_line_reads_and_tells_the_same(capsys):
     assert told["internal"] == found.internal and told["efforts"] == found.efforts
     assert told["internal"]["chosen_by"] == "least weighted norm, preload, limits"
     assert told["internal"]["limits"]["leg3.1"] == [-50.0, None]
+
+
+# -- singular poses --------------------------------------------------------------------------------------------------
+
+
+def det_of(robot, pose, motors):
+    return float(np.linalg.det(parflex.configure(robot, pose).J_a[motors]))
+
+
+def test_where_three_motors_are_singular_four_are_not():
+    """Internal efforts leave a motor out exactly where the others alone are singular: it cannot be preloaded there."""
+    robot, others = four(), [0, 2, 3]
+    near, away = ({"x": 0.08 * np.cos(a), "y": 0.08 * np.sin(a), "theta": 0.0} for a in (0.0, 3.0))
+    assert det_of(robot, near, others) * det_of(robot, away, others) < 0
+    low, high = 0.0, 1.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        pose = {word: (1 - middle) * near[word] + middle * away[word] for word in near}
+        low, high = (middle, high) if det_of(robot, pose, others) * det_of(robot, near, others) > 0 else (low, middle)
+    found = parflex.inverse_dynamics(robot, pose, acceleration={"x": 1.0}, preload={"leg1.1": 2.0})
+    assert abs(found.internal["efforts"]["leg2.1"]) < 1e-9 and np.isfinite(list(found.efforts.values())).all()
+    with pytest.raises(InputError, match=r"'leg2.1' cannot be preloaded at this pose"):
+        parflex.inverse_dynamics(robot, pose, preload={"leg2.1": 1.0})
+    three = parflex.load(
+        invented("four-rrr"), actuation="three",
+        settings={"actuation.three": {"actuated": ["leg1.1", "leg3.1", "leg4.1"]}},
+    )  # fmt: skip
+    with pytest.raises(parflex.ParflexError, match="singular pose"):
+        parflex.inverse_dynamics(three, pose)
+
+
+def test_where_all_motors_are_singular_it_is_said():
+    robot = parflex.load("4rrr")
+    angles = np.linspace(0.3, 0.9, 7)
+    least = [np.linalg.svd(parflex.configure(robot, {"theta": a}).J_a)[1][-1] for a in angles]
+    low, high = angles[int(np.argmin(least)) - 1], angles[int(np.argmin(least)) + 1]
+    for _ in range(80):  # golden section: the smallest singular value has a corner there
+        a, b = low + 0.382 * (high - low), low + 0.618 * (high - low)
+        sizes = [np.linalg.svd(parflex.configure(robot, {"theta": angle}).J_a)[1][-1] for angle in (a, b)]
+        low, high = (low, b) if sizes[0] < sizes[1] else (a, high)
+    with pytest.raises(parflex.ParflexError, match=r"with the motors locked, .* can still move"):
+        parflex.inverse_dynamics(robot, {"theta": (low + high) / 2}, preload={"leg1.1": 1.0})

@@ -11,7 +11,7 @@ from mechanisms import invented
 
 import parflex
 from parflex.errors import InputError
-from parflex.models.dynamics.shared_efforts import internal_direction
+from parflex.models.dynamics.program_efforts import internal_direction
 
 SAME = 1e-12  # the same arithmetic in another order; systems of condition below a hundred
 HERE = {"x": 0.03, "y": -0.02, "theta": 0.1}
@@ -124,7 +124,8 @@ def test_the_internal_direction_is_in_the_null_space():
 
 def test_programs_keep_limits_where_a_motor_has_no_share():
     """At an exact zero of its share a motor bounds nothing; the others still do."""
-    from parflex.models.dynamics.shared_efforts import program_efforts, shared_efforts
+    from parflex.models.dynamics.program_efforts import program_efforts
+    from parflex.models.dynamics.shared_efforts import shared_efforts
     from parflex.models.dynamics.spare_motors import Sharing
 
     A, g = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]), np.array([4.0, 5.0])
@@ -134,12 +135,40 @@ def test_programs_keep_limits_where_a_motor_has_no_share():
     assert shared_efforts(A, g, sharing).tau == pytest.approx([1.0, 5.0, 3.0])
 
 
+@pytest.mark.parametrize(("freedoms", "motors"), [(2, 3), (3, 4), (2, 4), (6, 8)])
+def test_programs_keep_limits_as_the_exact_projection_does(freedoms, motors):
+    """In floats: the arithmetic of programs, against non-negative least squares."""
+    from parflex.models.dynamics.program_efforts import program_efforts
+    from parflex.models.dynamics.shared_efforts import shared_efforts
+    from parflex.models.dynamics.spare_motors import Sharing
+
+    rng, met, moved = np.random.default_rng(motors), 0, 0
+    names = tuple("abcdefgh"[:motors])
+    for _ in range(60):
+        A, g = rng.standard_normal((freedoms, motors)), rng.uniform(-5, 5, freedoms)
+        lower, upper = -rng.uniform(1, 8, motors), rng.uniform(1, 8, motors)
+        upper[rng.random(motors) < 0.3] = np.inf
+        near = rng.uniform(-4, 4, motors)
+        sharing = Sharing(names, rng.uniform(0.2, 4, motors), lower=lower, upper=upper, near=near)
+        try:
+            wanted = shared_efforts(A, g, sharing).tau
+        except InputError:
+            continue
+        found = program_efforts(A, g, sharing)
+        met += 1
+        moved += bool(shared_efforts(A, g, sharing).internal["at_limit"])
+        # limits are kept to rounding of the largest effort; sets that differ by less are the same
+        assert np.abs(found - wanted).max() < 1e-8 * max(1.0, np.abs(wanted).max())
+        assert np.abs(A @ found - g).max() < 1e-9 * np.abs(found).max()
+    assert met > 20 and moved > 10
+
+
 @pytest.mark.parametrize(
     ("name", "model", "words", "text"),
     [
         ("four", "direct", {"preload": {"leg1.1": 1.0}}, "'direct' gives no efforts, so 'preload' has no effect"),
-        ("six", "inverse", {"effort_limit": 5.0}, "limits by the internal efforts of one spare motor.* has 3"),
-        ("5r", "inverse", {"effort_limit": 5.0}, "limits by the internal efforts of one spare motor.* has 0"),
+        ("six", "inverse", {"effort_limit": 5.0}, "limits by internal efforts of one or two spare motors.* has 3"),
+        ("5r", "inverse", {"effort_limit": 5.0}, "limits by internal efforts of one or two spare motors.* has 0"),
         ("four", "inverse", {"preload": {"leg1.1": 1.0, "leg2.1": 1.0}}, "name 1 at most, or all motors"),
     ],
 )
@@ -149,3 +178,21 @@ def test_programs_that_cannot_be_are_refused(name, model, words, text):
         robot = parflex.load("3rrr", settings={"legs.frame.2.actuated": True})
     with pytest.raises(InputError, match=text):
         parflex.model(robot, model, **words)
+
+
+def test_two_spare_motors_keep_their_limits_in_a_program(tmp_path):
+    """Four legs and a hoist: five motors for three freedoms, forces and torques among them."""
+    file = tmp_path / "hoisted.toml"
+    file.write_text(
+        invented("four-rrr").read_text() + '\n[[point]]\nname = "hook"\nframe = "base"\nposition = [0.1, 1.4, 0]\n'
+        '[[element]]\nname = "hoist"\nkind = "strut"\nbetween = ["hook", "platform"]\nactuated = true\n'
+    )
+    robot = parflex.load(file)
+    words = {"weights": {"hoist": 0.01}, "effort_limit": {"hoist": (-40.0, -5.0), "leg3.1": 4.0, "leg4.1": (-4.5, 4.5)}}
+    model, limited = parflex.model(robot, "inverse", coordinates="independent", **words), 0
+    for q4, qd, qdd in states(6, 8):
+        q = robot.assemble(dict(zip(("x", "y", "theta"), q4[:3], strict=True)))
+        wanted = parflex.inverse_dynamics(robot, q, qd, 0.3 * qdd, **words)
+        assert far(model(q=q, qd=qd, qdd=0.3 * qdd)["effort"], wanted) < 1e-10  # P and the limits' two unknowns
+        limited += int(np.isclose(np.abs(wanted[[2, 3]]), [4.0, 4.5], rtol=1e-9).any())
+    assert limited

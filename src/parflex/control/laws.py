@@ -15,6 +15,7 @@ import numpy as np
 
 from parflex.codegen.model import Model, model
 from parflex.codegen.traces.feedback import motor_inertias
+from parflex.codegen.traces.spare_parameters import KEPT
 from parflex.control.following import Track
 from parflex.control.gains import Gains
 from parflex.errors import InputError, did_you_mean
@@ -103,7 +104,7 @@ def make_law(
     extended = name == "extended"
     geometry = model(robot, "geometry-redundant" if extended else "geometry-motors")
     words: dict[str, Any] = {"weights": weights, "preload": preload}
-    words["effort_limit"] = effort_limit if spare_motors(robot) == 1 else None
+    words["effort_limit"] = effort_limit if spare_motors(robot) in KEPT else None
     program = model(robot, PROGRAMS[name], include=compensate, **words)
     values = {"Kp": gains.Kp, "Kv": gains.Kv}
     if name == "pd":

@@ -17,6 +17,7 @@ from parflex.models.robot import Robot
 
 Array = np.ndarray
 WITH_EFFORTS = ("inverse", "jacobian-of-inverse", "step", "pd-law", "task-law", "redundant")
+KEPT = (1, 2)  # numbers of spare motors with which programs keep limits
 OF_LAWS = ("extended-law", "classical-law", "extended-step", "classical-step")
 
 
@@ -41,9 +42,9 @@ def with_spare_words(
             hint="leave it out",
         )
     sharing, spare = read_sharing(robot, weights, preload, effort_limit), spare_motors(robot)
-    if sharing.bounded and spare != 1:
+    if sharing.bounded and spare not in KEPT:
         raise InputError(
-            f"programs keep limits by the internal efforts of one spare motor, and the robot has {max(spare, 0)}",
+            f"programs keep limits by internal efforts of one or two spare motors, and the robot has {max(spare, 0)}",
             key="effort_limit",
             value=shown(effort_limit),
             hint="use inverse_dynamics, which keeps the limits of any number of motors",

@@ -1,4 +1,4 @@
-"""Efforts of more motors than freedoms, theory (46) to (48): in numbers, and in symbols of a program.
+"""Efforts of more motors than freedoms, theory (46) to (48).
 
 A tau = g leaves internal efforts open, those with A tau = 0, which move nothing. Taken are the efforts of least
 weighted norm, and on top of them the internal efforts of a stated preload; limits are kept by further internal efforts,
@@ -8,7 +8,6 @@ as small as can be.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,6 @@ Array = np.ndarray
 MISSED = 1e-9  # of the stated efforts: a preload that is met to rounding
 OUT = 1e-9  # of an effort: nearer to its limit it stands there
 IDLE = 1e-9  # of the largest share of a motor in internal efforts: a motor with less has none
-FAR_AWAY, NOTHING = 1e30, 1e-20  # beyond every effort, and below every share; single precision holds both
 SPARE_MOTORS = "there are more motors than degrees of freedom"
 SPARE = f"{SPARE_MOTORS}: the efforts are those of least norm"
 MIXED = "; newtons and newton metres weigh alike in it, which 'weights' changes"
@@ -48,52 +46,6 @@ def preload_efforts(A: Array, sharing: Sharing) -> Array:
     stated: Array = np.eye(A.shape[1], dtype=scalar_type(A))[places]
     right = np.concatenate([np.zeros(len(A), dtype=scalar_type(sharing.preload)), sharing.preload])
     return least_norm(np.concatenate([A, stated]), right, sharing.weights)
-
-
-def program_efforts(A: Array, g: Array, sharing: Sharing) -> Array:
-    """Efforts with A tau = g in a program: limits come before the preload, from which they move as little as they must.
-
-    With one spare motor there is one internal direction, and the limits leave a range of it.
-    """
-    tau = unbounded_efforts(A, g, sharing)
-    if sharing.lower is None or sharing.upper is None:
-        return tau
-    n = internal_direction(A)
-    size = np.sqrt(n @ n)
-    lowest, highest = -FAR_AWAY, FAR_AWAY
-    for k, share in enumerate(n / size):
-        way = np.sign(share)
-        for side, limit in ((1.0, sharing.lower[k]), (-1.0, sharing.upper[k])):
-            if isinstance(limit, float) and np.isinf(limit):
-                continue
-            reach, above = side * (limit - tau[k]) / (share * way + NOTHING), (1.0 + side * way) / 2
-            lowest = _larger(lowest, above * reach - (1.0 - above) * FAR_AWAY)
-            highest = -_larger(-highest, (1.0 - above) * reach - above * FAR_AWAY)
-    z = -_larger(-_larger(0.0, lowest), -highest)
-    return tau + n / size * z
-
-
-def _larger(a: Any, b: Any) -> Any:
-    """The larger of two numbers, exactly."""
-    first = (1.0 + np.sign(a - b)) / 2
-    return first * a + (1.0 - first) * b
-
-
-def internal_direction(A: Array) -> Array:
-    """The internal efforts of one spare motor: minors of A, which vanish together only where A loses its rank."""
-    rows, columns = A.shape
-    minors: dict[tuple[int, ...], Any] = {(): 1.0}
-    for row in range(rows):
-        wider: dict[tuple[int, ...], Any] = {}
-        for kept in combinations(range(columns), row + 1):
-            terms = [
-                (-1.0) ** (row + place) * A[row, k] * minors[kept[:place] + kept[place + 1 :]]
-                for place, k in enumerate(kept)
-            ]
-            wider[kept] = sum(terms[1:], terms[0])
-        minors = wider
-    every = tuple(range(columns))
-    return np.array([(-1.0) ** k * minors[every[:k] + every[k + 1 :]] for k in every], dtype=scalar_type(A))
 
 
 # -- of numbers ------------------------------------------------------------------------------------------------------

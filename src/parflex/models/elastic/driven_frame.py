@@ -79,14 +79,17 @@ class ZeroDynamics(Record):
         ]
 
 
-def driven_rows(here: Configuration, frame: str) -> Array:
-    """World twist of a frame per independent rate, translations in typical lengths; as many rows as motors."""
+def driven_rows(here: Configuration, frame: str, spare: bool = False) -> Array:
+    """World twist of a frame per independent rate, translations in typical lengths; as many rows as motors.
+
+    `spare` motors may be more.
+    """
     robot = here.robot
     rows = here.frame_rows(frame) @ here.J
     rows = rows[[0, 1, 5]] if robot.tree.planar else rows
     moving = 2 if robot.tree.planar else 3
     rows[:moving] /= robot.tree.length
-    if len(rows) != len(robot.actuated):
+    if len(rows) > len(robot.actuated) or (len(rows) < len(robot.actuated) and not spare):
         raise InputError(
             f"'{frame}' moves in {len(rows)} directions, but there are {len(robot.actuated)} motors",
             key="motion",
@@ -99,7 +102,7 @@ def driven_rows(here: Configuration, frame: str) -> Array:
 def system_jacobian(here: Configuration, frame: str) -> Array:
     """J_sys^-T of [Long2014, eq. (48)], theory (35), without units: what a frame feels per unit effort of motors."""
     M = here.J.T @ tree_mass_matrix(here.robot.tree, here.at) @ here.J
-    rows, units = driven_rows(here, frame), here.robot.tree.rate_units[list(here.robot.actuated)]
+    rows, units = driven_rows(here, frame, spare=True), here.robot.tree.rate_units[list(here.robot.actuated)]
     answer = np.linalg.solve(M, np.column_stack([rows.T, here.J_a.T / units]))
     return np.linalg.solve(rows @ answer[:, : len(rows)], rows @ answer[:, len(rows) :])
 

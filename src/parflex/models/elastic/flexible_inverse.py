@@ -178,6 +178,8 @@ def rest_warnings(configuration: Configuration, qdd: Array) -> list[str]:
 
 def _growth_warnings(configuration: Configuration) -> list[str]:
     """Whether the deformations would grow while the end effector is driven."""
+    if spare_motors(configuration.robot) > 0:
+        return ["how the deformations go on depends on how spare motors share the efforts: it is not judged"]
     try:
         return zero_dynamics(configuration.robot, configuration).warnings()
     except SingularError as error:

@@ -17,8 +17,8 @@ import numpy as np
 from parflex.closure.mobility import Partition
 from parflex.closure.reduction import Reduction, inverted, reduction
 from parflex.models.dynamics.forces import OnLinks, forces_along_rates, no_inertia, on_links
+from parflex.models.dynamics.program_efforts import program_efforts
 from parflex.models.dynamics.rigid_losses import RigidLosses, losses_of, with_losses
-from parflex.models.dynamics.shared_efforts import program_efforts
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.forms import driving
 from parflex.models.forms.closing import best_rows, cheapest_closures, closed_by, holding, unitless_block
