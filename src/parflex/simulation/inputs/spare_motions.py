@@ -30,7 +30,7 @@ from parflex.simulation.inputs.polynomials import Polynomials
 Array = np.ndarray
 FIT, GROSS = 1e-5, 0.1  # rad or typical lengths: splines through knots of a motion that fits are off by less
 ROUNDS, STILL = 12, 1e-12  # of three Newton steps each, until positions stay
-LOOKED_AT = 200  # times at which motions are looked at
+LOOKED_AT = 200  # times at which motions are checked
 MOST_SETS = 300  # of motors that are compared
 
 

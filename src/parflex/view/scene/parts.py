@@ -241,7 +241,7 @@ def _pin(centre: Array, axis: Array, radius: float) -> Solid:
 
 def runs_on_rail(robot: Robot, link: Link, size: float) -> bool:
     """Whether a slide is a carriage on a rail: it has no stroke at home."""
-    return link.joint.kind == "prismatic" and not link.strut and abs(float(robot.home[link.q.start])) < 0.2 * size
+    return link.joint.unit == "m" and not link.strut and abs(float(robot.home[link.q.start])) < 0.2 * size
 
 
 def _slide(robot: Robot, link: Link, j: int, size: float, motor: bool) -> list[Part]:
