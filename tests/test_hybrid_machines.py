@@ -138,6 +138,9 @@ def test_the_tripod_moves_aside_as_the_planes_of_its_legs_ask():
         tip = place + R @ [0, 0, -0.25] + turned @ [0, 0, -0.2]
         position, rotation = parflex.frames(robot, slides | {"A": wrist[0], "B": wrist[1]})["tool"]
         assert position == pytest.approx(tip, abs=1e-11) and largest(rotation - turned) < 1e-11  # as above
+        tool = dict(zip(("x", "y", "z", "zx", "zy", "zz"), [*tip, *turned[:, 2]], strict=True))  # point and axis
+        q = positions(parflex.configure(robot, tool))
+        assert [q[key] for key in (*slides, "A", "B")] == pytest.approx([*slides.values(), *wrist], abs=1e-9)
 
 
 # -- what they are for ---------------------------------------------------------------------------------------
