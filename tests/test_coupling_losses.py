@@ -308,6 +308,13 @@ def test_a_loss_that_nothing_determines_and_efficiencies_that_no_gear_has_are_re
         parflex.redundant_model(pair(tmp_path, "terms = { pinion = -4 }\nefficiency = 0.8"))
 
 
+def test_time_optimal_motions_refuse_losses_that_their_effort_limits_would_miss(tmp_path):
+    text = LIFT.replace("FRICTION", "0.05") + '[motions.up]\nlaw = "time-optimal"\nmoves = [{ spindle = 9 }]\n'
+    limited = parflex.load(written(text + "effort_limit = 1\n", tmp_path, "limited"))
+    with pytest.raises(InputError, match="time-optimal motions do not know what the rigid coupling 'thread' loses"):
+        parflex.simulate(limited, "up", 1.0)
+
+
 def test_losses_stiffness_and_play_are_told(tmp_path):
     said = " ".join(parflex.explain(lift(tmp_path, 0.2)).as_text().split())  # its lines are broken
     assert "thread: table = 0.00159155 spindle; efficiency 0.3849, driven back -0.5146 (self-locking)" in said

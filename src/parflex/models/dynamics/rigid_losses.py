@@ -18,7 +18,7 @@ from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures
 from parflex.closure.mobility import rank, scaled_jacobian
 from parflex.closure.reduction import Reduction
-from parflex.errors import SingularError
+from parflex.errors import InputError, SingularError
 from parflex.records import Record
 from parflex.recursion import mass_matrix
 from parflex.spatial.linear import scalar_type, solve
@@ -165,6 +165,18 @@ def with_losses(
     change = mass_matrix(state.form.robot.tree, state.at) @ (J @ moved) - pushes - state.along_rates(per_loss)
     lost, felt = losses.forces(missing, change)
     return tau + per_loss @ lost, qdd + moved @ lost, felt
+
+
+def refuse_losses(closures: Closures, who: str, key: str = "efficiency") -> None:
+    """Raise where a rigid coupling loses power, of which `who` (with its verb) does not know."""
+    for row in closures.constraints:
+        if isinstance(row, Coupling) and row.lossy:
+            raise InputError(
+                f"{who} what the rigid coupling '{row.name}' loses",
+                key=key,
+                value=row.name,
+                hint="leave out friction, or use the inverse model",
+            )
 
 
 def refuse_open_losses(closures: Closures, q: Array, free: Array) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, UnreachableError
+from parflex.models.dynamics.rigid_losses import refuse_losses
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials, joined
 from parflex.simulation.time_optimal.internal_efforts import efforts_within
@@ -39,6 +40,8 @@ LEAST = 1e-9  # of the highest speed
 def fastest_motion(robot: Robot, motion: MotionTable, name: str) -> tuple[Polynomials, Array, TimeOptimal]:
     """Motors in time, all positions at the start, and how it was found."""
     limits = limits_of(robot, motion, name)
+    if np.isfinite([limits.low, limits.high]).any():  # losses depend on the acceleration in another way than terms do
+        refuse_losses(robot.closures, "time-optimal motions do not know", f"motions.{name}.effort_limit")
     rigid = robot.locking(robot.tree.elastic)
     parts, near = parts_of(robot, motion, name)
     if any(motion.end_speeds) and len(parts) > 1:

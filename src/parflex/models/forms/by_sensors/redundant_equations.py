@@ -19,21 +19,20 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.constraints import Coupling
 from parflex.closure.reduction import Reduction, reduction
-from parflex.errors import InputError
 from parflex.models.dynamics.forces import on_links
+from parflex.models.dynamics.rigid_losses import refuse_losses
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.forms.by_sensors.redundant_sets import PRODUCTS, Hold, RedundantSets
 from parflex.models.forms.driving import fitted_rates
 from parflex.models.forms.general_form import driven_efforts, motor_efforts
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Motion, Pose, jacobians, joint_forces, motion, newton_euler, pose
 from parflex.recursion.kinematics import turning
 from parflex.spatial.linear import is_symbolic, scalar_type, solve, solve_positive
 
 Array = np.ndarray
+BY_SENSORS = "the model by sensors does not know"
 
 
 # -- motion --------------------------------------------------------------------------------------------
@@ -180,18 +179,6 @@ def redundant_effort(
     return to_motors(form, at, forces + joint_forces(tree, q, rates, accelerations, without), sharing)
 
 
-def refuse_losses(robot: Robot) -> None:
-    """Raise where a rigid coupling loses power: more rates than freedoms do not say what it carries."""
-    for row in robot.closures.constraints:
-        if isinstance(row, Coupling) and row.lossy:
-            raise InputError(
-                f"the model by sensors does not know what the rigid coupling '{row.name}' loses",
-                key="efficiency",
-                value=row.name,
-                hint="leave out friction, or use the inverse model",
-            )
-
-
 def to_motors(form: RedundantSets, at: Pose, forces: Array, sharing: Sharing | None = None) -> Array:
     """T^T (f_r + J_C^T f_x) of forces along all rates.
 
@@ -199,7 +186,7 @@ def to_motors(form: RedundantSets, at: Pose, forces: Array, sharing: Sharing | N
     """
     tree, part = form.robot.tree, form.general.partition
     motors = form.motors
-    refuse_losses(form.robot)
+    refuse_losses(form.robot.closures, BY_SENSORS)
     if form.spare:
         reduced = reduction(form.robot.closures.jacobian(at, jacobians(tree, at)), part)
         return motor_efforts(reduced, forces, [int(k) for k in motors], sharing=sharing)

@@ -16,7 +16,8 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches, on_links
-from parflex.models.forms.by_sensors.redundant_equations import all_rates, refuse_losses
+from parflex.models.dynamics.rigid_losses import refuse_losses
+from parflex.models.forms.by_sensors.redundant_equations import BY_SENSORS, all_rates
 from parflex.models.forms.by_sensors.redundant_sets import Hold, RedundantSets, redundant_sets
 from parflex.models.robot import Robot
 from parflex.models.terms import acting_at
@@ -148,7 +149,7 @@ def redundant_matrices(
 ) -> RedundantModel:
     """The matrices at all positions `q` and rates `qd` of motors and sensed joints, which need not fit the loops."""
     tree = form.robot.tree
-    refuse_losses(form.robot)
+    refuse_losses(form.robot.closures, BY_SENSORS)
     rates = all_rates(form, q, qd)
     slopes = tree.position_rates(np.asarray(q, dtype=float), rates)
     entries = np.array([Dual(float(value), np.array([slope])) for value, slope in zip(q, slopes, strict=True)])
