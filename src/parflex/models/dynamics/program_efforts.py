@@ -68,7 +68,9 @@ def _by_active_sets(A: Array, tau: Array, sharing: Sharing) -> Array:
     best, least = tau, _excess(tau, limits, scale)
     for chosen in (*combinations(range(count), 1), *combinations(range(count), 2)):
         for ends in product(*(limits[k] for k in chosen)):
-            d = np.array([end - tau[k] for k, (_, end) in zip(chosen, ends, strict=True)], dtype=scalar_type(tau, P))
+            d: Array = np.array(
+                [end - tau[k] for k, (_, end) in zip(chosen, ends, strict=True)], dtype=scalar_type(tau, P)
+            )
             z = _small_solve(P[np.ix_(chosen, chosen)], d)
             found = tau + P[:, chosen] @ z
             others = [[] if k in chosen else own for k, own in enumerate(limits)]
