@@ -161,6 +161,19 @@ def test_newtons_and_newton_metres_weigh_alike_and_it_is_said(tmp_path):
     assert -30 <= pulling.efforts["hoist"] <= -25 and pulling.elements["hoist"]["force"] > 24
 
 
+def test_limits_keep_cables_taut():
+    robot = parflex.load("planar-cable")
+    drums = dict.fromkeys(robot.motors, (0.0175, 2.1))  # N m: 0.5 to 60 N on drums of 35 mm
+    for pose in ({}, {"x": 0.2, "y": -0.1}, {"x": -0.15, "y": 0.2, "theta": 0.05}):
+        loose = parflex.inverse_dynamics(robot, pose)
+        taut = parflex.inverse_dynamics(robot, pose, effort_limit=drums)
+        assert min(one["force"] for one in loose.elements.values()) < 0.49
+        assert min(one["force"] for one in taut.elements.values()) == pytest.approx(0.5)
+        assert taut.internal["at_limit"] and max(taut.efforts.values()) <= 2.1
+    with pytest.raises(InputError, match="no internal efforts keep the motors within their limits"):
+        parflex.inverse_dynamics(robot, wrench={"platform": [0, -200.0, 0]}, effort_limit=drums)
+
+
 def test_arrays_take_the_same_words():
     robot, rng = four(), np.random.default_rng(1)
     words = {"weights": {"leg1.1": 3.0}, "preload": {"leg2.1": 4.0}, "effort_limit": 200.0}

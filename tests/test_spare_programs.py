@@ -196,3 +196,14 @@ def test_two_spare_motors_keep_their_limits_in_a_program(tmp_path):
         assert far(model(q=q, qd=qd, qdd=0.3 * qdd)["effort"], wanted) < 1e-10  # P and the limits' two unknowns
         limited += int(np.isclose(np.abs(wanted[[2, 3]]), [4.0, 4.5], rtol=1e-9).any())
     assert limited
+
+
+def test_a_program_in_which_cables_may_push_warns_of_it():
+    from parflex.codegen.traces.spare_parameters import with_spare_words
+    from parflex.codegen.traces.tracing import Options
+
+    robot = parflex.load("planar-cable")
+    with pytest.warns(parflex.errors.ParflexWarning, match="may push in efforts of least norm"):
+        with_spare_words(robot, "inverse", Options(), None, None, None)
+    limits = dict.fromkeys(robot.motors, (0.0175, 2.1))
+    assert len(with_spare_words(robot, "inverse", Options(), None, None, limits).limits) == 4

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from parflex.checking import shown
 from parflex.codegen.traces.tracing import Options, Tracer
-from parflex.errors import InputError
+from parflex.errors import InputError, ParflexWarning
 from parflex.models.dynamics.shared_efforts import home_preload
 from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
 from parflex.models.robot import Robot
@@ -31,6 +32,7 @@ def with_spare_words(
 ) -> Options:
     """Options with what is asked of spare motors, checked for the robot and the model."""
     if not weights and not preload and effort_limit is None:
+        _warn_of_cables(robot, model)
         return options
     words = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
     key = next(word for word, value in words.items() if value is not None and value != {})
@@ -65,6 +67,14 @@ def with_spare_words(
         preload=tuple(zip(names, map(float, home_preload(robot, sharing)), strict=True)) if sharing.preloads else (),
         limits=tuple((name, float(a), float(b)) for name, a, b in zip(names, lower, upper, strict=False)),
     )
+
+
+def _warn_of_cables(robot: Robot, model: str) -> None:
+    """Programs without limits take the least norm, in which driven cables may push."""
+    cables = [link.name for link in robot.tree.links if link.pulls_only]
+    if cables and model in (*WITH_EFFORTS, *OF_LAWS) and spare_motors(robot) > 0:
+        said = f"'{cables[0]}' may push in efforts of least norm, which this program gives: limit the efforts of motors"
+        warnings.warn(ParflexWarning(said), stacklevel=3)
 
 
 def symbolic_sharing(tracer: Tracer, robot: Robot, options: Options) -> Sharing:
