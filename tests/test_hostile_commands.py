@@ -201,6 +201,29 @@ map dualemps --over 11=0:0.1:2 --fixed 11=0 --out map.npz
 map dualemps --over 11=0:0.1:2 --out no/such/folder/map.npz
 map dualemps --over 11=0:0.1:2 --out broken.npz
 map dualemps --over 11=0:0.1:2 --out map.npz --figure map.txt
+motion 5r
+motion 5r nowhere
+motion 5r missing.toml
+motion 5r missing.csv
+motion 5r '{ }'
+motion 5r '{ moves = 3 }'
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = nan }'
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1e19 }'
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1'
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1 }' --step 0
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1 }' --step 1e-300
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1 }' --time nan
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1 }' --time-optimal
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1 }' --time-optimal --effort-limit -1
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1 }' --time-optimal --effort-limit wrist=1
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1 }' --effort-limit 3
+motion 5r '{ moves = [{ "left.1" = 0.1 }], duration = 1 }' --figure fast.svg
+motion 5r '{ sines = { "left.1" = [0.1] }, frequency = 1e19 }'
+motion 5r '{ sines = { "left.1" = [0.1] }, frequency = 1 }'
+motion 5r '{ circle = { centre = [0, 0.4, 0], start = [0.1, 0.4, 0] }, speed = 1, ramp = 1 }' --time 1e300
+codegen 5r motion --target c -o out
+codegen 5r motion --motion nowhere --target c -o out
+codegen 5r inverse --motion nowhere --target c -o out
 simulate 5r
 simulate 5r --time 1
 simulate 5r --time -1 --out run.csv

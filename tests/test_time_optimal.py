@@ -124,7 +124,8 @@ def test_one_limit_acts_at_every_place_and_the_answer_says_which(arm):
     assert all(one["to"] == two["s"] for one, two in zip(part.active, part.active[1:], strict=False))
     shares = np.abs(part.efforts) / PUMA_EFFORTS
     inner = slice(3, -3)  # at both ends the window holds the effort back
-    assert np.median(shares[inner].max(axis=1)) > 0.999 and shares.max() < 1 + 1e-5
+    # accelerations are constant in 480 intervals, in which efforts change by some thousandths
+    assert np.median(shares[inner].max(axis=1)) > 0.997 and shares.max() < 1 + 1e-5
     assert np.all(part.speed <= part.most * (1 + 1e-9))
     assert 1 <= len(part.switching) <= 3
 
@@ -141,6 +142,16 @@ def test_a_motion_of_constant_inertia_is_that_of_the_textbook():
     top = np.sqrt((2 * 8 * 0.4 + 0.4**2) / 2)  # of the motor, whose way is 0.4 of the path
     assert rolling.end == pytest.approx(top / 8 + (top - 0.4) / 8, rel=1e-3)
     assert rolling.at(rolling.end)[1][0] == pytest.approx(-0.4, rel=1e-6)
+
+
+def test_a_row_without_inertia_does_not_make_the_motion_chatter():
+    robot = parflex.load("5r", settings={"legs.frame.1.friction": {"viscous": 0.1}})
+    around = {"centre": [0.05, 0.45, 0], "start": [0.15, 0.45, 0], "turns": 1}
+    plan = parflex.plan_motion(robot, {"circle": around, "law": "time-optimal", "effort_limit": 4.0})
+    assert plan.end == pytest.approx(0.71287, rel=3e-3)  # by oracles.fastest with 1600 intervals
+    assert len(plan.timing.parts[0].switching) <= 5 and plan.timing.largest_violation <= 1e-6
+    for order in range(3):  # what runs get is smooth up to its acceleration
+        assert not len(plan.pieces.jumps(order)[0][plan.pieces.jumps(order)[0] < plan.end])
 
 
 def test_a_joint_that_turns_back_has_its_friction_on_both_sides():

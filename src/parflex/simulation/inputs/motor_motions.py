@@ -25,6 +25,7 @@ from parflex.simulation.motions.waves import Waves
 Array = np.ndarray
 SAMPLE = 1e-3  # s between samples of a function, or a step if that is shorter
 FINE, ROUGH = 1e-6, 1e-4  # of the way of the motors: samples are doubled, and warned of, where quintics are further off
+MOST_ROWS = 5_000_000  # of a table
 DOUBLED, MOST = 7, 1_000_000  # times at most, and samples
 
 
@@ -88,6 +89,10 @@ class MotorMotion(Record):
         end = (self.period or self.end) if time is None else time
         if not np.isfinite(end):
             raise InputError("the motion has no end", key="time", hint="say until when the table goes")
+        if not end / step <= MOST_ROWS:
+            raise InputError(
+                f"the table would have {end / step:.3g} rows", key="step", value=step, hint=f"at most {MOST_ROWS}"
+            )
         t = np.append(np.arange(0.0, end * (1 - 1e-9), step), end)
         rows = np.array([self.at(float(moment)) for moment in t])
         columns = {"t": t}

@@ -23,6 +23,7 @@ from parflex.simulation.motions.waves import waves_of
 Array = np.ndarray
 Course = Callable[[Array], tuple[Array, Array, Array]]  # way, speed and acceleration at times
 RAMP_KNOTS, KNOT_STEP = 40, 2e-3  # knots in time: so many in a ramp, and not farther apart than this
+MOST_KNOTS = 20_000  # of a piece of a law, which is smooth however long it takes
 ROAD_KNOTS = 60  # of a piece between two points, for the motors: quintics between them err by 1e-9 of the way
 WAVE_ANGLE = 0.2  # rad of the fastest wave between knots
 
@@ -71,7 +72,7 @@ def _law_knots(motion: MotionTable, index: int, begin: float, length: float, nam
 
 def knots_between(breaks: Array) -> Array:
     """Times between breaks, enough for quintics."""
-    counts = [int(np.ceil(max((b - a) / KNOT_STEP, RAMP_KNOTS))) for a, b in pairwise(breaks)]
+    counts = [int(np.ceil(np.clip((b - a) / KNOT_STEP, RAMP_KNOTS, MOST_KNOTS))) for a, b in pairwise(breaks)]
     parts = [np.linspace(a, b, n, endpoint=False) for (a, b), n in zip(pairwise(breaks), counts, strict=True)]
     return np.concatenate([*parts, breaks[-1:]])
 
@@ -122,6 +123,11 @@ def frame_waves(robot: Robot, motion: MotionTable, name: str, time: float) -> tu
     if waves.ramp:
         ends |= {t for t in (waves.ramp, waves.duration - waves.ramp) if t < end}
     knots = max(ROAD_KNOTS, int(np.ceil(2 * np.pi * waves.frequencies.max() * end / WAVE_ANGLE)))
+    if knots > MOST_KNOTS:
+        raise InputError(
+            f"the waves of the frame would have {knots:.3g} knots", key=f"motions.{name}.frequencies",
+            value=float(waves.frequencies.max()), hint="give a shorter time or lower frequencies",
+        )  # fmt: skip
     return _frame_in_time(robot, motion, name, waves.at, np.array(sorted(ends)), knots, near)
 
 

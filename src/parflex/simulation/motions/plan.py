@@ -16,6 +16,7 @@ from parflex.simulation.inputs.motor_motions import MotorMotion, from_table, mot
 from parflex.simulation.motions.given_motions import motion_table
 
 Array = np.ndarray
+LONGEST = 1e4  # s
 Limits = float | Mapping[str, Any] | None
 
 
@@ -96,6 +97,11 @@ def _limited(table: MotionTable, given: Mapping[str, Any]) -> MotionTable:
 def _length(table: MotionTable, time: float | None) -> float:
     """How long a motion without an end is needed."""
     if time is not None:
+        if not 0 < time <= LONGEST:
+            raise InputError(
+                "'time' is not a positive number of seconds, or too long", key="time", value=time,
+                hint=f"give e.g. 2, at most {LONGEST:g}",
+            )  # fmt: skip
         return time
     if table.circle is not None and table.circle.turns is None and table.law_word == "constant-speed":
         raise InputError("the circle has no end", key="time", hint="give time=..., or turns in the table")

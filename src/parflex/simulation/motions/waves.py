@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parflex.description.motion_tables import MotionTable
+from parflex.errors import InputError
 from parflex.records import Record
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
 from parflex.simulation.inputs.quintics import smooth_step
@@ -82,7 +83,12 @@ class Waves(Record):
         end = min(self.duration, time)
         count = max(8, int(np.ceil(2 * np.pi * self.frequencies.max() * end / ANGLE)))
         count = max(count, int(np.ceil(40 * end / self.ramp)) if self.ramp else 0)
-        t = np.linspace(0.0, end, min(count, MOST) + 1)
+        if count > MOST:
+            raise InputError(
+                f"the waves would have {count:.3g} knots", key="frequencies", value=float(self.frequencies.max()),
+                hint="give a shorter time or lower frequencies",
+            )  # fmt: skip
+        t = np.linspace(0.0, end, count + 1)
         return hermite(t, *self.at(t))
 
 

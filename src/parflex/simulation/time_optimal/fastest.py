@@ -32,6 +32,7 @@ REFITS = 5
 SHARES = np.array([1e-9, 0.25, 0.5, 0.75, 1 - 1e-9])  # of a piece in time: where limits are checked
 MORE, GENTLE = 1.02, 3  # of what was exceeded is taken off, so many times
 WARNED = 1e-3  # of a limit
+MOST_ROWS = 60
 SEARCHED = 40  # stretches in which joints may turn back
 APART = 1e-7  # of the length: knots beside such a place
 LEAST = 1e-9  # of the highest speed
@@ -125,11 +126,12 @@ def _kept_within(
     limits, slowness = rows.at(s)
     with np.errstate(divide="ignore"):
         top = 1 / slowness
-    slack = np.ones(limits.shape[:2])
+    slack, faster = np.ones(limits.shape[:2]), np.zeros(len(s) - 1)
     best = None
     for turn in range(TIGHTENED):
+        both = _at_both_ends(s, limits, faster)
         try:
-            profile = highest_speeds(s, limits, slack, top, ends)
+            profile = highest_speeds(s, both, np.tile(slack, both.shape[1] // slack.shape[1]), top, ends)
         except ExcludedError as error:
             if best is not None:
                 break  # tightened too far: what was found before is the best there is
@@ -142,11 +144,27 @@ def _kept_within(
         if violation <= KEPT:
             break
         more = MORE if turn < GENTLE else 2.0  # where terms jump, the window shows half of what is taken off
+        faster = np.diff(profile.y)
         slack[:-1] -= over * more
         top[:-1] /= 1 + fast * more
         top[1:] /= 1 + fast * more
     assert best is not None
     return best
+
+
+def _at_both_ends(s: Array, limits: Array, faster: Array) -> Array:
+    """Rows at the begin of each interval, and at its end as rows of the speed at its begin.
+
+    There y^2 has grown by 2 u ds, and y by what it grew in the motion found before. Without them accelerations go to
+    and fro where a row has no factor of u. Very many rows stay alone: their pairs would be too many.
+    """
+    if limits.shape[1] > MOST_ROWS:
+        return limits
+    later = np.zeros_like(limits)
+    later[:-1] = limits[1:]
+    later[:-1, :, 0] += 2 * np.diff(s)[:, None] * limits[1:, :, 1]
+    later[:-1, :, 3] += limits[1:, :, 2] * faster[:, None]
+    return np.concatenate([limits, later], axis=1)
 
 
 def _exceeded(rows: PhaseRows, law: TimeLaw, knots: Array) -> tuple[Array, Array]:
