@@ -131,7 +131,7 @@ def _kept_within(
     for turn in range(TIGHTENED):
         both = _at_both_ends(s, limits, faster)
         try:
-            profile = highest_speeds(s, both, np.tile(slack, both.shape[1] // slack.shape[1]), top, ends)
+            profile = highest_speeds(s, both, np.tile(slack, (1, both.shape[1] // limits.shape[1])), top, ends)
         except ExcludedError as error:
             if best is not None:
                 break  # tightened too far: what was found before is the best there is
