@@ -144,6 +144,15 @@ def test_a_motion_of_constant_inertia_is_that_of_the_textbook():
     assert rolling.at(rolling.end)[1][0] == pytest.approx(-0.4, rel=1e-6)
 
 
+def test_a_run_of_the_fastest_motion_stays_within_its_limits():
+    robot = parflex.load("5r")
+    table = {"joints": [{"left.1": 2.1, "right.1": 1.0}, {"left.1": 1.7, "right.1": 0.8}], "law": "time-optimal"}
+    plan = parflex.plan_motion(robot, table, effort_limit=3.0)
+    run = parflex.simulate(robot, plan, 0.3, check_width=False)
+    largest = max(np.abs(run[f"effort.{motor}"]).max() for motor in robot.motors)
+    assert 2.95 < largest < 3.0 * (1 + 1e-4) and not run.summary["velocity_jumps"]  # friction has a width in runs
+
+
 def test_a_row_without_inertia_does_not_make_the_motion_chatter():
     robot = parflex.load("5r", settings={"legs.frame.1.friction": {"viscous": 0.1}})
     around = {"centre": [0.05, 0.45, 0], "start": [0.15, 0.45, 0], "turns": 1}

@@ -168,10 +168,12 @@ def from_function(robot: Robot, function: Callable[[float], Any], time: float) -
 
 
 def from_motion(robot: Robot, name: str, time: float) -> Reference:
-    """The end-effector motion that a motion of the robot file gives the rigid robot."""
-    from parflex.simulation.inputs.motor_motions import from_description
+    """The end-effector motion that a motion of the robot file, or of a motion file, gives the rigid robot."""
+    from parflex.simulation.inputs.motor_motions import from_table
+    from parflex.simulation.motions.given_motions import motion_table
 
-    if name not in robot.description.motions:
+    found = motion_table(robot, name)
+    if found is None:
         from parflex.errors import did_you_mean
 
         known = list(robot.description.motions)
@@ -180,7 +182,7 @@ def from_motion(robot: Robot, name: str, time: float) -> Reference:
         )
         raise InputError(f"there is no reference '{name}'", key="reference", value=name, hint=hint)
     _positive("time", time)
-    motion = from_description(robot, name, time)
+    motion = from_table(robot, *found, time)
     rigid = robot.locking(robot.tree.elastic)
     t, q = _knots(time), motion.start
     rows: list[Array] = []
