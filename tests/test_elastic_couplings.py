@@ -253,6 +253,9 @@ efficiency = 0.8
     )
     assert told.efforts["table"] == pytest.approx(0.0, abs=1e-9)
     assert told.efforts["spindle"] == pytest.approx(way * weight * factor, rel=1e-9)
+    uneven = parflex.load(both.file, settings={"coupling.thread.efficiency_back": 0.3})
+    told = parflex.inverse_dynamics(uneven, pose, {"spindle": speed, "table": way * speed}, {"spindle": 0.0})
+    assert told.efforts["spindle"] == pytest.approx(way * weight * (factor if speed > 0 else 0.3), rel=1e-9)
     still = parflex.inverse_dynamics(both, pose, None, None)
     assert still.efforts["spindle"] == pytest.approx(way * weight, rel=1e-9)  # at rest nothing passes
     start = {"q": robot.assemble(pose), "velocity": {"spindle": speed, "table": way * speed}}
