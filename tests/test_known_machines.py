@@ -18,6 +18,7 @@ from traced import long
 from variants import read_table, toml_text
 
 import parflex
+from parflex.errors import UnreachableError
 
 # both sides solve systems of condition up to 1e2 in double precision (1e-16): 1e-13 is left, 1e-10 is asked
 TOLERANCE = 1e-10
@@ -96,6 +97,12 @@ def test_velocity_factors_of_the_orthoglide_lie_between_a_half_and_two_in_its_cu
     figure("orthoglide: smallest velocity factor in the cube of 200 mm, published 1/2", min(factors))
     figure("orthoglide: largest velocity factor in the cube of 200 mm, published 2", max(factors))
     assert min(factors) > 0.5 - 1e-12 and max(factors) < 2 + 1e-12
+
+
+@pytest.mark.parametrize("name", ["orthoglide", "3-prrr"])
+def test_a_platform_that_cannot_turn_is_not_asked_to(name):
+    with pytest.raises(UnreachableError, match="'platform' cannot turn: the loops keep its orientation; leave the rot"):
+        parflex.configure(parflex.load(name), {"rx": 0.1})
 
 
 def test_the_sliders_of_the_hexaglide_are_those_of_its_equations():

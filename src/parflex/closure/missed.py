@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import scipy.optimize
 
+from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
 from parflex.closure.pose_rows import GapTarget, OnFrame
 from parflex.closure.targets import PoseRows, Target
@@ -17,11 +18,19 @@ from parflex.recursion import pose
 
 Array = np.ndarray
 HARD = 1e3  # weight of what must hold beside what may be missed: it opens by a millionth of the miss
+STILL = 1e-8  # of a motion of all coordinates: less is rounding
 REACHED = 1e-7  # typical lengths, or turns: a smaller miss is none
 
 
 def missed_condition(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> UnreachableError | None:
-    """What direction or distance is missed, and by how much, where the pose could be without it."""
+    """What direction or distance is missed, and by how much, where the pose could be without it; what cannot turn."""
+    for name in _kept_turns(assembler, target, q, locked):
+        return UnreachableError(
+            f"'{name}' cannot turn: the loops keep its orientation",
+            key="pose",
+            value=name,
+            hint="leave the rotation out of the pose",
+        )
     for row in target.frames:
         if not isinstance(row, OnFrame | GapTarget):
             continue
@@ -44,6 +53,19 @@ def missed_condition(assembler: Assembler, target: Target, q: Array, locked: fro
             hint="give what the robot can have, or fewer other conditions",
         )
     return None
+
+
+def _kept_turns(assembler: Assembler, target: Target, q: Array, locked: frozenset[int]) -> list[str]:
+    """Free bodies that are asked to turn, and do not in any motion that the loops allow."""
+    tree, first = assembler.tree, 2 if assembler.tree.planar else 3
+    asked = [link for link in tree.links if link.joint.moves_freely and link.v.start + first in target.fixed]
+    if not asked:
+        return []
+    free = [k for k in range(tree.n) if k not in locked]
+    J = mobility.scaled_jacobian(assembler.closures, q)[:, free]
+    motions = np.zeros((tree.n, len(free) - mobility.rank(J)))
+    motions[free] = np.linalg.svd(J)[2][mobility.rank(J) :].T
+    return [link.name for link in asked if np.linalg.norm(motions[link.v][first:]) < STILL]
 
 
 def _miss(assembler: Assembler, rest: Target, row: PoseRows, q: Array, locked: frozenset[int]) -> float:
