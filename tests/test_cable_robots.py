@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from itertools import combinations
 
 import casadi as ca
 import numpy as np
@@ -101,6 +102,46 @@ def test_spare_motors_keep_all_cables_taut_with_the_smallest_internal_efforts():
     assert min(bounded.efforts.values()) == pytest.approx(0.3) and bounded.elements["lower_left.cable"]["force"] > 8
     pushed = parflex.inverse_dynamics(robot, preload={"lower_left.drum": 0.1})
     assert "would have to push here: 'lower_left.cable' with 13.84 N" in pushed.warnings[-1]
+    turned = parflex.inverse_dynamics(robot, {"x": 0, "y": 0, "theta": 1.3})  # all cables turn it the same way there
+    assert turned.warnings[1] == "no internal efforts keep all cables taut at this pose and motion"
+
+
+def test_eight_cables_have_the_least_tensions_that_hold_a_body_in_space(tmp_path):
+    """Against the quadratic program over all tensions, solved by its conditions for each set of cables that hang."""
+    ends = [(sx * 0.3, sy * 0.3, sz * 0.2) for sx in (1, -1) for sy in (1, -1) for sz in (1, -1)]
+    eyes = [(2.0 * ex / 0.3, 1.6 * -ey / 0.3, -1.5 * ez / 0.2) for ex, ey, ez in ends]
+    legs = {f"c{k}": pair for k, pair in enumerate(zip(eyes, ends, strict=True))}
+    points = ", ".join(f"{leg} = {list(end)}" for leg, (_, end) in legs.items())
+    text = 'format = 1\nname = "eight"\n[platform]\nstart = [0, 0, 0]\n'
+    text += f"inertia = {{ mass = 20, about_centre = [1, 1.2, 1.5] }}\npoints = {{ {points} }}\n"
+    for leg, (eye, _) in legs.items():
+        text += f'[[point]]\nname = "eye-{leg}"\nframe = "base"\nposition = {list(eye)}\n'
+        text += f'[[element]]\nname = "{leg}"\nkind = "cable"\nactuated = true\n'
+        text += f'between = ["eye-{leg}", "platform.{leg}"]\n'
+    robot = parflex.load(written(text, tmp_path))
+    pose = {"x": 0.3, "y": 0.2, "z": 0.1, "rx": 0.1, "ry": -0.05, "rz": 0.2}
+    found = parflex.inverse_dynamics(robot, pose, acceleration=dict.fromkeys(pose, 0.5))
+    tension = np.array([found.elements[leg]["force"] for leg in legs])
+    frames = parflex.frames(robot, pose)
+    p, R = frames["platform"]
+    columns = []
+    for leg in legs:
+        end = frames[f"platform.{leg}"][0]
+        pull = (frames[f"eye-{leg}"][0] - end) / np.linalg.norm(frames[f"eye-{leg}"][0] - end)
+        columns.append([*pull, *np.cross(end - p, pull)])
+    W = np.array(columns).T
+    turn = R @ np.diag([1, 1.2, 1.5]) @ R.T @ np.full(3, 0.5)
+    w = np.array([10, 10, 10 + 20 * 9.81, *turn])
+    assert W @ tension == pytest.approx(w, abs=1e-8)
+    best = None
+    for hanging in (set(c) for n in range(3) for c in combinations(range(8), n)):
+        pulling = [k for k in range(8) if k not in hanging]
+        t = np.zeros(8)
+        t[pulling] = np.linalg.lstsq(W[:, pulling], w, rcond=None)[0]
+        if t.min() > -1e-9 and np.abs(W @ t - w).max() < 1e-9 and (best is None or t @ t < best @ best):
+            best = t
+    assert best is not None and np.sum(best == 0) == 2  # two cables hang
+    assert tension == pytest.approx(best, abs=1e-7) and found.internal["chosen_by"] == "least norm, taut cables"
 
 
 def test_a_motor_on_the_cable_itself_has_minus_its_tension_as_effort(tmp_path):

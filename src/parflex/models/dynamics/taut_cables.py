@@ -38,12 +38,18 @@ def tautened(found: SharedEfforts, configuration: Configuration, A: Array, f: Ar
     own = cable_rows(configuration.robot)
     tau = taut_efforts(*here, found.tau, -multipliers_of(configuration, f, found.tau)[own])
     if tau is None:
-        return found
+        return replace(found, warnings=[*found.warnings, *_lost(found, configuration, f)])
     internal = tau - least_norm(A, A @ tau, sharing.weights)
     told = found.internal | {"chosen_by": f"{found.internal['chosen_by']}, taut cables"}
     told["efforts"] = {name: float(value) for name, value in zip(sharing.names, internal, strict=True)}
     said = [f"{warning}; internal efforts keep the cables taut" for warning in found.warnings]
     return replace(found, tau=tau, internal=told, warnings=said)
+
+
+def _lost(found: SharedEfforts, configuration: Configuration, f: Array) -> list[str]:
+    """That nothing helps, where cables push all the same."""
+    tension = -multipliers_of(configuration, f, found.tau)[cable_rows(configuration.robot)]
+    return ["no internal efforts keep all cables taut at this pose and motion"] * bool(_pushing(tension).any())
 
 
 def taut_efforts(configuration: Configuration, A: Array, sharing: Sharing, tau: Array, tension: Array) -> Array | None:
