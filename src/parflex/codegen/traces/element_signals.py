@@ -71,5 +71,5 @@ def row_multipliers(
         return dict(zip(rows, solve(J[np.ix_(rows, dependent)].T, missing[dependent]), strict=True))
     rows = [k for k in range(robot.closures.size) if k not in robot.mobility.redundant]
     units = tree.rate_units[robot.free]
-    scaled = J[np.ix_(rows, robot.free)] * units
+    scaled = J[rows][:, robot.free] * units
     return dict(zip(rows, solve_positive(scaled @ scaled.T, scaled @ (missing[robot.free] * units)), strict=True))

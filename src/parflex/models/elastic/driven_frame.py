@@ -109,7 +109,11 @@ def system_jacobian(here: Configuration, frame: str) -> Array:
 
 def check_system(here: Configuration, frame: str) -> list[str]:
     """Refuse to drive a frame where the motors cannot; a sentence where they nearly cannot."""
-    condition = float(np.linalg.cond(system_jacobian(here, frame)))
+    J = system_jacobian(here, frame)
+    condition = float(np.linalg.cond(J))
+    if J.size == 1 and J[0, 0] != 0:  # a single number is compared with home
+        home = system_jacobian(Configuration(here.robot, here.robot.home), frame)
+        condition = max(1.0, float(abs(home[0, 0] / J[0, 0])))
     if not condition < SINGULAR:
         raise SingularError(
             f"the motors cannot drive '{frame}' here: J_sys is singular (condition number {condition:.1e})",
