@@ -575,6 +575,9 @@ def test_reactions_of_couplings_are_printed_and_their_robot_is_drawn(capsys):
     assert not stop.value.code
     told = capsys.readouterr().out
     assert "efforts of couplings" in told and "reducer" in told
+    with pytest.raises(SystemExit):
+        main(["info", str(ROBOTS / "geared-five-bar.toml")])
+    assert "right.shoulder = -1.5 left.shoulder + 4.2" in capsys.readouterr().out
     found = parflex.inverse_dynamics(load("geared-five-bar"), reactions=True)
     places, forces = reaction_arrows(found.robot, found.configuration.q, found.reactions)
     assert places.shape == forces.shape == (6, 3)  # five joints and a closure

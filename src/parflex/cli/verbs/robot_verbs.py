@@ -32,15 +32,19 @@ def list_robots(as_json: bool) -> None:
 @robot_options
 def info(robot: str, as_json: bool, **choice: Any) -> None:
     """Counts and names: bodies, joints, coordinates, closures, freedoms."""
+    from parflex.models.explaining.coupling_words import coupling_lines
     from parflex.models.frames_and_jacobians import counts
 
     loaded = open_robot(robot, **choice)
     answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title or loaded.name, **counts(loaded)}
+    answer["couplings"] = coupling_lines(loaded)
     answer["warnings"] = [*loaded.warnings, *loaded.start_warnings()]
     numbers = [(key.replace("_", " "), value) for key, value in answer.items() if isinstance(value, int)]
     numbers += [(f"{key.replace('_', ' ')}, motors locked", value) for key, value in answer["locked"].items()]
     names = [(key.replace("_", " "), value) for key, value in answer["names"].items() if value]
-    output.show(answer, as_json, (loaded.name, ["", "count"], numbers), ("names", ["", ""], names))
+    tables: list[tuple] = [(loaded.name, ["", "count"], numbers), ("names", ["", ""], names)]
+    tables += [("couplings", ["", ""], list(answer["couplings"].items()))] * bool(answer["couplings"])
+    output.show(answer, as_json, *tables)
 
 
 @cli.command(epilog="\b\nExample:\n  parflex check my-robot.toml --strict")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from parflex.closure.constraints import Coupling, coupling_row
+from parflex.models.robot import Robot
 from parflex.tree import Tree
 from parflex.tree.springs import CoupledSpring
 
@@ -25,3 +26,14 @@ def spring_line(spring: CoupledSpring, tree: Tree) -> str:
     parts += [f"backlash {spring.play:.4g} {unit[-1:] if unit == 'N/m' else 'rad'}"] if spring.play else []
     parts += ["pulls only"] if spring.pulls_only else []
     return f"{coupling_row(spring, tree).equation}: {', '.join(parts)}{loss_words(spring)}"
+
+
+def coupling_lines(robot: Robot) -> dict[str, str]:
+    """What each coupling of a robot relates, and how it holds, by name."""
+    rows = {row.name: row for row in robot.closures.constraints if isinstance(row, Coupling)}
+    springs = {spring.name: spring_line(spring, robot.tree) for spring in robot.tree.springs}
+    found = {}
+    for name in (coupling.name for coupling in robot.description.coupling):
+        line = f"{rows[name].equation}{loss_words(rows[name])}" if name in rows else springs[name]
+        found[name] = line.removeprefix(f"{name}: ")
+    return found
