@@ -24,11 +24,12 @@ def main() -> int:
     """0 when all was computed, 2 when the files cannot be written."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--output", type=Path, default=Path("out"), metavar="FOLDER", help="where the files go")
+    parser.add_argument("--short", action="store_true", help="fewer preloads")
     options = parser.parse_args()
     try:
         options.output.mkdir(parents=True, exist_ok=True)
         robot = parflex.load("4rrr")
-        efforts = np.linspace(-12.0, 12.0, 49)
+        efforts = np.linspace(-12.0, 12.0, 13 if options.short else 49)
         frequencies, stiffness = [], []
         for effort in efforts:
             held = {"servo": SERVO, "preload": {robot.motors[0]: float(effort)}}
@@ -38,7 +39,7 @@ def main() -> int:
             stiffness.append(np.diag(parflex.cartesian_stiffness(robot, POSE, **held).stiffness))
         picture = options.output / "preload.svg"
         draw(efforts, np.array(frequencies), np.array(stiffness), picture)
-        for k in range(0, len(efforts), 12):
+        for k in range(0, len(efforts), len(efforts) // 4):
             print(f"{efforts[k]:5.1f} N m: " + ", ".join(f"{hertz:.2f}" for hertz in frequencies[k]) + " Hz")
         print(f"Figure: {picture}")
     except (OSError, ParflexError) as error:
