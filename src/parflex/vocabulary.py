@@ -65,7 +65,8 @@ WORDS: dict[str, Word] = {
     "outputs": Word(
         "Sequence[str]",
         "",
-        "Coordinates or FRAME.x ... FRAME.rz; with velocity: or acceleration: in front their derivatives.",
+        "Coordinates or FRAME.x ... FRAME.rz; with velocity: or acceleration: in front their derivatives. In runs "
+        "reaction.JOINT.fx.",
     ),
     "over": Word("Sequence[tuple]", SI, "Axes of the grid: (coordinate, first, last, count)."),
     "fixed": Word("Mapping[str, float]", SI, "Coordinates that are the same everywhere."),
@@ -86,6 +87,7 @@ WORDS: dict[str, Word] = {
     "checks": Word("bool", "", "Also output how far the inputs are from closed, and a condition number."),
     "operator_limit": Word("int", "", "Longest program, in operators."),
     "friction_width": Word("float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign."),
+    "stops": Word("bool", "", "Let the limits of joints act, by the `stop` of the robot file."),
     "check_width": Word("bool", "", "Run again with half the friction width and report the difference."),
     "motion": Word(
         "str, Path, Mapping or callable",

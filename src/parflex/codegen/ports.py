@@ -84,6 +84,8 @@ class _Names:
             return group, "J"
         if direction == "output" and group in CHECKS:
             return group, "1"
+        if group == "gates":
+            return f"gate {index[0]}", "1"
         if group == "mass_matrix":
             (a, unit_a), (b, unit_b) = (self._of(self.labels[group][k], "") for k in index)
             return f"{a}, {b}", {"m m": "kg", "rad rad": "kg m2"}.get(f"{unit_a} {unit_b}", "kg m")

@@ -45,6 +45,8 @@ def run_control(
     seed: int = LOOP.seed,
     start: Literal["motors", "platform"] = "motors",
     step: float | None = None,
+    stops: bool = False,
+    reactions: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Controlled:
     """Track a reference with a plant under a control law that knows the nominal robot.
@@ -102,6 +104,10 @@ def run_control(
         What is at the reference at the start.
     step : float, default None
         Integration step of the plant; None: 0.001, at most the sample time (s).
+    stops : bool, default False
+        Let the limits of joints act, by the `stop` of the plant's file.
+    reactions : bool, default False
+        Columns of the reactions of all joints and closures, and their largest values in the summary.
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -127,6 +133,6 @@ def run_control(
     joints = [*robot.actuated_names, *robot.sensed_names]
     measured = [name for name in joints if name in real.tree.rate_names]
     path = track(robot, desired, measured)
-    run = run_law(made, make_plant(real), path, meeting, time, progress)
+    run = run_law(made, make_plant(real, stops, reactions), path, meeting, time, progress)
     run.settings["without"] = list(checked_terms(without))
     return run

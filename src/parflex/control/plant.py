@@ -32,6 +32,7 @@ class Plant(Record):
     robot: Robot
     problem: Problem
     watch: Model
+    reactions: bool = False  # whether those of all joints are asked for
 
     def system(self) -> System:
         """The model for the loop, with efforts that the loop writes."""
@@ -67,10 +68,11 @@ def family(robot: Robot, other: Robot) -> Family:
     return Family(rates, watch, width)
 
 
-def make_plant(robot: Robot) -> Plant:
-    """A single plant with programs of its own."""
-    problem = replace(prepare(robot, "efforts", (), (), FRICTION_WIDTH), power=None)  # the work is not needed
-    return Plant(robot, problem, family_model(robot, robot, "watch"))
+def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Plant:
+    """A single plant with programs of its own; its limits act if it has stops."""
+    problem = prepare(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops)
+    plain = replace(problem, power=None)  # the work is not needed
+    return Plant(robot, plain, family_model(robot, robot, "watch"), reactions)
 
 
 def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:

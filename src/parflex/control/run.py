@@ -12,7 +12,9 @@ from parflex.control.control_result import INDEXES, Controlled, error_indexes
 from parflex.control.following import Track
 from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
+from parflex.control.plant_loads import loads_on_plant
 from parflex.errors import InputError, ParflexError
+from parflex.models.dynamics.joint_stops import refuse_start_outside
 from parflex.models.dynamics.spare_motors import EffortLimit, read_limits
 from parflex.simulation.columns import coupling_columns
 from parflex.simulation.first_compilation import say_first_compilation
@@ -118,6 +120,7 @@ def run_law(
     settings = _settings(law, plant, track, loop, duration)
     try:
         q, qd = start_state(plant, nominal, track, loop.start)
+        refuse_start_outside(plant.problem.robot, q)
     except ParflexError as error:
         none: dict[str, float | None] = dict.fromkeys(INDEXES)
         return Controlled(
@@ -214,6 +217,7 @@ def _told(run: _Run, found: IntegratedRows, settings: dict[str, Any]) -> Control
         errors = dict(error_indexes(t, error))
     summary = {"seconds": found.seconds, "rows": len(t), "rotation_max": float(turn.max(initial=0.0))}
     summary |= coupling_summary(run.plant.robot, columns)
+    summary |= loads_on_plant(run.plant, found, run.efforts[0], run.grid.out_step, columns)
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 

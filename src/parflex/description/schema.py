@@ -177,6 +177,21 @@ class Spring(Table):
     rest: Number = 0.0
 
 
+class StopTable(Table):
+    """At the limits of a joint, in simulations with stops: k depth + c rate, where that pushes."""
+
+    stiffness: Number
+    damping: Number = 0.0
+
+    @model_validator(mode="after")
+    def _possible(self) -> StopTable:
+        if not self.stiffness > 0:
+            what = "is negative" if self.stiffness < 0 else "is zero"
+            raise complain(f"the stiffness of the stop {what}", "give e.g. 1e5", "stiffness", self.stiffness)
+        _not_negative("damping", self.damping)
+        return self
+
+
 def _one_mass(modal: Modal | None, inertia: Inertia, point_masses: tuple[PointMass, ...]) -> None:
     """A body given by modes brings its own mass; what else it carries sits on its nodes."""
     own = inertia.model_fields_set - {"IA", "FV", "FS"}
@@ -213,6 +228,7 @@ class Frame(Table):
     locked: Flag = False
     start: Start = ()
     limits: Pair | None = None
+    stop: StopTable | None = None
     inertia: Inertia = Inertia()
     point_masses: PointMasses = ()
     beam: Beam | None = None
@@ -236,6 +252,8 @@ class Frame(Table):
             raise complain(
                 f"limits {list(self.limits)} are in the wrong order", "write [low, high]", "limits", self.limits
             )
+        if self.stop is not None and self.limits is None:
+            raise complain("a stop needs the limits of its joint", "give limits = [low, high]", "stop")
         doubled = [
             pair
             for pair in (("IA", self.motor_inertia), ("FV", self.friction.viscous), ("FS", self.friction.coulomb))

@@ -57,6 +57,8 @@ def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
             rate, stretch = qd[link.v.start], at.q[link.q.start] - link.terms.rest
             kinetic = kinetic + 0.5 * link.terms.motor_inertia * (rate * rate)
             elastic = elastic + 0.5 * link.terms.stiffness * (stretch * stretch)
+            if link.terms.stop is not None:
+                elastic = elastic + link.terms.stop.energy(at.q[link.q.start])
     for spring in tree.springs:
         elastic = elastic + spring.energy(at.q)
     elastic = elastic + elements_energy(tree, at)

@@ -72,7 +72,7 @@ def inwards(tree: Tree, at: Pose, f: list[Array], m: list[Array], elastic: list[
 
 
 def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str, ...] = ()) -> Array:
-    """Forces along the rates of joints: motor inertia, friction, springs and dampers, theory (7), elastic couplings."""
+    """Forces along the rates of joints: motor inertia, friction, springs, dampers, theory (7), stops, couplings."""
     forces = np.zeros(tree.n, dtype=np.result_type(np.asarray(q).dtype, np.asarray(qd).dtype))
     for link in tree.links:
         if not link.joint.one_axis:
@@ -88,6 +88,8 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
             forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest)
         if terms.damper and "springs" not in without:
             forces[k] = forces[k] + terms.damper * qd[k]
+        if terms.stop is not None:
+            forces[k] = forces[k] - terms.stop.effort(q[link.q.start], qd[k])
     for spring in tree.springs if "springs" not in without else ():
         spring.add_to(forces, q, qd)
     return forces

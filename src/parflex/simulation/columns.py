@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from parflex.codegen.traces.signals import signals
 from parflex.models.dynamics.taut_cables import driven_cables
+from parflex.models.robot import Robot
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
@@ -24,11 +26,30 @@ def columns_of(
 
     More motors than freedoms share the efforts of those that drive.
     """
-    robot = problem.robot if spare is None else spare.robot
-    tree, motors = robot.tree, robot.actuated_names
+    return columns_from(problem, run, seen_in(problem, run, frames, spare), frames, spare)
+
+
+def seen_in(
+    problem: Problem, run: Segments, frames: Sequence[str], spare: SpareMotors | None = None
+) -> dict[str, Array]:
+    """Signals in all rows of a run: positions, rates, accelerations, what is given, gates, frames, energies."""
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
     seen = [_seen(part, keep, looked_at, spare) for part, keep in zip(run.parts, run.kept(), strict=True)]
-    found = {name: np.concatenate([part[name] for part in seen]) for name in seen[0]}
+    return {name: np.concatenate([part[name] for part in seen]) for name in seen[0]}
+
+
+def with_all_motors(problem: Problem, spare: SpareMotors | None) -> Robot:
+    """The robot of a run as it acts, with spare motors where there are any."""
+    robot = problem.robot
+    return robot if spare is None else replace(robot, actuated=spare.robot.actuated, known_home=robot.home)
+
+
+def columns_from(
+    problem: Problem, run: Segments, found: dict[str, Array], frames: Sequence[str], spare: SpareMotors | None = None
+) -> dict[str, Array]:
+    """Columns of these signals."""
+    robot = problem.robot if spare is None else spare.robot
+    tree, motors = robot.tree, robot.actuated_names
     q, change, given, effort = (found[name] for name in ("q", "change", "given", "effort"))
     columns = {"t": run.t}
     for name in frames:
@@ -49,6 +70,7 @@ def columns_of(
     for name in (f"coupling.{coupling.name}.effort" for coupling in problem.robot.description.coupling):
         if name in found:
             columns[name] = found[name][:, 0]
+    columns |= {name: values[:, 0] for name, values in found.items() if name.startswith("stop.")}
     columns["energy.total"] = found["energy"].sum(axis=1)
     places = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated]
     power = (effort * change[:, places]).sum(axis=1)
@@ -70,15 +92,17 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
     few = len(x) <= FEW
     said = problem.robot.description
     wrenches = problem.wrenches if said.element or said.coupling else ()
-    robot = problem.robot if spare is None else spare.robot
+    robot = with_all_motors(problem, spare)
     choice = (robot, frames, problem.independent, problem.width, problem.rows)
     program = signals(*choice, quick=few, wrenches=wrenches)
-    change, given = y[:, nq : 2 * nq], x[:, nq + n :]
+    gates = len(problem.slack)
+    change, given = y[:, nq : 2 * nq], x[:, nq + n : x.shape[1] - gates]
     effort = given[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n :]
     if spare is not None:
         effort = spare.efforts(part.track.t[keep], y[:, :nq], effort)
     state = {"q": y[:, :nq], "position_rates": change, "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
     state |= {"effort": effort} if "effort" in program.inputs else {}
+    state |= {"gates": x[:, x.shape[1] - gates :]} if gates else {}
     pushed = {f"wrench_{name}": given[:, motors + 6 * k : motors + 6 * k + 6] for k, name in enumerate(wrenches)}
     state |= {word: values for word, values in pushed.items() if word in program.inputs}
     with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
@@ -88,7 +112,8 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
             tension = np.concatenate([found[f"element.{name}.force"].reshape(-1, 1) for name in cables], axis=1)
             effort = state["effort"] = spare.taut(y[:, :nq], effort, tension)
             found = program.evaluate("numpy", **state) if few else program(**state)
-    own = {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
+    own = {"gates": x[:, x.shape[1] - gates :]}
+    own |= {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
     return found | own
 
 

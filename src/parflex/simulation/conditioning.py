@@ -140,6 +140,8 @@ class Watch:
         """
         way = np.abs(np.diff(q, axis=0)) / self.position_units
         explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
+        if self.problem.gaps is not None:  # a stop turns rates between two rows
+            explained = explained - out_step / 2 * np.abs(np.diff(change, axis=0)) / self.position_units
         ways = way.max(axis=1, initial=0.0)
         rigid = not self.problem.robot.tree.elastic  # deformations may oscillate between two rows
         jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK))

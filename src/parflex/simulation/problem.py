@@ -10,15 +10,19 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling
 from parflex.codegen.model import Model, model
-from parflex.codegen.traces.open_tree import open_tree
+from parflex.codegen.traces.open_tree import contact_gaps, open_tree
 from parflex.codegen.traces.power import powers
 from parflex.errors import InputError
+from parflex.models.dynamics.joint_stops import gated, with_stops
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.system import System
+from parflex.tree import Tree
+from parflex.tree.contacts import Watched, watched
 
 Array = np.ndarray
+SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,7 @@ class Problem:
     width: float
     rows: tuple[int, ...] = ()  # of the robot's closures, that give dependent accelerations; none: chosen at home
     power: Model | None = None  # of inputs and losses, which the loop integrates where it is there
+    gaps: Model | None = None  # what the gates of its contacts follow, where there are any
     names: tuple[str, ...] = ()  # of rates, where these are not those of the model: all free ones
 
     @cached_property
@@ -88,8 +93,26 @@ class Problem:
             tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
             len(self.model.program.instructions),
             np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients), len(robot.actuated),
-            int(self.prescribed == "efforts"), 0 if self.power is None else self.power.machine_code()[0].address("one"),
+            int(self.prescribed == "efforts"), _address(self.power), _address(self.gaps),
+            tree.nq + len(rates) + given.coefficients.shape[2],
+            2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
         )  # fmt: skip
+
+    @cached_property
+    def slack(self) -> Array:
+        """Of each gate: rounding of what it follows."""
+        tree = self.robot.tree
+        found = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in watched(tree)]
+        return np.array([value for part in found for value in part]) if self.gaps is not None else np.zeros(0)
+
+
+def _address(program: Model | None) -> int:
+    return 0 if program is None else program.machine_code()[0].address("one")
+
+
+def _unit_of(tree: Tree, on: Watched) -> float:
+    """A typical depth of a contact."""
+    return tree.length if on.kind == "cable" else float(tree.rate_units[tree.links[tree.number(on.name)].v.start])
 
 
 def _whole(values: list) -> Array:
@@ -103,16 +126,22 @@ def prepare(
     without: Collection[str] = (),
     width: float = 0.0,
     independent: Collection[str] = (),
+    stops: bool = False,
 ) -> Problem:
-    """The model of a state; what is in the file acts, but for what is left out. `independent` rates may be chosen."""
+    """The model of a state; what is in the file acts, but for what is left out, and limits where `stops` act.
+
+    `independent` rates may be chosen.
+    """
     if prescribed == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to drive", key="motion", hint="omit the motion")
     changed = acting(robot, without)
+    changed = gated(with_stops(changed, "damping" not in without) if stops else changed)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_coulomb(changed) else 0.0
     made = model(changed, name, wrench_frames=tuple(wrenches), friction_width=used, independent=tuple(independent))
     power = powers(changed, tuple(wrenches), used, made.labels["qd"])
-    return Problem(changed, made, prescribed, tuple(wrenches), used, power=power)
+    gaps = None if changed.tree.gates is None else contact_gaps(changed)
+    return Problem(changed, made, prescribed, tuple(wrenches), used, power=power, gaps=gaps)
 
 
 def has_coulomb(robot: Robot) -> bool:

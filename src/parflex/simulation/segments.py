@@ -19,11 +19,12 @@ from parflex.recursion.point_forces import distance
 from parflex.simulation.conditioning import BETTER, WELL, Event, Watch
 from parflex.simulation.inputs.corners import Course, course_of
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.integrators.integrate import NEAR, Grid, IntegratedRows, Method, run_loop
+from parflex.simulation.integrators.integrate import NEAR, Grid, IntegratedRows, Method, no_events, run_loop
 from parflex.simulation.integrators.system import System
 from parflex.simulation.partitions import with_independent
 from parflex.simulation.passage import Leap, NotDeterminedError, Passage, PassageState
 from parflex.simulation.problem import Problem
+from parflex.simulation.stop_report import events_between, gates_at
 
 Array = np.ndarray
 Control = Callable[[int, Array, Array], None]
@@ -78,7 +79,8 @@ class Segments:
             name: sum(part.track.counts.get(name, 0) for part in self.parts) for name in self.parts[0].track.counts
         }
         seconds = sum(part.track.seconds for part in self.parts)
-        return replace(last, t=self.t, counts=counts, seconds=seconds)
+        events = np.concatenate([part.track.events for part in self.parts])
+        return replace(last, t=self.t, counts=counts, seconds=seconds, events=events)
 
 
 def inner_grid(grid: Grid) -> Grid:
@@ -313,7 +315,8 @@ class Runner:
         inputs = given.at(t) if not self.problem.driven else np.concatenate(
             [given.at(t, 2)[: len(robot.actuated)], given.at(t)[len(robot.actuated) :]]
         )  # fmt: skip
-        x = np.concatenate([at.q, at.qd[free], inputs])
+        gates = gates_at(tree, at.q, at.qd) if self.problem.gaps is not None else np.zeros(0)
+        x = np.concatenate([at.q, at.qd[free], inputs, gates])
         y = np.concatenate([at.q, tree.position_rates(at.q, at.qd), changes[free], at.qdd[free]])
         return x, np.concatenate([y, at.effort]) if self.problem.driven else y
 
@@ -324,7 +327,9 @@ class Runner:
         work = np.array([at.worked for _, at in rows])
         self.worked = work[-1]
         x, y = (np.array([part[k] for part in flat]) for k in (0, 1))
-        return IntegratedRows(t, x, y, work, seconds, counts, "left")
+        states = [(at.q, at.qd) for _, at in rows]
+        events = events_between(self.problem.robot.tree, t, states) if self.problem.gaps is not None else no_events()
+        return IntegratedRows(t, x, y, work, seconds, counts, "left", events=events)
 
     def _finished(self, track: IntegratedRows) -> Segments:
         if track.status == "left":

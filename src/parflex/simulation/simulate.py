@@ -15,10 +15,11 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Pose
+from parflex.models.dynamics.joint_stops import refuse_start_outside
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.robot import Robot
-from parflex.simulation.columns import columns_of
+from parflex.simulation.columns import columns_from, columns_of, seen_in
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.inputs.corners import jump_warnings
@@ -30,6 +31,7 @@ from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare
+from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
 from parflex.simulation.run_checks import (
     balance_error,
     balance_warnings,
@@ -44,6 +46,7 @@ from parflex.simulation.run_checks import (
 from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import Started, start_state
+from parflex.simulation.stop_report import largest_stop_effort, stop_entries, stop_warnings_of
 
 Array = np.ndarray
 STEP, OUT_STEP = 5e-4, 1e-3
@@ -73,6 +76,7 @@ class Case:
     warnings: tuple[str, ...] = ()  # about what was given
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
     spare: SpareMotors | None = None  # where motors that are more than freedoms follow a motion
+    stops: bool = False  # whether limits act
 
 
 def simulate(
@@ -99,6 +103,9 @@ def simulate(
     weights: Weights | None = None,
     preload: Preload | None = None,
     effort_limit: EffortLimit | None = None,
+    stops: bool = False,
+    outputs: Sequence[str] = (),
+    reactions: bool = False,
     progress: Callable[[float], None] | None = None,
 ) -> Run:
     """Simulate a robot in time.
@@ -157,6 +164,12 @@ def simulate(
     effort_limit : float or Mapping[str, float], default None
         Largest effort of all motors, or of each; a pair is a lowest and a highest effort. Of motors that are more than
         freedoms and follow a motion (N, N m).
+    stops : bool, default False
+        Let the limits of joints act, by the `stop` of the robot file.
+    outputs : Sequence[str], default ()
+        More columns: reaction.JOINT.fx (fy fz mx my mz), reaction.JOINT (all six); closures by name (N, N m).
+    reactions : bool, default False
+        Columns of the reactions of all joints and closures, and their largest values in the summary.
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -177,24 +190,32 @@ def simulate(
     )  # fmt: skip
     case = shared_case(case, {"weights": weights, "preload": preload, "effort_limit": effort_limit})
     given, robot = robot, case.robot
-    case = replace(case, independent=read_independent(robot, independent, case.prescribed))
+    chosen = read_independent(robot, independent, case.prescribed)
+    case = replace(case, independent=chosen, stops=bool(stops))
     if not friction_width > 0:
         raise InputError(
             "the friction width must be positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
         )
-    looked_at = _frames(robot, frames, case.motion)
+    looked_at, asked = _frames(robot, frames, case.motion), read_outputs(robot, outputs, reactions)
     begin = perf_counter()
-    problem = prepare(robot, case.prescribed, case.wrenches, case.without, friction_width, case.independent)
+    problem = _prepared(case, friction_width)
     segments, started = _run(case, problem, progress)
-    columns, track, jumps = columns_of(problem, segments, looked_at, case.spare), segments.track, segments.jumps
+    seen = seen_in(problem, segments, looked_at, case.spare)
+    columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
+    jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, case.spare)
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= {"start": started.kind, "start_energy": started.energy}
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
+    if case.stops:
+        summary |= {"stops": stop_entries(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
+    summary |= carried
     summary["warnings"] = [
         *stop_warnings(summary),
+        *reaction_warnings(carried),
         *case.warnings,
+        *(stop_warnings_of(problem) if case.stops else []),
         *started.warnings,
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
@@ -203,7 +224,7 @@ def simulate(
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
     ]
     if problem.width and check_width and track.status == "ok":
-        half = prepare(robot, case.prescribed, case.wrenches, case.without, friction_width / 2, case.independent)
+        half = _prepared(case, friction_width / 2)
         other = columns_of(half, _run(case, half, None)[0], looked_at[:1], case.spare)
         summary["friction"] = width_effect(columns, other, looked_at[0], friction_width)
     settings = _settings(given, case, problem, method)
@@ -255,10 +276,15 @@ def _case(
     )  # fmt: skip
 
 
+def _prepared(case: Case, width: float) -> Problem:
+    return prepare(case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops)
+
+
 def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Segments, Started]:
     """The run, and how it started."""
     started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.qd[problem.places]
+    refuse_start_outside(problem.robot, q)
     if case.independent:
         refuse_singular(problem, q, "independent")
     control, given = None, case.given
@@ -340,6 +366,7 @@ def _settings(robot: Robot, case: Case, problem: Problem, method: str) -> dict[s
         "drive": case.prescribed,
         "start": case.start if isinstance(case.start, str | None) else "given",
         "without": list(case.without),
+        "stops": case.stops,
         "friction_width": problem.width or None,
         "method": method,
         "citation": CITATIONS[method],

@@ -11,6 +11,7 @@ import numpy as np
 from parflex.bodies import Body, Node
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, counted
+from parflex.tree.contacts import Gates, JointStop
 from parflex.tree.joints import Joint
 from parflex.tree.point_elements import PointElement
 from parflex.tree.springs import CoupledSpring
@@ -31,6 +32,7 @@ class JointTerms:
     damper: float = 0.0
     idle: bool = False  # a spring is there, but left out
     width: float = 0.0  # rate at which Coulomb friction has 0.7 of its value; 0: it is a sign
+    stop: JointStop | None = None  # at its limits, in runs where stops act
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -118,6 +120,7 @@ class Tree(Record):
     end_effector: str
     springs: tuple[CoupledSpring, ...] = ()
     elements: tuple[PointElement, ...] = ()  # forces between two places
+    gates: Gates | None = field(default=None, repr=False, compare=False)  # of contacts, in runs
     known_length: InitVar[float | None] = None  # that of the tree which this one is a branch of; `replace` drops it
     _known_length: float | None = field(init=False, repr=False, compare=False)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.records import Record
+from parflex.tree.contacts import Contact
 
 if TYPE_CHECKING:
     from parflex.tree.link_tree import Place
@@ -84,6 +85,7 @@ class PointElement(Record):
     curve: Curve | None = None  # tension over length, in the place of stiffness and rest
     speed_curve: Curve | None = None  # tension over rate of length, added
     acts: bool = True  # else it is there, but left out
+    contact: Contact | None = None  # of a cable in a run, which finds when it becomes taut
 
     @property
     def pulls_only(self) -> bool:
@@ -109,6 +111,8 @@ class PointElement(Record):
         found = self.stored(length)
         if not self.acts:
             return found
+        if self.contact is not None and self.contact.gated_now:
+            return self.contact.force(length - self.rest, rate)
         if self.damping != 0:
             found = found + self.damping * rate
         if self.speed_curve is not None:

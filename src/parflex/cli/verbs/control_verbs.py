@@ -70,6 +70,8 @@ from parflex.cli.spare_options import read_spare, spare_options
 @click.option("--compensate", metavar="LIST", default="motor-inertia,springs", show_default=True,
               help="Joint terms in the model of the law: motor-inertia, springs, friction.")  # fmt: skip
 @without_option
+@click.option("--stops", is_flag=True, help="Let the limits of joints act, by the stops of the plant's file.")
+@click.option("--reactions", is_flag=True, help="Columns of all reactions of joints and closures, with largest values.")
 @click.option("-o", "--out", "path", metavar="FILE", help="Write time series to this file: .csv or .npz.")
 def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
     """Simulate tracking of a reference under a control law; the plant may differ from the model of the law."""

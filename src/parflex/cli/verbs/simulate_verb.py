@@ -64,6 +64,11 @@ from parflex.errors import InputError
 @click.option(
     "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction is smoothed; default 0.001."
 )
+@click.option(
+    "--outputs", metavar="LIST", help="More columns: reaction.JOINT.fx (or .fy .fz .mx .my .mz), reaction.JOINT."
+)
+@click.option("--reactions", is_flag=True, help="Columns of all reactions of joints and closures, with largest values.")
+@click.option("--stops", is_flag=True, help="Let the limits of joints act, by the stops of the robot file.")
 @click.option("--frames", metavar="LIST", help="Frames to record; default: the end effector.")
 @click.option(
     "--low-pass",
@@ -102,8 +107,26 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         rows += [(f"{half} goes elsewhere by (m)", way), (f"{half} turns elsewhere by (rad)", turn)]
     for name, most in run.summary.get("couplings", {}).items():
         rows.append((f"largest effort of the coupling '{name}' (N, N m), at t = {most['time']:.4g} s", most["effort"]))
-    output.show(answer, as_json, ("run", ["", "value"], rows), ("", ["written"], [(file,) for file in written]))
+    tables = [("run", ["", "value"], rows), *_tables(run.summary)]
+    output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))
     return 0 if run.status == "ok" else 1
+
+
+def _tables(summary: dict[str, Any]) -> list[Any]:
+    """Stops that were met, and the largest reactions."""
+    found: list[Any] = []
+    if summary.get("stops"):
+        rows = [(one["joint"], one["side"], one["time"], one["speed"]) for one in summary["stops"]]
+        found.append(("stops", ["joint", "side", "time", "speed"], rows))
+    if summary.get("largest_stop_effort"):
+        most = summary["largest_stop_effort"]
+        found.append(("largest effort of a stop", ["joint", "effort", "time"], [tuple(most.values())]))
+    if summary.get("largest_reactions"):
+        head = ["", "force (N)", "time", "moment (N m)", "time"]
+        found.append(
+            ("largest reactions", head, [(n, *one.values()) for n, one in summary["largest_reactions"].items()])
+        )
+    return found
 
 
 def _arguments(options: dict[str, Any]) -> dict[str, Any]:
@@ -114,8 +137,9 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     given["wrench"] = read_wrenches(given["wrench"])
     if "effort" in given:
         given["effort"] = assignments(given["effort"], "effort")
-    if "frames" in given:
-        given["frames"] = words_of(given["frames"])
+    for key in ("frames", "outputs"):
+        if key in given:
+            given[key] = words_of(given[key])
     if "pose" in given:
         given["pose"] = read_pose_option(given["pose"])
     if "velocity" in given:

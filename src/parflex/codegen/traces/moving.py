@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.codegen.traces.tracing import Options, Outputs, Tracer
+from parflex.codegen.traces.tracing import Options, Outputs, Tracer, open_gates
 from parflex.models.forms import Form
 from parflex.recursion import pose
 from parflex.recursion.energy import energies
@@ -32,6 +32,7 @@ def _rates(tracer: Tracer, form: Form, options: Options, driven: bool) -> Output
     rates = tracer.group("qd", len(form.independent))
     given = tracer.group(*form.prescribed) if driven else tracer.group("effort", len(motors))
     wrenches = {frame: tracer.group(f"wrench_{frame}", 6) for frame in options.wrenches}
+    open_gates(tracer, tree)
     state = form.moving(q, rates, wrenches)
     if driven:
         effort, accelerations = form.efforts_for(state, given)

@@ -12,9 +12,11 @@ from parflex.codegen import program_store
 from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.traces.trace import Options, Tracer, prepared
+from parflex.codegen.traces.tracing import open_gates
 from parflex.models.dynamics.forces import on_links
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, joint_forces, mass_matrix, motion, newton_euler, pose
+from parflex.recursion.contact_depths import gap_values
 from parflex.recursion.energy import energies
 
 Array = np.ndarray
@@ -53,6 +55,22 @@ def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> M
         }
 
     return kept_program(robot, "open-tree", options, outputs, tuple(wrenches))
+
+
+def contact_gaps(robot: Robot) -> Model:
+    """Closed positions, their rates of change and the gates of contacts in; of each gate what it follows, and its rate.
+
+    A gate is 1 while its number is positive: the time loop ends a step where that changes.
+    """
+    changed = prepared(robot, "contact-gaps", Options())
+
+    def outputs(tracer: Tracer) -> dict[str, Array]:
+        tree = changed.tree
+        q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
+        open_gates(tracer, tree)
+        return {"gaps": np.array(gap_values(tree, pose(tree, q), tree.rates(q, change)), dtype=object)}
+
+    return kept_program(robot, "contact-gaps", Options(), outputs)
 
 
 def kept_program(robot: Robot, name: str, options: Options, outputs: Callable[[Tracer], Any], *more: Any) -> Model:

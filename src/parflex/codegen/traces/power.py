@@ -13,6 +13,7 @@ from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.traces.coupling_signals import lossy, lost_forces
 from parflex.codegen.traces.trace import Options, Tracer, prepared
+from parflex.codegen.traces.tracing import open_gates
 from parflex.models.robot import Robot
 from parflex.recursion import joint_forces, motion, pose
 from parflex.recursion.point_forces import elements_loss
@@ -55,7 +56,8 @@ def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str], options: Option
     q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
     effort = tracer.group("effort", len(robot.actuated))
     qd = tree.rates(q, change)
-    given: dict[str, Array] = {}
+    given = {name: tracer.group(f"wrench_{name}", 6) for name in wrenches}
+    open_gates(tracer, tree)
     put_in: Any = effort @ qd[list(robot.actuated)] if robot.actuated else 0.0
     if wrenches:
         at = pose(tree, q)
@@ -63,7 +65,6 @@ def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str], options: Option
         for name in wrenches:
             R, _ = at.of(tree.places[name])
             v, w, _, _ = moving.of(tree.places[name])
-            given[name] = tracer.group(f"wrench_{name}", 6)
             put_in = put_in + given[name] @ np.concatenate([R @ v, R @ w])
     taken = loss(tree, q, qd)
     if lossy(robot):
@@ -74,10 +75,15 @@ def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str], options: Option
 
 def loss(tree: Tree, q: Array, qd: Array) -> Any:
     """Power that friction, dampers and the damping of bodies take."""
-    plain = [replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0)) for link in tree.links]
+    plain = [
+        replace(link, terms=replace(link.terms, stiffness=0.0, motor_inertia=0.0, stop=None)) for link in tree.links
+    ]
     total = joint_forces(replace(tree, links=tuple(plain), springs=(), elements=()), q, qd, np.zeros(tree.n)) @ qd
     for spring in tree.springs:
         total = total + spring.lost_power(q, qd)
+    for link in tree.links:
+        if link.terms.stop is not None:
+            total = total + link.terms.stop.lost_power(q[link.q.start], qd[link.v.start])
     if tree.elements:
         at = pose(tree, q)
         total = total + elements_loss(tree, at, motion(tree, at, qd, np.zeros(tree.n)))

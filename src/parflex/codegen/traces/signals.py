@@ -14,6 +14,7 @@ from parflex.codegen.traces.coupling_signals import coupling_signals, lossy, los
 from parflex.codegen.traces.element_signals import element_signals
 from parflex.codegen.traces.power import loss
 from parflex.codegen.traces.trace import Options, Tracer, prepared
+from parflex.codegen.traces.tracing import open_gates
 from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, motion, pose
@@ -67,6 +68,7 @@ def _outputs(
     tree = robot.tree
     q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
     given = tracer.group("acceleration", len(independent))
+    open_gates(tracer, tree)
     qd, at = tree.rates(q, change), pose(tree, q)
     places = [tree.rate_names.index(name) for name in independent]
     qdd = _all_accelerations(robot, at, qd, given, places, options.rows)
@@ -87,6 +89,10 @@ def _outputs(
         effort = tracer.group("effort", len(robot.actuated))
     lost = lost_forces(robot, places, options.rows, q, qd, effort, pushed)
     outputs["loss"] = np.array([loss(tree, q, qd) - (lost @ qd if lossy(robot) else 0.0)], dtype=object)
+    for link in tree.links:
+        if link.terms.stop is not None:
+            push = link.terms.stop.effort(q[link.q.start], qd[link.v.start])
+            outputs[f"stop.{link.name}.effort"] = np.array([push], dtype=object)
     if robot.closures.size:
         outputs["opening"] = robot.closures.linear_residual(at)
     dependent = [k for k in robot.free if k not in set(places)]

@@ -19,6 +19,7 @@ from parflex.codegen.traces.tracing import Options, Outputs, Trace, Tracer
 from parflex.errors import InputError, did_you_mean
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
+from parflex.models.dynamics.joint_stops import with_own_gates
 from parflex.models.forms import Form, choose
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
@@ -77,7 +78,7 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
         if frame not in robot.tree.places:
             hint = did_you_mean(frame, robot.tree.places)
             raise InputError(f"there is no frame '{frame}'", key="wrench_frames", value=frame, hint=hint)
-    robot = acting(robot, options.without)
+    robot = with_own_gates(acting(robot, options.without))
     if not options.friction_width:
         return robot
     links = [replace(link, terms=replace(link.terms, width=options.friction_width)) for link in robot.tree.links]

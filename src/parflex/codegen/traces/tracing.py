@@ -10,6 +10,7 @@ import numpy as np
 from parflex.graph.expression import Expression, Graph, known_angle
 from parflex.models.forms import Question
 from parflex.records import Record
+from parflex.tree import Tree
 
 Array = np.ndarray
 Outputs = tuple[dict[str, Array], dict[str, list[str]]]
@@ -55,6 +56,12 @@ class Tracer:
         """A number that can be changed without making the program again."""
         self.parameters[name] = value
         return self.graph.symbol(name)
+
+
+def open_gates(tracer: Tracer, tree: Tree) -> None:
+    """Give the contacts of a run their gates, as the last group of inputs; nothing where the tree has none."""
+    if tree.gates is not None:
+        tree.gates.values = tracer.group("gates", tree.gates.count)
 
 
 @dataclass(frozen=True)

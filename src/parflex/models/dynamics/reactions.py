@@ -13,10 +13,14 @@ from parflex.closure.mobility import rank
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values, multipliers_of
 from parflex.models.dynamics.forces import Wrench, tree_newton_euler
+from parflex.models.robot import Robot
+from parflex.recursion.kinematics import Pose
 from parflex.recursion.point_forces import add_wrenches
 from parflex.spatial import cross
+from parflex.tree import Link
 
 Array = np.ndarray
+OnLinks = dict[int, tuple[Array, Array]]  # force and moment at the origins of links, in their axes
 
 
 def reactions_of(
@@ -40,7 +44,7 @@ def reactions_of(
     joints = {
         link.name: {"force": result.f[j].tolist(), "moment": result.m[j].tolist(), "undetermined": link.name in loose}
         for j, link in enumerate(robot.tree.links)
-        if not link.joint.moves_freely and not link.strut
+        if has_reaction(link)
     }
     couplings = {
         row.name: {"effort": float(lam[part][0])}
@@ -61,6 +65,19 @@ def reactions_of(
     return {key: found for key, found in answer.items() if found or key in ("joints", "closures")}
 
 
+def has_reaction(link: Link) -> bool:
+    """Whether a joint carries what its link needs: a free body has none, a strut is no joint."""
+    return not link.joint.moves_freely and not link.strut
+
+
+def undetermined_reactions(configuration: Configuration) -> set[str]:
+    """Joints and closures whose reactions are not unique."""
+    robot, open_ones = configuration.robot, _undetermined(configuration)
+    parts = zip(robot.closures.slices(), robot.closures.rows, strict=True)
+    rows = {row.name for part, row in parts if len(open_ones) and np.abs(open_ones[:, part]).max() > 1e-9}
+    return rows | _loose_joints(configuration, open_ones)
+
+
 def _undetermined(configuration: Configuration) -> Array:
     """Rows: combinations of multipliers that act on nothing."""
     rows = configuration.scaled_closure_jacobian[:, configuration.robot.free]
@@ -70,14 +87,19 @@ def _undetermined(configuration: Configuration) -> Array:
     return (U[:, rank(rows) :] * configuration.robot.closures.row_units()[:, None]).T
 
 
-def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str, Any], dict[int, tuple[Array, Array]]]:
+def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str, Any], OnLinks]:
     """Wrenches of the closures as reported, and their loads on the links."""
-    robot, at = configuration.robot, configuration.at
-    shown: dict[str, Any] = {}
-    acting: dict[int, tuple[Array, Array]] = {}
+    found, acting = closure_loads(configuration.robot, configuration.at, lam)
+    shown = {name: {"force": force.tolist(), "moment": moment.tolist()} for name, (force, moment) in found.items()}
+    return shown, acting
+
+
+def closure_loads(robot: Robot, at: Pose, lam: Array) -> tuple[dict[str, tuple[Array, Array]], OnLinks]:
+    """Force and moment of each loop by name, and loads of all rows on the links, over any scalar."""
+    found: dict[str, tuple[Array, Array]] = {}
+    acting: OnLinks = {}
     for part, loop in zip(robot.closures.slices(), robot.closures.loops, strict=False):  # loops come first
-        force, moment = loop.wrench(at, lam[part])
-        shown[loop.name] = {"force": force.tolist(), "moment": moment.tolist()}
+        force, moment = found[loop.name] = loop.wrench(at, lam[part])
         R1, _ = at.of(loop.first)
         _, P2 = at.of(loop.second)
         for link, sign in ((loop.second.link, 1.0), (loop.first.link, -1.0)):
@@ -86,12 +108,11 @@ def closure_wrenches(configuration: Configuration, lam: Array) -> tuple[dict[str
             R, P = at.rotation[link], at.position[link]
             local = sign * R.T @ R1 @ force
             turn = sign * R.T @ R1 @ moment + cross(R.T @ (P2 - P), local)
-            old = acting.get(link, (np.zeros(3), np.zeros(3)))
-            acting[link] = (old[0] + local, old[1] + turn)
+            add_wrenches(acting, {link: (local, turn)})
     for part, row in list(zip(robot.closures.slices(), robot.closures.rows, strict=True))[len(robot.closures.loops) :]:
         assert not isinstance(row, Loop)
         add_wrenches(acting, row.on_links(at, lam[part]))
-    return shown, acting
+    return found, acting
 
 
 def constraint_forces(configuration: Configuration, lam: Array) -> Array:

@@ -342,7 +342,7 @@ def _unknown_to_legs(robot: Robot, question: Question, legs: Legs) -> str | None
         return "its platform is flexible"
     if question.positions_given:
         return None
-    springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness}
+    springs = {link.joint.kind for link in robot.tree.links if link.terms.stiffness or link.terms.stop is not None}
     if (model in (*LOADED, *FOLLOWING) and "revolute" in springs) or (model in IN_TIME and springs):
         return "a spring acts on a joint of its legs, of which sine and cosine alone are known"
     return None

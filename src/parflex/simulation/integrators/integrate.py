@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
@@ -24,7 +24,7 @@ CITATIONS = {
     "dopri5": "the pair of orders 5 and 4 of Dormand and Prince, J. Comput. Appl. Math. 6, 1980",
     "generalized-alpha": "generalized-alpha, Chung and Hulbert, J. Appl. Mech. 60, 1993",
 }
-STARTED, PIECE = COUNTS.index("started"), COUNTS.index("piece")
+STARTED, PIECE, OPEN, EVENTS = (COUNTS.index(word) for word in ("started", "piece", "open", "events"))
 INPUT_WORK, LOST_WORK = NUMBERS.index("input"), NUMBERS.index("loss")
 NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
 PORTION = 0.1  # seconds of a call of the loop: how often the clock is shown and an interrupt is heard
@@ -65,6 +65,11 @@ def method_named(name: str, radius: float = 0.8) -> Method:
     return Method(name, adaptive_steps, tableaux.dopri5(), 7)
 
 
+def no_events() -> Array:
+    """Rows for events of gates, none yet."""
+    return np.zeros((0, 4))
+
+
 @dataclass(eq=False, repr=False)
 class IntegratedRows(Record):
     """Rows of inputs and outputs of the model in time, and how the run went."""
@@ -79,6 +84,7 @@ class IntegratedRows(Record):
     stopped: float | None = None  # when it diverged
     coordinate: str = ""
     why: str = ""
+    events: Array = field(default_factory=no_events)  # of gates: which, what it became, time, rate
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ def run_loop(
         q.copy(), qd.copy(), tolerance, x[:0], y[:0],
     )  # fmt: skip
     loop.status = OK if record(system, loop.work, loop.now, q, qd, x[0], y[0]) else 2
-    interrupted, stop = False, None
+    interrupted, stop, events = False, None, [no_events()]
     try:
         while loop.done < loop.rows and loop.status == OK and stop is None:
             if control is not None:
@@ -145,6 +151,8 @@ def run_loop(
                     record(system, loop.work, 0.0, q, qd, x[0], y[0])
             before = loop.done
             loop.go_on()
+            events.append(loop.work.events[: loop.work.counts[EVENTS]].copy())
+            loop.work.counts[EVENTS] = 0
             if watch is not None and loop.done > before:
                 stop = watch(y[before : loop.done + 1])
                 loop.done = loop.done if stop is None else before + stop
@@ -156,12 +164,14 @@ def run_loop(
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     counts = dict(zip(COUNTS[:5], (int(count) for count in loop.work.counts[:5]), strict=True))
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
+    happened = np.concatenate(events)
+    track.events = happened[happened[:, 2] <= t[-1] + loop.near]
     if interrupted:
         track.status = "interrupted"
     elif stop is not None or loop.status != OK:
         track.status, track.stopped = "diverged" if stop is None else "left", float(loop.row_time)
         if loop.status != OK:
-            track.why = "the loops cannot be closed" if loop.work.counts[-1] else _reason(loop.status)
+            track.why = "the loops cannot be closed" if loop.work.counts[OPEN] else _reason(loop.status)
         size = np.abs(qd[system.free]) / system.units
         if len(size):
             track.coordinate = names[int(system.free[int(np.argmax(np.where(np.isfinite(size), size, np.inf)))])]

@@ -11,7 +11,7 @@ from parflex.simulation.integrators.jit import call_model, compiled, inlined
 
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
-EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN = range(10)
+EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN, EVENTS = range(11)
 CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
@@ -173,6 +173,8 @@ def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
         flow[2 * nq + k] = x[given + k] if system.efforts_given else y[2 * nq + 2 * system.rates + k]
     for k in range(m, system.coefficients.shape[2]):
         flow[2 * nq + k] = x[given + k]
+    for k in range(len(system.slack)):
+        flow[system.gate_flow + k] = work.gates[k]
     call_model(system.power, flow.ctypes.data, work.powers.ctypes.data)  # type: ignore[call-arg]
 
 

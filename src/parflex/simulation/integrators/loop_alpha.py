@@ -7,6 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from parflex.simulation.integrators.crossings import (
+    LENGTH,
+    MOST_PARTS,
+    NOTHING,
+    TRIES,
+    judge,
+    keep,
+    put_back,
+    settling,
+)
 from parflex.simulation.integrators.jit import compiled, inlined
 from parflex.simulation.integrators.loop import (
     BEST,
@@ -38,8 +48,9 @@ OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the alg
 @compiled
 def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """Inverse of 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step)."""
-    evaluate_at(system, work, t, q, qd, 1)
-    differentiate(system, work, 1, 2)
+    last = len(work.x) - 1  # a literal number would be compiled on its own
+    evaluate_at(system, work, t, q, qd, last - 1)
+    differentiate(system, work, last - 1, last)
     share = (1 - alpha.mean_force) / (1 - alpha.mean_mass)
     for k in range(len(system.free)):
         for m in range(len(system.free)):
@@ -168,31 +179,57 @@ def alpha_steps(
     """Fixed steps until the rows of output are full; gives the rows that are and a status."""
     nq, counts, count = system.positions, work.counts, len(system.free)
     renewal = 4 * count * system.operators + 2 * count**3  # operators of a new matrix
-    if counts[STARTED] == 0:
-        _new_matrix(system, work, alpha, t, h, q, qd)
-        for k in range(len(system.free)):
-            for row in range(4):
-                work.acceleration[row, k] = work.y[1, 2 * nq + system.free[k]]
-        copy(work.y[1, nq:], work.rate[0])
-        counts[STARTED] = 1
-    evaluate_at(system, work, t, q, qd, 1)
-    _add_work(system, work, 1, 0.0)  # efforts may have jumped since the last call
-    done = 0
+    start_row = len(work.x) - 2
+    evaluate_at(system, work, t, q, qd, start_row)
+    _add_work(system, work, start_row, 0.0)  # efforts may have jumped since the last call
+    gated = system.gaps != 0
+    waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
     for row in range(len(out_x)):
         for _ in range(every):
-            now = t + done * h
-            if counts[WASTED] * (system.operators + 2 * count**2) > renewal:
-                _new_matrix(system, work, alpha, now, h, q, qd)
-            used = _solve(system, work, alpha, now, h, q, qd, tolerance)
-            if used == 0:
-                _new_matrix(system, work, alpha, now, h, q, qd)
-                used = _solve(system, work, alpha, now, h, q, qd, tolerance)
-                if used == 0:
-                    return row, 1
+            begin, left, parts, used = t + done * h, h, 0, 0
+            while left > 0.0:
+                length = left
+                if waiting:
+                    length = settling(work.crossing)
+                elif again:
+                    length = work.crossing[LENGTH]
+                elif gated:
+                    keep(work.kept, work.crossing, work.numbers, q, qd, length)
+                tries = 0 if length > 0.0 else 2
+                while tries < 2:
+                    anew = again or counts[STARTED] == 0
+                    if tries == 1 or anew or counts[WASTED] * (system.operators + 2 * count**2) > renewal:
+                        _new_matrix(system, work, alpha, begin, length, q, qd)
+                    if anew:
+                        for k in range(count):
+                            for place_of in range(4):
+                                work.acceleration[place_of, k] = work.y[1, 2 * nq + system.free[k]]
+                        copy(work.y[1, nq:], work.rate[0])
+                        _add_work(system, work, start_row, 0.0)
+                        counts[STARTED] = 1
+                    used = _solve(system, work, alpha, begin, length, q, qd, tolerance)
+                    tries = 2 if used > 0 else tries + 1
+                if length > 0.0:
+                    if used == 0:
+                        return row, 1
+                    _finish(system, work, q, qd)
+                    _add_work(system, work, start_row - 1, length)
+                again = gated and not judge(system, work, begin, q, qd)
+                if again:
+                    put_back(work.kept, work.numbers, q, qd)
+                    continue
+                if waiting:
+                    waiting = False
+                    counts[STARTED] = 0 if work.crossing[TRIES] > 0.0 else counts[STARTED]
+                    continue
+                begin, left = begin + length, (left - length if left - length > NOTHING * h else 0.0)
+                parts += 1
+                if left > 0.0 or parts > 1:
+                    counts[STARTED] = 0
+                if parts > MOST_PARTS:
+                    return row, 3
             counts[BEST] = min(counts[BEST], used)
             counts[WASTED] += used - counts[BEST]
-            _finish(system, work, q, qd)
-            _add_work(system, work, 0, h)
             done += 1
         if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
             return row, 2

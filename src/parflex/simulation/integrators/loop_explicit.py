@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.simulation.integrators.crossings import LENGTH, MOST_PARTS, NOTHING, judge, keep, put_back, settling
 from parflex.simulation.integrators.jit import compiled
 from parflex.simulation.integrators.loop import (
     REJECTED,
@@ -27,7 +28,7 @@ Array = np.ndarray
 def _stages(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """All stages of a step; the first one closes the positions."""
     nq = system.positions
-    evaluate_at(system, work, t, q, qd, 0)
+    evaluate_at(system, work, t, q, qd, int(tableau.c[0]))  # row 0: a literal number would be compiled on its own
     for i in range(1, len(tableau.c)):
         x = work.x[i]
         place(system, x, q, qd)
@@ -72,12 +73,34 @@ def explicit_steps(
     out_x: Array,
     out_y: Array,
 ) -> tuple[int, int]:
-    """Fixed steps until the rows of output are full; gives the rows that are and a status."""
-    done = 0
+    """Fixed steps until the rows of output are full; gives the rows that are and a status.
+
+    With gates, a step has parts that end where these turn.
+    """
+    done, gated = 0, system.gaps != 0
+    waiting, again = gated, False  # for the gates to settle; a part that is made again, shorter
     for row in range(len(out_x)):
         for _ in range(every):
-            _stages(system, work, tableau, t + done * h, h, q, qd)
-            _advance(system, work, tableau, h, q, qd)
+            begin, left, parts = t + done * h, h, 0
+            while left > 0.0:
+                length = left
+                if waiting:
+                    length = settling(work.crossing)
+                elif again:
+                    length = work.crossing[LENGTH]
+                elif gated:
+                    keep(work.kept, work.crossing, work.numbers, q, qd, length)
+                if length > 0.0:
+                    _stages(system, work, tableau, begin, length, q, qd)
+                    _advance(system, work, tableau, length, q, qd)
+                again = gated and not judge(system, work, begin, q, qd)
+                if again:
+                    put_back(work.kept, work.numbers, q, qd)
+                    continue
+                waiting, parts = False, parts + 1
+                begin, left = begin + length, (left - length if left - length > NOTHING * h else 0.0)
+                if parts > MOST_PARTS:
+                    return row, 3
             done += 1
         if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
             return row, 2
@@ -127,28 +150,44 @@ def adaptive_steps(
     """Steps chosen so that each errs by the tolerance, ending at every row of output (`every` times h apart)."""
     if work.numbers[1] == 0.0:
         work.numbers[1] = h
+    gated, again = system.gaps != 0, False
+    waiting = gated  # for the gates to settle
     for row in range(len(out_x)):
         start, end = t + row * every * h, t + (row + 1) * every * h
-        now = start
+        now, parts = start, 0
         while now < end:
             requested = work.numbers[1]
             left = end - now
             step = left if requested >= left else (left / 2 if 2 * requested > left else requested)
-            if now + step == now:
+            if waiting:
+                step = settling(work.crossing)
+            elif again:
+                step = work.crossing[LENGTH]
+            elif now + step == now or parts > MOST_PARTS:
                 return row, 3
-            _stages(system, work, tableau, now, step, q, qd)
-            error = _error(system, work, tableau, step)
-            if not math.isfinite(error):
-                factor = 0.1
-            else:
-                factor = min(5.0, max(0.2, 0.9 * (tolerance / max(error, 1e-300)) ** (1 / tableau.order)))
-            if not error <= tolerance:
-                work.counts[REJECTED] += 1
-                work.numbers[1] = step * factor
+            elif gated:
+                keep(work.kept, work.crossing, work.numbers, q, qd, step)
+            if step > 0.0:
+                _stages(system, work, tableau, now, step, q, qd)
+                error = _error(system, work, tableau, step)
+                if not math.isfinite(error):
+                    factor = 0.1
+                else:
+                    factor = min(5.0, max(0.2, 0.9 * (tolerance / max(error, 1e-300)) ** (1 / tableau.order)))
+                if not again and not error <= tolerance:
+                    work.counts[REJECTED] += 1
+                    work.numbers[1] = step * factor
+                    continue
+                if not again:
+                    work.numbers[1] = max(requested, step * factor) if step < requested else step * factor
+                _advance(system, work, tableau, step, q, qd)
+            parts = parts + 1 if again else 0
+            again = gated and not judge(system, work, now, q, qd)
+            if again:
+                put_back(work.kept, work.numbers, q, qd)
                 continue
-            work.numbers[1] = max(requested, step * factor) if step < requested else step * factor
-            _advance(system, work, tableau, step, q, qd)
-            now = end if step == left else now + step
+            waiting = False
+            now = end if left - step <= NOTHING * left else now + step
         if not record(system, work, end, q, qd, out_x[row], out_y[row]):
             return row, 2
     return len(out_x), 0

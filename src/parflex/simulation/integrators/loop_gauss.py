@@ -7,6 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from parflex.simulation.integrators.crossings import (
+    LENGTH,
+    MOST_PARTS,
+    NOTHING,
+    TRIES,
+    judge,
+    keep,
+    put_back,
+    settling,
+)
 from parflex.simulation.integrators.jit import compiled, inlined
 from parflex.simulation.integrators.loop import (
     BEST,
@@ -37,32 +47,44 @@ MOST_CUTS = 7  # each time by four: steps down to 1/4096
 @compiled
 def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """Inverse of 1 - h A (x) Jv - h^2 AA (x) Jq at this state."""
-    stages, count = len(tableau.c), len(system.free)
+    stages = len(tableau.c)
     evaluate_at(system, work, t, q, qd, stages)
     differentiate(system, work, stages, stages + 1)
-    matrix = work.matrix
+    _matrix_for(work.matrix, work.inverse, work.jacobian, tableau.A, tableau.AA, h)
+    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+
+
+@compiled
+def _matrix_for(matrix: Array, inverse: Array, jacobian: Array, A: Array, AA: Array, h: float) -> None:
+    """The same with the derivatives that are known, for any length of the step."""
+    stages, count = len(A), jacobian.shape[1]
     for i in range(stages):
         for j in range(stages):
             for k in range(count):
                 for m in range(count):
-                    part = h * tableau.A[i, j] * work.jacobian[1, k, m]
-                    part += h * h * tableau.AA[i, j] * work.jacobian[0, k, m]
+                    part = h * A[i, j] * jacobian[1, k, m] + h * h * AA[i, j] * jacobian[0, k, m]
                     unit = 1.0 if i == j and k == m else 0.0
                     matrix[i * count + k, j * count + m] = unit - part
-    invert(matrix, work.inverse)
-    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+    invert(matrix, inverse)
 
 
 @compiled
 def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """A new matrix, and stages that start from the state as it is."""
-    stages = len(tableau.c)
     _new_matrix(system, work, tableau, t, h, q, qd)
-    for i in range(stages):
-        for k in range(len(system.free)):
-            work.acceleration[i, k] = work.y[stages, 2 * system.positions + system.free[k]]
-        copy(work.y[stages, system.positions :], work.rate[i])
+    y = work.y[len(tableau.c)]
+    _still(work.acceleration, work.rate, y, system.free, system.positions, len(tableau.c))
     work.numbers[0] = 0.5
+
+
+@compiled
+def _still(acceleration: Array, rate: Array, y: Array, free: Array, positions: int, stages: int) -> None:
+    """Stages that have accelerations and rates of change as the state does."""
+    for i in range(stages):
+        for k in range(len(free)):
+            acceleration[i, k] = y[2 * positions + free[k]]
+        for p in range(positions):
+            rate[i, p] = y[positions + p]
 
 
 @inlined
@@ -247,23 +269,53 @@ def gauss_steps(
         stages * system.operators + 2 * unknowns**2,
         4 * len(system.free) * system.operators + 2 * unknowns**3,
     )
-    if counts[STARTED] == 0:
-        _restart(system, work, tableau, t, h, q, qd)
-        counts[STARTED] = 1
-    done = 0
+    gated = system.gaps != 0
+    waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
     for row in range(len(out_x)):
         for _ in range(every):
-            now = t + done * h
-            if counts[WASTED] * spent > renewal:
-                _new_matrix(system, work, tableau, now, h, q, qd)
-            used = _solve_stages(system, work, tableau, now, h, q, qd, tolerance)
-            if used > 0:
+            begin, left, parts, used, fresh = t + done * h, h, 0, 0, False
+            while left > 0.0:
+                length = left
+                if waiting:
+                    length = settling(work.crossing)
+                elif again:
+                    length = work.crossing[LENGTH]
+                elif gated:
+                    keep(work.kept, work.crossing, work.numbers, q, qd, length)
+                if length > 0.0:
+                    if again and fresh:
+                        _matrix_for(work.matrix, work.inverse, work.jacobian, tableau.A, tableau.AA, length)
+                        _still(work.acceleration, work.rate, work.y[stages], system.free, system.positions, stages)
+                    elif again or counts[STARTED] == 0:
+                        _restart(system, work, tableau, begin, length, q, qd)
+                        counts[STARTED], fresh = 1, True
+                    elif counts[WASTED] * spent > renewal:
+                        _new_matrix(system, work, tableau, begin, length, q, qd)
+                    used = _solve_stages(system, work, tableau, begin, length, q, qd, tolerance)
+                    if used > 0:
+                        _finish(system, work, tableau, length, q, qd)
+                    elif _carefully(system, work, tableau, begin, length, q, qd, tolerance):
+                        fresh = False
+                    else:
+                        return row, 1
+                again = gated and not judge(system, work, begin, q, qd)
+                if again:
+                    put_back(work.kept, work.numbers, q, qd)
+                    continue
+                if waiting:
+                    waiting = False
+                    counts[STARTED] = 0 if work.crossing[TRIES] > 0.0 else counts[STARTED]
+                    continue
+                begin, left = begin + length, (left - length if left - length > NOTHING * h else 0.0)
+                parts, fresh = parts + 1, False
+                if left > 0.0 or parts > 1:
+                    counts[STARTED] = 0
+                if parts > MOST_PARTS:
+                    return row, 3
+            if used > 0 and counts[STARTED] != 0:
                 counts[BEST] = min(counts[BEST], used)
                 counts[WASTED] += used - counts[BEST]
-                _finish(system, work, tableau, h, q, qd)
                 _predict(system, work, tableau)
-            elif not _carefully(system, work, tableau, now, h, q, qd, tolerance):
-                return row, 1
             counts[STEPS] += 1
             done += 1
         if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):

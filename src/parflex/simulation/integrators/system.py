@@ -37,6 +37,10 @@ class System(NamedTuple):
     motors: int = 0
     efforts_given: int = 0  # 1: the first given inputs are efforts of the motors, which are outputs else
     power: int = 0  # address of what gives the powers of inputs and losses; 0: work is not needed
+    gaps: int = 0  # address of what the gates of contacts follow; 0: there are none
+    gate_x: int = 0  # the first gate among the inputs of the model,
+    gate_flow: int = 0  # and among those of the powers
+    slack: Array = np.zeros(0)  # of each gate: what it follows may be beyond zero by so much, which is rounding
 
 
 class Work(NamedTuple):
@@ -54,19 +58,39 @@ class Work(NamedTuple):
     jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
     flow: Array  # inputs of the powers: positions, their rates of change, efforts, wrenches
     powers: Array  # of inputs, of losses
+    gates: Array  # of contacts, 1 or 0
+    gaps: Array  # what they follow and the rates of that, at the end of a step
+    first_gaps: Array  # at its start
+    kept: Array  # state and work at its start
+    crossing: Array  # the search for the end of a step; places in `crossings`
+    events: Array  # (gate, what it became, time, rate of what it follows) in rows
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
 
 
+MOST_EVENTS = 20_000  # that are noted in one call of the loop
 NUMBERS = ("contraction", "step", "input", "loss", "last input power", "last loss power")
-COUNTS = ("evaluations", "steps", "iterations", "jacobians", "rejected", "piece", "best", "wasted", "started", "open")
+COUNTS = (
+    "evaluations",
+    "steps",
+    "iterations",
+    "jacobians",
+    "rejected",
+    "piece",
+    "best",
+    "wasted",
+    "started",
+    "open",
+    "events",
+)
 OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL = range(4)
 
 
 def new_work(system: System, stages: int, unknowns: int) -> Work:
     """Empty memory for a method with so many stages, of which so many are found together."""
     count, given = len(system.free), system.coefficients.shape[2]
-    width = system.positions + system.rates + given + len(system.constants)
+    gates = len(system.slack)
+    width = system.positions + system.rates + given + gates + len(system.constants)
     x = np.zeros((stages + 2, width))
     x[:, width - len(system.constants) :] = system.constants
     return Work(
@@ -80,8 +104,14 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros(system.positions + system.rates),
         np.zeros((count, system.positions)),
         np.zeros((2, count, count)),
-        np.zeros(2 * system.positions + system.motors + given),
+        np.zeros(2 * system.positions + system.motors + given + gates),
         np.zeros(2),
+        np.zeros(gates),
+        np.zeros(2 * gates),
+        np.zeros(2 * gates),
+        np.zeros(system.positions + system.rates + 2),
+        np.zeros(9),
+        np.zeros((MOST_EVENTS if gates else 0, 4)),
         np.array([1e-3, 0.0, 0.0, 0.0, 0.0, 0.0]),
         np.zeros(len(COUNTS), dtype=np.int64),
     )

@@ -1,0 +1,43 @@
+"""What the joints of a plant carry in a run under a law: efforts of its stops, and reactions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from parflex.control.plant import Plant
+from parflex.simulation.columns import columns_from, seen_in
+from parflex.simulation.integrators.integrate import IntegratedRows
+from parflex.simulation.reactions_in_time import add_reactions, read_outputs
+from parflex.simulation.segments import Segment, Segments
+from parflex.simulation.stop_report import largest_stop_effort, stop_entries
+
+Array = np.ndarray
+
+
+def loads_on_plant(
+    plant: Plant, rows: IntegratedRows, first_effort: Array, out_step: float, columns: dict[str, Array]
+) -> dict[str, Any]:
+    """Put efforts of stops and reactions into the columns; what the summary says of them.
+
+    A row shows the state and the efforts just before its sample, the first row those behind it.
+    """
+    problem = plant.problem
+    stopped = any(link.terms.stop is not None for link in problem.robot.tree.links)
+    if not stopped and not plant.reactions:
+        return {}
+    nq, n, motors = problem.robot.tree.nq, len(problem.independent), len(problem.robot.actuated)
+    x, y = rows.x.copy(), rows.y.copy()
+    x[0, nq + n : nq + n + motors] = first_effort
+    y[0] = problem.model.call(x[:1])[0]
+    run = Segments(1, out_step, [Segment(problem, replace(rows, x=x, y=y))])
+    frames = [problem.robot.tree.end_effector]
+    seen = seen_in(problem, run, frames)
+    found = columns_from(problem, run, seen, frames)
+    columns |= {name: values for name, values in found.items() if name.startswith("stop.")}
+    told: dict[str, Any] = {}
+    if stopped:
+        told = {"stops": stop_entries(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
+    return told | add_reactions(problem, seen, columns, read_outputs(problem.robot, (), plant.reactions))

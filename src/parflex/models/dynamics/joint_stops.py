@@ -1,0 +1,72 @@
+"""Robots whose limits act: stops in the joints of a copy of the robot, for runs in time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.models.robot import Robot
+from parflex.tree import Tree
+from parflex.tree.contacts import has_contacts, joint_stop, with_gates
+
+Array = np.ndarray
+AT_LIMIT = 1e-9  # rad, or typical lengths: a start that is beyond a limit by less is at it
+
+
+def with_stops(robot: Robot, damped: bool = True) -> Robot:
+    """The robot with the stops of its file, without their dampers if these are left out; refused where it has none."""
+    stops = {frame.name: frame.stop for frame in robot.description.frame if frame.stop is not None}
+    links = []
+    for link in robot.tree.links:
+        table = stops.get(link.name)
+        if table is not None and link.limits is not None and link.v.start not in robot.locked:
+            stop = joint_stop(link.limits, table.stiffness, table.damping if damped else 0.0)
+            link = replace(link, terms=replace(link.terms, stop=stop))
+        links.append(link)
+    if all(link.terms.stop is None for link in links):
+        raise InputError(
+            "no joint of the robot has a stop",
+            key="stops",
+            value=robot.name,
+            hint="give joints with limits e.g. stop = { stiffness = 1e5, damping = 100 }, or omit the stops",
+        )
+    return _with_tree(robot, replace(robot.tree, links=tuple(links)))
+
+
+def with_own_gates(robot: Robot) -> Robot:
+    """The robot with gates of its own, where its contacts have gates: each trace puts its symbols into them."""
+    return robot if robot.tree.gates is None else _with_tree(robot, with_gates(robot.tree))
+
+
+def gated(robot: Robot) -> Robot:
+    """The robot for a run in time: its contacts, if there are any, have gates."""
+    return _with_tree(robot, with_gates(robot.tree)) if has_contacts(robot.tree) else robot
+
+
+def _with_tree(robot: Robot, tree: Tree) -> Robot:
+    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
+
+
+def without_stop(robot: Robot) -> list[str]:
+    """Joints that have limits but no stop."""
+    return [link.name for link in robot.tree.links if link.limits is not None and link.terms.stop is None]
+
+
+def refuse_start_outside(robot: Robot, q: Array) -> None:
+    """Raise if a joint starts beyond a stop."""
+    tree = robot.tree
+    for link in tree.links:
+        if link.terms.stop is None:
+            continue
+        (low, high), value = link.terms.stop.limits, float(q[link.q.start])
+        near = AT_LIMIT * tree.rate_units[link.v.start]
+        if not low - near <= value <= high + near:
+            side, limit = ("lower", low) if value < low else ("upper", high)
+            raise InputError(
+                f"'{link.name}' starts at {value:.6g}, beyond its {side} limit {limit:.6g}, where it has a stop",
+                key="stops",
+                value=value,
+                hint="start between the limits, change them, or omit the stops",
+            )

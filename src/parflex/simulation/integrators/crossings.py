@@ -1,0 +1,246 @@
+"""Ends of steps where a contact opens or closes: the root of a gap is searched with steps of the method itself.
+
+A step is made with all gates as they are. Where a gap has changed its sign at the end, the step is made again from its
+start, shorter each time, until it ends at the root; there the gate changes, and the rest of the step follows. Forces
+are smooth in every step, so that a method keeps its order.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.simulation.integrators.jit import call_model, compiled, inlined
+from parflex.simulation.integrators.loop import EVENTS, INPUT, LOSS, evaluate_at
+
+Array = np.ndarray
+LOW, LOW_GAP, HIGH, HIGH_GAP, LENGTH, WHICH, TRIES, PHASE, SIDE = range(9)  # places in Work.crossing
+WHOLE, SEARCH, LAST, SETTLED = 0.0, 1.0, 2.0, 3.0  # phases
+GO_ON, TURN, SHORTER, SETTLE = range(4)
+MOST_HALVINGS = 40
+MOST_TRIES = 60
+MOST_PARTS = 300  # of one step
+ROUNDING = 4e-16  # of the time: no root is known better
+NOTHING = 1e-14  # of a step: what may be left of it
+
+
+@compiled
+def keep(kept: Array, c: Array, numbers: Array, q: Array, qd: Array, length: float) -> None:
+    """Keep the state at the start of a step of this length."""
+    for k in range(len(q)):
+        kept[k] = q[k]
+    for k in range(len(qd)):
+        kept[len(q) + k] = qd[k]
+    kept[-2], kept[-1] = numbers[INPUT], numbers[LOSS]
+    c[LENGTH], c[PHASE], c[TRIES] = length, WHOLE, 0.0
+
+
+@compiled
+def put_back(kept: Array, numbers: Array, q: Array, qd: Array) -> None:
+    """The state at the start of the step again."""
+    for k in range(len(q)):
+        q[k] = kept[k]
+    for k in range(len(qd)):
+        qd[k] = kept[len(q) + k]
+    numbers[INPUT], numbers[LOSS] = kept[-2], kept[-1]
+
+
+@compiled
+def _follow(address: int, state: Array, flow: Array, gates: Array, gaps: Array) -> None:
+    """The gaps of a closed state and its rates of change."""
+    count = len(state)
+    for k in range(count):
+        flow[k] = state[k]
+    for k in range(len(gates)):
+        flow[count + k] = gates[k]
+    call_model(address, flow.ctypes.data, gaps.ctypes.data)  # type: ignore[call-arg]
+
+
+@compiled
+def _turn(x: Array, gates: Array, gate_x: int, k: int) -> None:
+    """Turn a gate, in all inputs of the model."""
+    gates[k] = 1.0 - gates[k]
+    for row in range(len(x)):
+        x[row, gate_x + k] = gates[k]
+
+
+@inlined
+def _missed(gates: Array, gaps: Array, k: int) -> float:
+    """How far a gap is beyond zero on the side on which its gate is not."""
+    return -gaps[2 * k] if gates[k] > 0.5 else gaps[2 * k]
+
+
+@inlined
+def _approach(gates: Array, gaps: Array, k: int) -> float:
+    """How fast it goes there."""
+    return -gaps[2 * k + 1] if gates[k] > 0.5 else gaps[2 * k + 1]
+
+
+@compiled
+def settling(c: Array) -> float:
+    """Ask for gates as the state says, before the first step or behind a jump; the length of such a step is zero."""
+    c[LENGTH], c[PHASE], c[TRIES] = 0.0, SETTLED, 0.0
+    return 0.0
+
+
+@compiled
+def _turn_all(x: Array, gates: Array, gaps: Array, slack: Array, gate_x: int, c: Array) -> bool:
+    """Turn the gates that have to; whether there are any, and how many in TRIES."""
+    turned = False
+    for k in range(len(gates)):
+        if _missed(gates, gaps, k) > slack[k]:
+            _turn(x, gates, gate_x, k)
+            c[TRIES] += 1.0
+            turned = True
+    return turned
+
+
+@compiled
+def _copy(source: Array, target: Array) -> None:
+    for k in range(len(target)):
+        target[k] = source[k]
+
+
+@compiled
+def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
+    """Whether a step from time t is to end where it does; else its new length is in the work.
+
+    It does where no gate has to turn, or where a gap is at its root: then the gate is turned.
+    """
+    row, at = len(work.x) - 1, t + work.crossing[LENGTH]
+    evaluate_at(system, work, at, q, qd, row)
+    state = work.y[row, : 2 * system.positions]
+    _follow(system.gaps, state, work.flow, work.gates, work.gaps)
+    found = _decide(work.crossing, work.gates, work.first_gaps, work.gaps, system.slack, t)
+    if found == SHORTER:
+        return False
+    turns = found != GO_ON
+    for k in range(3):  # gates of one contact follow each other
+        if k == 0 and found == TURN:
+            which = int(work.crossing[WHICH])
+            _turn_at_root(work.x, work.gates, work.gaps, work.events, work.counts, which, system.gate_x, at)
+        elif turns:
+            turns = _turn_all(work.x, work.gates, work.gaps, system.slack, system.gate_x, work.crossing)
+        if not turns:
+            break
+        _follow(system.gaps, state, work.flow, work.gates, work.gaps)
+    _copy(work.gaps, work.first_gaps)
+    return True
+
+
+@compiled
+def _decide(c: Array, gates: Array, first: Array, gaps: Array, slack: Array, t: float) -> int:
+    """GO_ON behind the end of the step, TURN gates there, make it SHORTER, or SETTLE the gates."""
+    if c[PHASE] == LAST:
+        return TURN
+    if c[PHASE] == SETTLED:
+        return SETTLE
+    if c[PHASE] == WHOLE:
+        which = _first(gates, first, gaps, slack, 0.0)
+        if which >= 0:
+            return _begin(c, gates, first, gaps, which)
+        cut = _turning_point(gates, first, gaps, c[LENGTH])
+        if cut < c[LENGTH] and c[TRIES] == 0.0:
+            c[LENGTH], c[TRIES] = cut, 1.0
+            return SHORTER
+        return GO_ON
+    which = int(c[WHICH])
+    beyond = _missed(gates, gaps, which)
+    if beyond > 0.0:
+        c[LOW_GAP] *= 0.5 if c[SIDE] > 0.0 else 1.0  # an end that stays twice counts half: both ends close in
+        c[HIGH], c[HIGH_GAP], c[SIDE] = c[LENGTH], beyond, 1.0
+        if beyond <= 1e-3 * slack[which] or _narrow(c, t):
+            other = _first(gates, first, gaps, slack, 2 * beyond)
+            return _begin(c, gates, first, gaps, other) if other >= 0 else TURN
+    else:
+        c[HIGH_GAP] *= 0.5 if c[SIDE] < 0.0 else 1.0
+        c[LOW], c[LOW_GAP], c[SIDE] = c[LENGTH], beyond, -1.0
+        if _narrow(c, t):
+            c[LENGTH], c[PHASE] = c[HIGH], LAST
+            return SHORTER
+    c[TRIES] += 1.0
+    c[LENGTH] = _proposed(c)
+    return SHORTER
+
+
+@inlined
+def _narrow(c: Array, t: float) -> bool:
+    return c[HIGH] - c[LOW] <= ROUNDING * (abs(t) + c[HIGH]) or c[TRIES] >= MOST_TRIES
+
+
+@compiled
+def _proposed(c: Array) -> float:
+    """Where the line through both ends has its root, now and then the middle."""
+    low, high, below, above = c[LOW], c[HIGH], c[LOW_GAP], c[HIGH_GAP]
+    found = low + (high - low) * (-below / (above - below)) if above > below else 0.5 * (low + high)
+    if int(c[TRIES]) % 8 == 7 or not low < found < high:
+        found = 0.5 * (low + high)
+    return found
+
+
+@compiled
+def _first(gates: Array, first: Array, gaps: Array, slack: Array, least: float) -> int:
+    """The gate that has to turn first, by a straight line, of those so far beyond zero; -1: none has to."""
+    found, soonest = -1, 2.0
+    for k in range(len(gates)):
+        end = _missed(gates, gaps, k)
+        if end > max(slack[k], least):
+            start = _missed(gates, first, k)
+            share = 0.0 if start >= 0.0 else start / (start - end)
+            if share < soonest:
+                found, soonest = k, share
+    return found
+
+
+@compiled
+def _begin(c: Array, gates: Array, first: Array, gaps: Array, which: int) -> int:
+    """Begin the search for the root of one gap between the start of the step and its present end."""
+    start, end = _missed(gates, first, which), _missed(gates, gaps, which)
+    c[WHICH] = which
+    if start >= 0.0:  # at the root already: it goes on through it, or left it just before and comes back
+        back = _approach(gates, first, which) < 0.0 and c[TRIES] < MOST_HALVINGS
+        c[LENGTH], c[PHASE] = (0.5 * c[LENGTH], WHOLE) if back else (0.0, LAST)
+        c[TRIES] += 1.0
+        return SHORTER
+    c[LOW], c[LOW_GAP], c[HIGH], c[HIGH_GAP] = 0.0, start, c[LENGTH], end
+    c[PHASE], c[TRIES], c[SIDE] = SEARCH, 0.0, 0.0
+    c[LENGTH] = _proposed(c)
+    return SHORTER
+
+
+@compiled
+def _turning_point(gates: Array, first: Array, gaps: Array, length: float) -> float:
+    """Where in the step a gap may have gone through zero and back, by a cubic; its end where none may have."""
+    cut = length
+    for k in range(len(gates)):
+        s0, s1 = _missed(gates, first, k), _missed(gates, gaps, k)
+        r0, r1 = length * _approach(gates, first, k), length * _approach(gates, gaps, k)
+        if not (r0 > 0.0 and r1 < 0.0 and s0 < 0.0):
+            continue
+        a, b = 3 * (2 * (s0 - s1) + r0 + r1), 2 * (3 * (s1 - s0) - 2 * r0 - r1)
+        inside = b * b - 4 * a * r0
+        if inside < 0.0:
+            continue
+        u = 2 * r0 / (-b + math.sqrt(inside))  # the maximum: where the slope falls through zero
+        if not 0.02 < u < 0.98:
+            continue
+        top = s0 + u * (r0 + u * (b / 2 + u * a / 3))
+        if top + 0.05 * (top - max(s0, s1)) > 0.0:
+            cut = min(cut, u * length)
+    return cut
+
+
+@compiled
+def _turn_at_root(
+    x: Array, gates: Array, gaps: Array, events: Array, counts: Array, which: int, gate_x: int, at: float
+) -> None:
+    """Turn the gates whose gaps are at their root, and note it."""
+    for k in range(len(gates)):
+        if k == which or _missed(gates, gaps, k) > 0.0:
+            _turn(x, gates, gate_x, k)
+            n = counts[EVENTS]
+            if n < len(events):
+                events[n, 0], events[n, 1], events[n, 2], events[n, 3] = k, gates[k], at, gaps[2 * k + 1]
+                counts[EVENTS] += 1

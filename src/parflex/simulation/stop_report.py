@@ -1,0 +1,78 @@
+"""What a run tells of the stops of its joints: when and how fast they were met, and the largest efforts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from parflex.models.dynamics.joint_stops import without_stop
+from parflex.recursion import pose
+from parflex.recursion.contact_depths import depths
+from parflex.simulation.problem import Problem
+from parflex.tree import Tree
+from parflex.tree.contacts import watched
+
+Array = np.ndarray
+MOST_TOLD = 5  # names in a warning
+
+
+def stop_entries(problem: Problem, events: Array) -> list[dict[str, Any]]:
+    """Every time a joint met a stop, of events of gates: joint, side, time, and the speed with which it went in."""
+    told = {on.contact.told: on for on in watched(problem.robot.tree) if on.kind == "stop"}
+    found = []
+    for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
+        on = told.get(int(gate))
+        if on is not None and became:
+            found.append({"joint": on.name, "side": on.side, "time": time, "speed": abs(rate)})
+    return found
+
+
+def largest_stop_effort(columns: Mapping[str, Array]) -> dict[str, Any] | None:
+    """The row in which a stop pushes most; None where none does."""
+    names = [name for name in columns if name.startswith("stop.") and name.endswith(".effort")]
+    best: dict[str, Any] | None = None
+    for name in names:
+        values = np.abs(columns[name])
+        row = int(np.argmax(values)) if len(values) else 0
+        if len(values) and values[row] > (0.0 if best is None else best["effort"]):
+            joint = name.removeprefix("stop.").removesuffix(".effort")
+            best = {"joint": joint, "effort": float(values[row]), "time": float(columns["t"][row])}
+    return best
+
+
+def stop_warnings_of(problem: Problem) -> list[str]:
+    """Limits that do not act, though stops do."""
+    names = without_stop(problem.robot)
+    if not names:
+        return []
+    told = ", ".join(f"'{name}'" for name in names[:MOST_TOLD])
+    more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
+    return [f"the limits of {told}{more} do not act: they have no stop"]
+
+
+def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
+    """Gates as a state says, for rows that were not computed by the loop."""
+    found: list[float] = []
+    for contact, depth, rate in depths(tree, pose(tree, q), qd):
+        inside = depth > 0
+        pushes = inside and contact.stiffness * depth + contact.damping * rate > 0
+        found += [float(pushes), float(inside)][: contact.count] if contact.damping else [float(inside)]
+    return np.array(found)
+
+
+def events_between(tree: Tree, times: Array, states: Sequence[tuple[Array, Array]]) -> Array:
+    """Contacts that open between rows of a passage, at the root of the cubic through depths and rates."""
+    rows = [list(depths(tree, pose(tree, q), qd)) for q, qd in states]
+    found = []
+    for k in range(1, len(rows)):
+        for (contact, d0, r0), (_, d1, r1) in zip(rows[k - 1], rows[k], strict=True):
+            if d0 <= 0 < d1:
+                h = times[k] - times[k - 1]
+                cubic = [2 * (d0 - d1) + h * (r0 + r1), 3 * (d1 - d0) - h * (2 * r0 + r1), h * r0, d0]
+                real = [float(root.real) for root in np.roots(cubic) if abs(root.imag) < 1e-9 and 0 <= root.real <= 1]
+                u = min(real, default=1.0)
+                rate = (3 * cubic[0] * u * u + 2 * cubic[1] * u + cubic[2]) / h
+                found.append([float(contact.told), 1.0, float(times[k - 1] + u * h), float(rate)])
+    return np.array(found).reshape(-1, 4)
