@@ -85,7 +85,7 @@ def test_energy_is_accounted_for_over_many_contacts(tmp_path):
     run = moved(ball(tmp_path, damping=40.0), 10.0, method="gauss6")
     assert len(run.summary["stops"]) > 8
     assert run["work.loss"][-1] > 3.5  # of 4 J
-    assert run.summary["energy_balance_error"] < 2e-6  # (h w)^6 of the energy
+    assert run.summary["energy_balance_error"] < 2e-6  # the tolerance of the iteration, over 20000 steps
     hard = moved(ball(tmp_path), 10.0, method="gauss6")
     assert hard.summary["energy_balance_error"] < 1e-8 and hard["work.loss"][-1] == 0
 
@@ -203,7 +203,7 @@ kind = "cable"
 between = ["base", "drop"]
 stiffness = 2000
 rest = 0.5
-damping = 30
+damping = 10
 """
 
 
@@ -211,29 +211,30 @@ def test_a_damped_cable_becomes_taut_where_the_closed_form_says(tmp_path):
     path = tmp_path / "yo-yo.toml"
     path.write_text(ROPE)
     run = parflex.simulate(parflex.load(path), None, 1.5, method="gauss6", step=1e-3)
-    met, state = Ball(1.5, 0.0, (-0.5, 99.0), 2000.0, 30.0, pull=-1.5 * 9.81).run(1.5, -0.3, 0.0)
+    met, state = Ball(1.5, 0.0, (-0.5, 99.0), 2000.0, 10.0, pull=-1.5 * 9.81).run(1.5, -0.3, 0.0)
     assert len(met) > 2
     places = np.array([state(t)[0] for t in run.t])
     assert np.abs(run["q.drop"] - places).max() < 1e-9  # (h w)^6 at w = 37/s; 3e-4 if steps go across
-    assert run.summary["energy_balance_error"] < 1e-8
+    assert run.summary["energy_balance_error"] < 1e-7  # the tolerance of the iteration, over many steps
     assert run["element.rope.force"].min() > -1e-9
 
 
 def test_a_plant_under_a_law_meets_its_stops(tmp_path):
-    plain = parflex.load("5r")
-    value = float(plain.home[list(plain.tree.position_names).index("left.1")])
-    robot = five_bar(tmp_path, {"left.1": (value - 0.03, 9.0)}, {"1": "{ stiffness = 2000, damping = 1 }"})
-    words = {"reference": "circle:radius=0.05,time=0.5", "law": "pd", "stops": True}
-    run = parflex.run_control(robot, reactions=True, **words)
+    words = {"reference": "circle:radius=0.05,time=0.5", "law": "pd"}
+    free = parflex.run_control(parflex.load("5r"), **words)["q.left.1"]
+    low = float(free[0] + 0.7 * (free.min() - free[0]))
+    assert low < free[0] - 0.01
+    robot = five_bar(tmp_path, {"left.1": (low, 9.0)}, {"1": "{ stiffness = 2000, damping = 1 }"})
+    run = parflex.run_control(robot, stops=True, reactions=True, **words)
     met = run.summary["stops"]
     assert run.ok and met[0]["joint"] == "left.1" and met[0]["side"] == "lower"
     row = int(met[0]["time"] / 1e-3)
-    low = value - 0.03
     assert run["q.left.1"][row] >= low > run["q.left.1"][row + 1]
     assert run["stop.left.1.effort"].max() == run.summary["largest_stop_effort"]["effort"] > 0
+    assert run["q.left.1"].min() > free.min()
     assert run.summary["largest_reactions"]["tip hinge"]["force"] > 0 and "reaction.left.2.fx" in run
-    outside = five_bar(tmp_path, {"left.1": (value + 0.03, 9.0)}, {"1": "{ stiffness = 2000 }"})
-    refused = parflex.run_control(outside, **words)
+    outside = five_bar(tmp_path, {"left.1": (float(free[0]) + 0.03, 9.0)}, {"1": "{ stiffness = 2000 }"})
+    refused = parflex.run_control(outside, stops=True, **words)
     assert refused.failure == "start" and "beyond its lower limit" in refused.why
 
 
