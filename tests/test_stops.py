@@ -152,7 +152,7 @@ def five_bar(tmp_path, limits, stops):
     """The five-bar robot of the catalogue with limits in some joints, of which some have stops."""
     text = (CATALOGUE / "5r.toml").read_text()
     for number in "12":
-        low, high = zip(*[limits.get(f"{leg}.{number}", (-9.0, 9.0)) for leg in ("left", "right")], strict=True)
+        low, high = zip(*[limits.get(f"{leg}.{number}", (-4.0, 4.0)) for leg in ("left", "right")], strict=True)
         lines = [f'limits = ["low{number}", "high{number}"]', f"stop = {stops[number]}" if number in stops else ""]
         text = text.replace(f'name = "{number}"', "\n".join([f'name = "{number}"', *lines]))
         words = f"low{number} = {list(low)}\nhigh{number} = {list(high)}\n"
@@ -168,7 +168,7 @@ def test_a_joint_of_a_closed_loop_meets_its_stop_as_a_lagrangian_says(tmp_path, 
     home = parflex.configure(plain, {"tip.x": 0.05, "tip.y": 0.5})
     names = list(plain.tree.position_names)
     value = float(home.q[names.index(joint)])
-    limits = [value - 0.15, 9.0] if side == "lower" else [-9.0, value + 0.01]
+    limits = [value - 0.15, value + 2.0] if side == "lower" else [value - 2.0, value + 0.01]
     robot = five_bar(tmp_path, {joint: limits}, {joint[-1]: f"{{ stiffness = 400, damping = {damping} }}"})
     speed = {"left.1": 1.0, "right.1": 1.0}
     run = parflex.simulate(
@@ -224,7 +224,7 @@ def test_a_plant_under_a_law_meets_its_stops(tmp_path):
     free = parflex.run_control(parflex.load("5r"), **words)["q.left.1"]
     low = float(free[0] + 0.7 * (free.min() - free[0]))
     assert low < free[0] - 0.01
-    robot = five_bar(tmp_path, {"left.1": (low, 9.0)}, {"1": "{ stiffness = 2000, damping = 1 }"})
+    robot = five_bar(tmp_path, {"left.1": (low, low + 3.0)}, {"1": "{ stiffness = 2000, damping = 1 }"})
     run = parflex.run_control(robot, stops=True, reactions=True, **words)
     met = run.summary["stops"]
     assert run.ok and met[0]["joint"] == "left.1" and met[0]["side"] == "lower"
@@ -233,7 +233,9 @@ def test_a_plant_under_a_law_meets_its_stops(tmp_path):
     assert run["stop.left.1.effort"].max() == run.summary["largest_stop_effort"]["effort"] > 0
     assert run["q.left.1"].min() > free.min()
     assert run.summary["largest_reactions"]["tip hinge"]["force"] > 0 and "reaction.left.2.fx" in run
-    outside = five_bar(tmp_path, {"left.1": (float(free[0]) + 0.03, 9.0)}, {"1": "{ stiffness = 2000 }"})
+    outside = five_bar(
+        tmp_path, {"left.1": (float(free[0]) + 0.03, float(free[0]) + 2.0)}, {"1": "{ stiffness = 2000 }"}
+    )
     refused = parflex.run_control(outside, stops=True, **words)
     assert refused.failure == "start" and "beyond its lower limit" in refused.why
 
