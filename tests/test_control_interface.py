@@ -33,7 +33,7 @@ def test_what_is_left_out_acts_neither_in_the_law_nor_on_the_plant(monkeypatch):
     class SeenError(Exception):
         """Ends the call where the plant would be compiled."""
 
-    def look(plant):
+    def look(plant, *more):
         raise SeenError(max(link.terms.coulomb + link.terms.viscous for link in plant.tree.links))
 
     monkeypatch.setattr("parflex.control.control_run.make_plant", look)
