@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.traces.joint_stops import refuse_start_outside
 from parflex.control.control_result import INDEXES, Controlled, error_indexes
 from parflex.control.following import Track
 from parflex.control.laws import Law
 from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_state
 from parflex.control.plant_loads import loads_on_plant
 from parflex.errors import InputError, ParflexError
-from parflex.models.dynamics.joint_stops import refuse_start_outside
 from parflex.models.dynamics.spare_motors import EffortLimit, read_limits
 from parflex.simulation.columns import coupling_columns
 from parflex.simulation.first_compilation import say_first_compilation

@@ -13,9 +13,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from parflex.codegen.traces.joint_stops import refuse_start_outside
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Pose
-from parflex.models.dynamics.joint_stops import refuse_start_outside
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.robot import Robot

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.models.dynamics.joint_stops import without_stop
+from parflex.codegen.traces.joint_stops import without_stop
 from parflex.recursion import pose
 from parflex.recursion.contact_depths import depths
 from parflex.simulation.problem import Problem
