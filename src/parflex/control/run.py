@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.joint_stops import refuse_start_outside
 from parflex.control.control_result import INDEXES, Controlled, error_indexes
 from parflex.control.following import Track
 from parflex.control.laws import Law
@@ -16,6 +15,7 @@ from parflex.control.plant import STARTS, Plant, Seen, check_plant, look, start_
 from parflex.control.plant_loads import loads_on_plant
 from parflex.errors import InputError, ParflexError
 from parflex.models.dynamics.spare_motors import EffortLimit, read_limits
+from parflex.models.given_states.joint_stops import refuse_start_outside
 from parflex.simulation.columns import coupling_columns
 from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.integrators.integrate import IntegratedRows, grid_of, method_named, run_loop

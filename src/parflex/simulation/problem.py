@@ -10,10 +10,10 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling
 from parflex.codegen.model import Model, model
-from parflex.codegen.traces.joint_stops import gated, with_stops
 from parflex.codegen.traces.open_tree import contact_gaps, open_tree
 from parflex.codegen.traces.power import powers
 from parflex.errors import InputError
+from parflex.models.given_states.joint_stops import gated, with_stops
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.simulation.inputs.polynomials import Polynomials

@@ -13,11 +13,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from parflex.codegen.traces.joint_stops import refuse_start_outside
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
+from parflex.models.given_states.joint_stops import refuse_start_outside
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_from, columns_of, seen_in
 from parflex.simulation.controller import Controller, controlled

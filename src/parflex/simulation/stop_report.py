@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.joint_stops import without_stop
+from parflex.models.given_states.joint_stops import without_stop
 from parflex.recursion import pose
 from parflex.recursion.contact_depths import depths
 from parflex.simulation.problem import Problem

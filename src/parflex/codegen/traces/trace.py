@@ -12,7 +12,6 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling
 from parflex.codegen.traces import asked, feedback, sensing
-from parflex.codegen.traces.joint_stops import with_own_gates
 from parflex.codegen.traces.moving import energy, prescribed_rates, state_rates
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.spare_parameters import symbolic_sharing
@@ -21,6 +20,7 @@ from parflex.errors import InputError, did_you_mean
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
 from parflex.models.forms import Form, choose
+from parflex.models.given_states.joint_stops import with_own_gates
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.recursion import jacobians
