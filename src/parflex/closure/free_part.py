@@ -10,7 +10,7 @@ z axis has a given direction came there by the shortest turn from the reference.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -44,6 +44,10 @@ class FreePart(Record):
     actuated: tuple[int, ...]
     held: frozenset[int]
     reference: Array
+    poses: tuple[Array, ...] = ()  # others near it: what rests at all of them rests in general
+    known: dict[tuple, tuple[int, ...]] = field(
+        default_factory=dict, compare=False
+    )  # what can be kept, by what is asked
 
     @property
     def tree(self) -> Tree:
@@ -64,12 +68,21 @@ class FreePart(Record):
         open_parts = self._open(target)
         if all(isinstance(row, JointTarget) for row in target.frames) and not open_parts:
             return self._with_motors(target)
-        kept = [frame for frame in open_parts if np.linalg.norm(self._rows(target, [frame])) > STILL]
-        J = self._rows(target, kept)
-        still = np.linalg.norm(J, axis=1) < STILL
-        if not kept or mobility.rank(J) < int(np.sum(~still)):
-            return target
-        return replace(target, frames=(*target.frames, *kept))
+        key = (target.fixed, self.held, tuple(row.sort for row in (*target.frames, *open_parts)))
+        if key not in self.known:  # two threads may both find it: they find the same
+            self.known[key] = self._kept_of(target, open_parts)
+        kept = [open_parts[index] for index in self.known[key]]
+        return replace(target, frames=(*target.frames, *kept)) if kept else target
+
+    def _kept_of(self, target: Target, open_parts: Sequence[PoseRows]) -> tuple[int, ...]:
+        """Numbers of the open parts that can be kept; none where they cannot all be."""
+        moving = [np.linalg.norm(self._rows(target, [part])) > STILL for part in open_parts]
+        kept = [part for part, moves in zip(open_parts, moving, strict=True) if moves]
+        found = [self._rows(target, kept, q) for q in (self.reference, *self.poses)]
+        turning = np.any([np.linalg.norm(J, axis=1) >= STILL for J in found], axis=0)
+        if max(map(mobility.rank, found)) < int(np.sum(turning)):
+            return ()
+        return tuple(int(index) for index in np.flatnonzero(moving))
 
     def _with_motors(self, target: Target) -> Target:
         """All other motors where they stand in the reference, if each can be moved without the others."""
@@ -156,15 +169,15 @@ class FreePart(Record):
         first = link.v.start + (2 if self.tree.planar else 3)
         return link.v.start in fixed and not place.position.any(), first in fixed
 
-    def _rows(self, target: Target, kept: Sequence[FrameTarget]) -> Array:
+    def _rows(self, target: Target, kept: Sequence[PoseRows], q: Array | None = None) -> Array:
         """Rows of what must be kept, without units, in the motions that closures and target allow."""
-        at = pose(self.tree, self.reference)
+        at = pose(self.tree, self.reference if q is None else q)
         links = jacobians(self.tree, at)
-        return block(self.tree, kept, self._free(target), at, links) @ self._motions(target)
+        return block(self.tree, kept, self._free(target), at, links) @ self._motions(target, q)
 
-    def _motions(self, target: Target) -> Array:
-        """A basis of the motions that closures and target allow at the reference, without units."""
-        at = pose(self.tree, self.reference)
+    def _motions(self, target: Target, q: Array | None = None) -> Array:
+        """A basis of the motions that closures and target allow at the reference, or elsewhere, without units."""
+        at = pose(self.tree, self.reference if q is None else q)
         rows: list[Rows] = [*self.closures.rows, *target.frames]
         J = block(self.tree, rows, self._free(target), at, jacobians(self.tree, at))
         if not len(J):

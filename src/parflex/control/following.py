@@ -107,6 +107,6 @@ def _orientation(here: Configuration, driven: tuple[int, ...]) -> float:
     """A number that changes its sign where the motors lose the platform; the choice of coordinates drops out."""
     driven_rows = (here.frame_rows(here.robot.tree.end_effector) @ here.J)[list(driven)]
     motors = here.J_a
-    if motors.shape[0] != motors.shape[1]:
-        return 0.0  # more motors than freedoms: no sign tells
+    if motors.shape[0] != motors.shape[1] or driven_rows.shape[0] != driven_rows.shape[1]:
+        return 0.0  # more motors, or freedoms, than are driven: no sign tells
     return float(np.sign(np.linalg.det(motors)) * np.sign(np.linalg.det(driven_rows)))

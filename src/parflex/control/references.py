@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.pose_rows import WORDS
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
@@ -36,12 +37,13 @@ class Path(Record):
     angular_velocity: Array
     acceleration: Array
     angular_acceleration: Array
+    turn: str = "kept"  # what is asked of a rotation that cannot be whole
 
     def row(self, k: int) -> FrameMotion:
         """One of them."""
         twist = np.concatenate([self.velocity[k], self.angular_velocity[k]])
         push = np.concatenate([self.acceleration[k], self.angular_acceleration[k]])
-        return FrameMotion(self.position[k], self.rotation[k], twist, push)
+        return FrameMotion(self.position[k], self.rotation[k], twist, push, self.turn)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -56,6 +58,7 @@ class Reference(Record):
     pieces: Polynomials  # six channels: position, rotation vector in world axes
     base: Array  # rotation matrix that the rotation vector starts from
     corners: tuple[float, ...] = ()  # times on the way at which a higher derivative jumps
+    turn: str = "kept"  # "axis": of an end effector that cannot have every rotation, the z axis has its direction
 
     def at(self, t: Any) -> Path:
         """Place and motion at the times `t` in s."""
@@ -64,12 +67,12 @@ class Reference(Record):
         if not value[:, 3:].any() and not rate[:, 3:].any():
             still = np.zeros_like(value[:, :3])
             rotation = np.broadcast_to(self.base, (len(times), 3, 3))
-            return Path(value[:, :3], rotation, rate[:, :3], still, change[:, :3], still)
+            return Path(value[:, :3], rotation, rate[:, :3], still, change[:, :3], still, self.turn)
         rows = list(zip(value[:, 3:], rate[:, 3:], change[:, 3:], strict=True))
         rotation = np.array([rotation_from_vector(th) @ self.base for th, _, _ in rows])
         spin = np.array([left_jacobian(th) @ th_dot for th, th_dot, _ in rows])
         push = np.array([left_jacobian(th) @ th_ddot + left_jacobian_rate(th, th_dot) for th, th_dot, th_ddot in rows])
-        return Path(value[:, :3], rotation, rate[:, :3], spin, change[:, :3], push)
+        return Path(value[:, :3], rotation, rate[:, :3], spin, change[:, :3], push, self.turn)
 
 
 def circle(
@@ -104,7 +107,7 @@ def circle(
     c, s = np.cos(angle), np.sin(angle)
     along, across = c * out + s * side, c * side - s * out
     values = (centre + along, across * rate, across * change - along * rate**2)
-    return Reference(f"circle of radius {radius:g} m", time, _pieces(t, *values), base)
+    return Reference(f"circle of radius {radius:g} m", time, _pieces(t, *values), base, turn=_turn([pose]))
 
 
 def line(robot: Robot, to: Any, time: float, *, start: Any = None) -> Reference:
@@ -136,8 +139,8 @@ def through(robot: Robot, poses: Sequence[Any], time: Any, *, kind: str = "quint
     still = np.zeros_like(values)
     if kind == "quintic":
         corners = tuple(map(float, times[1:-1]))
-        return Reference(label, float(times[-1]), hermite(times, values, still, still), base, corners)
-    return Reference(label, float(times[-1]), splined(times, values), base)
+        return Reference(label, float(times[-1]), hermite(times, values, still, still), base, corners, _turn(poses))
+    return Reference(label, float(times[-1]), splined(times, values), base, turn=_turn(poses))
 
 
 def from_function(robot: Robot, function: Callable[[float], Any], time: float) -> Reference:
@@ -233,6 +236,12 @@ def _place(robot: Robot, given: Any) -> tuple[Array, Array]:
     q = robot.locking(robot.tree.elastic).assemble(given)
     R, p = pose(robot.tree, q).of(robot.tree.places[robot.tree.end_effector])
     return p, R
+
+
+def _turn(poses: Sequence[Any]) -> str:
+    """Whether poses give directions, which are kept then."""
+    words = [word.rpartition(".")[2] for one in poses if isinstance(one, Mapping) for word in one]
+    return "axis" if set(words) & set(WORDS) else "kept"
 
 
 def _words(robot: Robot, given: Mapping[str, Any], centre: Array, base: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, model_validator
 
@@ -46,6 +46,16 @@ JOINT_KINDS = ("moves", "joints", "sines", "chirp")  # `start` says where joints
 SWEEPS = ("linear", "exponential")
 
 
+def _one_or_more(value: object) -> object:
+    """One vector as a list of it; words as they are."""
+    flat = isinstance(value, list | tuple) and value and not isinstance(value[0], list | tuple)
+    return [value] if flat else value
+
+
+Vectors = Annotated[tuple[Vector, ...], BeforeValidator(_one_or_more)]
+TURN_KEYS = ("direction", "cone", "orientation")  # of a frame along a path
+
+
 class Circle(Table):
     """A circle about an axis through its centre, from a point of it, counter-clockwise; endless without `turns`."""
 
@@ -62,6 +72,9 @@ class MotionTable(Table):
     circle: Circle | None = None
     points: Points = ()
     speed: Number | None = None
+    direction: Vectors = ()
+    cone: Number | None = None
+    orientation: Literal["tangent"] | Vectors = ()
     start: Coordinates = {}
     moves: Moves = ()
     joints: Moves = ()
@@ -110,7 +123,16 @@ class MotionTable(Table):
         self._check_keys(ways[0])
         self._check_numbers()
         self._check_needs(ways[0])
+        self._check_turns()
         return self
+
+    def _check_turns(self) -> None:
+        """One of direction, cone and orientation; a cone stands about a circle."""
+        given = sorted(self.model_fields_set & set(TURN_KEYS))
+        if len(given) > 1:
+            raise complain(f"'{given[0]}' and '{given[1]}' both turn the frame", "keep one", given[1])
+        if self.cone is not None and self.circle is None:
+            raise complain("a 'cone' stands about the axis of a circle", "give directions", "cone", self.cone)
 
     def _check_keys(self, kind: str) -> None:
         """Refuse a law that the kind does not have, and keys that have no effect."""
@@ -128,7 +150,7 @@ class MotionTable(Table):
         known = {kind, "law", "period", *LAW_KEYS[law]}
         known |= {"start"} if kind in JOINT_KINDS else set()
         if self.along_path:
-            known |= {"frame"}
+            known |= {"frame", *(() if law in ("spline", "blend") else TURN_KEYS)}
             if law == "constant-speed":
                 known = {*known, "speed"} - {"duration", "times"}
         if kind in ("circle", "moves"):

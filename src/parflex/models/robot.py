@@ -308,7 +308,7 @@ class Robot(ArrayOrder, Record):
         locked = locked | set(self.deformations)
         if reference is None or not self._leaves_free(target):
             return self._closed(target, q, reference, locked)
-        part = FreePart(self.closures, self.actuated, locked, reference)
+        part = FreePart(self.closures, self.actuated, locked, reference, self._nearby, self._keepable)
         asked = part.widened(target)
         try:
             found = self._closed(self._given_whole(target, asked, reference), q, reference, locked, widen=False)
@@ -385,7 +385,12 @@ class Robot(ArrayOrder, Record):
     @property
     def _free_part(self) -> FreePart:
         rows_held = self.closures if self.at_rest is None else self.at_rest.closures
-        return FreePart(rows_held, self.actuated, self.locked | set(self.deformations), self.home)
+        held = self.locked | set(self.deformations)
+        return FreePart(rows_held, self.actuated, held, self.home, self._nearby, self._keepable)
+
+    @property
+    def _nearby(self) -> tuple[Array, ...]:
+        return (self.locking(self.deformations) if self.deformations else self).reference_poses[1:]
 
     def _conditions(self, target: Target) -> int:
         return len(self._words(target))
@@ -404,6 +409,10 @@ class Robot(ArrayOrder, Record):
             rigid = self.locking(self.deformations) if self.deformations else self
             self._undetermined[key] = rigid._free_part.undetermined(target, rigid.reference_poses)
         return self._undetermined[key] > 0
+
+    @cached_property
+    def _keepable(self) -> dict[tuple, tuple[int, ...]]:
+        return {}
 
     @cached_property
     def _undetermined(self) -> dict[tuple, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -11,9 +12,18 @@ from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.records import Record
+from parflex.recursion import pose
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, joints_of_pose
+from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along
+from parflex.simulation.inputs.turning import (
+    Turning,
+    along_cone,
+    along_direction,
+    along_rotation,
+    along_tangent,
+    given_turns,
+)
 
 Array = np.ndarray
 KNOTS = 240  # of a circle's turn or of a straight line: quintics between them err by 1e-12 of the way
@@ -29,6 +39,8 @@ class Arc(Record):
     cosine: Array  # position = centre + cosine * cos(s / radius) + sine * sin(s / radius), or centre + sine * s
     sine: Array
     radius: float
+    turning: Turning | None = None  # of the frame, by the way; None: nothing is asked
+    tangent: bool = False  # its x axis goes along the path
 
     def at(self, s: float) -> tuple[Array, Array, Array]:
         """Position, direction and curvature."""
@@ -41,6 +53,35 @@ class Arc(Record):
 
 def arcs_of(motion: MotionTable, name: str) -> list[Arc]:
     """The parts of the path of a motion; it rests between them."""
+    arcs = _bare_arcs(motion, name)
+    turns = given_turns(motion, 1 if motion.circle is not None else len(arcs) + 1, name)
+    if motion.orientation == "tangent":
+        return _tangent_arcs(arcs, name)
+    if motion.cone is not None and motion.circle is not None:
+        axis = np.array(motion.circle.axis) / np.linalg.norm(motion.circle.axis)
+        return [replace(arc, turning=along_cone(axis, arc.cosine, motion.cone)) for arc in arcs]
+    if turns is None:
+        return arcs
+    between = {"direction": along_direction, "orientation": along_rotation}
+    pairs = pairwise(turns) if len(turns) > 1 else [(turns[0], turns[0])]
+    return [
+        replace(arc, turning=between[key](first, second, arc.length))
+        for arc, ((key, first), (_, second)) in zip(arcs, pairs, strict=True)
+    ]
+
+
+def _tangent_arcs(arcs: list[Arc], name: str) -> list[Arc]:
+    """The x axis of the frame along the path; at a corner it would have to turn while the frame rests."""
+    ways = [arc.sine for arc in arcs]
+    if len(arcs) > 1 and max(float(np.abs(way - ways[0]).max()) for way in ways) > 1e-9:
+        raise InputError(
+            "along corners the tangent jumps", key=f"motions.{name}.orientation", value="tangent",
+            hint="give a rotation vector for each point",
+        )  # fmt: skip
+    return [replace(arc, tangent=True) for arc in arcs]
+
+
+def _bare_arcs(motion: MotionTable, name: str) -> list[Arc]:
     if motion.circle is not None:
         return [_circle(motion, name)]
     points = np.array(motion.points, dtype=float)
@@ -70,15 +111,31 @@ def _circle(motion: MotionTable, name: str) -> Arc:
     return Arc(2 * np.pi * radius, True, centre, out, np.cross(axis, out), radius)
 
 
+def frame_along(rigid: Robot, frame: str, arc: Arc, name: str) -> tuple[Callable[[float], FrameMotion], Sequence[int]]:
+    """What is asked of a frame by the way along an arc, and the components of its twist that the robot can follow."""
+    turning = arc.turning
+    if arc.tangent:
+        _, way, curvature = arc.at(0.0)
+        z = pose(rigid.tree, rigid.home).of(rigid.tree.places[frame])[0][:, 2]
+        turning = along_tangent(way, np.cross(way, curvature), z, name)
+
+    def desired(s: float) -> FrameMotion:
+        place, direction, curvature = arc.at(s)
+        if turning is None:
+            return FrameMotion(place, None, direction, curvature)
+        twist, push = np.concatenate([direction, turning.spin]), np.concatenate([curvature, np.zeros(3)])
+        return FrameMotion(place, turning.at(s), twist, push, turning.asked)
+
+    return desired, range(2 if rigid.tree.planar else 3) if turning is None else frame_components(rigid, frame)
+
+
 def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
     """Motors as functions of the way along an arc, and all positions where it begins and where it ends."""
     rigid = robot.locking(robot.tree.elastic)
-    driven = range(2 if robot.tree.planar else 3)
+    desired, driven = frame_along(rigid, frame, arc, name)
 
     def at(s: float, q: Array) -> tuple[Array, Array]:
-        place, direction, curvature = arc.at(s)
-        desired = FrameMotion(place, None, direction, curvature)
-        return channels(*joints_of_pose(rigid, frame, desired, q, driven), robot.actuated)
+        return channels(*joints_of_pose(rigid, frame, desired(s), q, driven), robot.actuated)
 
     road = Road(
         0.0, arc.length, arc.closed, at, lambda s: f"the path stops {s:.4g} m from its start", f"motions.{name}"

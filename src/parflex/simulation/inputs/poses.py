@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from parflex.description.motion_tables import MotionTable
-from parflex.errors import InputError, ParflexError
+from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -20,6 +20,7 @@ from parflex.simulation.motions.unit_laws import unit_law
 from parflex.spatial import rotation_from_vector, vector_from_rotation
 
 Array = np.ndarray
+ARRIVED = 1e-6  # rad or typical lengths from a pose
 KNOTS = 60  # of a move, for the motors: quintics between them err by 1e-9 of the way
 
 
@@ -56,6 +57,7 @@ class PoseMotion(Record):
     moves: tuple[Move, ...]
     accelerations: Polynomials
     start: Array
+    positions: tuple[Array, ...] = ()  # all of the rigid robot, at each pose
 
     @property
     def given(self) -> Polynomials:
@@ -89,8 +91,8 @@ def pose_motion(robot: Robot, name: str, motion: MotionTable | None = None) -> P
         )
     rigid, frame = robot.locking(robot.tree.elastic), robot.tree.end_effector
     places = places_of(rigid, motion, name)
-    moves = _moves(motion, places)
-    return PoseMotion(name, frame, moves, _accelerations(moves, robot.tree.planar), places[0][0])
+    moves, positions = _moves(motion, places), tuple(place[0] for place in places)
+    return PoseMotion(name, frame, moves, _accelerations(moves, robot.tree.planar), places[0][0], positions)
 
 
 def places_of(rigid: Robot, motion: MotionTable, name: str) -> list[tuple[Array, Array, Array]]:
@@ -138,18 +140,50 @@ def motors_through(robot: Robot, name: str, motion: MotionTable | None = None) -
     path = pose_motion(robot, name, motion)
     rigid, frame, near = robot.locking(robot.tree.elastic), path.frame, path.start
     driven, parts = frame_components(rigid, frame), []
-    for move in path.moves:
+    turn = asked_turn(rigid, robot.description.motions[name] if motion is None else motion)
+    for index, move in enumerate(path.moves):
         for begin, end in pairwise(map(float, move.begin + move.law.breaks)):
-            road = _road(rigid, frame, driven, move, name, begin, end)
+            road = _road(rigid, frame, driven, move, name, begin, end, turn)
             pieces, _, near = joints_along(robot, road, near, KNOTS)
             parts.append(pieces)
+        _refuse_elsewhere(rigid, near, path.positions[index + 1], f"motions.{name}.poses.{index + 1}")
     return joined(parts), path.start
 
 
+def asked_turn(rigid: Robot, motion: MotionTable) -> str:
+    """What poses ask of the turn of an end effector that cannot have every rotation: nothing if they give places alone.
+
+    Else it goes straight, and its z axis with the turn from pose to pose: so it arrives where poses give more.
+    """
+    frame = rigid.tree.end_effector
+    places = {word for axis in "xyz" for word in (axis, f"{frame}.{axis}")}
+    given = [rigid.description.poses.get(one, {}) if isinstance(one, str) else one for one in motion.poses]
+    named = [one for one, pose in zip(given, motion.poses, strict=True) if pose != "home"]
+    return "kept" if all(set(one) <= places for one in named) else "axis"
+
+
+def _refuse_elsewhere(rigid: Robot, q: Array, asked: Array, key: str) -> None:
+    """Raise if a move ends elsewhere than in its pose: what the pose gives is not all that the path keeps."""
+    away = q - asked
+    turning = [link.q.start for link in rigid.tree.links if link.periodic]
+    away[turning] = np.arctan2(np.sin(away[turning]), np.cos(away[turning]))
+    single = [link for link in rigid.tree.links if link.joint.one_axis]
+    far = {link.name: abs(float(away[link.q.start]) / rigid.tree.rate_units[link.v.start]) for link in single}
+    worst = max(far, key=lambda joint: far[joint], default="")
+    if worst and far[worst] > ARRIVED:
+        raise UnreachableError(
+            f"the motion ends in another configuration than this pose: place and turn of the end effector do not "
+            f"determine '{worst}'",
+            key=key,
+            value=worst,
+            hint="move the joints, or give poses of the end effector alone",
+        )
+
+
 def _road(
-    rigid: Robot, frame: str, driven: list[int], move: Move, name: str, begin: float, end: float
+    rigid: Robot, frame: str, driven: list[int], move: Move, name: str, begin: float, end: float, turn: str
 ) -> Road:  # of one piece of the law
     def at(t: float, near: Array) -> tuple[Array, Array]:
-        return channels(*joints_of_pose(rigid, frame, FrameMotion(*move.at(t)), near, driven), rigid.actuated)
+        return channels(*joints_of_pose(rigid, frame, FrameMotion(*move.at(t), turn), near, driven), rigid.actuated)
 
     return Road(begin, end, False, at, lambda t: f"the motion is left at t = {t:.4g} s", f"motions.{name}")

@@ -28,8 +28,8 @@ TWIST = ("vx", "vy", "vz", "wx", "wy", "wz")
 class FrameMotion(Record):
     """Place, twist and acceleration of a frame in world axes; without a rotation nothing is asked of its turn.
 
-    `turn` says what is asked of the rotation of a frame that cannot have a whole one: nothing ("kept" where it can be),
-    the direction of its z axis ("axis"), or all of it ("whole"), which is refused.
+    `turn` says what is asked of a frame that cannot have every rotation: nothing ("kept" where it can be), the
+    direction of its z axis ("axis"), or all of it ("whole"), which is refused. "direction" asks it of any frame.
     """
 
     position: Array
@@ -63,16 +63,21 @@ def joints_of_pose(
     """
     axes = range(2 if rigid.tree.planar else 3)
     place = pose_words(rigid, frame, desired, axes)
-    if desired.rotation is not None and rigid.loose(place):
-        if desired.turn == "whole":
-            raise InputError(
-                f"'{frame}' cannot have every rotation here: its turn has fewer freedoms",
-                key="orientation",
-                value=frame,
-                hint="give the direction of its z axis instead",
-            )
-        words = place | (axis_words(frame, desired.rotation[:, 2]) if desired.turn == "axis" else {})
-        return _led(rigid, words, desired, near)
+    turns = sum(c > 2 for c in driven)
+    loose = desired.rotation is not None and desired.turn != "direction" and rigid.loose(place)
+    if desired.rotation is not None and turns == 2 and not loose:  # at home the third may rest, elsewhere it follows
+        loose = rigid.leaves_free(place)
+    if desired.rotation is not None and (desired.turn == "direction" or (desired.turn == "axis" and loose)):
+        return _led(rigid, place | axis_words(frame, desired.rotation[:, 2]), desired, near)
+    if desired.turn == "whole" and (loose or not turns):
+        raise InputError(
+            f"'{frame}' cannot have every rotation: its turn has fewer freedoms",
+            key="orientation",
+            value=frame,
+            hint="give the direction of its z axis, or its place alone",
+        )
+    if loose:
+        return _led(rigid, place, desired, near)
     if desired.rotation is None and rigid.leaves_free(place):
         return _led(rigid, place, desired, near)
     asked = [c for c in driven if c < 3 or desired.rotation is not None]

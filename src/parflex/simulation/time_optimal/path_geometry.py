@@ -14,9 +14,9 @@ from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.simulation.inputs.paths import arcs_of
+from parflex.simulation.inputs.paths import arcs_of, frame_along
 from parflex.simulation.inputs.polynomials import Polynomials, hermite
-from parflex.simulation.inputs.poses import Move, places_of
+from parflex.simulation.inputs.poses import Move, asked_turn, places_of
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, frame_components, joints_of_pose
 from parflex.simulation.motions.joint_moves import positions_of
 from parflex.spatial import vector_from_rotation
@@ -83,8 +83,7 @@ def _placed(rigid: Robot, words: dict[str, float], near: Array) -> Configuration
 
 
 def _arcs(rigid: Robot, motion: MotionTable, name: str) -> list[PathPart]:
-    frame, driven = motion.frame or rigid.tree.end_effector, range(2 if rigid.tree.planar else 3)
-    turns = 1.0
+    frame, turns = motion.frame or rigid.tree.end_effector, 1.0
     if motion.circle is not None:
         if motion.circle.turns is None:
             raise InputError(
@@ -93,9 +92,10 @@ def _arcs(rigid: Robot, motion: MotionTable, name: str) -> list[PathPart]:
         turns = motion.circle.turns
 
     def part(arc: Any) -> PathPart:
+        desired, driven = frame_along(rigid, frame, arc, name)
+
         def at(s: float, near: Array) -> Moving:
-            place, direction, curvature = arc.at(s)
-            return joints_of_pose(rigid, frame, FrameMotion(place, None, direction, curvature), near, driven)
+            return joints_of_pose(rigid, frame, desired(s), near, driven)
 
         return PathPart(name, arc.length * turns, at, "m")
 
@@ -106,14 +106,14 @@ def _turns(rigid: Robot, motion: MotionTable, name: str) -> tuple[list[PathPart]
     """Between poses: position and turn go the same share s of their ways."""
     frame, driven = rigid.tree.end_effector, frame_components(rigid, rigid.tree.end_effector)
     even = Polynomials(np.zeros(1), np.array([[[0.0], [1.0], [0.0]]]))
-    places = places_of(rigid, motion, name)
+    places, turn = places_of(rigid, motion, name), asked_turn(rigid, motion)
 
     def part(one: Any, two: Any) -> PathPart:
         (_, p, R), (_, p_next, R_next) = one, two
         move = Move(0.0, 1.0, p, R, p_next - p, vector_from_rotation(R.T @ R_next), even)
 
         def at(s: float, near: Array) -> Moving:
-            return joints_of_pose(rigid, frame, FrameMotion(*move.at(s)), near, driven)
+            return joints_of_pose(rigid, frame, FrameMotion(*move.at(s), turn), near, driven)
 
         return PathPart(name, 1.0, at, "")
 
