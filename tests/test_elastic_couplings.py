@@ -148,12 +148,33 @@ def test_a_wheel_with_play_bounces_between_its_flanks_as_pieces_of_sines_and_lin
     period = 2 * (0.04 / v + np.pi / omega)
     start = {"velocity": {"wheel": v, "pinion": 0.0}}
     held = locked_robot(robot, ["pinion"])
-    run = parflex.simulate(held, None, 3 * period, step=1e-4, out_step=period / 8, start=start)
+    run = parflex.simulate(held, None, 3 * period, step=1e-3, out_step=period / 8, start=start)
     t = np.minimum(np.arange(len(run["t"])) * period / 8, 3 * period)
-    assert run["q.wheel"] == pytest.approx(bouncing(t, v, omega, 0.02, period), abs=2e-5)  # contact inside a step
+    assert run["q.wheel"] == pytest.approx(
+        bouncing(t, v, omega, 0.02, period), abs=1e-8
+    )  # sines by steps of fourth order
     energy = run["energy.kinetic"] + run["energy.elastic"]
-    figure("wheel between flanks: change of energy", largest(energy - inertia / 2) / (inertia / 2), 1e-4)
-    assert energy == pytest.approx(np.full(len(t), inertia * v**2 / 2), rel=1e-4)
+    figure("wheel between flanks: change of energy", largest(energy - inertia / 2) / (inertia / 2), 1e-8)
+    assert energy == pytest.approx(np.full(len(t), inertia * v**2 / 2), rel=1e-8)
+    met = run.summary["flanks"]
+    times = 0.02 / v + period / 2 * np.arange(6)
+    assert [one["time"] for one in met] == pytest.approx(times, abs=1e-8)
+    assert [one["side"] for one in met] == ["upper", "lower"] * 3
+    assert [one["speed"] for one in met] == pytest.approx([v] * 6, rel=1e-8)
+    assert {one["coupling"] for one in met} == {"mesh"}
+
+
+def test_a_driven_gear_with_play_damping_and_losses_keeps_the_balance_over_ten_seconds(tmp_path, figure):
+    words = "terms = { pinion = -2 }\nstiffness = 80\nbacklash = 0.04\ndamping = 0.4\nefficiency = 0.9"
+    run = parflex.simulate(
+        pair(tmp_path, words), None, 10.0, effort={"pinion": lambda t: 0.05 * np.sin(4 * t)}, step=1e-3, out_step=0.05,
+        start={"velocity": {"wheel": 1.0, "pinion": 0.0}},
+    )  # fmt: skip
+    size = np.ptp(run["energy.kinetic"])
+    figure("gear with play over 10 s: balance of energy", run.summary["energy_balance_error"] / size, 1e-6)
+    assert run.summary["energy_balance_error"] < 1e-6 * size  # losses change over the width of friction
+    assert len(run.summary["flanks"]) > 10 and run["work.loss"][-1] > 0.5 * size
+    assert largest(run["coupling.mesh.effort"]) == abs(run.summary["couplings"]["mesh"]["effort"]) > 0.1
 
 
 def bouncing(t, v, omega, half, period):

@@ -30,6 +30,9 @@ def depths(tree: Tree, at: Pose, qd: Array) -> Iterator[tuple[Contact, Any, Any]
         assert element.contact is not None
         _, length, rate = line(at, (element.first, element.second), element.name, moving)
         yield element.contact, length - element.rest, rate
+    for spring in tree.springs:
+        if spring.flanks is not None:
+            yield from spring.contacts(at.q, qd)
 
 
 def gap_values(tree: Tree, at: Pose, qd: Array) -> list[tuple[Any, Any]]:

@@ -112,6 +112,8 @@ def _address(program: Model | None) -> int:
 
 def _unit_of(tree: Tree, on: Watched) -> float:
     """A typical depth of a contact."""
+    if on.kind == "flank":
+        return float(tree.rate_units[next(spring.rates[0] for spring in tree.springs if spring.name == on.name)])
     return tree.length if on.kind == "cable" else float(tree.rate_units[tree.links[tree.number(on.name)].v.start])
 
 

@@ -46,7 +46,7 @@ from parflex.simulation.run_checks import (
 from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import Started, start_state
-from parflex.simulation.stop_report import largest_stop_effort, stop_entries, stop_warnings_of
+from parflex.simulation.stop_report import flank_entries, largest_stop_effort, stop_entries, stop_warnings_of
 
 Array = np.ndarray
 STEP, OUT_STEP = 5e-4, 1e-3
@@ -210,6 +210,8 @@ def simulate(
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
     if case.stops:
         summary |= {"stops": stop_entries(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
+    if any(spring.has_flanks for spring in problem.robot.tree.springs):
+        summary["flanks"] = flank_entries(problem, track.events)
     summary |= carried
     summary["warnings"] = [
         *stop_warnings(summary),

@@ -20,12 +20,21 @@ MOST_TOLD = 5  # names in a warning
 
 def stop_entries(problem: Problem, events: Array) -> list[dict[str, Any]]:
     """Every time a joint met a stop, of events of gates: joint, side, time, and the speed with which it went in."""
-    told = {on.contact.told: on for on in watched(problem.robot.tree) if on.kind == "stop"}
+    return _entries(problem, events, "stop", "joint")
+
+
+def flank_entries(problem: Problem, events: Array) -> list[dict[str, Any]]:
+    """Every time a coupling with backlash met a flank: coupling, side, time, and the speed of its joint."""
+    return _entries(problem, events, "flank", "coupling")
+
+
+def _entries(problem: Problem, events: Array, kind: str, word: str) -> list[dict[str, Any]]:
+    told = {on.contact.told: on for on in watched(problem.robot.tree) if on.kind == kind}
     found = []
     for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
         on = told.get(int(gate))
         if on is not None and became:
-            found.append({"joint": on.name, "side": on.side, "time": time, "speed": abs(rate)})
+            found.append({word: on.name, "side": on.side, "time": time, "speed": abs(rate)})
     return found
 
 

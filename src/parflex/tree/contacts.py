@@ -129,7 +129,7 @@ def joint_stop(limits: tuple[float, float], stiffness: float, damping: float) ->
 
 
 def with_gates(tree: Tree) -> Tree:
-    """The tree with new gates for all its contacts: of stops, then of cables, in the order of links and elements."""
+    """The tree with new gates for all its contacts: of stops, cables and flanks of gears, in the order of the tree."""
     gates, place, links = Gates(0), 0, []
     for link in tree.links:
         stop = link.terms.stop
@@ -146,20 +146,29 @@ def with_gates(tree: Tree) -> Tree:
             place += contact.count
             element = replace(element, contact=contact)
         elements.append(element)
+    springs = []
+    for spring in tree.springs:
+        if spring.has_flanks:
+            below = Contact(spring.stiffness, spring.damping).gated(place, gates)
+            above = below.gated(place + below.count, gates)
+            place += 2 * below.count
+            spring = replace(spring, flanks=(below, above))
+        springs.append(spring)
     gates.count = place
-    return replace(tree, links=tuple(links), elements=tuple(elements), gates=gates)
+    return replace(tree, links=tuple(links), elements=tuple(elements), springs=tuple(springs), gates=gates)
 
 
 def has_contacts(tree: Tree) -> bool:
     """Whether something in it pushes or pulls on one side alone."""
     cables = any(element.acts and element.pulls_only for element in tree.elements)
-    return cables or any(link.terms.stop is not None for link in tree.links)
+    flanks = any(spring.has_flanks for spring in tree.springs)
+    return cables or flanks or any(link.terms.stop is not None for link in tree.links)
 
 
 class Watched(NamedTuple):
     """A contact of the tree, and what the gate that tells its depth means."""
 
-    kind: str  # "stop" or "cable"
+    kind: str  # "stop", "cable" or "flank"
     name: str
     side: str
     contact: Contact
@@ -174,6 +183,10 @@ def watched(tree: Tree) -> Iterator[Watched]:
     for element in tree.elements:
         if element.contact is not None:
             yield Watched("cable", element.name, UPPER, element.contact)
+    for spring in tree.springs:
+        if spring.flanks is not None:
+            yield Watched("flank", spring.name, LOWER, spring.flanks[0])
+            yield Watched("flank", spring.name, UPPER, spring.flanks[1])
 
 
 def positive(value: Any) -> Any:

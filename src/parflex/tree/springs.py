@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.description import schema
+from parflex.tree.contacts import Contact
 from parflex.tree.gear_loss import direction, lost_share
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class CoupledSpring:
     back: float = 1.0  # efficiency where the joint drives the others
     pulls_only: bool = False  # the joint is the length of a cable: it is slack while it is shorter
     width: float = 0.0  # rate of the others at which a loss has 0.7 of its value; 0: it changes at once
+    flanks: tuple[Contact, Contact] | None = None  # below and above, in a run, which finds when they meet
 
     def stretch(self, q: Any) -> Any:
         """How far the joint is ahead, in its unit."""
@@ -74,6 +76,17 @@ class CoupledSpring:
             return self.stiffness * pressed + self.damping * rate
         side = np.sign(pressed)
         return side * _positive(side * (self.stiffness * pressed + self.damping * rate))
+
+    @property
+    def has_flanks(self) -> bool:
+        """Whether it pushes on one side alone, at each end of its play."""
+        return bool(self.play and self.stiffness)
+
+    def contacts(self, q: Any, qd: Any) -> list[tuple[Contact, Any, Any]]:
+        """Both flanks, with how deep and how fast they are pressed."""
+        assert self.flanks is not None
+        stretch, rate, half = self.stretch(q), self.rate(qd), self.play / 2
+        return [(self.flanks[0], -stretch - half, -rate), (self.flanks[1], stretch - half, rate)]
 
     def add_to(self, forces: Array, q: Any, qd: Any) -> None:
         """Add what it takes along all rates to drive the joints against it."""
