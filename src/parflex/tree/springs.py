@@ -68,6 +68,9 @@ class CoupledSpring:
 
     def effort(self, q: Any, qd: Any) -> Any:
         """What pulls the joint back."""
+        if self.flanks is not None and self.flanks[0].gated_now:
+            below, above = (contact.force(depth, rate) for contact, depth, rate in self.contacts(q, qd))
+            return above - below
         pressed, rate = self.pressed(q), self.rate(qd)
         if self.pulls_only and self.damping != 0:  # a taut cable may not push while it shortens
             taut = (1 + np.sign(self.stretch(q))) / 2
