@@ -163,6 +163,13 @@ def test_a_row_without_inertia_does_not_make_the_motion_chatter():
         assert not len(plan.pieces.jumps(order)[0][plan.pieces.jumps(order)[0] < plan.end])
 
 
+def test_a_motor_that_stands_still_has_no_friction_of_either_sign():
+    robot = parflex.load("dualemps")
+    move = {"start": {"11": 0.02, "21": 0.02}, "moves": [{"11": 0.2}], "law": "time-optimal", "effort_limit": 100.0}
+    efforts = parflex.plan_motion(robot, move).timing.parts[0].efforts[:, 1]  # of the other motor, that holds
+    assert np.abs(efforts).max() < 5  # Coulomb friction would be 25 N
+
+
 def test_a_joint_that_turns_back_has_its_friction_on_both_sides():
     robot = parflex.load("5r", settings={"legs.frame.1.friction": {"coulomb": 0.4}, "gravity": [0, 0, 0]})
     circle = {"centre": [0.05, 0.45, 0], "start": [0.1, 0.45, 0], "turns": 0.5}

@@ -50,7 +50,7 @@ def faster(robot: Robot, given: Any) -> MotionTable:
         raise InputError(
             f"a motion with '{found[1].kind}' has no path", key="motion", value=str(given), hint="give moves or points"
         )
-    known = {found[1].kind, "frame", "start", "period", *LAW_KEYS["time-optimal"]}
+    known = {found[1].kind, "frame", "start", *LAW_KEYS["time-optimal"]}  # once: a period would hide its time
     return _checked(robot, {key: kept[key] for key in kept if key in known} | {"law": "time-optimal"}, "motion")
 
 

@@ -24,6 +24,7 @@ from parflex.spatial import vector_from_rotation
 Array = np.ndarray
 Moving = tuple[Configuration, Array, Array]  # the robot, its rates by s, and their derivatives by s
 SUDDEN = 1e-3  # of the largest rate: quintics between every other place may be so far off in the middle
+STILL = 1e-10  # of the largest rate: less is rounding
 BISECTED = 30  # times
 NEAR = 1e-4  # of the length: to both sides, for derivatives of rates that no rule gives
 
@@ -163,10 +164,12 @@ def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float
 
 
 def _exactly(part: PathPart, s: float, near: Array) -> Moving:
+    """The robot at a place; joints whose rates are rounding stand still, without Coulomb friction of either sign."""
     try:
         here, q1, q2 = part.at(s, near)
         here.refuse_undefined_actuation()
-        return here, q1, q2
+        shares = np.abs(q1 / here.robot.tree.rate_units)
+        return here, np.where(shares > STILL * shares.max(initial=0.0), q1, 0.0), q2
     except ParflexError as error:
         error.message = f"the path stops at s = {s:.4g} of {part.length:.4g}: {error.message}"
         error.key = f"motions.{part.name}"
