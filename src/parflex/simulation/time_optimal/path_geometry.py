@@ -164,7 +164,7 @@ def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float
 
 
 def _exactly(part: PathPart, s: float, near: Array) -> Moving:
-    """The robot at a place; joints whose rates are rounding stand still, without Coulomb friction of either sign."""
+    """The robot at a place; joints whose rates are rounding rest, without Coulomb friction of either sign."""
     try:
         here, q1, q2 = part.at(s, near)
         here.refuse_undefined_actuation()
