@@ -74,8 +74,8 @@ def _given(
     joints, frames = read_motion(robot.tree, acceleration or {}, "acceleration")
     motors = list(robot.actuated)
     if not frames and set(joints) <= set(motors):
-        wanted = np.array([joints.get(k, 0.0) for k in motors])
-        return np.eye(robot.tree.n)[motors], wanted - b[motors]
+        own = np.array([joints.get(k, 0.0) for k in motors])
+        return np.eye(robot.tree.n)[motors], own - b[motors]
     moving = motion(robot.tree, configuration.at, qd, b)
     rows, wanted = [np.eye(robot.tree.n)[k] for k in joints], [value - b[k] for k, value in joints.items()]
     for frame, parts in frames.items():
