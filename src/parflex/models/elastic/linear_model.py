@@ -142,13 +142,13 @@ def state_about(
     `felt` is false where loads about the undeformed pose would change nothing of the answer.
     """
     loaded = any(_is_given(value) for value in (wrench, effort, preload))
+    if about is None:
+        return "equilibrium" if loaded else "undeformed"
+    one_of(about, ("undeformed", "equilibrium"), "about")
     if about == "undeformed" and _is_given(preload):
         raise InputError(
             "a preload acts about the equilibrium", key="about", value=about, hint="use about='equilibrium', or omit it"
         )
-    if about is None:
-        return "equilibrium" if loaded else "undeformed"
-    one_of(about, ("undeformed", "equilibrium"), "about")
     if about == "undeformed" and loaded and not felt:
         raise InputError(
             "about the undeformed pose, loads and efforts have no effect",
