@@ -85,4 +85,6 @@ EQUATIONS: dict[int, str] = {
     48: "tau = tau_g + tau_0 + N z        min z^T z  subject to  lower <= tau <= upper",
     49: "-rho_k (1 + mu) lambda        mu = sigma ((a - b) sigma + sign(lambda) (a + b))/2\na = 1/eta - 1        "
     "b = 1 - eta_b        sigma = v/sqrt(v^2 + w^2)        v = sum_k rho_k q_k_dot",
+    50: "K = V'' + J_a^T K_s J_a - sum_k tau_k q_ak''",
+    51: "s = max(k d + c d_dot, 0)  where  d > 0",
 }
