@@ -13,7 +13,7 @@ from parflex.checking import shown
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.errors import InputError, ParflexWarning
 from parflex.models.dynamics.shared_efforts import home_preload
-from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
+from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -31,11 +31,11 @@ def with_spare_words(
     effort_limit: Any,
 ) -> Options:
     """Options with what is asked of spare motors, checked for the robot and the model."""
-    if not weights and not preload and effort_limit is None:
+    if not any(asked(value) for value in (weights, preload, effort_limit)):
         _warn_of_cables(robot, model)
         return options
     words = {"weights": weights, "preload": preload, "effort_limit": effort_limit}
-    key = next(word for word, value in words.items() if value is not None and value != {})
+    key = next(word for word, value in words.items() if asked(value))
     if model not in (*WITH_EFFORTS, *OF_LAWS):
         raise InputError(
             f"'{model}' gives no efforts, so '{key}' has no effect",

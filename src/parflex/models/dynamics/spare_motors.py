@@ -138,7 +138,7 @@ def read_limits(motors: Sequence[str], given: Any) -> tuple[Array, Array]:
     for motor, value in by_motor(motors, table, "effort_limit", "effort limit").items():
         if value is None:
             continue
-        pair = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and len(value) == 2
+        pair = isinstance(value, list | tuple | np.ndarray) and np.shape(value) == (2,)
         if not pair and not (_number(value) and value >= 0):
             raise InputError(
                 f"the effort limit of '{motors[motor]}' must be positive or a pair of a lowest and a highest effort",
@@ -157,6 +157,11 @@ def read_limits(motors: Sequence[str], given: Any) -> tuple[Array, Array]:
             )
         lower[motor], upper[motor] = float(low), float(high)
     return lower, upper
+
+
+def asked(value: Any) -> bool:
+    """Whether something is given that is not an empty table."""
+    return value is not None and not (isinstance(value, Mapping) and not value)
 
 
 def _number(value: Any) -> bool:

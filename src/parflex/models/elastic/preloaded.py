@@ -14,7 +14,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics.shared_efforts import shared_efforts
-from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
+from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
 from parflex.models.elastic.equilibrium import Equilibrium, equilibrium
 from parflex.models.elastic.holding import Lock
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, prepare
@@ -25,7 +25,7 @@ Array = np.ndarray
 
 def preloaded(robot: Robot, pose: Pose | None, lock: Lock, conditions: Conditions) -> Equilibrium:
     """The robot at rest under the efforts that hold it and those of the preload; motors are then held as asked."""
-    if conditions.effort is not None and len(conditions.effort):
+    if asked(conditions.effort):
         raise InputError(
             "efforts of the motors are given, and a preload, which chooses them", key="effort", hint="keep one of them"
         )

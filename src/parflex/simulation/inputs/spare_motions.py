@@ -18,7 +18,7 @@ from parflex.checking import shown
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.shared_efforts import home_preload, shared_efforts
-from parflex.models.dynamics.spare_motors import Sharing, read_sharing, spare_motors
+from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
 from parflex.models.dynamics.taut_cables import taut_efforts
 from parflex.models.forms import Question, choose
 from parflex.models.forms.driving import fitted_positions
@@ -94,7 +94,7 @@ def shared_case(case: Any, words: Mapping[str, Any]) -> Any:
         loads = range(len(robot.actuated), case.given.coefficients.shape[2])
         return replace(case, robot=spare.driven, motion=moved, given=_columns(case.given, [*kept, *loads]), spare=spare)
     for key, value in words.items():
-        if value:
+        if asked(value):
             raise InputError(
                 f"'{key}' has an effect where more motors than freedoms follow a motion",
                 key=key,
