@@ -271,6 +271,11 @@ def test_stops_that_are_not_there_or_exclude_the_start_are_refused(tmp_path):
     assert caught.value.key == "stops" and caught.value.value == 0.2
 
 
+def test_an_explanation_names_the_joints_with_stops(tmp_path):
+    told = parflex.explain(ball(tmp_path)).as_markdown()
+    assert "stops in simulation" in told
+
+
 def test_limits_without_a_stop_are_named(tmp_path):
     robot = five_bar(tmp_path, {}, {"1": "{ stiffness = 1000 }"})
     run = parflex.simulate(robot, None, 0.002, stops=True, check_width=False)

@@ -155,6 +155,8 @@ def _described(robot: Robot, link: Link, name: str) -> str:
         words.append("locked")
     if link.terms.stiffness:
         words.append("spring")
+    if any(frame.stop is not None for frame in robot.description.frame if frame.name == link.name):
+        words.append("stops in simulation")
     if link.elastic_labels:
         words.append("flexible")
     return f"{name} ({', '.join(words)})"
