@@ -164,6 +164,16 @@ def test_references_of_a_controller_keep_a_given_direction(five_axes):
         motors = dict(zip(five_axes.actuated_names, map(float, driven.at(np.array([t]))[0][0]), strict=True))
         R, _ = pose(five_axes.tree, five_axes.assemble(motors)).of(five_axes.tree.places["tool"])
         assert R[:, 2] == pytest.approx([0.1, 0.0, np.sqrt(0.99)], abs=1e-9)
+
+    def leaning(t):
+        return {"x": 0.02 * t**3, "zx": 0.1 * t**3, "zy": 0.0, "zz": 1.0}
+
+    function = reference_from(five_axes, leaning, 1.0)
+    assert function.turn == "axis"
+    z = function.at(1.0).rotation[0][:, 2]
+    assert z == pytest.approx(np.array([0.1, 0, 1]) / np.sqrt(1.01), abs=1e-9)  # at the last sample
+    with pytest.raises(InputError, match="one component does not give the direction of 'tool'"):
+        reference_from(five_axes, lambda t: {"zx": 0.1}, 1.0)
     kept = reference_from(five_axes, "circle:radius=0.03,time=1")  # its turn cannot be kept: it was refused
     assert np.isfinite(track(five_axes, kept, five_axes.actuated_names, 0.125).pieces.coefficients).all()
 

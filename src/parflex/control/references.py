@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.pose_rows import WORDS
+from parflex.closure.pose_rows import WORDS, shortest_turn
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
@@ -167,7 +167,8 @@ def from_function(robot: Robot, function: Callable[[float], Any], time: float) -
             )
         rows.append(_words(robot, given, centre, base))
     spline = make_interp_spline(t, _continuous(np.array(rows)), k=5)
-    return Reference("function", time, hermite(t, *(spline(t, order) for order in range(3))), base)
+    pieces = hermite(t, *(spline(t, order) for order in range(3)))
+    return Reference("function", time, pieces, base, turn=_turn([function(0.0)]))
 
 
 def from_motion(robot: Robot, name: str, time: float) -> Reference:
@@ -246,9 +247,13 @@ def _turn(poses: Sequence[Any]) -> str:
 
 def _words(robot: Robot, given: Mapping[str, Any], centre: Array, base: Array) -> Array:
     """Channels of a pose of the end effector in words; no loop is closed, so that many are read at once."""
+    from parflex.models.given_states.pose_conditions import whole_axis
     from parflex.models.pose_input import POSITION, read_end_effector
 
     position, rotation = read_end_effector(robot.tree, given, "reference")
+    direction = whole_axis(robot.tree, given, "reference", robot.home)
+    if direction is not None:
+        rotation = shortest_turn(base[:, 2], direction) @ base
     values = [position.get(axis, centre[axis]) for axis in range(len(POSITION))]
     return np.array([*values, *vector_from_rotation((base if rotation is None else rotation) @ base.T)])
 

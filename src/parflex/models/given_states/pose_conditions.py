@@ -50,6 +50,19 @@ def read_axis(
     return AxisTarget(frame, place, _completed(tree, frame, given, key, file, q))
 
 
+def whole_axis(tree: Tree, given: Mapping[str, float], key: str, q: Array) -> Array | None:
+    """The direction of the z axis of the end effector in words of a pose, or None; one component is too little."""
+    frame = tree.end_effector
+    parts = {word.removeprefix(f"{frame}."): value for word, value in given.items()}
+    found = read_axis(tree, frame, parts, key, None, q)
+    if isinstance(found, TiltTarget):
+        raise InputError(
+            f"one component does not give the direction of '{frame}'", key=key, value=WORDS[found.number],
+            hint="give zx, zy and zz",
+        )  # fmt: skip
+    return found.direction if isinstance(found, AxisTarget) else None
+
+
 def _completed(
     tree: Tree, frame: str, given: Mapping[int, float], key: str, file: str | None, q: Array | None
 ) -> Array:
