@@ -457,6 +457,14 @@ def ran(name: str, *arguments: Any, **words: Any) -> Callable[[Bench], Any]:
     return ask
 
 
+def planned(name: str, motion: Any, **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        plan = parflex.plan_motion(bench(name), motion, **words)
+        return [plan.end, *(part.tolist() for part in plan.at(0.1))]
+
+    return ask
+
+
 def controlled(name: str, reference: str, law: str, **words: Any) -> Callable[[Bench], Any]:
     def ask(bench: Bench) -> Any:
         run = parflex.run_control(bench(name), reference, law, **words)
@@ -465,6 +473,10 @@ def controlled(name: str, reference: str, law: str, **words: Any) -> Callable[[B
     return ask
 
 
+_SWING = {"moves": [{"left.1": 0.2}], "law": "time-optimal"}
+add("plan_motion", "5r septic", planned("5r", _SWING | {"law": "septic", "duration": 0.5}))
+add("plan_motion", "5r time-optimal", planned("5r", _SWING, acceleration_limit=5.0))
+add("plan_motion", "5r nowhere", planned("5r", "nowhere"))
 add("simulate", "four-bar falls", ran("four-bar", None, 0.02), loop=True)
 add(
     "simulate",
@@ -525,6 +537,8 @@ add("draw_modes", "dualemps", _MODES)
 _FEW = [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)]
 _MAP = figure(lambda bench, path: parflex.draw_map(parflex.frequency_map(bench("dualemps"), _FEW, modes=1), path))
 add("draw_map", "dualemps", _MAP)
+_TIMING = lambda bench: parflex.plan_motion(bench("5r"), _SWING, acceleration_limit=5.0)  # noqa: E731
+add("draw_timing", "5r", figure(lambda bench, path: parflex.draw_timing(_TIMING(bench), path)))
 add("draw_study", "none", lambda bench: parflex.draw_study(_COLUMNS))
 add("spectrum_peaks", "columns", lambda bench: parflex.spectrum_peaks(_COLUMNS, ["tip.x"]))
 _APART = lambda bench: {n: one.as_dict() for n, one in parflex.run_differences(_COLUMNS, _OTHER).items()}  # noqa: E731

@@ -218,7 +218,7 @@ def again(run, loop, name="ctc"):
     for k in range(len(q)):
         _, pose = law(name)(q[k], qd[k], rows[k], pose)
         effort, pose = law(name)(q[k], qd[k], rows[k], pose)
-        efforts.append(np.clip(effort, -loop.limits(JOINTS[:3]), loop.limits(JOINTS[:3])))
+        efforts.append(np.clip(effort, *loop.limits(JOINTS[:3])))
     late = [efforts[0]] * loop.delay + efforts
     return np.array(late[: len(q) - 1])
 

@@ -52,7 +52,7 @@ def test_the_equations_are_those_of_the_theory_page():
 def test_every_robot_is_explained_with_its_own_numbers(name):
     robot = parflex.load(name)
     told = parflex.explain(robot)
-    closed = bool(robot.closures.loops)
+    closed = bool(robot.closures.loops or robot.closures.constraints)
     assert [section.key for section in told.sections] == [k for k in KEYS if closed or k not in ("loops", "dependent")]
     known = counts(robot)
     sizes = told.sizes

@@ -54,6 +54,10 @@ def read_spare(options: dict[str, Any]) -> dict[str, Any]:
 
 def read_effort_limit(text: str) -> Any:
     """`E` for all motors, or `JOINT=E,...` with `LOW:HIGH` for a pair of limits."""
+    if not text.strip():
+        raise InputError(
+            "the effort limit is empty", key="effort-limit", value=text, hint="give one for all motors, or JOINT=E,..."
+        )
     if "=" not in text:
         return _limit(text, text)
     table: dict[str, Any] = {}

@@ -50,7 +50,8 @@ class Path(Record):
 class Reference(Record):
     """The reference `name` of the end effector: `pieces`, piecewise polynomials of position (m) and rotation vector.
 
-    The rotation vector (rad) counts from `base`; `time` is the duration (s), `corners` are times of jumps (s).
+    The rotation vector (rad) counts from `base`; `time` is the duration (s), `corners` are times of jumps (s), `turn`
+    says what is asked of an end effector that cannot have every rotation: "kept" or "axis".
     """
 
     name: str
