@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_model, compiled, inlined
+from parflex.simulation.integrators.jit import call_model, inlined, inner
 from parflex.simulation.integrators.loop import EVENTS, INPUT, LOSS, evaluate_at
 
 Array = np.ndarray
@@ -26,7 +26,7 @@ ROUNDING = 4e-16  # of the time: no root is known better
 NOTHING = 1e-14  # of a step: what may be left of it
 
 
-@compiled
+@inner
 def keep(kept: Array, c: Array, numbers: Array, q: Array, qd: Array, length: float) -> None:
     """Keep the state at the start of a step of this length."""
     for k in range(len(q)):
@@ -37,7 +37,7 @@ def keep(kept: Array, c: Array, numbers: Array, q: Array, qd: Array, length: flo
     c[LENGTH], c[PHASE], c[TRIES] = length, WHOLE, 0.0
 
 
-@compiled
+@inner
 def put_back(kept: Array, numbers: Array, q: Array, qd: Array) -> None:
     """The state at the start of the step again."""
     for k in range(len(q)):
@@ -47,7 +47,7 @@ def put_back(kept: Array, numbers: Array, q: Array, qd: Array) -> None:
     numbers[INPUT], numbers[LOSS] = kept[-2], kept[-1]
 
 
-@compiled
+@inner
 def _follow(address: int, state: Array, flow: Array, gates: Array, gaps: Array) -> None:
     """The gaps of a closed state and its rates of change."""
     count = len(state)
@@ -58,7 +58,7 @@ def _follow(address: int, state: Array, flow: Array, gates: Array, gaps: Array) 
     call_model(address, flow.ctypes.data, gaps.ctypes.data)  # type: ignore[call-arg]
 
 
-@compiled
+@inner
 def _turn(x: Array, gates: Array, gate_x: int, k: int) -> None:
     """Turn a gate, in all inputs of the model."""
     gates[k] = 1.0 - gates[k]
@@ -78,14 +78,14 @@ def _approach(gates: Array, gaps: Array, k: int) -> float:
     return -gaps[2 * k + 1] if gates[k] > 0.5 else gaps[2 * k + 1]
 
 
-@compiled
+@inner
 def settling(c: Array) -> float:
     """Ask for gates as the state says, before the first step or behind a jump; the length of such a step is zero."""
     c[LENGTH], c[PHASE], c[TRIES] = 0.0, SETTLED, 0.0
     return 0.0
 
 
-@compiled
+@inner
 def _turn_all(x: Array, gates: Array, gaps: Array, slack: Array, gate_x: int, c: Array) -> bool:
     """Turn the gates that have to; whether there are any, and how many in TRIES."""
     turned = False
@@ -97,13 +97,13 @@ def _turn_all(x: Array, gates: Array, gaps: Array, slack: Array, gate_x: int, c:
     return turned
 
 
-@compiled
+@inner
 def _copy(source: Array, target: Array) -> None:
     for k in range(len(target)):
         target[k] = source[k]
 
 
-@compiled
+@inner
 def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
     """Whether a step from time t is to end where it does; else its new length is in the work.
 
@@ -130,7 +130,7 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
     return True
 
 
-@compiled
+@inner
 def _decide(c: Array, gates: Array, first: Array, gaps: Array, slack: Array, t: float) -> int:
     """GO_ON behind the end of the step, TURN gates there, make it SHORTER, or SETTLE the gates."""
     if c[PHASE] == LAST:
@@ -170,7 +170,7 @@ def _narrow(c: Array, t: float) -> bool:
     return c[HIGH] - c[LOW] <= ROUNDING * (abs(t) + c[HIGH]) or c[TRIES] >= MOST_TRIES
 
 
-@compiled
+@inner
 def _proposed(c: Array) -> float:
     """Where the line through both ends has its root, now and then the middle."""
     low, high, below, above = c[LOW], c[HIGH], c[LOW_GAP], c[HIGH_GAP]
@@ -180,7 +180,7 @@ def _proposed(c: Array) -> float:
     return found
 
 
-@compiled
+@inner
 def _first(gates: Array, first: Array, gaps: Array, slack: Array, least: float) -> int:
     """The gate that has to turn first, by a straight line, of those so far beyond zero; -1: none has to."""
     found, soonest = -1, 2.0
@@ -194,7 +194,7 @@ def _first(gates: Array, first: Array, gaps: Array, slack: Array, least: float) 
     return found
 
 
-@compiled
+@inner
 def _begin(c: Array, gates: Array, first: Array, gaps: Array, which: int) -> int:
     """Begin the search for the root of one gap between the start of the step and its present end."""
     start, end = _missed(gates, first, which), _missed(gates, gaps, which)
@@ -210,7 +210,7 @@ def _begin(c: Array, gates: Array, first: Array, gaps: Array, which: int) -> int
     return SHORTER
 
 
-@compiled
+@inner
 def _turning_point(gates: Array, first: Array, gaps: Array, length: float) -> float:
     """Where in the step a gap may have gone through zero and back, by a cubic; its end where none may have."""
     cut = length
@@ -232,7 +232,7 @@ def _turning_point(gates: Array, first: Array, gaps: Array, length: float) -> fl
     return cut
 
 
-@compiled
+@inner
 def _turn_at_root(
     x: Array, gates: Array, gaps: Array, events: Array, counts: Array, which: int, gate_x: int, at: float
 ) -> None:

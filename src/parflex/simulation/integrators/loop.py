@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_model, compiled, inlined
+from parflex.simulation.integrators.jit import call_model, compiled, inlined, inner
 
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
@@ -25,7 +25,7 @@ def copy(source: Array, target: Array) -> None:
         target[k] = source[k]
 
 
-@compiled
+@inner
 def invert(matrix: Array, inverse: Array) -> None:
     """The inverse, transposed, by elimination with row pivots; the matrix is used up."""
     n = len(matrix)
@@ -117,7 +117,7 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     work.counts[OPEN] = 1
 
 
-@compiled
+@inner
 def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int) -> None:
     """Evaluate at a state, in one of the rows of the work; the positions are closed by it."""
     x = work.x[row]
@@ -128,7 +128,7 @@ def evaluate_at(system: Any, work: Any, t: float, q: Array, qd: Array, row: int)
     copy(x[system.positions :], qd)
 
 
-@compiled
+@inner
 def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
     """Derivatives of the free accelerations by free positions and rates, by differences about a row of the work.
 
@@ -162,7 +162,7 @@ def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
     work.counts[JACOBIANS] += 1
 
 
-@compiled
+@inner
 def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
     """Powers of inputs and losses at an evaluated state, into the work."""
     nq, m, flow = system.positions, system.motors, work.flow
@@ -178,7 +178,7 @@ def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
     call_model(system.power, flow.ctypes.data, work.powers.ctypes.data)  # type: ignore[call-arg]
 
 
-@compiled
+@inner
 def add_work(system: Any, work: Any, weights: Array, h: float) -> None:
     """Add the work of a step: the powers at its stages by the weights of the method, which has its order so."""
     if system.power == 0:

@@ -17,7 +17,7 @@ from parflex.simulation.integrators.crossings import (
     put_back,
     settling,
 )
-from parflex.simulation.integrators.jit import compiled, inlined
+from parflex.simulation.integrators.jit import compiled, inlined, inner
 from parflex.simulation.integrators.loop import (
     BEST,
     INPUT,
@@ -45,7 +45,7 @@ MOST_ITERATIONS = 25
 OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the algorithm's own, AVERAGE its next value
 
 
-@compiled
+@inner
 def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """Inverse of 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step)."""
     last = len(work.x) - 1  # a literal number would be compiled on its own
@@ -112,7 +112,7 @@ def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) 
     return largest
 
 
-@compiled
+@inner
 def _solve(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> int:
     """Iterations for the accelerations at the end of the step, or 0 if they do not converge."""
     x = work.x[0]
@@ -131,7 +131,7 @@ def _solve(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd:
     return 0
 
 
-@compiled
+@inner
 def _add_work(system: Any, work: Any, row: int, h: float) -> None:
     """Add the work of a step by the rule of the trapezoid, of second order as the method; h = 0 begins anew."""
     if system.power == 0:

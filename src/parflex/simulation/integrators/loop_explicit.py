@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.simulation.integrators.crossings import LENGTH, MOST_PARTS, NOTHING, judge, keep, put_back, settling
-from parflex.simulation.integrators.jit import compiled
+from parflex.simulation.integrators.jit import compiled, inner
 from parflex.simulation.integrators.loop import (
     REJECTED,
     STEPS,
@@ -24,7 +24,7 @@ from parflex.simulation.integrators.loop import (
 Array = np.ndarray
 
 
-@compiled
+@inner
 def _stages(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """All stages of a step; the first one closes the positions."""
     nq = system.positions
@@ -40,7 +40,7 @@ def _stages(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, 
         evaluate(system, work, x, work.y[i])
 
 
-@compiled
+@inner
 def _add(system: Any, weight: float, y: Array, q: Array, qd: Array) -> None:
     """Add the rates of change of one stage to a state."""
     nq = system.positions
@@ -50,7 +50,7 @@ def _add(system: Any, weight: float, y: Array, q: Array, qd: Array) -> None:
         qd[k] += weight * y[2 * nq + k]
 
 
-@compiled
+@inner
 def _advance(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     for j in range(len(tableau.b)):
         _add(system, h * tableau.b[j], work.y[j], q, qd)
@@ -107,7 +107,7 @@ def explicit_steps(
     return len(out_x), 0
 
 
-@compiled
+@inner
 def _error(system: Any, work: Any, tableau: Any, h: float) -> float:
     """Largest estimated error of a step, in units of rates and positions."""
     nq, largest = system.positions, 0.0

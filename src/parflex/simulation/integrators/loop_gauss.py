@@ -17,7 +17,7 @@ from parflex.simulation.integrators.crossings import (
     put_back,
     settling,
 )
-from parflex.simulation.integrators.jit import compiled, inlined
+from parflex.simulation.integrators.jit import compiled, inlined, inner
 from parflex.simulation.integrators.loop import (
     BEST,
     INPUT,
@@ -44,7 +44,7 @@ MOST_ITERATIONS = 25
 MOST_CUTS = 7  # each time by four: steps down to 1/4096
 
 
-@compiled
+@inner
 def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """Inverse of 1 - h A (x) Jv - h^2 AA (x) Jq at this state."""
     stages = len(tableau.c)
@@ -54,7 +54,7 @@ def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Arr
     work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
 
 
-@compiled
+@inner
 def _matrix_for(matrix: Array, inverse: Array, jacobian: Array, A: Array, AA: Array, h: float) -> None:
     """The same with the derivatives that are known, for any length of the step."""
     stages, count = len(A), jacobian.shape[1]
@@ -68,7 +68,7 @@ def _matrix_for(matrix: Array, inverse: Array, jacobian: Array, A: Array, AA: Ar
     invert(matrix, inverse)
 
 
-@compiled
+@inner
 def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """A new matrix, and stages that start from the state as it is."""
     _new_matrix(system, work, tableau, t, h, q, qd)
@@ -77,7 +77,7 @@ def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
     work.numbers[0] = 0.5
 
 
-@compiled
+@inner
 def _still(acceleration: Array, rate: Array, y: Array, free: Array, positions: int, stages: int) -> None:
     """Stages that have accelerations and rates of change as the state does."""
     for i in range(stages):
@@ -167,7 +167,7 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
     return largest
 
 
-@compiled
+@inner
 def _solve_stages(
     system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float
 ) -> int:
@@ -222,7 +222,7 @@ def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
     add_work(system, work, tableau.b, h)
 
 
-@compiled
+@inner
 def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
     copy(q, work.before)

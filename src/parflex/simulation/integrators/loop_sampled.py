@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_model, compiled
+from parflex.simulation.integrators.jit import call_model, compiled, inner
 from parflex.simulation.integrators.loop_explicit import explicit_steps
 from parflex.simulation.integrators.loop_gauss import gauss_steps
 
@@ -57,7 +57,7 @@ class Memory(NamedTuple):
     waiting: Array  # (delay + 1, motors)
 
 
-@compiled
+@inner
 def act(
     sampled: Sampled,
     system: Any,
@@ -193,7 +193,7 @@ def sampled_gauss_steps(
     return len(out_x) - 1, OK
 
 
-@compiled
+@inner
 def _measure(sampled: Sampled, k: int, y: Array, noise: Array, rate_noise: Array, last: Array, positions: int) -> None:
     """Positions and rates of the sensed joints, into `last`, which has those of the sample before."""
     m = len(sampled.joints)
