@@ -283,3 +283,45 @@ def test_runs_tell_of_cables_that_push():
     columns = {"t": np.array([0.0, 0.1, 0.2]), "element.lower_left.cable.force": np.array([3.0, -1.0, -4.0])}
     (said,) = cable_warnings(load(), columns)
     assert "'lower_left.cable' pulls only, but would have to push from t = 0.1 s on, at most with 4 N" in said
+    columns["element.lower_left.cable.force"][2] = np.nan  # as in the last row of a run that failed
+    assert "at most with 1 N" in cable_warnings(load(), columns)[0]
+
+
+LIFT = """format = 1
+name = "lift"
+motion = "planar"
+gravity = [0, -9.81, 0]
+end_effector = "load"
+[[frame]]
+name = "load"
+joint = "prismatic"
+place = { rotation = ["-pi/2", 0, 0] }
+start = -0.8
+inertia = { mass = 3 }
+[[element]]
+name = "cable"
+kind = "cable"
+between = ["base", "load"]
+actuated = true
+"""
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        parflex.deflection,
+        parflex.linear_model,
+        lambda *a, **k: parflex.cartesian_stiffness(*a, **k).model,
+        lambda *a, **k: parflex.natural_frequencies(*a, **k).model,
+        lambda robot, **k: parflex.state_space(robot, robot.motors[:1], robot.motors[:1], **k).model,
+    ],
+)
+def test_linear_models_tell_of_cables_that_push(ask, tmp_path):
+    """With a preload that slackens them, and under a force that lifts what a cable carries."""
+    (said,) = ask(load(), servo=30.0, preload={"lower_left.drum": -1.0}).warnings
+    assert all(f"'{leg}.cable' with" in said for leg in LEGS) and "would have to push here" in said
+    assert not ask(load(), servo=30.0, preload={"lower_left.drum": 3.0}).warnings
+    lift = parflex.load(written(LIFT, tmp_path))
+    assert not ask(lift, servo=1e4).warnings
+    (said,) = ask(lift, servo=1e4, wrench={"load": [0.0, 80.0, 0.0]}).warnings
+    assert f"'cable' with {80 - 3 * 9.81:.4g} N" in said

@@ -64,3 +64,20 @@ def test_the_other_motors_take_over_from_one_that_failed(four):
     assert failed.ok and np.abs(failed["effort.leg3.1"]).max() < 1e-12
     # three motors have larger efforts, which are held over a sample: 2 % of the error here
     assert np.abs(failed["error"] - whole["error"]).max() < 0.05 * whole["error"].max()
+
+
+def test_a_plant_whose_cables_push_is_told():
+    robot, hold = parflex.load("planar-cable"), {"law": "ctc", "time": 0.02}
+    slack = parflex.run_control(robot, "line:x=0.01,time=0.1", preload={"lower_left.drum": -3.0}, **hold)
+    pushes = {name: run for name, run in slack.columns.items() if name.startswith("element.")}
+    said = slack.summary["warnings"]
+    assert len(said) == len(pushes) == 4
+    for sentence, (name, force) in zip(said, pushes.items(), strict=True):
+        assert (
+            f"'{name[8:-6]}' pulls only" in sentence
+            and f"from t = 0 s on, at most with {-force.min():.4g} N" in sentence
+        )
+        # the winding acts along the length of its cable, which is its joint
+        assert slack[f"coupling.{name.split('.')[1]}.winding.effort"] == pytest.approx(-force, rel=1e-9)
+    taut = parflex.run_control(robot, "line:x=0.01,time=0.1", preload={"lower_left.drum": 3.0}, **hold)
+    assert taut.ok and not taut.summary["warnings"]

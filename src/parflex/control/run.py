@@ -30,7 +30,7 @@ from parflex.simulation.integrators.loop_sampled import (
     sampled_gauss_steps,
 )
 from parflex.simulation.integrators.system import NOT_CONVERGED, System
-from parflex.simulation.run_checks import coupling_summary
+from parflex.simulation.run_checks import cable_warnings, coupling_summary
 
 Array = np.ndarray
 OPEN = 1e-4  # m or rad: by so much the pose found from the sensors may still move when it is found again
@@ -215,9 +215,10 @@ def _told(run: _Run, found: IntegratedRows, settings: dict[str, Any]) -> Control
     errors: dict[str, float | None] = dict.fromkeys(INDEXES, None)
     if not failure:
         errors = dict(error_indexes(t, error))
-    summary = {"seconds": found.seconds, "rows": len(t), "rotation_max": float(turn.max(initial=0.0))}
+    summary: dict[str, Any] = {"seconds": found.seconds, "rows": len(t), "rotation_max": float(turn.max(initial=0.0))}
     summary |= coupling_summary(run.plant.robot, columns)
     summary |= loads_on_plant(run.plant, found, run.efforts[0], run.grid.out_step, columns)
+    summary["warnings"] = cable_warnings(run.plant.robot, columns)
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 

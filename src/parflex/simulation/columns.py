@@ -118,16 +118,19 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
 
 
 def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dict[str, Array]:
-    """The efforts in couplings over rows of a run under efforts of the motors, which hold from each row on."""
+    """Efforts in couplings, forces of driven cables in rows of a run under efforts, which hold from each row on."""
     robot, n, nq = problem.robot, len(problem.independent), problem.robot.tree.nq
-    if not robot.description.coupling or not len(x):
+    cables = {f"element.{name}.force" for name in driven_cables(robot)}
+    if not (robot.description.coupling or cables) or not len(x):
         return {}
     q, qd, change = y[:, :nq], x[:, nq : nq + n], y[:, nq : 2 * nq]
+    gates = {"gates": x[:, x.shape[1] - len(problem.slack) :]} if len(problem.slack) else {}
     program = signals(robot, [], problem.independent, problem.width, problem.rows, quick=True)
     with np.errstate(all="ignore"):
-        moved = problem.model(q=q, qd=qd, effort=effort)["acceleration"]
-        found = program.evaluate("numpy", q=q, position_rates=change, acceleration=moved, effort=effort)
-    return {name: values[:, 0] for name, values in found.items() if name.startswith("coupling.")}
+        moved = problem.model(q=q, qd=qd, effort=effort, **gates)["acceleration"]
+        state = {"q": q, "position_rates": change, "acceleration": moved, "effort": effort}
+        found = program.evaluate("numpy", **{word: state[word] for word in state if word in program.inputs}, **gates)
+    return {name: values[:, 0] for name, values in found.items() if name.startswith("coupling.") or name in cables}
 
 
 def frame_columns(name: str, position: Array, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:

@@ -79,8 +79,9 @@ def stop_warnings(summary: Mapping[str, Any]) -> list[str]:
 
 def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     """A sentence for each driven cable that would have to push during a run."""
-    forces = {name: columns[f"element.{name}.force"] for name in driven_cables(robot)
-              if f"element.{name}.force" in columns}  # fmt: skip
+    known = {name: columns[f"element.{name}.force"] for name in driven_cables(robot)
+             if f"element.{name}.force" in columns}  # fmt: skip
+    forces = {name: np.where(np.isfinite(force), force, 0.0) for name, force in known.items()}
     largest, found = max((float(np.abs(force).max(initial=0.0)) for force in forces.values()), default=0.0), []
     for name, force in forces.items():
         if force.min(initial=0.0) < -1e-9 * largest:

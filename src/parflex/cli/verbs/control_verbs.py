@@ -93,7 +93,7 @@ def control(robot: str, as_json: bool, path: str | None, **options: Any) -> int:
         "summary": run.summary,
         "settings": run.settings,
         "files": run.save(path) if path else [],
-        "warnings": list(loaded.warnings),
+        "warnings": [*loaded.warnings, *run.summary.get("warnings", [])],
     }
     if not run.ok:
         answer["warnings"].append(f"the run failed at t = {run.stopped_at:g} s: {run.why}")

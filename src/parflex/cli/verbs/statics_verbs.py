@@ -117,7 +117,7 @@ def statespace(
         **names,
         "about": about,
         "file": path,
-        "warnings": list(system.model.robot.warnings),
+        "warnings": [*system.model.robot.warnings, *system.model.warnings],
     }
     if span:
         answer["frequencies_hz"] = hertz

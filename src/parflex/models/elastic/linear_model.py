@@ -22,6 +22,7 @@ from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibriu
 from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, multipliers, prepare, tangent_stiffness
+from parflex.models.elastic.preloaded import pushing_at_rest
 from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
 from parflex.models.elastic.tension import (
     element_stiffness,
@@ -226,7 +227,8 @@ def linear_model(
     K_tot, D_tot = tree_stiffness(configuration, loading.without)
     K = configuration.J.T @ K_tot @ configuration.J
     found = _model(configuration, configuration, loading, K, D_tot)
-    return replace(found, K_tot=K_tot, warnings=undeformed_warnings(tense_parts(configuration, loading.without)))
+    warnings = undeformed_warnings(tense_parts(configuration, loading.without))
+    return replace(found, K_tot=K_tot, warnings=warnings + pushing_at_rest(configuration, loading, K, K_tot))
 
 
 def about_equilibrium(rest: Equilibrium) -> LinearModel:
@@ -239,7 +241,7 @@ def about_equilibrium(rest: Equilibrium) -> LinearModel:
     lam = multipliers(here, rest.loading.forces(here))
     stressed = stress_warnings(here, rest.loading.wrenches(here, lam))
     why = [rest.why] * bool(rest.why)
-    warnings = [*why, *deflection_warnings(rest.robot.tree, here.q), *stressed]
+    warnings = [*why, *deflection_warnings(rest.robot.tree, here.q), *stressed, *pushing_at_rest(here, rest.loading)]
     return replace(model, warnings=warnings, about="equilibrium")
 
 

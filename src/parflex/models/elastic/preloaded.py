@@ -11,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from parflex.errors import InputError
+from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration, Pose, configure
+from parflex.models.dynamics.element_values import element_values
 from parflex.models.dynamics.shared_efforts import shared_efforts
 from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
+from parflex.models.dynamics.taut_cables import driven_cables, slack_warnings
 from parflex.models.elastic.equilibrium import Equilibrium, equilibrium
 from parflex.models.elastic.holding import Lock
-from parflex.models.elastic.loads_at_rest import Conditions, Loading, prepare
+from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare
+from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -82,3 +85,18 @@ def _efforts_at(here: Configuration, loading: Loading) -> Array:
     needed = F - rows.T @ lam
     needed[free] = 0.0
     return loading.tau + needed
+
+
+def pushing_at_rest(
+    here: Configuration, loading: Loading, K: Array | None = None, K_tot: Array | None = None
+) -> list[str]:
+    """Warnings where driven cables push at rest; with stiffnesses, under what they give to hold the loads."""
+    if not driven_cables(here.robot):
+        return []
+    F = loading.forces(here)
+    if K is not None and K_tot is not None:
+        try:
+            F = F + K_tot @ here.J @ StiffnessSolver(here, K).solve(-here.reduction.forces(F))
+        except SingularError:  # nothing holds the loads, so there is no tension to tell
+            return []
+    return slack_warnings(here.robot, element_values(here, None, least_multipliers(here, F)))

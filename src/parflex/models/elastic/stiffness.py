@@ -17,6 +17,7 @@ from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import element_values
 from parflex.models.dynamics.forces import Without, Wrench
 from parflex.models.dynamics.spare_motors import Preload, Weights
+from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibrium
 from parflex.models.elastic.holding import Lock, Servo
@@ -305,7 +306,8 @@ def _inside(
     warnings += stress_warnings(here, wrenches)
     if held.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
-    return Deflection(moved, efforts, sections, here, warnings, element_values(here, None, lam))
+    elements = element_values(here, None, lam)
+    return Deflection(moved, efforts, sections, here, [*warnings, *slack_warnings(held, elements)], elements)
 
 
 def _known(robot: Robot, frame: str | None) -> str:
