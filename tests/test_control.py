@@ -239,7 +239,7 @@ def test_efforts_are_what_the_law_says_to_what_it_measured(loop):
     pushed = np.stack([run[f"effort.{motor}"] for motor in JOINTS[:3]], axis=1)[:-1]
     assert np.abs(pushed - again(run, loop)).max() < 1e-9  # the same program on the same numbers
     if loop.effort_limit:
-        limit = loop.limits(JOINTS[:3])
+        _, limit = loop.limits(JOINTS[:3])
         assert (np.abs(pushed) <= limit).all() and (np.abs(pushed) == limit).any()
 
 
