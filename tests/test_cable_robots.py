@@ -325,3 +325,24 @@ def test_linear_models_tell_of_cables_that_push(ask, tmp_path):
     assert not ask(lift, servo=1e4).warnings
     (said,) = ask(lift, servo=1e4, wrench={"load": [0.0, 80.0, 0.0]}).warnings
     assert f"'cable' with {80 - 3 * 9.81:.4g} N" in said
+
+
+def test_linear_models_have_the_internal_efforts_of_the_inverse_model():
+    """What keeps cables taut also turns with them: the stiffness is that of a preload that states it."""
+    robot, pose = load(), {"x": -0.3, "y": 0.2, "theta": 0.1}
+    wanted = parflex.inverse_dynamics(robot, pose)
+    bent = parflex.deflection(robot, pose, servo=30.0)
+    assert bent.efforts == pytest.approx(wanted.efforts, abs=1e-12)
+    assert [one["force"] for one in bent.elements.values()] == pytest.approx(
+        [one["force"] for one in wanted.elements.values()], abs=1e-9
+    )
+    model = parflex.linear_model(robot, pose, servo=30.0)
+    stated = {"lower_left.drum": wanted.internal["efforts"]["lower_left.drum"]}
+    told = parflex.linear_model(robot, pose, servo=30.0, preload=stated)
+    assert pytest.approx(told.K, rel=1e-9, abs=1e-9 * np.abs(told.K).max()) == model.K
+    assert model.about == "equilibrium" and model.loading.internal["chosen_by"] == "least norm, taut cables"
+    assert model.warnings == bent.warnings and "internal efforts keep its cables taut" in model.warnings[0]
+    for words in ({"about": "undeformed"}, {"about": "equilibrium"}, {"wrench": {"platform": [1.0, 0.0, 0.0]}}):
+        sagged = parflex.deflection(robot, pose, servo=30.0, **words)  # servos alone hold it, and two cables push
+        assert len(sagged.warnings) == 1 and "would have to push here" in sagged.warnings[0]
+        assert np.abs(sagged.frames["platform"]).max() > 1e-4

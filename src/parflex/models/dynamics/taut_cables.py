@@ -18,6 +18,7 @@ from parflex.spatial.linear import least_norm
 
 Array = np.ndarray
 PUSH = 1e-9  # of the largest tension: what rounding leaves of a cable that just hangs
+TAUT = "taut cables"  # in what an answer says of how efforts were chosen
 LOOSE = "choose efforts that keep it taut, by a preload or by limits of the efforts"
 
 
@@ -40,7 +41,7 @@ def tautened(found: SharedEfforts, configuration: Configuration, A: Array, f: Ar
     if tau is None:
         return replace(found, warnings=[*found.warnings, *_lost(found, configuration, f)])
     internal = tau - least_norm(A, A @ tau, sharing.weights)
-    told = found.internal | {"chosen_by": f"{found.internal['chosen_by']}, taut cables"}
+    told = found.internal | {"chosen_by": f"{found.internal['chosen_by']}, {TAUT}"}
     told["efforts"] = {name: float(value) for name, value in zip(sharing.names, internal, strict=True)}
     said = [f"{warning}; internal efforts keep the cables taut" for warning in found.warnings]
     return replace(found, tau=tau, internal=told, warnings=said)

@@ -22,7 +22,7 @@ from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibriu
 from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, multipliers, prepare, tangent_stiffness
-from parflex.models.elastic.preloaded import pushing_at_rest
+from parflex.models.elastic.preloaded import kept_taut, pushing_at_rest
 from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
 from parflex.models.elastic.tension import (
     element_stiffness,
@@ -223,6 +223,9 @@ def linear_model(
     why = why_balanced(configuration, loading.without) if given is None else ""
     if why:
         return about_equilibrium(balanced(robot, configuration, why, lock, conditions))
+    rest = kept_taut(robot, pose, lock, conditions) if given is None else None
+    if rest is not None:
+        return about_equilibrium(rest)
     refuse_just_taut(configuration, loading.without)
     K_tot, D_tot = tree_stiffness(configuration, loading.without)
     K = configuration.J.T @ K_tot @ configuration.J

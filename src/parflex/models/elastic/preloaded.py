@@ -11,19 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from parflex.errors import InputError, SingularError
+from parflex.errors import InputError, ParflexError, SingularError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.dynamics.element_values import element_values
 from parflex.models.dynamics.shared_efforts import shared_efforts
 from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
-from parflex.models.dynamics.taut_cables import driven_cables, slack_warnings
+from parflex.models.dynamics.taut_cables import TAUT, driven_cables, slack_warnings, tautened
 from parflex.models.elastic.equilibrium import Equilibrium, equilibrium
-from parflex.models.elastic.holding import Lock
+from parflex.models.elastic.holding import Lock, held_robot
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.robot import Robot
+from parflex.models.terms import acting
 
 Array = np.ndarray
+HELD = "motors hold the robot here, and internal efforts keep its cables taut: the answer is about this equilibrium"
 
 
 def preloaded(robot: Robot, pose: Pose | None, lock: Lock, conditions: Conditions) -> Equilibrium:
@@ -40,21 +42,44 @@ def preloaded(robot: Robot, pose: Pose | None, lock: Lock, conditions: Condition
         here, tau = _deformed(start, tau, sharing, conditions)
     bare = conditions._replace(effort=None, weights=None, preload=None)
     held, loading = prepare(robot, here, lock, *bare)
-    acting = np.zeros(robot.tree.n)
+    efforts = np.zeros(robot.tree.n)
     for k, effort in zip(robot.actuated, tau, strict=True):
-        acting[k] = 0.0 if k in held.robot.locked else effort
-    loading = replace(loading, tau=acting, internal=internal)
+        efforts[k] = 0.0 if k in held.robot.locked else effort
+    loading = replace(loading, tau=efforts, internal=internal)
     return Equilibrium(robot, held, Configuration(held.robot, start.q), loading, 0, held_at=held)
 
 
 def _holding(start: Configuration, sharing: Sharing, conditions: Conditions) -> tuple[Array, dict[str, Any] | None]:
-    """Efforts that hold the robot with rigid bodies at its pose, theory (46), (47)."""
+    """Efforts that hold the robot with rigid bodies at its pose, as the inverse model has them, theory (46) to (48)."""
     robot = start.robot
     rigid = Configuration(robot.locking(robot.deformations), start.q) if robot.deformations else start
     rigid.refuse_undefined_actuation()
     _, loading = prepare(robot, start, "none", wrench=conditions.wrench, without=conditions.without)
-    shared = shared_efforts(rigid.J_a.T, rigid.reduction.forces(loading.forces(rigid)), sharing)
+    A, F = rigid.J_a.T, loading.forces(rigid)
+    shared = tautened(shared_efforts(A, rigid.reduction.forces(F), sharing), rigid, A, F, sharing)
     return shared.tau, shared.internal
+
+
+def kept_taut(robot: Robot, pose: Pose | None, lock: Lock, conditions: Conditions) -> Equilibrium | None:
+    """The robot at rest where motors that hold it keep its cables taut by internal efforts, as in the inverse model.
+
+    None where cables are taut under efforts of least norm, where nothing keeps them so, or where a motor is free.
+    """
+    robot = acting(robot, conditions.without)
+    if asked(conditions.effort) or not driven_cables(robot) or robot.deformations or spare_motors(robot) <= 0:
+        return None
+    start = configure(robot, pose)
+    held = held_robot(robot, start.q, lock, conditions.servo, conditions.servo_damping)
+    own, now = ([tree.links[tree.link_of_rate[k]].terms.stiffness for k in robot.actuated]
+                for tree in (robot.tree, held.tree))  # fmt: skip
+    if any(k not in held.locked and one == other for k, one, other in zip(robot.actuated, own, now, strict=True)):
+        return None
+    try:
+        rest = preloaded(robot, start, lock, conditions)
+    except ParflexError:  # the motors do not hold this pose, and what is asked may not need them to
+        return None
+    internal = rest.loading.internal
+    return replace(rest, why=HELD) if internal is not None and internal["chosen_by"].endswith(TAUT) else None
 
 
 def _deformed(

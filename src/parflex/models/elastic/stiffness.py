@@ -30,6 +30,7 @@ from parflex.models.elastic.linear_model import (
     tree_stiffness,
 )
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_multipliers, prepare
+from parflex.models.elastic.preloaded import kept_taut
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.elastic.tension import has_force_elements, why_balanced
 from parflex.models.motor_values import Effort
@@ -255,6 +256,9 @@ def deflection(
         why = why_balanced(start, loading.without)
         if why:
             return deflection_at(balanced(robot, start, why, lock, conditions), frames)
+        rest = kept_taut(robot, pose, lock, conditions)
+        if rest is not None:
+            return deflection_at(rest, frames)
         if has_force_elements(robot.tree):
             return deflection_at(equilibrium(robot, pose, lock, *conditions), frames)
     elif has_force_elements(robot.tree):
