@@ -182,6 +182,48 @@ def test_random_conditions_are_met_in_any_order_of_questions(name):
     assert found
 
 
+@pytest.mark.parametrize(("name", "count"), [("five-joint-arm", 10), ("gough-stewart", 3)])
+def test_a_pose_does_not_depend_on_the_poses_asked_for_before(name, count):
+    """Kinds of conditions with all sorts of values, backwards and across too, against a robot that is asked nothing."""
+    file, rng = ROBOTS / f"{name}.toml", np.random.default_rng(7)
+    file = file if file.exists() else name
+    robot = parflex.load(file)
+    R, p = frame_of(robot, robot.home)
+    for axis in ({"zx": 1.0}, {"zz": -1.0}, *({} for _ in range(count))):
+        tilted = R[:, 2] + (0.5 if count > 3 else 0.1) * rng.standard_normal(3)
+        given = axis or dict(zip(("zx", "zy", "zz"), tilted, strict=True))
+        if not axis and rng.random() < 0.5:
+            given |= {"xyz"[k]: p[k] + 0.02 * rng.standard_normal() for k in rng.choice(3, rng.integers(3))}
+        found = []
+        for asked in (robot, parflex.load(file)):
+            try:
+                found.append(asked.assemble(given).tolist())
+            except ParflexError as error:
+                found.append(error.message)
+        assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("starts", [{}, {"-pi/2": "0"}])
+def test_an_arm_with_five_joints_keeps_its_place_beside_a_direction_where_it_can(tmp_path, starts):
+    """It cannot keep its turn about the axis too. With a straight elbow home is singular, and says nothing on that."""
+    text = (ROBOTS / "five-joint-arm.toml").read_text()
+    for old, new in starts.items():
+        text = text.replace(f'start = "{old}"', f"start = {new}")
+    (tmp_path / "arm.toml").write_text(text)
+    robot = parflex.load(tmp_path / "arm.toml")
+    R, p = frame_of(robot, robot.home)
+    kept = 0
+    for off in ([0.1, 0.2, 0.0], [-0.3, 0.1, 0.2], [0.2, -0.2, 0.1]):
+        given = dict(zip(("zx", "zy", "zz"), R[:, 2] + off, strict=True))
+        try:
+            whole = robot.assemble(given | dict(zip("xyz", p.tolist(), strict=True)))
+        except UnreachableError:
+            continue
+        assert np.abs(robot.assemble(given) - whole).max() < 1e-9  # where Newton ends, whatever the way
+        kept += 1
+    assert kept
+
+
 @pytest.mark.parametrize(
     ("given", "said"),
     [

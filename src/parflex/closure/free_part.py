@@ -4,7 +4,8 @@ One rule for poses, paths and references. If a frame that the target names can k
 six freedoms of which only x is given), or the other motors where joints are given, they keep it as in the reference.
 Where they cannot (a hand with five freedoms and a given place: its turn has three components and two freedoms), or
 where motions are left that do not move them, the whole pose is nearest to the reference, theory (40). A frame whose
-z axis has a given direction came there by the shortest turn from the reference.
+z axis has a given direction came there by the shortest turn from the reference, or keeps its place if it cannot do
+both.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ class FreePart(Record):
 
     def undetermined(self, target: Target, poses: Sequence[Array]) -> int:
         """How many motions conditions leave free, in general: at that one of several poses which leaves fewest."""
-        rows: list[Rows] = [*self.closures.rows, *target.frames]
         free, left = self._free(target), []
         for q in poses:
             at = pose(self.tree, q)
+            rows: list[Rows] = [*self.closures.rows, *(row.met(at) for row in target.frames)]
             left.append(len(free) - mobility.rank(block(self.tree, rows, free, at, jacobians(self.tree, at))))
         return min(left)
 
@@ -75,14 +76,18 @@ class FreePart(Record):
         return replace(target, frames=(*target.frames, *kept)) if kept else target
 
     def _kept_of(self, target: Target, open_parts: Sequence[PoseRows]) -> tuple[int, ...]:
-        """Numbers of the open parts that can be kept; none where they cannot all be."""
-        moving = [np.linalg.norm(self._rows(target, [part])) > STILL for part in open_parts]
-        kept = [part for part, moves in zip(open_parts, moving, strict=True) if moves]
-        found = [self._rows(target, kept, q) for q in (self.reference, *self.poses)]
-        turning = np.any([np.linalg.norm(J, axis=1) >= STILL for J in found], axis=0)
-        if max(map(mobility.rank, found)) < int(np.sum(turning)):
-            return ()
-        return tuple(int(index) for index in np.flatnonzero(moving))
+        """Numbers of the open parts that can be kept: all, or all but turns about given axes, or none.
+
+        By rank alone, whatever the values: one set of conditions has one rule, along a path too.
+        """
+        whole = [i for i, part in enumerate(open_parts) if np.linalg.norm(self._rows(target, [part])) > STILL]
+        for chosen in (whole, [i for i in whole if not isinstance(open_parts[i], SpinTarget)]):
+            kept = [open_parts[i] for i in chosen]
+            found = [self._rows(target, kept, q) for q in (self.reference, *self.poses)]
+            turning = np.any([np.linalg.norm(J, axis=1) >= STILL for J in found], axis=0)
+            if max(map(mobility.rank, found)) == int(np.sum(turning)):
+                return tuple(chosen)
+        return ()
 
     def _with_motors(self, target: Target) -> Target:
         """All other motors where they stand in the reference, if each can be moved without the others."""
@@ -173,12 +178,13 @@ class FreePart(Record):
         """Rows of what must be kept, without units, in the motions that closures and target allow."""
         at = pose(self.tree, self.reference if q is None else q)
         links = jacobians(self.tree, at)
-        return block(self.tree, kept, self._free(target), at, links) @ self._motions(target, q)
+        rows = [row.met(at) for row in kept]
+        return block(self.tree, rows, self._free(target), at, links) @ self._motions(target, q)
 
     def _motions(self, target: Target, q: Array | None = None) -> Array:
         """A basis of the motions that closures and target allow at the reference, or elsewhere, without units."""
         at = pose(self.tree, self.reference if q is None else q)
-        rows: list[Rows] = [*self.closures.rows, *target.frames]
+        rows: list[Rows] = [*self.closures.rows, *(row.met(at) for row in target.frames)]
         J = block(self.tree, rows, self._free(target), at, jacobians(self.tree, at))
         if not len(J):
             return np.eye(J.shape[1])

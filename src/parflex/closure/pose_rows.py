@@ -76,10 +76,25 @@ class OnFrame(PoseRows):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AxisTarget(OnFrame):
-    """The z axis of a frame points along a unit vector: two rows, the angle between them by its components."""
+class AlongAxis(OnFrame):
+    """Rows on the turn of a frame whose z axis has a given direction."""
 
     direction: Array
+
+    def met(self, at: Pose) -> AlongAxis:
+        """Along the axis as it points now."""
+        return replace(self, direction=self.axis(at))
+
+    @property
+    def sort(self) -> tuple:
+        """Whatever the direction."""
+        return self.kind[:2]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AxisTarget(AlongAxis):
+    """The z axis of a frame points along a unit vector: two rows, the angle between them by its components."""
+
     size: int = field(default=2, init=False)
 
     def words(self, planar: bool) -> list[str]:
@@ -125,11 +140,6 @@ class AxisTarget(OnFrame):
     def kind(self) -> tuple:
         """What the Jacobian depends on beside the pose."""
         return (self.name, "axis", self.direction.tobytes())
-
-    @property
-    def sort(self) -> tuple:
-        """Whatever the direction."""
-        return self.kind[:2]
 
 
 def _arc(z: Array, direction: Array) -> Array:
@@ -202,13 +212,12 @@ class TiltTarget(OnFrame):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SpinTarget(OnFrame):
+class SpinTarget(AlongAxis):
     """Beside a given direction, the turn about it: that of a frame which came there by the shortest turn from a pose.
 
     The row of `direction` is zero where the frame has the `rotation`, whose z axis it is.
     """
 
-    direction: Array
     rotation: Array
     size: int = field(default=1, init=False)
 
@@ -240,11 +249,6 @@ class SpinTarget(OnFrame):
     def kind(self) -> tuple:
         """What the Jacobian depends on beside the pose."""
         return (self.name, "spin", self.direction.tobytes())
-
-    @property
-    def sort(self) -> tuple:
-        """Whatever the direction."""
-        return self.kind[:2]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -64,9 +64,13 @@ class PoseRows(Record, ABC):
     def kind(self) -> tuple:
         """What the Jacobian of the rows depends on beside the pose."""
 
+    def met(self, at: Pose) -> PoseRows:
+        """The same rows with such values that the robot meets them now: their rank is that of the rows in general."""
+        return self
+
     @property
     def sort(self) -> tuple:
-        """What their rank depends on in general."""
+        """What the rank of rows that are met depends on beside the pose."""
         return self.kind
 
 

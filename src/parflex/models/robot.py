@@ -388,9 +388,11 @@ class Robot(ArrayOrder, Record):
         held = self.locked | set(self.deformations)
         return FreePart(rows_held, self.actuated, held, self.home, self._nearby, self._keepable)
 
-    @property
+    @cached_property
     def _nearby(self) -> tuple[Array, ...]:
-        return (self.locking(self.deformations) if self.deformations else self).reference_poses[1:]
+        """Poses beside home, where rows have the rank that they have in general; of robots without loops too."""
+        rigid = self.locking(self.deformations) if self.deformations else self
+        return rigid.reference_poses[1:] if self.closures.size else tuple(rigid._beside_home(rigid.free))
 
     def _conditions(self, target: Target) -> int:
         return len(self._words(target))
@@ -407,7 +409,7 @@ class Robot(ArrayOrder, Record):
         key = (target.fixed, tuple(row.sort for row in target.frames))
         if key not in self._undetermined:
             rigid = self.locking(self.deformations) if self.deformations else self
-            self._undetermined[key] = rigid._free_part.undetermined(target, rigid.reference_poses)
+            self._undetermined[key] = rigid._free_part.undetermined(target, (rigid.home, *rigid._nearby))
         return self._undetermined[key] > 0
 
     @cached_property
@@ -525,19 +527,23 @@ class Robot(ArrayOrder, Record):
         """Two closed poses a little away from home, along motions that the closures allow."""
         if not self.closures.size:
             return []
-        rng = np.random.default_rng(0)
         V = np.linalg.svd(J)[2] if J.size else np.eye(len(free))
-        null = V[mobility.rank(J) :]
         poses = []
-        for size in (0.15, 0.1):
-            if not len(null):
-                break
-            direction = rng.standard_normal(len(null)) @ null
+        for q in self._beside_home(free, V[mobility.rank(J) :]):
+            closed, error = self.assembler.newton(q, free, list(self.closures.rows))
+            if error < 1e-11:
+                poses.append(closed)
+        return poses
+
+    def _beside_home(self, free: Array, motions: Array | None = None) -> list[Array]:
+        """Two poses a little away from home along random motions, of all free rates or of these (rows)."""
+        rng, ways = np.random.default_rng(0), np.eye(len(free)) if motions is None else motions
+        poses = []
+        for size in (0.15, 0.1) if len(ways) else ():
+            direction = rng.standard_normal(len(ways)) @ ways
             step = np.zeros(self.tree.n)
             step[free] = size * direction / np.abs(direction).max() * self.tree.rate_units[free]
-            q, error = self.assembler.newton(self.tree.moved(self.home, step), free, list(self.closures.rows))
-            if error < 1e-11:
-                poses.append(q)
+            poses.append(self.tree.moved(self.home, step))
         return poses
 
     @cached_property
