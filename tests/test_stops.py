@@ -136,6 +136,31 @@ def test_generalized_alpha_meets_stops_to_second_order(tmp_path):
     assert math.log2(errors[0] / errors[1]) > 1.5, errors
 
 
+@pytest.mark.parametrize(
+    ("method", "step"), [("gauss4", 5e-4), ("gauss6", 5e-4), ("rk4", 5e-5), ("generalized-alpha", 5e-4)]
+)
+def test_contacts_that_are_too_short_for_the_steps_are_named(tmp_path, method, step):
+    robot = ball(tmp_path, spring=0.0, stop="stop = { stiffness = 1e9, damping = 1.8e4 }")  # contacts of 1.25e-4 s
+    run = moved(robot, 0.07, method=method, step=step)
+    said = [word for word in run.summary["warnings"] if "the contact of joint 'ball' with its stop takes" in word]
+    assert len(said) == 1 and "(first at t = 0.05 s)" in said[0] and "or the method 'dopri5'" in said[0]
+    fine = moved(robot, 0.07, method=method, step=1e-5)
+    assert fine.summary["stops"] and not any("contact of" in word for word in fine.summary["warnings"])
+    if method == "generalized-alpha":
+        assert any("energy balance is off" in word for word in run.summary["warnings"])
+        assert not any("energy" in word for word in moved(robot, 0.07, method=method, step=2e-6).summary["warnings"])
+
+
+def test_contacts_that_steps_follow_or_that_graze_are_not_named(tmp_path):
+    for robot, more in (
+        (ball(tmp_path, spring=0.0, stop="stop = { stiffness = 1e7, damping = 1.8e3 }"), {"step": 1e-4}),  # 1.25e-3 s
+        (ball(tmp_path, spring=0.0, stop="stop = { stiffness = 1e9, damping = 1.8e4 }"), {"method": "dopri5"}),
+        (ball(tmp_path), {"time": 0.6, "speed": 0.5 + 1e-5, "step": 4e-3, "method": "gauss6"}),
+    ):
+        run = moved(robot, **({"time": 0.07} | more))
+        assert run.summary["stops"] and not run.summary["warnings"], run.summary["warnings"]
+
+
 def test_a_motor_that_is_driven_into_its_stop_must_push(tmp_path):
     robot = ball(tmp_path, spring=0.0)
     t = np.linspace(0, 1, 21)

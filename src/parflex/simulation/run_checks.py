@@ -77,6 +77,18 @@ def stop_warnings(summary: Mapping[str, Any]) -> list[str]:
     return [f"the run stopped at t = {summary['stopped_at']:.6g} s: {summary['why']}"]
 
 
+def left_choice(changes: list[dict[str, Any]]) -> list[str]:
+    """Whether a run went on with other independent rates than those that were asked for."""
+    others = [change for change in changes if "independent" in change]
+    if not others:
+        return []
+    names = ", ".join(f"'{name}'" for name in others[0]["independent"])
+    return [
+        f"from t = {others[0]['time']:.4g} s on the independent rates that were given determine the others poorly: the "
+        f"run goes on with {names}"
+    ]
+
+
 def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     """A sentence for each driven cable that would have to push during a run."""
     known = {name: columns[f"element.{name}.force"] for name in driven_cables(robot)
@@ -94,19 +106,30 @@ def cable_warnings(robot: Robot, columns: Mapping[str, Array]) -> list[str]:
     return found
 
 
-def balance_error(columns: Mapping[str, Array]) -> float:
-    """Energy less what the inputs put in and losses took out, at most; the loop integrates both with the motion."""
+def _unbalanced(columns: Mapping[str, Array]) -> Array:
+    """Energy less what the inputs put in and losses took out; the loop integrates both with the motion."""
     total = columns["energy.total"]
-    return float(np.abs(total - total[0] - columns["work.input"] + columns["work.loss"]).max())
+    return total - total[0] - columns["work.input"] + columns["work.loss"]
+
+
+def balance_error(columns: Mapping[str, Array]) -> float:
+    """The energy balance, where it is off most."""
+    return float(np.abs(_unbalanced(columns)).max())
 
 
 def balance_warnings(columns: Mapping[str, Array], method: str) -> list[str]:
     """A sentence where the energy balance is off by more than a hundredth of what was turned over."""
-    off = balance_error(columns)
+    off, most = balance_error(columns), float(_unbalanced(columns).max())
     stored = [columns["energy.kinetic"], columns["energy.elastic"] + columns["energy.gravity"]]
     turned = max(float(np.ptp(values)) for values in (*stored, columns["work.input"], columns["work.loss"]))
-    if method == "generalized-alpha" or not off > max(UNBALANCED * turned, 1e-9):  # it takes energy on purpose
+    allowed = max(UNBALANCED * turned, 1e-9)
+    if not off > allowed:
         return []
+    if method == "generalized-alpha" and not most > allowed:  # it takes energy on purpose, but gives none
+        return [
+            f"the method generalized-alpha took {off:.2g} J of {turned:.2g} J out of the motion: shorter steps, or a "
+            "radius nearer to 1, take less"
+        ]
     return [f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"]
 
 

@@ -38,6 +38,7 @@ from parflex.simulation.run_checks import (
     cable_warnings,
     coupling_summary,
     jam_reason,
+    left_choice,
     length_warnings,
     refuse_longer,
     stop_warnings,
@@ -46,7 +47,13 @@ from parflex.simulation.run_checks import (
 from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import Started, start_state
-from parflex.simulation.stop_report import flank_entries, largest_stop_effort, stop_entries, stop_warnings_of
+from parflex.simulation.stop_report import (
+    contact_warnings,
+    flank_entries,
+    largest_stop_effort,
+    stop_entries,
+    stop_warnings_of,
+)
 
 Array = np.ndarray
 STEP, OUT_STEP = 5e-4, 1e-3
@@ -221,8 +228,9 @@ def simulate(
         *started.warnings,
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
+        *contact_warnings(problem, track.events, columns, method, case.grid.step),
         *cable_warnings(problem.robot, columns),
-        *_left_choice(case, segments.changes),
+        *(left_choice(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
     ]
     if problem.width and check_width and track.status == "ok":
@@ -297,18 +305,6 @@ def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) ->
     say_first_compilation(case.method.steps)
     runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
     return runner.run(q, qd), started
-
-
-def _left_choice(case: Case, changes: list[dict[str, Any]]) -> list[str]:
-    """Whether a run went on with other independent rates than those that were asked for."""
-    others = [change for change in changes if "independent" in change]
-    if not case.independent or not others:
-        return []
-    first = others[0]
-    return [
-        f"the independent rates that were given become singular at t = {first['time']:.4g} s: the run goes on with "
-        + ", ".join(f"'{name}'" for name in first["independent"])
-    ]
 
 
 def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:

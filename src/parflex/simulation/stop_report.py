@@ -1,4 +1,4 @@
-"""What a run tells of the stops of its joints: when and how fast they were met, and the largest efforts."""
+"""What a run tells of its contacts: when and how fast stops and flanks were met, efforts, and what is too short."""
 
 from __future__ import annotations
 
@@ -16,6 +16,12 @@ from parflex.tree.contacts import watched
 
 Array = np.ndarray
 MOST_TOLD = 5  # names in a warning
+# steps in a contact that give its rebound to a thousandth, generalized-alpha to five: of a mass against a damped stop
+STEPS_IN_A_CONTACT = {"gauss4": 5, "gauss6": 3, "rk4": 8, "generalized-alpha": 12}
+SLOW = 0.01  # of the largest speed in the run: what grazes or comes to rest, with 1e-4 of the energy
+MOST_LOOKED_AT = 100  # rows, for that speed
+TOLD = {"stop": "the contact of joint '{}' with its stop", "flank": "the contact of coupling '{}' with a flank",
+        "cable": "the pull of cable '{}'"}  # fmt: skip
 
 
 def stop_entries(problem: Problem, events: Array) -> list[dict[str, Any]]:
@@ -59,6 +65,64 @@ def stop_warnings_of(problem: Problem) -> list[str]:
     told = ", ".join(f"'{name}'" for name in names[:MOST_TOLD])
     more = f" and {len(names) - MOST_TOLD} more" if len(names) > MOST_TOLD else ""
     return [f"the limits of {told}{more} do not act: they have no stop"]
+
+
+def contact_warnings(
+    problem: Problem, events: Array, columns: Mapping[str, Array], method: str, step: float
+) -> list[str]:
+    """Contacts, of events of gates, that are over before fixed steps can follow them; their energy balance is right."""
+    enough = STEPS_IN_A_CONTACT.get(method, 0) * step
+    short = [one for one in _met(problem.robot.tree, events) if one[2] < enough]
+    if not short:
+        return []
+    fastest = _fastest(problem.robot.tree, columns)
+    for place, _, _, speed in short:
+        fastest[place] = max(fastest[place], speed)
+    of, found = list(watched(problem.robot.tree)), dict[tuple[str, str], tuple[float, float]]()
+    for place, time, duration, speed in short:
+        if speed >= SLOW * fastest[place]:
+            first, least = found.get((of[place].kind, of[place].name), (time, duration))
+            found[of[place].kind, of[place].name] = first, min(least, duration)
+    return [
+        f"{TOLD[kind].format(name)} takes {least:.2g} s (first at t = {first:.4g} s), too short for steps of "
+        f"{step:.2g} s: how it rebounds is not resolved; give steps of {_rounded(least * step / enough)} s or less, "
+        "or the method 'dopri5'"
+        for (kind, name), (first, least) in list(found.items())[:MOST_TOLD]
+    ]
+
+
+def _rounded(step: float) -> str:
+    """Down to one digit."""
+    digit = 10.0 ** np.floor(np.log10(max(step, 1e-300)))
+    return f"{np.floor(step / digit) * digit:.1g}"
+
+
+def _met(tree: Tree, events: Array) -> list[tuple[int, float, float, float]]:
+    """Contacts that began and ended, by their places: when, how long they pushed, and the speed at first."""
+    places = {
+        gate: (k, on.contact) for k, on in enumerate(watched(tree)) for gate in {on.contact.gate, on.contact.told}
+    }
+    begun: dict[int, tuple[float, float]] = {}
+    found = []
+    for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
+        place, contact = places[int(gate)]
+        if became and int(gate) == contact.told:
+            begun[place] = time, abs(rate)
+        elif not became and place in begun:  # it lets go, damped inside still
+            start, speed = begun.pop(place)
+            found.append((place, start, time - start, speed))
+    return found
+
+
+def _fastest(tree: Tree, columns: Mapping[str, Array]) -> Array:
+    """The largest speed of each contact in some rows of a run."""
+    q, qd = (np.stack([columns[f"{word}.{name}"] for name in tree.position_names], axis=1) for word in ("q", "qd"))
+    with np.errstate(over="ignore", invalid="ignore"):  # a run that diverged
+        rows = [
+            [abs(float(rate)) for _, _, rate in depths(tree, pose(tree, q[k]), tree.rates(q[k], qd[k]))]
+            for k in np.unique(np.linspace(0, len(q) - 1, MOST_LOOKED_AT).astype(int))
+        ]
+    return np.nan_to_num(np.array(rows), posinf=0.0).max(axis=0)
 
 
 def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
