@@ -207,6 +207,60 @@ def test_the_command_line_plans_and_writes_a_program(tmp_path, capsys):
     assert answer["end"] == 0.5 and len(answer["files"]) == 2
 
 
+def test_largest_values_are_those_of_the_motion_not_of_the_rows(capsys):
+    text = f'{{ moves = [{{ "{LEFT}" = 0.2 }}, {{ "{RIGHT}" = -0.1 }}], law = "quintic", duration = 0.6 }}'
+    cli.main(["motion", "5r", text, "--step", "0.5", "--json"], standalone_mode=False)
+    motors = json.loads(capsys.readouterr().out)["motors"]
+    for motor, way in ((LEFT, 0.2), (RIGHT, 0.1)):  # of a quintic: 15/8 ways a time, 10/sqrt(3) ways a time squared
+        expected = {"way": way, "velocity": way / 0.6 * 15 / 8, "acceleration": way / 0.36 * 10 / np.sqrt(3)}
+        assert motors[motor] == pytest.approx(expected, rel=1e-12)
+    waves = f'{{ cosines = {{ "{LEFT}" = [0.1] }}, frequency = 1.0 }}'
+    cli.main(["motion", "5r", waves, "--step", "0.7", "--time", "0.8", "--json"], standalone_mode=False)
+    found, w = json.loads(capsys.readouterr().out)["motors"][LEFT], 2 * np.pi
+    # quintics err by 2e-7 of the acceleration
+    assert found == pytest.approx({"way": 0.2, "velocity": 0.1 * w, "acceleration": 0.1 * w**2}, rel=1e-6)
+
+
+@pytest.mark.parametrize("planned", [None, 0.2, 2.0])
+def test_a_plan_goes_on_as_its_table_does(robot, planned):
+    closed = {"joints": [ROWS[0], ROWS[1], ROWS[0]], "times": [0, 0.5, 1.1], "law": "spline", "period": 1.5}
+    swing = {"sines": {LEFT: [0.1]}, "duration": 1.0, "frequency": 1.0, "ramp": 0.2, "period": 1.25}
+    for table, period in ((closed, 1.5), (swing, 1.25), (TABLES["sines"], 1 / 0.7)):
+        plan = parflex.plan_motion(robot, table, planned)
+        once, later = (np.array([plan.at(t + k * period) for t in (0.3, 0.62)]) for k in (0, 7))
+        assert np.abs(once[:, 1]).max() > 0.01 and np.abs(once - later).max() < 1e-10  # of phases of 50 rad
+        assert plan.table(0.3, 9.0)[LEFT][-1] == plan.at(9.0)[0][0]
+        run = motion_of(robot, plan, Span(4.0)).given  # what simulate gets
+        expected = motion_of(robot, table, Span(4.0)).given
+        times = np.linspace(0, 4, 173)
+        assert np.abs(run.at(times) - [plan.at(t)[0] for t in times]).max() < 1e-9
+        for order in range(3):
+            assert np.abs(run.at(times, order) - expected.at(times, order)).max() < 1e-5
+
+
+def test_a_plan_without_an_end_is_not_asked_behind_what_was_planned(robot):
+    endless = {"circle": {**AROUND, "turns": None}, "speed": 0.4, "ramp": 0.2}
+    waves = {**TABLES["waves of a frame"], "duration": 3.0}
+    still = [0.9, 2.2], [0.0, 0.0], [0.0, 0.0]
+    for motion in (endless, waves, lambda t: still):
+        plan = parflex.plan_motion(robot, motion, 0.5)
+        plan.at(0.5)
+        for ask in (plan.at, lambda t, p=plan: p.table(0.1, t), lambda t, p=plan: parflex.simulate(robot, p, t)):
+            with pytest.raises(InputError, match=r"planned until t = 0\.5"):
+                ask(0.7)
+    assert parflex.plan_motion(robot, waves).end == 3.0
+
+
+def test_names_of_the_language_and_of_its_libraries_are_not_taken(plans, tmp_path):
+    for name in ("sin", "int", "moving", "powers", "new", "math", "read", ""):
+        files = plans["septic moves"].files(name)
+        assert set(files) == {f"m_{name}.h", f"m_{name}.c"}
+        for file, text in files.items():
+            (tmp_path / file).write_text(text, encoding="utf-8")
+        strict = ["cc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-I.", "-fsyntax-only", f"m_{name}.c"]
+        subprocess.run(strict, cwd=tmp_path, check=True, timeout=60)
+
+
 BAD = {
     "no law 'quinitc'": {"moves": [{LEFT: 0.1}], "duration": 1, "law": "quinitc"},
     "no law 'spline'": {"moves": [{LEFT: 0.1}], "duration": 1, "law": "spline"},

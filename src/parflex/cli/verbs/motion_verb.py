@@ -44,6 +44,7 @@ def motion(
     **choice: Any,
 ) -> None:
     """Plan a motion of the motors: table, largest velocities and accelerations, time-optimal law."""
+    from parflex.simulation.motions.extremes import largest_values
     from parflex.simulation.motions.given_motions import faster
     from parflex.simulation.motions.plan import plan_motion
     from parflex.simulation.table_files import check_target, write_table
@@ -65,7 +66,12 @@ def motion(
     written = [] if path is None else [str(file) for file in write_table(path, columns, {"motion": given})]
     answer: dict[str, Any] = {"files": written, "columns": list(columns), "rows": len(columns["t"])}
     answer["time"] = float(columns["t"][-1])
-    answer["motors"] = {name: _largest(columns, name) for name in plan.motors}
+    largest = zip(*largest_values(plan.until(answer["time"]).pieces, answer["time"]), strict=True)
+    words = ("way", "velocity", "acceleration")
+    answer["motors"] = {
+        name: dict(zip(words, map(float, values), strict=True))
+        for name, values in zip(plan.motors, largest, strict=True)
+    }
     rows = [(name, *values.values()) for name, values in answer["motors"].items()]
     tables: list[Any] = [(f"motion in {answer['time']:.6g} s", ["motor", "way", "velocity", "acceleration"], rows)]
     warnings = list(loaded.warnings)
@@ -80,10 +86,3 @@ def motion(
             written.append(figure)
     answer["warnings"] = warnings
     output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))
-
-
-def _largest(columns: Any, name: str) -> dict[str, float]:
-    """Way, and largest velocity and acceleration of a motor."""
-    way = float(columns[name].max() - columns[name].min())
-    rates = {word: float(abs(columns[f"{name}.{word}"]).max()) for word in ("velocity", "acceleration")}
-    return {"way": way, **rates}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from importlib import metadata
 from typing import Any
 
+from parflex.codegen.emit.c_names import TAKEN
 from parflex.codegen.emit.files import MARK
 from parflex.codegen.ports import Signal
 from parflex.codegen.program import Program
@@ -86,9 +87,9 @@ def entries(program: Program, signals: Iterable[Signal], direction: str) -> list
 
 
 def identifier(name: str) -> str:
-    """A C name: letters, digits and underscores."""
+    """A C name: letters, digits and underscores, none of the language, of its libraries or of the system."""
     word = re.sub(r"\W", "_", name, flags=re.ASCII)
-    return word if not word[:1].isdigit() else f"m_{word}"
+    return f"m_{word}" if not word or word[0].isdigit() or word in TAKEN else word
 
 
 def index_names(prefix: str, signals: Iterable[Signal], shown: Iterable[str]) -> list[tuple[str, int]]:

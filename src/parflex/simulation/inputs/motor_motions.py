@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from parflex.simulation.inputs.spare_motions import fitted, is_spare
 from parflex.simulation.motions.frame_paths import along_path, frame_waves
 from parflex.simulation.motions.given_motions import motion_table, unknown_motion
 from parflex.simulation.motions.joint_moves import joint_moves, joint_waves
+from parflex.simulation.motions.repeats import goes_on, laps, repeated
 from parflex.simulation.motions.waves import Waves
 
 Array = np.ndarray
@@ -51,6 +52,8 @@ class MotorMotion(Record):
         Period after which it repeats (s).
     timing : TimeOptimal | None
         How a time-optimal motion was found.
+    planned : float | None
+        Until when a motion without an end, or a function, is known (s).
     """
 
     name: str
@@ -60,6 +63,7 @@ class MotorMotion(Record):
     exact: Waves | None = None
     period: float | None = None
     timing: Any = None
+    planned: float | None = None
 
     @property
     def given(self) -> Polynomials:
@@ -70,7 +74,8 @@ class MotorMotion(Record):
         """Position, velocity and acceleration of the motors at `t` in s; at rest before zero and behind the end."""
         if self.exact is not None:
             return self.exact.at(t)
-        inside = max(t, 0.0)
+        self._known(t)
+        inside = max(t, 0.0) if self.period is None else float(np.fmod(max(t, 0.0), self.period))
         still = float(t >= 0)
         return self.pieces.at(inside), still * self.pieces.at(inside, 1), still * self.pieces.at(inside, 2)
 
@@ -80,6 +85,23 @@ class MotorMotion(Record):
         if self.period is not None:
             return np.inf
         return self.exact.duration if self.exact is not None else float(self.pieces.breaks[-1])
+
+    def until(self, time: float) -> MotorMotion:
+        """The same with pieces until `time` in s, for a run: repeated, or more of the exact waves."""
+        self._known(time)
+        if self.period is not None:
+            return replace(self, pieces=laps(self.pieces, self.period, time))
+        if self.exact is not None and self.pieces.breaks[-1] < min(time, self.exact.duration):
+            return replace(self, pieces=self.exact.quintics(time))
+        return self
+
+    def _known(self, t: float) -> None:
+        """Refuses times behind what was planned of a motion that goes on."""
+        if self.planned is not None and t > self.planned * (1 + 1e-9):
+            raise InputError(
+                f"the motion is planned until t = {self.planned:g} s only", key="time", value=float(t),
+                hint=f"give plan_motion time={t:g} or more",
+            )  # fmt: skip
 
     def table(self, step: float = 1e-3, time: float | None = None) -> dict[str, Array]:
         """Columns `t` (s), JOINT, JOINT.velocity and JOINT.acceleration (SI) every `step` s until its end or `time` s.
@@ -112,7 +134,9 @@ def motion_of(robot: Robot, given: Any, span: Span, drive: str = "motors") -> Mo
 
     That of the platform (`drive`) goes through poses.
     """
-    if isinstance(given, MotorMotion | PoseMotion):
+    if isinstance(given, MotorMotion):
+        return given.until(span.end)
+    if isinstance(given, PoseMotion):
         return given
     found = None if callable(given) else motion_table(robot, given)
     if drive == "platform" and found is not None:
@@ -147,11 +171,12 @@ def from_table(robot: Robot, name: str, motion: MotionTable, time: float) -> Mot
     """The motion of a table, repeated or held until a time."""
     if not robot.actuated:
         raise InputError("the robot has no motors", key="motion", value=name, hint="mark joints as actuated")
-    pieces, start, more = _built(robot, name, motion, time)
+    pieces, start, more = _built(robot, name, motion, max(time, motion.period or 0.0))
     exact, timing = (more, None) if isinstance(more, Waves) else (None, more)
     if motion.period is not None:
-        pieces, exact = _repeated(pieces, motion.period, time, name), None
-    return MotorMotion(name, tuple(robot.actuated_names), pieces, start, exact, motion.period, timing)
+        pieces, exact = repeated(pieces, motion.period, time, name), None
+    planned = float(pieces.breaks[-1]) if motion.period is None and exact is None and goes_on(motion, pieces) else None
+    return MotorMotion(name, tuple(robot.actuated_names), pieces, start, exact, motion.period, timing, planned)
 
 
 def _built(robot: Robot, name: str, motion: MotionTable, time: float) -> tuple[Polynomials, Array, Any]:
@@ -168,21 +193,6 @@ def _built(robot: Robot, name: str, motion: MotionTable, time: float) -> tuple[P
     if motion.poses:
         return (*motors_through(robot, name, motion), None)
     return (*(along_path(robot, motion, name, time) if motion.along_path else joint_moves(robot, motion, name)), None)
-
-
-def _repeated(pieces: Polynomials, period: float, time: float, name: str) -> Polynomials:
-    """The motion again and again; it must end where it began, within the period."""
-    moved = np.abs(pieces.coefficients[-1, 0] - pieces.coefficients[0, 0]).max(initial=0.0)
-    if moved > 1e-9 or pieces.breaks[-1] > period * (1 + 1e-9):
-        raise InputError(
-            "a motion with a period ends where it began, within the period",
-            key=f"motions.{name}.period",
-            value=period,
-            hint="use a longer period, or moves that return to the start",
-        )
-    laps = int(np.ceil(time / period)) or 1
-    breaks = np.concatenate([pieces.breaks + lap * period for lap in range(laps)])
-    return Polynomials(breaks, np.tile(pieces.coefficients, (laps, 1, 1)))
 
 
 def from_function(robot: Robot, function: Callable[[float], Any], span: Span) -> MotorMotion:
@@ -227,7 +237,7 @@ def from_function(robot: Robot, function: Callable[[float], Any], span: Span) ->
             f"the function 'motion' changes too fast to be sampled: about t = {when:.6g} s positions are off by "
             f"{off:.2g} of the way of the motors (use a smaller step, or a smooth function)"
         )
-    return _started(robot, "function", pieces)
+    return replace(_started(robot, "function", pieces), planned=span.end)
 
 
 def _off(pieces: Polynomials, t: Array, exact: Array, rows: Array) -> tuple[float, float]:

@@ -13,6 +13,8 @@ from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.motions.waves import Waves
 
 Array = np.ndarray
+OWN = {"moving", "smooth_step", "start", "sine", "cosine", "rates", "breaks", "powers"}  # names within the file
+OWN |= {"MOTORS", "PIECES", "POWERS", "WAVES"}
 POLYNOMIALS = """  int low = 0, high = PIECES - 1;
   while (low < high) {  /* the last piece that begins before t */
     const int middle = (low + high + 1) / 2;
@@ -74,6 +76,7 @@ def motion_files(
 ) -> dict[str, str]:
     """File name -> text: one .h and one .c, no allocation, no dependency but math.h."""
     word = identifier(name)
+    word = word if word not in OWN else f"m_{word}"
     end = _end(pieces, exact, period)
     return {
         f"{word}.h": _header(word, name, motors, end, period, origin),
@@ -90,7 +93,7 @@ def _end(pieces: Polynomials, exact: Waves | None, period: float | None) -> floa
 
 def _header(word: str, name: str, motors: Sequence[str], end: float, period: float | None, origin: str) -> str:
     upper = word.upper()
-    taken: set[str] = set()
+    taken = {f"{upper}_{own}" for own in ("H", "MOTORS", "END", "PERIOD")}
     indices = []
     for k, motor in enumerate(motors):
         index = identifier(f"{upper}_{motor}").upper()

@@ -40,7 +40,7 @@ def plan_motion(
     motion : str, Path, Mapping or callable
         Motion: name in the file, motion file, table, table of knots, or function of time (m, rad).
     time : float, default None
-        Duration, of motions without an end (s).
+        Duration, of motions without an end (s); sines of motors and what has a period go on behind it.
     effort_limit : float or Mapping[str, float], default None
         Largest effort of all motors, or of each; a pair is the lowest and the highest (N, N m).
     velocity_limit : float or Mapping[str, float], default None
@@ -107,7 +107,9 @@ def _length(table: MotionTable, time: float | None) -> float:
         raise InputError("the circle has no end", key="time", hint="give time=..., or turns in the table")
     if table.period is not None:
         return table.period
-    if table.kind == "sines" and table.duration is None:
+    if table.duration is not None:
+        return table.duration
+    if table.kind == "sines":
         if table.frame is not None:
             raise InputError("the sines have no end", key="time", hint="give time=..., or duration in the table")
         return 1 / (table.frequency or min(table.frequencies))
