@@ -32,6 +32,9 @@ def test_motors_that_fit_each_other_drive_the_robot_and_share_the_efforts(four, 
     limit = 9.0  # N m: at rest in the end one motor has 9.6 with the preload alone
     run = parflex.simulate(four, knots, 0.5, step=2e-3, out_step=0.01, preload=PRELOAD, effort_limit=limit)
     assert run.status == "ok" and run.settings["actuation"] == four.actuation
+    told = run.summary["internal"]
+    assert told["chosen_by"] == "least norm, preload at home, elsewhere the nearest internal efforts, limits"
+    assert told["preload"]["leg2.1"] == pytest.approx(4.0, rel=1e-9)
     stated = parflex.inverse_dynamics(four, preload=PRELOAD).internal["efforts"]
     worst = 0.0
     for row in (5, 25, 50):
@@ -63,6 +66,10 @@ def test_motions_that_do_not_fit_are_refused_with_the_joint_and_the_amount(four,
 def test_words_of_spare_motors_have_no_effect_elsewhere(four):
     with pytest.raises(InputError, match="'preload' has an effect where more motors than freedoms follow a motion"):
         parflex.simulate(four, time=0.1, effort={"leg1.1": 1.0}, preload=PRELOAD)
+    with pytest.raises(InputError, match="here the platform follows it") as told:
+        move = {"poses": ["home", {"x": 0.02}], "duration": 0.1}
+        parflex.simulate(four, move, 0.1, drive="platform", weights={"leg1.1": 2.0})
+    assert told.value.hint == "leave it out, or drive the motors"
     with pytest.raises(InputError, match=r"at t = 0 s .*keep the motors within their limits"):
         hold = {"t": np.array([0.0, 1.0])} | {
             name: np.full(2, four.home[four.tree.links[four.tree.number(name)].q.start]) for name in four.motors

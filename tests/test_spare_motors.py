@@ -75,6 +75,7 @@ def test_weights_and_preloads_are_those_of_lagrange(name, spare, figure):
         told = row(robot, found.internal["efforts"])
         worst = max(worst, np.abs(told - inside).max() / np.abs(wanted).max())
         assert found.internal["spare_motors"] == spare and found.redundant_actuation
+        assert {"preload", "limits", "at_limit"} <= set(found.internal)
         moved = parflex.forward_dynamics(robot, state.configuration, state.velocity, found.efforts)
         worst = max(worst, np.abs(moved.accelerations - found.accelerations).max() / np.abs(found.accelerations).max())
     figure(f"{name}: weights and preload against Pinocchio and Lagrange, largest relative error", worst, EXACT)

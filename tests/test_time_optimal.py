@@ -199,6 +199,71 @@ def test_spare_motors_share_the_effort_within_their_ranges():
         assert np.abs(off).max() < 1e-4
 
 
+HANGING = """
+format = 1
+name = "hanging"
+motion = "planar"
+gravity = [0, -10, 0]
+end_effector = "load"
+[[frame]]
+name = "load"
+joint = "prismatic"
+place = { rotation = ["-pi/2", 0, 0] }
+start = -0.8
+inertia = { mass = 3 }
+[[point]]
+name = "eye"
+frame = "base"
+position = [0, 0, 0]
+[[frame]]
+name = "drum"
+joint = "revolute"
+actuated = true
+place = { position = [0.1, 0, 0] }
+inertia = { mass = 1, about_centre = [0, 0, 0.002] }
+[[element]]
+name = "cable"
+kind = "cable"
+between = ["eye", "load"]
+[[coupling]]
+name = "winding"
+joint = "cable"
+terms = { drum = -0.05 }
+offset = 0.8
+"""
+
+
+def test_a_load_on_a_cable_is_not_faster_than_free_fall(tmp_path):
+    path = tmp_path / "hanging.toml"
+    path.write_text(HANGING)
+    robot = parflex.load(path)
+    line = {"points": [[0, -0.4, 0], [0, -1.2, 0]], "law": "time-optimal"}
+    up = (5 / 0.05 - 30) / (3 + 0.002 / 0.05**2)  # the drum with 5 N m brakes load and drum
+    fall = np.sqrt(2 * 0.8 / (10 + 10**2 / up))  # 10 m/s^2, then up: speeds meet, and ways are 0.8 m
+    plan = parflex.plan_motion(robot, line, effort_limit=5.0)
+    assert plan.end == pytest.approx(fall * (1 + 10 / up), rel=2e-3)
+    assert [row["limit"] for row in plan.timing.parts[0].active] == ["tension", "effort"]
+    free = parflex.plan_motion(robot, line, acceleration_limit=1e4)  # of the drum: 500 m/s^2
+    assert free.end == pytest.approx(np.sqrt(2 * 0.8 / (10 + 10**2 / 500)) * (1 + 10 / 500), rel=2e-3)
+    with pytest.raises(InputError, match="velocity limits alone"):
+        parflex.plan_motion(robot, line, velocity_limit=10.0)
+
+
+def test_spare_drums_keep_every_cable_taut():
+    robot = parflex.load("planar-cable", settings={"legs.frame.drum.friction": {"coulomb": 0.02}})
+    line = {"poses": ["home", {"x": 0.3, "y": 0.2, "theta": 0.0}], "law": "time-optimal"}
+    plan = parflex.plan_motion(robot, line, effort_limit=3.0)
+    assert plan.end == pytest.approx(0.467, rel=3e-3)  # computed apart from parflex
+    part, least = plan.timing.parts[0], []
+    drum = 7850 * np.pi * 0.035**2 * 0.04 * 0.035**2 / 2 + 8**2 * 1e-4
+    for k in range(2, len(part.t) - 2, 10):
+        _, qd, qdd = plan.at(part.t[k])
+        least.append(part.efforts[k] - drum * qdd - 0.02 * np.sign(qd))  # tension times radius
+    assert np.min(least) > -1e-3 and np.max(np.abs(part.efforts)) < 3 * (1 + 1e-5)
+    loose = parflex.plan_motion(robot, line, acceleration_limit=30.0)
+    assert any("keep the cables taut" in warning for warning in loose.timing.warnings)
+
+
 def test_the_command_line_plans_the_fastest_motion(tmp_path, capsys):
     text = '{ joints = [{ "left.1" = 2.1 }, { "left.1" = 1.7 }], duration = 1 }'
     out = tmp_path / "fast.csv"

@@ -219,7 +219,7 @@ def simulate(
         summary |= {"stops": stop_entries(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
     if any(spring.has_flanks for spring in problem.robot.tree.springs):
         summary["flanks"] = flank_entries(problem, track.events)
-    summary |= carried
+    summary |= carried | ({} if case.spare is None else {"internal": case.spare.told()})
     summary["warnings"] = [
         *stop_warnings(summary),
         *reaction_warnings(carried),

@@ -175,6 +175,9 @@ def _told(tau: Array, least: Array, preload: Array, spare: int, sharing: Sharing
         "chosen_by": _words(sharing),
         "efforts": table(tau - least),
         "weights": table(np.ones(len(tau)) if sharing.weights is None else sharing.weights),
+        "preload": {},
+        "limits": {},
+        "at_limit": [],
     }
     if sharing.preloads:
         found["preload"] = table(preload)

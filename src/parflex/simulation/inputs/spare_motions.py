@@ -31,6 +31,8 @@ Array = np.ndarray
 FIT, GROSS = 1e-5, 0.1  # rad or typical lengths: splines through knots of a motion that fits are off by less
 ROUNDS, STILL = 12, 1e-12  # of three Newton steps each, until positions stay
 LOOKED_AT = 200  # times at which motions are checked
+LEFT_OUT = "leave it out, or give a motion"
+DRIVEN = {"motors": "", "efforts": "", "platform": ", and here the platform follows it"}
 MOST_SETS = 300  # of motors that are compared
 
 
@@ -54,6 +56,20 @@ class SpareMotors(Record):
                 error.message = f"at t = {time:.6g} s {error.message}"
                 raise
         return np.array(rows).reshape(len(t), len(self.robot.actuated))
+
+    def told(self) -> dict[str, Any]:
+        """How the efforts of the run were chosen; `preload` are the internal efforts at home."""
+        preloads, names = self.sharing.preloads, self.sharing.names
+        words = ["least weighted norm" if self.sharing.weights is not None else "least norm"]
+        words += ["preload at home, elsewhere the nearest internal efforts"] * preloads + [
+            "limits"
+        ] * self.sharing.bounded
+        near = self.sharing.near if preloads and self.sharing.near is not None else ()
+        return {
+            "spare_motors": spare_motors(self.robot),
+            "chosen_by": ", ".join(words),
+            "preload": {name: float(value) for name, value in zip(names, near, strict=False)},
+        }
 
     def taut(self, q: Array, effort: Array, tensions: Array) -> Array:
         """Efforts that keep driven cables taut, row by row, from efforts at which they have these tensions."""
@@ -96,10 +112,10 @@ def shared_case(case: Any, words: Mapping[str, Any]) -> Any:
     for key, value in words.items():
         if asked(value):
             raise InputError(
-                f"'{key}' has an effect where more motors than freedoms follow a motion",
+                f"'{key}' has an effect where more motors than freedoms follow a motion{DRIVEN[case.prescribed]}",
                 key=key,
                 value=shown(value),
-                hint="leave it out, or give a motion",
+                hint="leave it out, or drive the motors" if case.prescribed == "platform" else LEFT_OUT,
             )
     return case
 

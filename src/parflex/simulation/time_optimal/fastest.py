@@ -11,8 +11,10 @@ import numpy as np
 from parflex.description.motion_tables import MotionTable
 from parflex.errors import InputError, UnreachableError
 from parflex.models.dynamics.rigid_losses import refuse_losses
+from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials, joined
+from parflex.simulation.inputs.spare_motions import is_spare
 from parflex.simulation.time_optimal.internal_efforts import efforts_within
 from parflex.simulation.time_optimal.motor_limits import MotorLimits, limits_of
 from parflex.simulation.time_optimal.path_geometry import PathPart, PathPlaces, parts_of, places_along, reversals
@@ -53,7 +55,7 @@ def fastest_motion(robot: Robot, motion: MotionTable, name: str) -> tuple[Polyno
     begin, start = 0.0, None
     pieces: list[Polynomials] = []
     told: list[PartTiming] = []
-    warnings: list[str] = []
+    warnings = _loose(rigid, limits)
     for part in parts:
         places = places_along(rigid, part, _grid(rigid, part, near), near)
         start = places.robots[0].q if start is None else start
@@ -111,6 +113,13 @@ def _fastest(
         f"limits are exceeded by {100 * told.largest_violation:.2g} % of them on the path: the motion needs a check"
     ]  # fmt: skip
     return law, told, warnings
+
+
+def _loose(rigid: Robot, limits: MotorLimits) -> list[str]:
+    """Without limits of efforts there are no facets that would know of cables."""
+    if not (is_spare(rigid) and driven_cables(rigid)) or np.isfinite(limits.high).any():
+        return []
+    return ["without effort_limit, spare motors are not asked whether they can keep the cables taut on this motion"]
 
 
 def _state(pushes: Array, speeds: Array) -> Array:
@@ -186,7 +195,7 @@ def _exceeded(rows: PhaseRows, law: TimeLaw, knots: Array) -> tuple[Array, Array
 
 
 def _refuse_free(rows: PhaseRows, part: PathPart) -> None:
-    if not rows.rows.shape[1]:
+    if all(limit == "tension" for limit, _ in rows.names):
         raise InputError(
             "velocity limits alone leave accelerations without bounds", key=f"motions.{part.name}.acceleration_limit",
             hint="add acceleration_limit or effort_limit",
@@ -254,7 +263,8 @@ def _told(
         }
         for k in turns
     ]
-    efforts = efforts_within(rows.actuation, forces, limits)
+    freedoms = rows.actuation.shape[1]
+    efforts = efforts_within(rows.actuation, forces[:, :freedoms], limits, rows.winding, forces[:, freedoms:])
     most = np.interp(places.s, profile.s, profile.most)
     return PartTiming(
         begin, law.end, part.unit, places.s, begin + t, law.at(t)[1], most, efforts,
