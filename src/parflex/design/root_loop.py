@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_lanes, compiled
+from parflex.simulation.integrators.jit import allocating, call_lanes
 
 Array = np.ndarray
 STEPS = 60  # evaluations for a root: bisection alone needs thirty
@@ -20,20 +20,20 @@ POSE, MODE, NUMBER, AT, LAST, COUNT, LOWER, UPPER = range(8)  # whole numbers of
 A, B, FA, FB, X, GUESS = range(6)  # numbers of a lane
 
 
-@compiled
+@allocating
 def load(rows: Array, where: Array, pose: int, x: Array, lane: int) -> None:
     """Put the entries of a pose into a lane."""
     for k in range(len(where)):
         x[k + 1, lane] = rows[pose, where[k]]
 
 
-@compiled
+@allocating
 def below(y: Array, size: int, lane: int) -> int:
     """Number of modes below, from the sum of the signs of the pivots."""
     return int(0.5 * (size - y[0, lane]) + 0.25)
 
 
-@compiled
+@allocating
 def grid(program: Any, rows: Array, points: Array, numbers: Array, values: Array) -> None:
     """Counts and determinants (poses x points) at the same values of x for all poses."""
     address, work, where, size, x, y = program
@@ -49,7 +49,7 @@ def grid(program: Any, rows: Array, points: Array, numbers: Array, values: Array
                 numbers[first + lane, k], values[first + lane, k] = below(y, size, lane), y[1, lane]
 
 
-@compiled
+@allocating
 def begin(state: Array, real: Array, lane: int, points: Array, numbers: Array, values: Array, limit: Array) -> bool:
     """Give a lane the interval of its mode; False if it has no such mode below the limit."""
     pose, mode = state[lane, POSE], state[lane, MODE]
@@ -66,7 +66,7 @@ def begin(state: Array, real: Array, lane: int, points: Array, numbers: Array, v
     return True
 
 
-@compiled
+@allocating
 def straight(state: Array, real: Array, lane: int) -> float:
     """Where a line through the ends is zero, or the middle while the mode does not stand alone."""
     a, b, fa, fb = real[lane, A], real[lane, B], real[lane, FA], real[lane, FB]
@@ -77,7 +77,7 @@ def straight(state: Array, real: Array, lane: int) -> float:
     return 0.5 * (a + b)
 
 
-@compiled
+@allocating
 def propose(state: Array, real: Array, lane: int, accurate: float) -> float:
     """The value of x that a lane tries next: false position, or either side of a root to be proved."""
     if state[lane, AT] == SEARCH:
@@ -92,7 +92,7 @@ def propose(state: Array, real: Array, lane: int, accurate: float) -> float:
     return real[lane, X]
 
 
-@compiled
+@allocating
 def narrow(state: Array, real: Array, lane: int, x: float, number: int, f: float) -> None:
     """Move an end of the interval; of an end that stays again, the value is lessened as by Anderson and Bjoerck."""
     over = number > state[lane, MODE]
@@ -108,7 +108,7 @@ def narrow(state: Array, real: Array, lane: int, x: float, number: int, f: float
         real[lane, A], state[lane, LOWER] = x, number
 
 
-@compiled
+@allocating
 def absorb(state: Array, real: Array, lane: int, x: float, number: int, f: float) -> int:
     """Take in a count: 1 when the mode is proved, -1 when it is given up, 0 to go on."""
     state[lane, COUNT] += 1
@@ -127,7 +127,7 @@ def absorb(state: Array, real: Array, lane: int, x: float, number: int, f: float
     return -1 if state[lane, COUNT] >= STEPS else 0
 
 
-@compiled
+@allocating
 def next_task(
     state: Array,
     real: Array,
@@ -152,7 +152,7 @@ def next_task(
         left += 1
 
 
-@compiled
+@allocating
 def roots(
     program: Any, rows: Array, points: Array, numbers: Array, values: Array, limit: Array, accurate: float, found: Array
 ) -> int:
@@ -189,7 +189,7 @@ def roots(
                 load(rows, where, state[lane, POSE], x, lane)
 
 
-@compiled
+@allocating
 def null_vectors(
     program: Any, rows: Array, poses: Array, at: Array, start: Array, rounds: int, vectors: Array, off: Array
 ) -> None:

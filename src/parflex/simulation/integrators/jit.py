@@ -58,6 +58,11 @@ def inner(function: Callable[..., Any]) -> Any:
     return compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 
+def allocating(function: Callable[..., Any]) -> Any:
+    """A function that makes arrays of its own: references to them are counted."""
+    return compiled(function, _nrt=True)
+
+
 def compiled(function: Callable[..., Any], **more: bool) -> Any:
     """The function as machine code, from the cache if it is there."""
     place = _cache_folder()
