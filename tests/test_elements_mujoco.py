@@ -107,6 +107,7 @@ def test_a_rod_holds_as_an_equality_of_a_tendon_at_its_softness(tmp_path):
     data.qfrc_applied[0] = 3.0
     mujoco.mj_forward(made, data)
     found = parflex.forward_dynamics(robot, None, None, {"shoulder": 3.0})
+    # equalities of MuJoCo give: its impedance is below one by some ten-thousandths
     assert found.accelerations == pytest.approx(data.qacc, rel=1e-3)
     assert found.elements["part"]["force"] == pytest.approx(-data.efc_force[0], rel=1e-3)
 
@@ -123,4 +124,5 @@ def test_a_rope_that_hangs_comes_to_rest_as_on_the_limit_of_a_tendon(tmp_path):
     start = dict(zip(("shoulder", "elbow"), data.qpos.tolist(), strict=True))
     rest = parflex.equilibrium(robot, start)
     assert rest.configuration.q == pytest.approx(data.qpos, abs=1e-3)  # the limit gives by some tenths of a millimetre
+    # a force on a rope turns with its place, which is known to that
     assert rest.elements["part"]["force"] == pytest.approx(data.efc_force[0], rel=1e-3)

@@ -107,6 +107,7 @@ def test_limits_are_kept_by_the_least_internal_efforts(name, spare, figure):
                     asked(robot, state, **words)
                 off = float(str(told.value).split(" too much")[0].split()[-1])
                 held = reference + (sharing.preloaded(A, weights, stated) if stated else 0.0)
+                # the sentence has four digits
                 assert off == pytest.approx(least_excess(A, held, lower, upper, list(stated)), rel=1e-3)
                 continue
             found = asked(robot, state, **words)
