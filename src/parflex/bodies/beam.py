@@ -21,6 +21,7 @@ SLENDER = 0.1  # deflections of a tip beyond this share of the length turn secti
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
 PLANAR = (0, 1, 5)
 FIELDS = (slice(0, 1), slice(1, 4), slice(4, 7))  # r0, displacements and turns of the tip: each of one unit
+ZERO = np.zeros(1)  # most parts of fields: products with it are left out
 CLAMPED_FREE = 1.8751040687119611  # first root of cos x cosh x = -1
 
 
@@ -76,11 +77,13 @@ def beam(
         for b, second in enumerate(fields):
             for i in range(3):
                 for j in range(3):
-                    terms = (
+                    terms = [
                         w * _integral(polynomial.polymul(p[i], q[j]))
                         for w, p, q in zip(weights, first, second, strict=True)
-                    )
-                    G[a, b, i, j] = length * sum(terms)
+                        if p[i] is not ZERO and q[j] is not ZERO and w
+                    ]
+                    if terms:
+                        G[a, b, i, j] = length * sum(terms)
     held = section.Iy + section.Iz if rotary_inertia else 0.0  # of the polar moment, by the integrals
     missing = section.Ip - held if abs(section.Ip - held) > 1e-12 * section.Ip else 0.0
     # in the plane nothing twists, and left out it does not hide that r0 is the length times the axial shape
@@ -109,7 +112,7 @@ def _bending(length: float, Ps: float) -> tuple[tuple[Array, Array], tuple[Array
 
 def _fields(length: float, Ps_y: float, Ps_z: float) -> list[tuple[list[Array], list[Array], list[Array]]]:
     """r0 and the shape functions, each as parts that go with 1, y and z; entries are polynomials in x / L."""
-    zero, one, xi = np.zeros(1), np.ones(1), np.array([0.0, 1.0])
+    zero, one, xi = ZERO, np.ones(1), np.array([0.0, 1.0])
     in_y, in_z = _bending(length, Ps_y), _bending(length, Ps_z)
 
     def along_y(v: Array, rz: Array) -> tuple[list[Array], list[Array], list[Array]]:
