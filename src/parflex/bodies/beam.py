@@ -14,7 +14,8 @@ from itertools import product
 import numpy as np
 from numpy.polynomial import polynomial
 
-from parflex.bodies.elastic_body import ElasticBody, MeanStrain, Node
+from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
+from parflex.records import Record
 
 Array = np.ndarray
 SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
@@ -92,8 +93,9 @@ def beam(
     nodes, small = {"tip": _tip(length)}, SLENDER * length
     strain = MeanStrain(np.eye(6)[0], _shortening(length, fields), float(K[0, 0]), acts=not linear)
     body = ElasticBody(
-        weights[0] * length, S, G, K, np.zeros_like(K), nodes, LABELS, twist, small=small, strains=(strain,)
-    )
+        weights[0] * length, S, G, K, np.zeros_like(K), nodes, LABELS, twist, small=small, strains=(strain,),
+        inner=CentreLine(length, Ps),
+    )  # fmt: skip
     return _in_plane(body) if planar else body
 
 
@@ -143,11 +145,51 @@ def _shortening(length: float, fields: list[tuple[list[Array], list[Array], list
     return (np.array(H) + np.array(H).T) / 2
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class CentreLine(InnerNodes, Record):
+    """The sections of an element: places on its centre line, moved by the shapes that make its mass and stiffness.
+
+    Along x a place goes by its share of the motion of the tip: that bending shortens the chord is in the mean strain
+    alone. The axes of a place are those of its section, which with shear turns less than the line.
+    """
+
+    length: float
+    Ps: tuple[float, float] = (0.0, 0.0)
+    roll: float = 0.0
+    used: tuple[int, ...] = (0, 1, 2, 3, 4, 5)  # of the motion of the tip, what are coordinates
+    consistent: bool = True
+
+    def node(self, where: str) -> Node:
+        """At a share of the length, from 0 to 1."""
+        try:
+            xi = float(where)
+        except ValueError:
+            raise LookupError(where) from None
+        if not 0 <= xi <= 1:
+            raise LookupError(where)
+        return self.at(xi)
+
+    def at(self, xi: float) -> Node:
+        """At x = xi L."""
+        Phi_d, Phi_r = _sections(self.length, self.Ps, self.roll, np.array([xi]))
+        own = list(self.used)
+        return Node(np.array([xi * self.length, 0.0, 0.0]), Phi_d[0][:, own], Phi_r[0][:, own], self.consistent)
+
+    def with_small_turns(self) -> CentreLine:
+        """The same with L = 1."""
+        return replace(self, consistent=False)
+
+
 def centre_line(
     length: float, material: Material, section: Section, shear: bool, roll: float, xi: Array
 ) -> tuple[Array, Array]:
     """Displacement Phi_d and turn Phi_r of the sections at x = xi L per coordinate of the tip, each n x 3 x 6."""
-    fields = _fields(length, *(_shear_ratios(length, material, section) if shear else (0.0, 0.0)))[1:]
+    return _sections(length, _shear_ratios(length, material, section) if shear else (0.0, 0.0), roll, xi)
+
+
+def _sections(length: float, Ps: tuple[float, float], roll: float, xi: Array) -> tuple[Array, Array]:
+    """The same for ratios of bending to shear."""
+    fields = _fields(length, *Ps)[1:]
     along = np.array([[polynomial.polyval(xi, part) for part in field[0]] for field in fields])
     turns = np.array([[polynomial.polyval(xi, p) for p in (y[2], z[0], -y[0])] for _, y, z in fields])
     c, s = np.cos(roll), np.sin(roll)
@@ -220,7 +262,8 @@ def rolled(body: ElasticBody, angle: float) -> ElasticBody:
     G = np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R)
     S, G = _rounded(S, (FIELDS,)), _rounded(G, (FIELDS, FIELDS))
     strains = tuple(replace(strain, row=T @ strain.row, H=T @ strain.H @ T.T) for strain in body.strains)
-    return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T, strains=strains)
+    inner = replace(body.inner, roll=angle) if isinstance(body.inner, CentreLine) else body.inner
+    return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T, strains=strains, inner=inner)
 
 
 def _rounded(values: Array, groups: tuple[tuple[slice, ...], ...]) -> Array:
@@ -250,4 +293,5 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
         None if body.twist is None else body.twist[np.ix_(own, own)],
         small=body.small,
         strains=tuple(replace(strain, row=strain.row[own], H=strain.H[np.ix_(own, own)]) for strain in body.strains),
+        inner=replace(body.inner, used=PLANAR) if isinstance(body.inner, CentreLine) else body.inner,
     )

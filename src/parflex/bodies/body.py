@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 if TYPE_CHECKING:
-    from parflex.bodies.elastic_body import MeanStrain, Node
+    from parflex.bodies.elastic_body import InnerNodes, MeanStrain, Node
     from parflex.bodies.rigid import RigidBody
     from parflex.bodies.two_node import TwoNodeBeam
 
@@ -35,6 +35,10 @@ class Body(Protocol):
     @property
     def nodes(self) -> Mapping[str, Node]:
         """Places on it that its deformation moves, by name."""
+
+    @property
+    def inner(self) -> InnerNodes | None:
+        """Any place inside it that its deformation moves; None: there is none."""
 
     def as_rigid(self) -> RigidBody:
         """The body itself, for what knows rigid bodies only; refused where it is flexible."""

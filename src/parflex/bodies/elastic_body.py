@@ -8,6 +8,7 @@ its traces, Ire and Iee follow.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,18 @@ class Node(Record):
     def L_drift(self, e: Array, ed: Array) -> Array:
         """L_dot th_dot."""
         return left_jacobian_rate(self.Phi_r @ e, self.Phi_r @ ed) if self.consistent else np.zeros(3)
+
+
+class InnerNodes(ABC):
+    """Any place inside an elastic body, not only the nodes where something is attached."""
+
+    @abstractmethod
+    def node(self, where: str) -> Node:
+        """The place that a text names: a share of the length of a beam, a node of modal data. Raises LookupError."""
+
+    @abstractmethod
+    def with_small_turns(self) -> InnerNodes:
+        """The same with L = 1."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -100,6 +113,7 @@ class ElasticBody(Record):
     modal: bool = False  # whether its coordinates are those of modes
     slopes: Array | None = None  # N x N x 3 x 3, of a body given by modes: how two modes turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order; where none acts, stiffness is constant
+    inner: InnerNodes | None = field(default=None, repr=False)  # any place inside it; None: nothing is known
 
     @property
     def size(self) -> int:
@@ -304,5 +318,6 @@ def with_damping(body: ElasticBody, mass: float, stiffness: float) -> ElasticBod
 
 
 def with_small_turns(body: ElasticBody) -> ElasticBody:
-    """The body with L = 1 at its nodes."""
-    return replace(body, nodes={name: replace(node, consistent=False) for name, node in body.nodes.items()})
+    """The body with L = 1 at its nodes and inside."""
+    nodes = {name: replace(node, consistent=False) for name, node in body.nodes.items()}
+    return replace(body, nodes=nodes, inner=None if body.inner is None else body.inner.with_small_turns())

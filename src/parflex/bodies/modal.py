@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parflex.bodies.elastic_body import ElasticBody, Node
+from parflex.bodies.elastic_body import ElasticBody, InnerNodes, Node
 from parflex.bodies.stress_stiffness import mean_slopes, stress_strains, wrong_geometric
 from parflex.errors import InputError
 from parflex.records import Record
@@ -242,7 +242,28 @@ def modal_body(data: ModalData) -> ElasticBody:
     return ElasticBody(
         data.mass, S, G, np.diag(k), D, nodes, labels, small=THIN * data.thickness, modal=True,
         strains=stress_strains(data.geometric, k, np.diag(D)), slopes=mean_slopes(data.shapes, data.masses),
+        inner=ModalNodes(data),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ModalNodes(InnerNodes, Record):
+    """All nodes of modal data, by their names or by their numbers, which begin at 0 as in the exchange file."""
+
+    data: ModalData
+    consistent: bool = True
+
+    def node(self, where: str) -> Node:
+        """The node of a name, else of a number."""
+        names = self.data.interface
+        number = names.index(where) if where in names else int(where) if where.isdecimal() else len(self.data.nodes)
+        if number >= len(self.data.nodes):
+            raise LookupError(where)
+        return replace(_node(self.data, number), consistent=self.consistent)
+
+    def with_small_turns(self) -> ModalNodes:
+        """The same with L = 1."""
+        return replace(self, consistent=False)
 
 
 def _node(data: ModalData, index: int) -> Node:

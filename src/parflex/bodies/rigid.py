@@ -13,7 +13,7 @@ from parflex.records import Record
 from parflex.spatial import cross, hat
 
 if TYPE_CHECKING:
-    from parflex.bodies.elastic_body import MeanStrain, Node
+    from parflex.bodies.elastic_body import InnerNodes, MeanStrain, Node
 
 Array = np.ndarray
 NO_COORDINATES = np.zeros(0)  # those of a rigid body
@@ -32,6 +32,7 @@ class RigidBody(Record):
     labels: ClassVar[tuple[str, ...]] = ()
     units: ClassVar[tuple[str, ...]] = ()
     nodes: ClassVar[Mapping[str, Node]] = MappingProxyType({})
+    inner: ClassVar[InnerNodes | None] = None
     by_tip: ClassVar[bool] = False
     small: ClassVar[float] = 0.0
     slopes: ClassVar[Array | None] = None

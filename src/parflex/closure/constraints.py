@@ -90,7 +90,7 @@ class Constraint(Protocol):
         """What the rows put on coordinates; with what they put on links, J^T multipliers."""
         ...
 
-    def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, Array]]:
+    def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, ...]]:
         """What the rows put on links, at their origins and axes."""
         ...
 
@@ -223,7 +223,7 @@ class Coupling:
         law = f",{float(self.efficiency)},{float(self.back)}" if self.lossy else ""
         return [f"coupling[{self.name}{law},{joint}]" for joint in self.joints]
 
-    def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, Array]]:
+    def on_links(self, at: Pose, multipliers: Array) -> Mapping[int, tuple[Array, ...]]:
         """Nothing: it acts along coordinates."""
         return {}
 

@@ -11,7 +11,7 @@ import numpy as np
 from parflex.description import schema
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.recursion.point_forces import line, on_ends, opening
+from parflex.recursion.point_forces import OnLinks, line, on_ends, opening
 from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
 from parflex.tree.element_building import start_distance
@@ -89,7 +89,7 @@ class Distance(Record):
         """The unit vector of the line times the difference of the points' velocities."""
         across, length, _ = line(at, self.places, self.name)
         turned = [at.of(end)[0].T @ (across / length) for end in self.places]
-        J1, J2 = (place_jacobian(tree, links, end)[0] for end in self.places)
+        J1, J2 = (place_jacobian(tree, at, links, end)[0] for end in self.places)
         row = turned[1] @ J2 - turned[0] @ J1
         if self.number is not None:
             row[self.rate_number] = row[self.rate_number] - 1.0
@@ -117,7 +117,7 @@ class Distance(Record):
             found[self.rate_number] = -multipliers[0]
         return found
 
-    def on_links(self, at: Pose, multipliers: Array) -> dict[int, tuple[Array, Array]]:
+    def on_links(self, at: Pose, multipliers: Array) -> OnLinks:
         """What the row puts on links."""
         across, length, _ = line(at, self.places, self.name)
         return on_ends(at, self.places, -multipliers[0] / length * across)

@@ -123,8 +123,8 @@ class Loop(Record):
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Rows J with J qd = 0, theory (9), (10)."""
         turn, rho = self._offset(tree, at)
-        v1, w1 = place_jacobian(tree, links, self.first)
-        v2, w2 = place_jacobian(tree, links, self.second)
+        v1, w1 = place_jacobian(tree, at, links, self.first)
+        v2, w2 = place_jacobian(tree, at, links, self.second)
         relative_w = turn @ w2 - w1
         rows = [self.translations @ (turn @ v2 - v1 + hat(rho) @ w1), self.rotations @ relative_w]
         if self.turning == "universal":

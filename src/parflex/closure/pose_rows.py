@@ -61,7 +61,7 @@ class OnFrame(PoseRows):
 
     def turning(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Angular velocity of the place per unit of all rates, world axes."""
-        return at.of(self.place)[0] @ place_jacobian(tree, links, self.place)[1]
+        return at.of(self.place)[0] @ place_jacobian(tree, at, links, self.place)[1]
 
     def axis(self, at: Pose) -> Array:
         """The z axis of the place in the world."""
@@ -295,7 +295,7 @@ class GapTarget(PoseRows):
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Velocity of one place from the other along the line between them."""
         _, along = self._line(at)
-        ends = [(at.of(end)[0], place_jacobian(tree, links, end)[0]) for end in (self.first, self.second)]
+        ends = [(at.of(end)[0], place_jacobian(tree, at, links, end)[0]) for end in (self.first, self.second)]
         (R1, J1), (R2, J2) = ends
         return (along @ R2 @ J2 - along @ R1 @ J1)[None, :]
 

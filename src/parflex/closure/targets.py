@@ -127,7 +127,7 @@ class FrameTarget(PoseRows):
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Rows in world axes."""
         R, _ = at.of(self.place)
-        J_v, J_w = place_jacobian(tree, links, self.place)
+        J_v, J_w = place_jacobian(tree, at, links, self.place)
         rows = [(R @ J_v)[list(self.position)]] if self.position else []
         if self.rotation is not None:
             rows.append(R @ J_w)

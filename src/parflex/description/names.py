@@ -1,8 +1,10 @@
-"""Names of the robots that come with the package, without reading any of them."""
+"""Names: of the robots that come with the package, without reading any of them, and of places inside bodies."""
 
 from __future__ import annotations
 
 from importlib import resources
+
+INSIDE = "@"  # between the name of a flexible body and a place inside it
 
 
 def catalogue_names() -> list[str]:
@@ -15,3 +17,9 @@ def catalogue_names() -> list[str]:
     """
     folder = resources.files("parflex.description").joinpath("catalogue")
     return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def split_place(name: str) -> tuple[str, str] | None:
+    """Body and place of `BEAM@0.5`; None where nothing of the kind is meant."""
+    owner, mark, where = name.rpartition(INSIDE)
+    return (owner, where) if mark and owner and where else None

@@ -59,7 +59,7 @@ class Platform:
     def of_tree(self, q: Array, shapes: Array) -> Array:
         """From shapes over the coordinates of the tree (columns) at its positions."""
         at = pose(self.tree, q)
-        J_v, J_w = place_jacobian(self.tree, jacobians(self.tree, at), self.place)
+        J_v, J_w = place_jacobian(self.tree, at, jacobians(self.tree, at), self.place)
         R = at.rotation[self.place.link] @ self.place.rotation
         return self.signed(np.concatenate([R @ J_v, R @ J_w]).dot(shapes).T)
 

@@ -102,7 +102,7 @@ class Configuration(Record):
         """World twist (m/s, rad/s) of the frame `frame` per unit of all rates, 6 x n."""
         place = self.robot.tree.place(frame)
         R, _ = self.at.of(place)
-        J_v, J_w = place_jacobian(self.robot.tree, self.link_jacobians, place)
+        J_v, J_w = place_jacobian(self.robot.tree, self.at, self.link_jacobians, place)
         return np.concatenate([R @ J_v, R @ J_w])
 
     def frame_acceleration(self, frame: str, moving: Motion) -> Array:

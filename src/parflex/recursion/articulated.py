@@ -38,7 +38,7 @@ def articulated_accelerations(
         force, moment = link.body.as_rigid().wrench(_spin(drift.w[j]), np.zeros(3))
         f.append(force)
         m.append(moment)
-    for j, (force, moment) in element_wrenches(tree, at, drift).items() if "springs" not in without else ():
+    for j, (force, moment, *_) in element_wrenches(tree, at, drift).items() if "springs" not in without else ():
         f[j], m[j] = f[j] - force, m[j] - moment
     hinges: list[Any] = [None] * len(tree.links)
     for j in reversed(range(len(tree.links))):

@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from parflex.bodies import Node
 from parflex.records import Record
 from parflex.spatial import cross, exponential, hat
 from parflex.tree import Place, Tree
+from parflex.tree.inner_places import InnerNode
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
@@ -43,8 +45,16 @@ class Pose(Record):
         """World rotation and position of a place."""
         if place.link == GROUND:
             return place.rotation, place.position
-        R = self.rotation[place.link]
-        return R @ place.rotation, self.position[place.link] + R @ place.position
+        R, p = self.rotation[place.link], self.position[place.link]
+        if place.inner is not None:
+            turned, r = self.bent(place.inner)
+            R, p = R @ turned, p + R @ r
+        return R @ place.rotation, p + R @ place.position
+
+    def bent(self, inner: InnerNode) -> tuple[Array, Array]:
+        """Rotation and position of a node inside a body, in the axes of its link, theory (27)."""
+        e = self.q[inner.e]
+        return exponential(inner.node.Phi_r @ e), inner.node.r0 + inner.node.Phi_d @ e
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,6 +67,7 @@ class Motion(Record):
     al: list[Array]
     U: list[Array]
     base: Array
+    at: Pose
     qd: Any
     qdd: Any
 
@@ -66,8 +77,19 @@ class Motion(Record):
             zero = np.zeros(3)
             return zero, zero, place.rotation.T @ self.base, zero
         X, r, j = place.rotation.T, place.position, place.link
+        if place.inner is not None:
+            v, w, a, al = self._inside(j, place.inner)
+            return X @ (v + cross(w, r)), X @ w, X @ (a + turning(w, al) @ r), X @ al
         v, a = self.v[j] + cross(self.w[j], r), self.a[j] + self.U[j] @ r
         return X @ v, X @ self.w[j], X @ a, X @ self.al[j]
+
+    def _inside(self, j: int, inner: InnerNode) -> tuple[Array, Array, Array, Array]:
+        """v, w, a, al of a node inside the body of a link, in the axes of the node."""
+        turned, r = self.at.bent(inner)
+        bend = _node_motion(inner.node, self.at.q[inner.e], self.w[j], self.qd[inner.e_v], self.qdd[inner.e_v])
+        v, a = self.v[j] + cross(self.w[j], r) + bend[0], self.a[j] + self.U[j] @ r + bend[2]
+        X = turned.T
+        return X @ v, X @ (self.w[j] + bend[1]), X @ a, X @ (self.al[j] + bend[3])
 
 
 def pose(tree: Tree, q: Any) -> Pose:
@@ -97,14 +119,14 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
     """Velocities and accelerations of all links, theory (4), (5); `base` is the world acceleration of the ground."""
     base = np.zeros(3) if base is None else base
     zero = np.zeros(3)
-    result = Motion([], [], [], [], [], base, qd, qdd)
+    result = Motion([], [], [], [], [], base, at, qd, qdd)
     for j, link in enumerate(tree.links):
         S_v, S_w = link.joint.S_v, link.joint.S_w
         if link.parent == GROUND:
             v, w, a, al = zero, zero, at.from_parent(tree, j, base), zero
         else:
             k, p = link.parent, at.local_position[j]
-            bend = _node_motion(tree, at.q, j, result.w[k], qd, qdd)
+            bend = _bending(tree, at.q, j, result.w[k], qd, qdd)
             v = at.from_parent(tree, j, result.v[k] + cross(result.w[k], p) + bend[0])
             w = at.from_parent(tree, j, result.w[k] + bend[1])
             a = at.from_parent(tree, j, result.a[k] + result.U[k] @ p + bend[2])
@@ -118,13 +140,17 @@ def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -
     return result
 
 
-def _node_motion(tree: Tree, q: Any, j: int, w: Array, qd: Any, qdd: Any) -> tuple[Array, Array, Array, Array]:
-    """What the bending of its parent adds to v, w, a and al of a node, in the parent's axes; zero for other links."""
+def _bending(tree: Tree, q: Any, j: int, w: Array, qd: Any, qdd: Any) -> tuple[Array, Array, Array, Array]:
+    """What the bending of its parent adds to v, w, a and al of a link on a node; zero for other links."""
     node, parent = tree.links[j].node, tree.links[tree.links[j].parent]
     if node is None:
         zero = np.zeros(3)
         return zero, zero, zero, zero
-    e, ed, edd = q[parent.e], qd[parent.e_v], qdd[parent.e_v]
+    return _node_motion(node, q[parent.e], w, qd[parent.e_v], qdd[parent.e_v])
+
+
+def _node_motion(node: Node, e: Any, w: Array, ed: Any, edd: Any) -> tuple[Array, Array, Array, Array]:
+    """What the bending of a body adds to v, w, a and al of its node, in the axes of the body."""
     L = node.L(e)
     slide, turn = node.Phi_d @ ed, L @ (node.Phi_r @ ed)
     a = 2 * cross(w, slide) + node.Phi_d @ edd
@@ -165,9 +191,21 @@ def jacobians(tree: Tree, at: Pose) -> list[tuple[Array, Array]]:
     return result
 
 
-def place_jacobian(tree: Tree, links: list[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:
-    """J_v and J_w of a place, in its own axes."""
+def place_jacobian(tree: Tree, at: Pose, links: list[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:
+    """J_v and J_w of a place, in its own axes; `links` are those of the links."""
     if place.link == GROUND:
         return np.zeros((3, tree.n)), np.zeros((3, tree.n))
     J_v, J_w = links[place.link]
+    if place.inner is not None:
+        inner = place.inner
+        turned, r = at.bent(inner)
+        J_v = turned.T @ _with(J_v - hat(r) @ J_w, inner.e_v, inner.node.Phi_d)
+        J_w = turned.T @ _with(J_w, inner.e_v, inner.node.L(at.q[inner.e]) @ inner.node.Phi_r)
     return place.rotation.T @ (J_v - hat(place.position) @ J_w), place.rotation.T @ J_w
+
+
+def _with(J: Array, columns: slice, part: Array) -> Array:
+    """A matrix with something added to some of its columns, over any scalar."""
+    result = J.astype(np.result_type(J, part))
+    result[:, columns] = result[:, columns] + part
+    return result

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose
-from parflex.recursion.point_forces import add_wrenches, element_wrenches
+from parflex.recursion.point_forces import Push, add_wrenches, element_wrenches
 from parflex.spatial import cross
 from parflex.tree import Tree
 from parflex.tree.link_tree import GROUND
@@ -28,9 +28,7 @@ class NewtonEuler(Record):
     m: list[Array]
 
 
-def newton_euler(
-    tree: Tree, at: Pose, moving: Motion, external: Mapping[int, tuple[Array, Array]] | None = None
-) -> NewtonEuler:
+def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Push] | None = None) -> NewtonEuler:
     """Wrenches of the links in this motion, theory (6); `external` ones act on links, at their origins and axes.
 
     Elements between two points act as such wrenches, theory (44).
@@ -45,9 +43,10 @@ def newton_euler(
     for j, link in enumerate(tree.links):
         e, ed, edd = at.q[link.e], moving.qd[link.e_v], moving.qdd[link.e_v]
         force, moment, s = link.body.forces(moving.U[j], moving.a[j], moving.w[j], e, ed, edd)
-        elastic.append(s)
         if external and j in external:
             force, moment = force - external[j][0], moment - external[j][1]
+            s = s - external[j][2] if len(external[j]) > 2 else s
+        elastic.append(s)
         f.append(force)
         m.append(moment)
     return inwards(tree, at, f, m, elastic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from parflex.tree.link_tree import GROUND
 from parflex.tree.point_elements import PointElement
 
 Array = np.ndarray
+Push = tuple[Array, ...]  # force, moment, and inside a body the forces along its elastic coordinates
+OnLinks = dict[int, Push]  # at the origins of links, in their axes
 TOGETHER = 1e-12  # m: points nearer to each other have no line between them
 
 
@@ -62,30 +65,49 @@ def pull(at: Pose, element: PointElement, moving: Motion | None) -> Array:
     return element.tension(length, rate) / length * across
 
 
-def on_ends(at: Pose, ends: tuple[Place, Place], force: Array) -> dict[int, tuple[Array, Array]]:
+def on_link(at: Pose, place: Place, force: Array, moment: Array | None = None) -> Push:
+    """A world force and moment at a place as force and moment at the origin of its link, in its axes.
+
+    At a place inside a body also as forces along the elastic coordinates: the transpose of how these move the place.
+    """
+    R = at.rotation[place.link]
+    local, turn = R.T @ force, None if moment is None else R.T @ moment
+    inner = place.inner
+    if inner is None:
+        arm = cross(place.position, local)
+        return local, arm if turn is None else turn + arm
+    turned, r = at.bent(inner)
+    turn = cross(turned @ place.position, local) + (0.0 if turn is None else turn)
+    bend = inner.node.Phi_d.T @ local + inner.node.Phi_r.T @ (inner.node.L(at.q[inner.e]).T @ turn)
+    return local, turn + cross(r, local), bend
+
+
+def on_ends(at: Pose, ends: tuple[Place, Place], force: Array) -> OnLinks:
     """A force on the first place and its opposite on the second, as wrenches on links at their origins and axes."""
-    result: dict[int, tuple[Array, Array]] = {}
+    result: OnLinks = {}
     for end, sign in zip(ends, (1.0, -1.0), strict=True):
         if end.link != GROUND:
-            local = at.rotation[end.link].T @ (sign * force)
-            result[end.link] = (local, cross(end.position, local))
+            add_wrenches(result, {end.link: on_link(at, end, sign * force)})
     return result
 
 
-def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> dict[int, tuple[Array, Array]]:
+def element_wrenches(tree: Tree, at: Pose, moving: Motion | None) -> OnLinks:
     """What all elements put on the links; without a motion at rest."""
-    total: dict[int, tuple[Array, Array]] = {}
+    total: OnLinks = {}
     for element in tree.elements:
         if element.acts:
             add_wrenches(total, on_ends(at, (element.first, element.second), pull(at, element, moving)))
     return total
 
 
-def add_wrenches(total: dict[int, tuple[Array, Array]], more: Any) -> None:
+def add_wrenches(total: OnLinks, more: Mapping[int, Push]) -> None:
     """Add wrenches on links to others."""
-    for link, (force, moment) in more.items():
+    for link, push in more.items():
         old = total.get(link)
-        total[link] = (force, moment) if old is None else (old[0] + force, old[1] + moment)
+        if old is not None:
+            longest = max(old, push, key=len)
+            push = (*(one + other for one, other in zip(old, push, strict=False)), *longest[min(len(old), len(push)) :])
+        total[link] = push
 
 
 def elements_energy(tree: Tree, at: Pose) -> Any:

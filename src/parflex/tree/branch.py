@@ -24,7 +24,7 @@ class Branch(Record):
 
     def place(self, place: Place) -> Place:
         """The place in the smaller tree."""
-        return replace(place, link=self.number[place.link])
+        return place.on(self.number[place.link], self.tree.links)
 
 
 def branch(tree: Tree, links: Iterable[int]) -> Branch:

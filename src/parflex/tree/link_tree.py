@@ -12,6 +12,7 @@ from parflex.bodies import Body, Node
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, counted
 from parflex.tree.contacts import Gates, JointStop
+from parflex.tree.inner_places import NamedPlaces, Place
 from parflex.tree.joints import Joint
 from parflex.tree.point_elements import PointElement
 from parflex.tree.springs import CoupledSpring
@@ -101,20 +102,11 @@ class Link(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Place(Record):
-    """A named frame fixed to a link (or to the ground), at `position`, turned by `rotation`."""
-
-    link: int
-    rotation: Array = field(repr=False)
-    position: Array = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
 class Tree(Record):
     """Links in an order in which parents come first."""
 
     links: tuple[Link, ...]
-    places: dict[str, Place]
+    places: dict[str, Place]  # by name; places inside bodies, as `BEAM@0.5`, are there without being listed
     gravity: Array
     planar: bool
     end_effector: str
@@ -126,6 +118,7 @@ class Tree(Record):
 
     def __post_init__(self, known_length: float | None) -> None:
         object.__setattr__(self, "_known_length", known_length)
+        object.__setattr__(self, "places", NamedPlaces(self.places, self.links))
 
     def _told(self) -> str:
         return f"{counted(len(self.links), 'link')}, {counted(self.n, 'rate')}, end effector '{self.end_effector}'"

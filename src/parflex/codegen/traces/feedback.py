@@ -66,7 +66,7 @@ def task_law(tracer: Tracer, form: Any, options: Options) -> Outputs:
     state = form.moving(q, fitted_rates(robot, J_a, rates))
     place = tree.places[tree.end_effector]
     R, p = state.at.of(place)
-    J_v, J_w = place_jacobian(tree, jacobians(tree, state.at), place)
+    J_v, J_w = place_jacobian(tree, state.at, jacobians(tree, state.at), place)
     rows = np.concatenate([R @ J_v, R @ J_w])
     drift = motion(tree, state.at, state.qd, state.bias)
     _, _, a, al = drift.of(place)

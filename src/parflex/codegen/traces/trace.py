@@ -113,7 +113,7 @@ def _kinematics(tracer: Tracer, form: Form, options: Options) -> Outputs:
     state = form.state(tracer.groups(form.state_groups))
     place = tree.places[tree.end_effector]
     R, p = state.at.of(place)
-    J_v, J_w = place_jacobian(tree, jacobians(tree, state.at), place)
+    J_v, J_w = place_jacobian(tree, state.at, jacobians(tree, state.at), place)
     outputs = {"position": p, "rotation": R, "velocity": R @ (J_v @ state.qd), "angular_velocity": R @ (J_w @ state.qd)}
     return outputs | {"rates": state.qd}, form.labels
 

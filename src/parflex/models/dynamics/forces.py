@@ -12,13 +12,12 @@ from parflex.checking import shown, table
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.recursion import NewtonEuler, Pose, joint_forces, motion, newton_euler
-from parflex.spatial import cross
+from parflex.recursion.point_forces import OnLinks, add_wrenches, on_link
 from parflex.tree import Tree
 
 Array = np.ndarray
 Wrench = Mapping[str, Sequence[float] | np.ndarray]
 Without = Sequence[str]
-OnLinks = Mapping[int, tuple[Array, Array]]  # force and moment at the origins of links, in their axes
 
 
 def tree_forces(
@@ -58,24 +57,17 @@ def tree_newton_euler(
     """Wrenches in all joints of the tree; `more` are wrenches on links, at their origins and in their axes."""
     tree = configuration.robot.tree
     external = on_links(tree, configuration.at, checked_wrenches(tree, wrenches))
-    for link, (force, moment) in (more or {}).items():
-        old = external.get(link, (np.zeros(3), np.zeros(3)))
-        external[link] = (old[0] + force, old[1] + moment)
+    add_wrenches(external, more or {})
     return _under_gravity(tree, configuration.at, qd, qdd, external, without)
 
 
-def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> dict[int, tuple[Array, Array]]:
+def on_links(tree: Tree, at: Pose, wrenches: Mapping[str, Array]) -> OnLinks:
     """World wrenches at frames as wrenches on links, at their origins and in their axes, over any scalar."""
-    result: dict[int, tuple[Array, Array]] = {}
+    result: OnLinks = {}
     for frame, wrench in wrenches.items():
         place = tree.places[frame]
-        if place.link < 0:
-            continue
-        R = at.rotation[place.link]
-        force, moment = R.T @ wrench[:3], R.T @ wrench[3:]
-        moment = moment + cross(place.position, force)
-        old = result.get(place.link, (np.zeros(3), np.zeros(3)))
-        result[place.link] = (old[0] + force, old[1] + moment)
+        if place.link >= 0:
+            add_wrenches(result, {place.link: on_link(at, place, wrench[:3], wrench[3:])})
     return result
 
 

@@ -15,12 +15,11 @@ from parflex.models.dynamics.element_values import element_values, multipliers_o
 from parflex.models.dynamics.forces import Wrench, tree_newton_euler
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import Pose
-from parflex.recursion.point_forces import add_wrenches
+from parflex.recursion.point_forces import OnLinks, add_wrenches
 from parflex.spatial import cross
 from parflex.tree import Link
 
 Array = np.ndarray
-OnLinks = dict[int, tuple[Array, Array]]  # force and moment at the origins of links, in their axes
 
 
 def reactions_of(

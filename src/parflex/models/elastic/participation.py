@@ -92,7 +92,7 @@ def _stretched(here: Configuration, shape: Array) -> list[tuple[str, float]]:
             continue
         ends = (element.first, element.second)
         across, length, _ = line(here.at, ends, element.name)
-        J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.link_jacobians, end)[0] for end in ends)
+        J1, J2 = (here.at.of(end)[0] @ place_jacobian(tree, here.at, here.link_jacobians, end)[0] for end in ends)
         tension = element.tension(Dual(float(length), np.ones(1)), 0.0)
         slope = float(tension.slope[0]) if isinstance(tension, Dual) else 0.0
         found.append((element.name, slope * float(across @ (J2 - J1) @ shape / length) ** 2))

@@ -116,8 +116,9 @@ def _length(configuration: Configuration, element: Any) -> float:
 
 def _apart(configuration: Configuration, first: Place, second: Place) -> bool:
     """Whether two places move against each other."""
+    here = configuration
     rows = [
-        configuration.at.of(end)[0] @ place_jacobian(configuration.robot.tree, configuration.link_jacobians, end)[0]
+        here.at.of(end)[0] @ place_jacobian(here.robot.tree, here.at, here.link_jacobians, end)[0]
         for end in (first, second)
     ]
     return _moves(configuration, (rows[1] - rows[0]) / configuration.robot.tree.length)
@@ -139,8 +140,11 @@ def element_stiffness(configuration: Configuration) -> tuple[Array, Array]:
     acting, zero = element_wrenches(tree, moved, None), np.zeros(3)
     f = [-acting[j][0] if j in acting else zero for j in range(len(tree.links))]
     m = [-acting[j][1] if j in acting else zero for j in range(len(tree.links))]
-    none = [np.zeros(link.body.size) for link in tree.links]
-    K = slopes(inwards(tree, moved, f, m, none).forces, tree.n)
+    bend = [
+        -acting[j][2] if j in acting and len(acting[j]) > 2 else np.zeros(link.body.size)
+        for j, link in enumerate(tree.links)
+    ]
+    K = slopes(inwards(tree, moved, f, m, bend).forces, tree.n)
     return (K + K.T) / 2, _damping(configuration)
 
 
@@ -158,7 +162,7 @@ def _damping(configuration: Configuration) -> Array:
             continue
         ends = (element.first, element.second)
         across, length, _ = line(at, ends, element.name)
-        J1, J2 = (at.of(end)[0] @ place_jacobian(tree, configuration.link_jacobians, end)[0] for end in ends)
+        J1, J2 = (at.of(end)[0] @ place_jacobian(tree, at, configuration.link_jacobians, end)[0] for end in ends)
         row = across @ (J2 - J1) / length
         tension = element.tension(length, Dual(0.0, np.ones(1)))
         D += (tension.slope[0] if isinstance(tension, Dual) else 0.0) * np.outer(row, row)

@@ -39,7 +39,7 @@ class PlatformFrame(Record):
     def rows(self, at: Pose) -> Array:
         """World twist per unit of all rates."""
         R, _ = at.of(self.place)
-        J_v, J_w = place_jacobian(self.tree, jacobians(self.tree, at), self.place)
+        J_v, J_w = place_jacobian(self.tree, at, jacobians(self.tree, at), self.place)
         return np.concatenate([R @ J_v, R @ J_w])[list(self.read)]
 
     def accelerations(self, at: Pose, qd: Array, qdd: Array) -> tuple[Array, Array]:

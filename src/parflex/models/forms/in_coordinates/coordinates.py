@@ -87,6 +87,6 @@ class Coordinates(Record, ABC):
         tree = self.form.robot.tree
         place = tree.places[tree.end_effector]
         R, p = state.at.of(place)
-        J_v, J_w = place_jacobian(tree, jacobians(tree, state.at), place)
+        J_v, J_w = place_jacobian(tree, state.at, jacobians(tree, state.at), place)
         twist = {"velocity": R @ (J_v @ state.qd), "angular_velocity": R @ (J_w @ state.qd)}
         return {"position": p, "rotation": R} | twist | {"rates": state.qd} | self.found(state)

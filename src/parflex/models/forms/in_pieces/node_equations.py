@@ -98,9 +98,28 @@ def _add_modal(state: NodeState, modal: CutModal) -> None:
 
 
 def _add_wrenches(state: NodeState, external: Mapping[str, Array]) -> None:
-    for link, (force, moment) in on_links(state.form.robot.tree, state.at, external).items():
-        own = state.moving.links[link]
-        state.f[:] = state.f - own.J_v.T @ own.out(force) - own.J_w.T @ own.out(moment)
+    for link, (force, moment, *bend) in on_links(state.form.robot.tree, state.at, external).items():
+        _add_wrench(state, link, force, moment)
+        if bend:
+            _add_bending(state, link, bend[0])
+
+
+def _add_wrench(state: NodeState, link: int, force: Array, moment: Array) -> None:
+    own = state.moving.links[link]
+    state.f[:] = state.f - own.J_v.T @ own.out(force) - own.J_w.T @ own.out(moment)
+
+
+def _add_bending(state: NodeState, link: int, bend: Array) -> None:
+    """Forces along the elastic coordinates of a body: of a beam they are wrenches on its two ends, theory (29)."""
+    beam = next((beam for beam in state.form.beams if beam.link == link), None)
+    if beam is None:
+        modal = next(modal for modal in state.form.modal if modal.link == link)
+        state.f[modal.slots] = state.f[modal.slots] - bend[list(modal.free)]
+        return
+    ends = beam.form.elastic_rates(state.at.q[state.form.robot.tree.links[link].e]).T @ bend
+    X = state.at.local_rotation[beam.tip].T
+    _add_wrench(state, link, ends[:3], ends[3:6])
+    _add_wrench(state, beam.tip, X @ ends[6:9], X @ ends[9:])
 
 
 def _body(body: RigidBody, w: Array, R: Array | None) -> tuple[Array, Array]:

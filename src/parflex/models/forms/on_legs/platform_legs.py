@@ -238,7 +238,7 @@ def leg_motion(form: Legs, leg: Leg, q: Any, platform: PlatformMotion) -> LegMot
     """Rates and accelerations of a leg that follows the platform, theory (19)."""
     tree, gravity = leg.tree, form.robot.tree.gravity
     at = pose(tree, q)
-    J_v, _ = place_jacobian(tree, jacobians(tree, at), leg.end)
+    J_v, _ = place_jacobian(tree, at, jacobians(tree, at), leg.end)
     J = leg.rows @ J_v
     place = attachment(form, leg, platform.e)
     arm = platform.R @ place
