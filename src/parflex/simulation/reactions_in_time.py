@@ -14,6 +14,7 @@ from parflex.models.dynamics.reactions import has_reaction, undetermined_reactio
 from parflex.models.robot import Robot
 from parflex.simulation.columns import with_all_motors
 from parflex.simulation.inputs.spare_motions import SpareMotors
+from parflex.simulation.outputs.place_columns import is_place_word, place_examples
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
@@ -42,10 +43,10 @@ def read_outputs(robot: Robot, outputs: Sequence[str], everything: bool) -> list
             found += known[word]
         elif word in single:
             found.append(word)
-        elif word not in said:  # which every run has
+        elif word not in said and not is_place_word(str(word)):  # which every run has, or which are read elsewhere
             raise InputError(
                 f"there is no output '{word}'", key="outputs", value=str(word),
-                hint=did_you_mean(str(word), [*known, *sorted(single), *sorted(said)]),
+                hint=did_you_mean(str(word), [*known, *sorted(single), *sorted(said), *place_examples(robot)]),
             )  # fmt: skip
     found += [column for columns in known.values() for column in columns] if everything else []
     return list(dict.fromkeys(found))

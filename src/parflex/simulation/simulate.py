@@ -29,6 +29,7 @@ from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
+from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
@@ -175,6 +176,8 @@ def simulate(
         Let the limits of joints act, by the `stop` of the robot file.
     outputs : Sequence[str], default ()
         More columns: reaction.JOINT.fx (fy fz mx my mz), reaction.JOINT (all six); closures by name (N, N m).
+        FRAME.sensor_ax, what an accelerometer shows (ay az; wx wy wz of a gyroscope), FRAME.vx and other motions
+        (m/s^2, rad/s, m, m/s); BEAM.chord_y@0.5 and BEAM.tangent_y@0.5, deflections (also z; m).
     reactions : bool, default False
         Columns of the reactions of all joints and closures, and their largest values in the summary.
     progress : callable, default None
@@ -204,11 +207,13 @@ def simulate(
             "the friction width must be positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
         )
     looked_at, asked = _frames(robot, frames, case.motion), read_outputs(robot, outputs, reactions)
+    places = read_place_words(robot, outputs)
     begin = perf_counter()
     problem = _prepared(case, friction_width)
     segments, started = _run(case, problem, progress)
-    seen = seen_in(problem, segments, looked_at, case.spare)
+    seen = seen_in(problem, segments, [*looked_at, *frames_of(places)], case.spare)
     columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
+    add_places(problem.robot.tree, places, seen, columns)
     jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, case.spare)
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= {"start": started.kind, "start_energy": started.energy}

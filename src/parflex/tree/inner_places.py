@@ -91,7 +91,7 @@ class NamedPlaces(dict[str, Place]):
         link = None if number is None else self._links[number]
         if number is None or link is None or link.body.inner is None:
             raise InputError(
-                f"'{owner}' is no beam or modal body, so that '{name}' is not a place of it",
+                f"'{owner}' is not a beam or modal body, so that '{name}' means nothing",
                 key="frame",
                 value=name,
                 hint="name a beam or modal body, or give the robot a point there",
@@ -120,7 +120,7 @@ class NamedPlaces(dict[str, Place]):
             s = float("nan")
         if not 0 <= s <= 1:
             raise InputError(
-                f"'{where}' is no place of the beam '{owner}'",
+                f"'{where}' is not a place of the beam '{owner}'",
                 key="frame",
                 value=name,
                 hint="give a number from 0 (its root) to 1 (its tip)",

@@ -65,11 +65,13 @@ from parflex.errors import InputError
     "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction is smoothed; default 0.001."
 )
 @click.option(
-    "--outputs", metavar="LIST", help="More columns: reaction.JOINT.fx (or .fy .fz .mx .my .mz), reaction.JOINT."
-)
+    "--outputs", metavar="LIST",
+    help="More columns: reaction.JOINT.fx (or .fy .fz .mx .my .mz), reaction.JOINT; FRAME.sensor_ax (accelerometer; "
+    "wx gyroscope), FRAME.vx ...; BEAM.chord_y@0.5, BEAM.tangent_y@0.5 (deflections; or z).",
+)  # fmt: skip
 @click.option("--reactions", is_flag=True, help="Columns of all reactions of joints and closures, with largest values.")
 @click.option("--stops", is_flag=True, help="Let the limits of joints act, by the stops of the robot file.")
-@click.option("--frames", metavar="LIST", help="Frames to record; default: the end effector.")
+@click.option("--frames", metavar="LIST", help="Frames to record, BEAM@0.5 too; default: the end effector.")
 @click.option(
     "--low-pass",
     type=float,
@@ -152,7 +154,8 @@ def _with_low_passed(run: Any, cutoff: float) -> Any:
     from dataclasses import replace
 
     kinds = ("ax", "ay", "az", "alx", "aly", "alz")
-    names = [name for name in run if name.rpartition(".")[2].removeprefix("local_") in kinds and "." in name]
+    last = {name: name.rpartition(".")[2].removeprefix("local_").removeprefix("sensor_") for name in run if "." in name}
+    names = [name for name, word in last.items() if word in kinds]
     return replace(run, columns={**run.columns, **{f"{name}.low": run.low_passed(name, cutoff) for name in names}})
 
 

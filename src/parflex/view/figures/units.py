@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from parflex.models.robot import Robot
 
 PLACES = {"x": "m", "y": "m", "z": "m", "theta": "rad", "rx": "rad", "ry": "rad", "rz": "rad"}
+BENT = re.compile(r".+\.(chord|tangent)_[yz]@[^@]+")
 TURNS = ("qw", "qx", "qy", "qz")
 MOTIONS = {"v": ("m/s", "velocity"), "w": ("rad/s", "angular velocity"), "a": ("m/s²", "acceleration")}
 MOTIONS |= {"al": ("rad/s²", "angular acceleration")}
@@ -38,7 +40,9 @@ def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
         return "1", "quaternion"
     if last in PLACES:
         return PLACES[last], KINDS[PLACES[last]]
-    word = last.removeprefix("local_")
+    if BENT.fullmatch(name):
+        return "m", "deflection"
+    word = last.removeprefix("local_").removeprefix("sensor_")
     for start in ("al", "v", "w", "a"):
         if word.startswith(start) and word[len(start) :] in ("x", "y", "z"):
             return MOTIONS[start]

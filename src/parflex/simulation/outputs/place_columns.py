@@ -1,0 +1,138 @@
+"""Columns of frames and of places inside beams: motions, what an accelerometer shows, deflections of beams.
+
+`FRAME.vx` and the other words of a frame, `FRAME.sensor_ax`, `BEAM.chord_y@0.5`, `BEAM.tangent_y@0.5`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+from parflex.simulation.columns import AXES, frame_columns
+from parflex.tree import Tree
+
+Array = np.ndarray
+SENSOR = tuple(f"sensor_{kind}{axis}" for kind in "aw" for axis in AXES)
+OF_FRAME = (
+    *("x", "y", "z", "theta", "qw", "qx", "qy", "qz"),
+    *(f"{local}{kind}{axis}" for kind in ("v", "w", "a", "al") for local in ("", "local_") for axis in AXES),
+)
+BENT = ("chord_y", "chord_z", "tangent_y", "tangent_z")
+BENT_WORD = re.compile(rf"(.+)\.({'|'.join(BENT)}|deflection)@([^@]+)")
+HINT = "write e.g. FRAME.sensor_ax, FRAME.vx, BEAM.chord_y@0.5 or BEAM.tangent_y@0.5"
+
+
+@dataclass(frozen=True)
+class PlaceWord:
+    """A column that is asked for: of a frame, or how far a beam is bent at a place, from its chord or its tangent."""
+
+    column: str
+    quantity: str
+    frames: tuple[str, ...]  # the frame; or root, tip and place of the beam
+
+
+def is_place_word(word: str) -> bool:
+    """Whether an output is one of a frame or of a place along a beam."""
+    last = word.rpartition(".")[2]
+    return last in (*OF_FRAME, *SENSOR, "sensor") or BENT_WORD.fullmatch(word) is not None
+
+
+def read_place_words(robot: Robot, outputs: Sequence[str]) -> list[PlaceWord]:
+    """The columns that outputs name; `FRAME.sensor` and `BEAM.deflection@s` stand for all of their kind."""
+    found: list[PlaceWord] = []
+    for word in dict.fromkeys(outputs):
+        if is_place_word(word):
+            try:
+                found += _bent(robot, word) if BENT_WORD.fullmatch(word) else _of_frame(robot, word)
+            except InputError as error:
+                error.key = "outputs"
+                raise
+    return found
+
+
+def place_examples(robot: Robot) -> list[str]:
+    """Outputs as a robot may have them, for hints."""
+    end = robot.tree.end_effector
+    beams = [frame.name for frame in robot.description.frame if frame.beam is not None]
+    own = [f"{end}.{word}" for word in (*SENSOR, "sensor", *OF_FRAME)]
+    return own + [f"{beam}.{word}@0.5" for beam in beams for word in (*BENT, "deflection")]
+
+
+def _of_frame(robot: Robot, word: str) -> list[PlaceWord]:
+    frame, _, quantity = word.rpartition(".")
+    frame = frame or robot.tree.end_effector
+    robot.tree.place(frame)
+    planar = robot.tree.planar
+    if quantity == "sensor":
+        used = ("sensor_ax", "sensor_ay", "sensor_wz") if planar else SENSOR
+        return [PlaceWord(f"{frame}.{one}", one, (frame,)) for one in used]
+    still = np.zeros((1, 12))
+    known = [*frame_columns("", np.zeros((1, 3)), np.eye(3)[None], still, planar), *(f".{one}" for one in SENSOR)]
+    if f".{quantity}" not in known:
+        raise InputError(
+            f"a frame of a {'planar' if planar else 'spatial'} robot has no '{quantity}'",
+            value=word,
+            hint=did_you_mean(quantity, [one[1:] for one in known]),
+        )
+    return [PlaceWord(word, quantity, (frame,))]
+
+
+def _bent(robot: Robot, word: str) -> list[PlaceWord]:
+    match = BENT_WORD.fullmatch(word)
+    assert match is not None
+    beam, quantity, s = match.groups()
+    beams = [frame.name for frame in robot.description.frame if frame.beam is not None]
+    if beam not in beams:
+        raise InputError(f"there is no beam '{beam}'", value=word, hint=did_you_mean(beam, beams))
+    if robot.tree.planar and quantity.endswith("_z"):
+        raise InputError("a planar robot bends in its plane alone", value=word, hint=f"use {quantity[:-1]}y")
+    frames = (beam, f"{beam}@1", f"{beam}@{s}")
+    robot.tree.place(frames[2])
+    asked = (
+        (quantity,) if quantity in BENT else tuple(one for one in BENT if not (robot.tree.planar and one[-1] == "z"))
+    )
+    return [PlaceWord(f"{beam}.{one}@{s}", one, frames) for one in asked]
+
+
+def frames_of(words: Sequence[PlaceWord]) -> list[str]:
+    """Frames whose signals the columns need."""
+    return list(dict.fromkeys(frame for word in words for frame in word.frames))
+
+
+def add_places(tree: Tree, words: Sequence[PlaceWord], seen: Mapping[str, Array], columns: dict[str, Array]) -> None:
+    """Put the columns into those of a run; gravity is that of the tree."""
+    for word in words:
+        columns[word.column] = _bending(word, seen) if word.quantity in BENT else _frame_column(tree, word, seen)
+
+
+def _frame_column(tree: Tree, word: PlaceWord, seen: Mapping[str, Array]) -> Array:
+    frame = word.frames[0]
+    position, rotation, motion = (seen[f"{frame}.{part}"] for part in ("position", "rotation", "motion"))
+    if word.quantity not in SENSOR:
+        return frame_columns("", position, rotation, motion, tree.planar)[f".{word.quantity}"]
+    turning = word.quantity[-2] == "w"
+    felt = motion[:, 3:6] if turning else motion[:, 6:9] - tree.gravity  # an accelerometer at rest shows -g
+    return np.einsum("tj,tj->t", rotation[:, :, AXES.index(word.quantity[-1])], felt)
+
+
+def _bending(word: PlaceWord, seen: Mapping[str, Array]) -> Array:
+    """From the x axis of the root, or from the line between both ends: along y and z of the root, turned to that line.
+
+    The axes turn with that line by the smallest turn.
+    """
+    root, tip, place = (seen[f"{frame}.position"] for frame in word.frames)
+    into = seen[f"{word.frames[0]}.rotation"]
+    axis = AXES.index(word.quantity[-1])
+    away = np.einsum("tji,tj->ti", into, place - root)
+    if word.quantity.startswith("tangent"):
+        return away[:, axis]
+    chord = np.einsum("tji,tj->ti", into, tip - root)
+    chord = chord / np.linalg.norm(chord, axis=1, keepdims=True)
+    # the image of the axis e under the turn of x to the chord u is e - (u . e) (x + u) / (1 + u . x)
+    share = chord[:, axis] / (1 + chord[:, 0])
+    return away[:, axis] - share * (away[:, 0] + np.einsum("ti,ti->t", chord, away))
