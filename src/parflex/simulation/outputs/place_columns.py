@@ -90,7 +90,7 @@ def _bent(robot: Robot, word: str) -> list[PlaceWord]:
     if beam not in beams:
         raise InputError(f"there is no beam '{beam}'", value=word, hint=did_you_mean(beam, beams))
     if robot.tree.planar and quantity.endswith("_z"):
-        raise InputError("a planar robot bends in its plane alone", value=word, hint=f"use {quantity[:-1]}y")
+        raise InputError("a planar robot deflects in its plane alone", value=word, hint=f"use {quantity[:-1]}y")
     frames = (beam, f"{beam}@1", f"{beam}@{s}")
     robot.tree.place(frames[2])
     asked = (
