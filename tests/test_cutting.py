@@ -23,7 +23,8 @@ from test_forms_lagrange import BEHIND, held_from_behind
 
 import parflex
 from parflex.design.batches import Geometry
-from parflex.design.frequencies import FrequencySolver, many_frequencies
+from parflex.design.frequencies import FrequencySolver
+from parflex.design.many import many_frequencies
 from parflex.design.nodes import NotCoveredError, node_model
 from parflex.models.configuration import Configuration
 from parflex.models.cutting import cut_at_beams

@@ -12,8 +12,10 @@ from oracles.navaro_frame import Navaro, directions
 import parflex
 from parflex.cli.main import main
 from parflex.design import frequencies, grid
-from parflex.design.frequencies import FrequencySolver, many_frequencies
+from parflex.design.frequencies import FrequencySolver
 from parflex.design.grid import OK, UNREACHABLE, WAITING, frequency_map
+from parflex.design.many import many_frequencies
+from parflex.design.positions import PositionSolver
 from parflex.errors import InputError
 from parflex.models.elastic.linear_model import natural_frequencies
 
@@ -83,9 +85,7 @@ def test_shapes_at_the_platform_are_those_of_the_finite_element_model(navaro, fi
 def test_shapes_at_the_platform_are_those_of_single_poses(navaro):
     pose = {"x": 0.05, "y": 0.02, "rz": -0.7}
     many = many_frequencies(navaro, list(pose), np.array([list(pose.values())]), shapes=True)
-    q = frequencies.PositionSolver(many.solver.geometry, list(pose), list(pose.values()))(
-        np.array([[*pose.values()]])
-    ).q
+    q = PositionSolver(many.solver.geometry, list(pose), list(pose.values()))(np.array([[*pose.values()]])).q
     one = np.zeros((1, 6, 6))
     many.solver._general(q, one)
     assert many.shapes == pytest.approx(one, abs=1e-6 * np.abs(one).max())  # signs are fixed, so they are the same
@@ -96,7 +96,7 @@ def test_tables_that_miss_modes_are_given_up(navaro):
     poses = random_poses(600)
     found = many_frequencies(navaro, ["x", "y", "rz"], poses)
     solver, placed = found.solver, found.status == OK
-    q = frequencies.PositionSolver(solver.geometry, ["x", "y", "rz"], poses[0].tolist())(poses).q[placed]
+    q = PositionSolver(solver.geometry, ["x", "y", "rz"], poses[0].tolist())(poses).q[placed]
     assert solver.problem is not None
     solver.problem.blocks = solver.problem.blocks[:1]
     again = solver(q)

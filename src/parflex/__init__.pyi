@@ -13,10 +13,10 @@ from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
 from parflex.description.names import catalogue_names as catalogue_names
-from parflex.design.frequencies import ManyFrequencies as ManyFrequencies
-from parflex.design.frequencies import many_frequencies as many_frequencies
 from parflex.design.grid import FrequencyMap as FrequencyMap
 from parflex.design.grid import frequency_map as frequency_map
+from parflex.design.many import ManyFrequencies as ManyFrequencies
+from parflex.design.many import many_frequencies as many_frequencies
 from parflex.errors import ActuationError as ActuationError
 from parflex.errors import InputError as InputError
 from parflex.errors import ParflexError as ParflexError

@@ -212,7 +212,7 @@ CHECKS: dict[str, Check | None] = {
     "pose": _pose,
     "poses": _poses,
     **dict.fromkeys(("velocity", "acceleration", "fixed"), _numbers_by_name),
-    **dict.fromkeys(("wrench", "settings"), checking.table),
+    **dict.fromkeys(("wrench", "settings", "designs"), checking.table),
     **dict.fromkeys(("reactions", "shapes", "check_width", "quick", "checks", "stops"), checking.flag),
     **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
     **dict.fromkeys(("frames", "wrench_frames", "columns", "inputs", "outputs", "sensed"), checking.names),

@@ -61,6 +61,9 @@ WORDS: dict[str, Word] = {
     "modes": Word("int", "", "Number of modes."),
     "mode": Word("int", "", "Mode, counted from 1, the lowest."),
     "shapes": Word("bool", "", "Also compute mode shapes."),
+    "designs": Word(
+        "Mapping[str, Sequence[float]]", "", "Numbers of the robot file by dotted path, one for each pose."
+    ),
     "inputs": Word("Sequence[str]", "", "JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes)."),
     "outputs": Word(
         "Sequence[str]",

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.polynomial import polynomial
 
 from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
 from parflex.records import Record
+from parflex.spatial.linear import scalar_type
+from parflex.spatial.varied import is_varied
 
 Array = np.ndarray
 SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
@@ -72,7 +75,7 @@ def beam(
         material.density * section.Iy if rotary_inertia else 0.0,
     )
     count = len(fields)
-    G = np.zeros((count, count, 3, 3))
+    G = np.zeros((count, count, 3, 3), dtype=scalar_type(np.array([length, *weights, *Ps])))
     S = np.array([[weights[0] * length * _integral(field[0][i]) for i in range(3)] for field in fields])
     for a, first in enumerate(fields):
         for b, second in enumerate(fields):
@@ -86,12 +89,14 @@ def beam(
                     if terms:
                         G[a, b, i, j] = length * sum(terms)
     held = section.Iy + section.Iz if rotary_inertia else 0.0  # of the polar moment, by the integrals
-    missing = section.Ip - held if abs(section.Ip - held) > 1e-12 * section.Ip else 0.0
+    missing = section.Ip - held
+    if not is_varied(missing) and abs(missing) <= 1e-12 * section.Ip:
+        missing = 0.0
     # in the plane nothing twists, and left out it does not hide that r0 is the length times the axial shape
     twist = np.zeros((6, 6)) if planar else _add_torsion(G, material.density * missing * length)
     K = _stiffness(length, material, section, Ps)
     nodes, small = {"tip": _tip(length)}, SLENDER * length
-    strain = MeanStrain(np.eye(6)[0], _shortening(length, fields), float(K[0, 0]), acts=not linear)
+    strain = MeanStrain(np.eye(6)[0], _shortening(length, fields), K[0, 0], acts=not linear)
     body = ElasticBody(
         weights[0] * length, S, G, K, np.zeros_like(K), nodes, LABELS, twist, small=small, strains=(strain,),
         inner=CentreLine(length, Ps),
@@ -199,9 +204,9 @@ def _sections(length: float, Ps: tuple[float, float], roll: float, xi: Array) ->
     return Phi_d, Phi_r
 
 
-def _integral(p: Array) -> float:
+def _integral(p: Array) -> Any:
     """Integral of a polynomial from 0 to 1."""
-    return float(np.sum(p / np.arange(1, len(p) + 1)))
+    return np.sum(p / np.arange(1, len(p) + 1))
 
 
 def _add_torsion(G: Array, j: float) -> Array:
@@ -213,15 +218,15 @@ def _add_torsion(G: Array, j: float) -> Array:
     turn = j / 4 * np.array([[0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
     G[0, 4] += turn
     G[4, 0] += turn.T
-    twist = np.zeros((6, 6))
+    twist = np.zeros((6, 6), dtype=G.dtype)
     twist[3, 3] = j / 3
     return twist
 
 
-def first_bending(length: float, material: Material, section: Section, planar: bool) -> float:
+def first_bending(length: float, material: Material, section: Section, planar: bool) -> Any:
     """Lowest natural frequency, in rad/s, of the beam in bending, clamped at its root and free at its end."""
     weakest = section.Iz if planar else min(section.Iy, section.Iz)
-    return float(CLAMPED_FREE**2 * np.sqrt(material.E * weakest / (material.density * section.A * length**4)))
+    return CLAMPED_FREE**2 * np.sqrt(material.E * weakest / (material.density * section.A * length**4))
 
 
 def without_torsion(body: ElasticBody) -> tuple[ElasticBody, float]:
@@ -236,7 +241,8 @@ def without_torsion(body: ElasticBody) -> tuple[ElasticBody, float]:
 
 def _stiffness(L: float, material: Material, section: Section, Ps: tuple[float, float]) -> Array:
     E, G = material.E, material.G
-    K = np.diag([E * section.A / L, 0, 0, G * section.J / L, 0, 0])
+    K = np.zeros((6, 6), dtype=scalar_type(np.array([E, G, L, *Ps, section.A, section.Iy, section.Iz, section.J])))
+    K[0, 0], K[3, 3] = E * section.A / L, G * section.J / L
     for deflection, rotation, inertia, sign, soft in ((1, 5, section.Iz, -1.0, Ps[0]), (2, 4, section.Iy, 1.0, Ps[1])):
         stiffness = E * inertia / (1 + soft)
         K[deflection, deflection] = 12 * stiffness / L**3

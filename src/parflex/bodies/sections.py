@@ -20,7 +20,7 @@ def rectangle(y: float, z: float) -> Section:
     """Sides along y and z; the torsion constant by Saint-Venant's series."""
     long, short = max(y, z), min(y, z)
     n = np.arange(1, 2 * TERMS, 2)
-    series = float(np.sum(np.tanh(n * np.pi * long / (2 * short)) / n**5))
+    series = np.sum(np.tanh(n * np.pi * (long / short) / 2) / n**5)
     J = long * short**3 / 3 * (1 - 192 * short / (np.pi**5 * long) * series)
     return Section(y * z, y * z**3 / 12, z * y**3 / 12, J, y * z * (y**2 + z**2) / 12, 5 / 6, 5 / 6)
 

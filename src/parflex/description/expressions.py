@@ -11,26 +11,28 @@ import math
 import unicodedata
 import warnings
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from parflex.errors import RobotFileError, did_you_mean
 from parflex.spatial.angles import cosine, sine, tangent
+from parflex.spatial.varied import Varied, finite, function_of
 
 MAX_LENGTH = 300
-FUNCTIONS: dict[str, Callable[..., float]] = {
-    "sqrt": math.sqrt,
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "sqrt": function_of("sqrt", math.sqrt),
     "sin": sine,  # exact at right angles
     "cos": cosine,
     "tan": tangent,
-    "asin": math.asin,
-    "acos": math.acos,
-    "atan": math.atan,
-    "atan2": math.atan2,
+    "asin": function_of("arcsin", math.asin),
+    "acos": function_of("arccos", math.acos),
+    "atan": function_of("arctan", math.atan),
+    "atan2": function_of("arctan2", math.atan2),
     "abs": abs,
 }
 NAMES: dict[str, float] = {"pi": math.pi, "deg": math.pi / 180}
 
 
-def evaluate(text: str, constants: Mapping[str, float]) -> float:
+def evaluate(text: str, constants: Mapping[str, Any]) -> Any:
     """The value of an arithmetic expression; anything else is an error that says what was found."""
     if len(text) > MAX_LENGTH:
         raise RobotFileError(
@@ -52,14 +54,14 @@ def evaluate(text: str, constants: Mapping[str, float]) -> float:
         value = _walk(tree.body, text, constants)
     except (ZeroDivisionError, OverflowError, ValueError):
         value = math.nan
-    if not math.isfinite(value):
+    if not finite(value):
         raise RobotFileError(
             f"'{text}' has no finite real value", value=text, hint="check for a division by zero or an overflow"
         )
-    return float(value)
+    return value if isinstance(value, Varied) else float(value)
 
 
-def _walk(node: ast.expr, text: str, constants: Mapping[str, float]) -> float:
+def _walk(node: ast.expr, text: str, constants: Mapping[str, Any]) -> Any:
     match node:
         case ast.Constant(value=bool()):
             pass
@@ -92,7 +94,7 @@ def _walk(node: ast.expr, text: str, constants: Mapping[str, float]) -> float:
     )
 
 
-def _binary(operator: ast.operator, left: float, right: float, text: str) -> float:
+def _binary(operator: ast.operator, left: Any, right: Any, text: str) -> Any:
     match operator:
         case ast.Add():
             return left + right
@@ -103,5 +105,5 @@ def _binary(operator: ast.operator, left: float, right: float, text: str) -> flo
         case ast.Div():
             return left / right
         case ast.Pow():
-            return math.pow(left, right)
+            return left**right if isinstance(left, Varied) else math.pow(left, right)
     raise RobotFileError(f"'{text}' uses an operator that is not allowed", value=text, hint="use + - * / **")

@@ -24,11 +24,17 @@ LEG_LISTS: dict[str, type[Any]] = {
 }
 
 
-def load_description(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[schema.RobotFile, str]:
-    """The checked description of a catalogue robot or file, and the file's name for messages."""
+def load_table(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[dict[str, Any], str]:
+    """The table of a catalogue robot or file with what is set, and the file's name for messages."""
     raw, file = read_family(robot)
     complete = apply_settings(raw, settings or {}, file)
     refuse_deep(complete, file)
+    return complete, file
+
+
+def load_description(robot: str | Path, settings: Mapping[str, Any] | None = None) -> tuple[schema.RobotFile, str]:
+    """The checked description of a catalogue robot or file, and the file's name for messages."""
+    complete, file = load_table(robot, settings)
     return describe(complete, file), file
 
 

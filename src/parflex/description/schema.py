@@ -83,13 +83,13 @@ CentralInertia = Annotated[
 
 def central_matrix(about_centre: Any) -> np.ndarray:
     """The inertia tensor about the centre from its diagonal or its rows."""
-    values = np.array(about_centre, dtype=float)
+    values = np.array(about_centre)
     return np.diag(values) if values.ndim == 1 else values
 
 
 def _check_tensor(about_centre: Any) -> None:
     matrix = central_matrix(about_centre)
-    if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-15):
+    if any(abs(matrix[i, j] - matrix[j, i]) > 1e-15 + 1e-9 * abs(matrix[i, j]) for i, j in ((0, 1), (0, 2), (1, 2))):
         hint = "repeat each off-diagonal entry on the other side"
         raise complain("the inertia tensor is not symmetric", hint, "about_centre", about_centre)
 
@@ -195,7 +195,7 @@ class StopTable(Table):
 def _one_mass(modal: Modal | None, inertia: Inertia, point_masses: tuple[PointMass, ...]) -> None:
     """A body given by modes brings its own mass; what else it carries sits on its nodes."""
     own = inertia.model_fields_set - {"IA", "FV", "FS"}
-    heavy = any(np.any(np.array(getattr(inertia, key), dtype=float)) for key in own)
+    heavy = any(np.any(np.array(getattr(inertia, key))) for key in own)
     if modal is not None and (heavy or point_masses):
         key = "inertia" if heavy else "point_masses"
         hint = f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"

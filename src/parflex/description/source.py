@@ -118,12 +118,22 @@ def refuse_deep(table: Any, file: str) -> None:
 def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) -> dict[str, Any]:
     """The table with `key.path = value` set; list entries are found by their `name` or number."""
     for path, value in settings.items():
-        _set(raw, path, path, value, file)
+        holder, step = _find(raw, path, value, file)
+        holder[step] = value
     return raw
 
 
-def _set(table: Any, path: str, rest: str, value: Any, file: str) -> None:
-    parent = ""
+def value_at(raw: dict[str, Any], path: str, file: str) -> Any:
+    """What stands at `key.path` of a table."""
+    holder, step = _find(raw, path, None, file)
+    if isinstance(holder, dict) and step not in holder:
+        raise RobotFileError(f"there is no value at '{path}'", file=file, key=path, hint="give it one in the file")
+    return holder[step]
+
+
+def _find(table: Any, path: str, value: Any, file: str) -> tuple[Any, Any]:
+    """The table or list that holds the value at a path, and its key there."""
+    rest, parent = path, ""
     while True:
         if isinstance(table, list):
             step, rest = _list_step(table, rest)
@@ -147,8 +157,7 @@ def _set(table: Any, path: str, rest: str, value: Any, file: str) -> None:
                 f"there is no value at '{path}'", file=file, key=path, value=as_value(value), hint=hint
             )
         if not rest:
-            table[step] = value
-            return
+            return table, step
         table, parent = table[step], str(step)
 
 

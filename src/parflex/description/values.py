@@ -8,11 +8,12 @@ from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BeforeValidator, ValidationInfo, WithJsonSchema
+from pydantic import BeforeValidator, PlainValidator, ValidationInfo, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from parflex.description.expressions import evaluate
 from parflex.errors import RobotFileError
+from parflex.spatial.varied import Varied
 
 LARGEST = 1e20  # no quantity in SI units comes near; squares and products of such numbers still fit
 MAX_SHOWN = 40
@@ -49,13 +50,15 @@ def as_value(value: Any) -> str | float | bool:
     return value if isinstance(value, str) and len(value) <= MAX_SHOWN else shown(value)
 
 
-def read_number(value: Any, info: ValidationInfo) -> float:
+def read_number(value: Any, info: ValidationInfo) -> Any:
     """A finite number, or an expression that has one as its value."""
     if isinstance(value, str):
         try:
             number = evaluate(value, (info.context or {}).get("constants", {}))
         except RobotFileError as error:
             raise complain(error.message, error.hint or "", value=value) from None
+    elif isinstance(value, Varied):
+        number = value
     elif isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         raise complain(f"a number is expected here, not {shown(value)}", 'write a number or "an expression"')
     elif isinstance(value, float) and not math.isfinite(value):
@@ -143,7 +146,7 @@ def read_coordinates(value: Any) -> Any:
 
 
 NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "description": "arithmetic expression"}]}
-Number = Annotated[float, BeforeValidator(read_number), WithJsonSchema(NUMBER_SCHEMA)]
+Number = Annotated[float, PlainValidator(read_number), WithJsonSchema(NUMBER_SCHEMA)]
 Name = Annotated[str, BeforeValidator(read_name)]
 Text = Annotated[str, BeforeValidator(read_text)]
 Flag = Annotated[bool, BeforeValidator(read_flag)]

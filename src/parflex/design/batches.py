@@ -14,6 +14,7 @@ from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.emit_python import functions_of, run
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
+from parflex.designs.design_numbers import DesignNumbers
 from parflex.graph.expression import Graph
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -40,6 +41,11 @@ def rigid_tree(tree: Tree) -> Tree:
     return replace(tree, links=tuple(links), springs=(), elements=())
 
 
+def _placing(place: Sequence[str | int]) -> bool:
+    """Whether the number at this place of a robot says where something is mounted or how a joint moves it."""
+    return place[0] == "loops" or (place[1] == "links" and place[3] in ("rotation", "position", "joint"))
+
+
 class BatchProgram:
     """A traced program as a function of rows: interpreted on arrays, compiled when there are many rows."""
 
@@ -63,10 +69,16 @@ class BatchProgram:
 
 
 class Geometry:
-    """Positions without elastic coordinates, and where the links are, for many poses."""
+    """Positions without elastic coordinates, and where the links are, for many poses.
 
-    def __init__(self, robot: Robot) -> None:
+    With `designs` the rows of positions have further columns: what the design of each row puts in the place of numbers
+    of the geometry.
+    """
+
+    def __init__(self, robot: Robot, designs: DesignNumbers | None = None) -> None:
         self.robot = robot
+        self.designs = designs
+        self.varied = [] if designs is None else [k for k, at in enumerate(designs.places) if any(map(_placing, at))]
         self.tree = rigid_tree(robot.tree)
         self.kept = np.array([i for link in robot.tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
         self.kept_rates = np.array(
@@ -87,12 +99,32 @@ class Geometry:
 
     def places(self, links: Sequence[int]) -> Places:
         """Where some links are, for many poses."""
-        branch = CarriedLinks(self.tree, links)
-        graph, q = branch.symbols()
+        graph, robot = self.traced()
+        branch = CarriedLinks(rigid_tree(robot.tree), links)
+        q = branch.symbols(graph)
         at = pose(branch.tree, q)
         own = [branch.number[j] for j in links]
         outputs = {f"{k}": np.concatenate([at.rotation[k].ravel(), at.position[k]]) for k in own}
-        return Places(BatchProgram(make_program(graph, "places", outputs, quick=True)), branch.positions, len(own))
+        program = BatchProgram(make_program(graph, "places", outputs, quick=True))
+        return Places(program, self.inputs(branch.positions), len(own))
+
+    def traced(self) -> tuple[Graph, Robot]:
+        """A graph, and the robot with symbols of it where designs differ."""
+        graph = Graph()
+        if self.designs is None:
+            return graph, self.robot
+        return graph, self.designs.with_numbers({k: graph.symbol(f"design[{k}]") for k in self.varied})
+
+    def inputs(self, positions: Array) -> Array:
+        """Columns of rows that a program takes: numbers of the design first, then these positions."""
+        width = len(self.kept)
+        return np.concatenate([np.arange(width, width + len(self.varied)), positions]).astype(int)
+
+    def rows(self, q: Array, designs: Array) -> Array:
+        """Positions with the numbers of the design of each row behind them."""
+        if self.designs is None:
+            return q
+        return np.concatenate([q, self.designs.values[designs][:, self.varied]], axis=1)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -129,10 +161,9 @@ class CarriedLinks:
         self.tree = replace(tree, links=tuple(moved), places={}, springs=(), elements=())
         self.positions, self.rates = np.array(positions, dtype=int), np.array(rates, dtype=int)
 
-    def symbols(self) -> tuple[Graph, Array]:
-        """A graph with one symbol for each position."""
-        graph = Graph()
-        return graph, np.array([graph.symbol(f"q[{k}]") for k in range(len(self.positions))], dtype=object)
+    def symbols(self, graph: Graph) -> Array:
+        """One symbol for each position."""
+        return np.array([graph.symbol(f"q[{k}]") for k in range(len(self.positions))], dtype=object)
 
     def moved(self, loop: Loop) -> Loop:
         """The loop between the links as they are numbered here."""
@@ -189,15 +220,19 @@ def _stepper(
     geometry: Geometry, loops: Sequence[Loop], rates: Sequence[int], rows_used: tuple[int, ...] | None
 ) -> Stepper:
     whole, L = geometry.tree, geometry.tree.length
-    branch = CarriedLinks(whole, [place.link for loop in loops for place in (loop.first, loop.second)])
-    tree, loops = branch.tree, [branch.moved(loop) for loop in loops]
+    ends = [place.link for loop in loops for place in (loop.first, loop.second)]
+    branch, (graph, robot) = CarriedLinks(whole, ends), geometry.traced()
+    traced = CarriedLinks(rigid_tree(robot.tree), ends)
+    named = {id(plain): loop for plain, loop in zip(geometry.robot.closures.loops, robot.closures.loops, strict=True)}
+    tree, plain = branch.tree, [branch.moved(loop) for loop in loops]
+    loops = [branch.moved(named.get(id(loop), loop)) for loop in loops]
     own = np.searchsorted(branch.rates, [geometry.rate(k) for k in rates])
     units = whole.rate_units[branch.rates][own]
     links = sorted({tree.link_of_rate[k] for k in own})
     moving = np.array([i for j in links for i in range(tree.links[j].q.start, tree.links[j].q.stop)], dtype=int)
-    graph, q = branch.symbols()
-    residual, J = _rows(tree, loops, q, own)
-    _, home = _rows(tree, loops, geometry.home[branch.positions], own)
+    q = branch.symbols(graph)
+    residual, J = _rows(traced.tree, loops, q, own)
+    _, home = _rows(tree, plain, geometry.home[branch.positions], own)
     rows = [np.r_[np.ones(len(loop.translations)), np.full(loop.size - len(loop.translations), L)] for loop in loops]
     metres = np.concatenate(rows)
     best = mobility.choose_partition(
@@ -216,7 +251,8 @@ def _stepper(
     }
     here = float(np.linalg.det(home[picked]))
     program = BatchProgram(make_program(graph, "closing", outputs, quick=True))
-    return Stepper(branch.positions, moving, program, float(np.sign(here)), abs(here))
+    inputs = geometry.inputs(branch.positions)
+    return Stepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here))
 
 
 def _rows(tree: Tree, loops: Sequence[Loop], q: Array, columns: Array) -> tuple[Array, Array]:

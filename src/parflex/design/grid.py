@@ -15,7 +15,8 @@ import numpy as np
 
 from parflex.codegen.program_store import digest_of
 from parflex.design.batches import Geometry
-from parflex.design.frequencies import WORTH, FrequencySolver, cells_line
+from parflex.design.frequencies import WORTH, FrequencySolver
+from parflex.design.many import cells_line
 from parflex.design.positions import OK, SINGULAR, UNREACHABLE, WAITING, PositionSolver
 from parflex.errors import InputError
 from parflex.models.elastic.linear_model import check_modes

@@ -8,14 +8,17 @@ its ends.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from parflex.bodies import Body
 from parflex.closure.loops import neutral_rotation
+from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.models.cutting import PLANE, CutModal, CutRobot, CutStep, cut_at_beams, used_components
 from parflex.models.robot import Robot
 from parflex.tree import Place
@@ -121,8 +124,17 @@ def _directions(cut: CutRobot, step: CutStep) -> list[tuple[int, Array]]:
 class Assembly:
     """Matrices of a node model over chosen unknowns, from the places of links."""
 
-    def __init__(self, model: NodeModel, links: Sequence[int] | None = None, columns: Array | None = None) -> None:
+    def __init__(
+        self,
+        model: NodeModel,
+        links: Sequence[int] | None = None,
+        columns: Array | None = None,
+        designs: DesignNumbers | None = None,
+    ) -> None:
         self.model = model
+        self.tree = model.robot.tree if designs is None else designs.tree
+        self.designs = 1 if designs is None else len(designs.values)
+        self.chosen = np.arange(self.designs)
         self.columns = np.arange(model.columns) if columns is None else columns
         self.number = np.full(model.columns, -1)
         self.number[self.columns] = np.arange(len(self.columns))
@@ -135,15 +147,21 @@ class Assembly:
         self.links = sorted(needed - {GROUND})
         self.index = {j: k for k, j in enumerate(self.links)}
         self.axes = {j: self._axes(j) for j in model.roots}
-        self.inertia = {j: _undeformed_inertia(model.robot.tree.links[j].body) for j in self.bodies}
+        self.inertia = {j: of_designs(_undeformed_inertia(self.tree.links[j].body), self.designs) for j in self.bodies}
+        self.stiffness = {j: of_designs(_stiffness(self.tree.links[j].body), self.designs) for j in self.bodies}
 
     def _axes(self, j: int) -> Array:
         """Axes of the twist of a root, in those of its link: its own; of a planar robot those of the plane."""
         tree = self.model.robot.tree
         return neutral_rotation(tree, Place(j, np.eye(3), np.zeros(3))).T if tree.planar else np.eye(3)
 
-    def __call__(self, rotation: Array, position: Array) -> tuple[Array, Array]:
-        """K and M (poses x n x n) over the chosen unknowns, from rotations and positions of `links`."""
+    def __call__(self, rotation: Array, position: Array, designs: Array | None = None) -> tuple[Array, Array]:
+        """K and M (poses x n x n) over the chosen unknowns, from rotations and positions of `links`.
+
+        `designs` are the numbers of the designs of the poses, where there are several.
+        """
+        if designs is not None:
+            return self._of(designs)(rotation, position)
         size = len(self.columns)
         K, M = np.zeros((2, len(rotation), size, size))
         for j in self.bodies:
@@ -154,6 +172,16 @@ class Assembly:
         self._add_joints(K, M)
         return K, M
 
+    def _of(self, designs: Array) -> Assembly:
+        """The assembly of poses with these designs, one by one."""
+        made = copy.copy(self)
+        made.chosen = designs
+        made.inertia, made.stiffness = (
+            {j: own[designs] if own.ndim == 3 else own for j, own in table.items()}
+            for table in (self.inertia, self.stiffness)
+        )
+        return made
+
     def _add_body(self, K: Array, M: Array, j: int, rotation: Array, position: Array) -> None:
         """A body that is not cut: if flexible, its own coordinates are unknowns beside the twist of its frame."""
         columns, W = self.twist(j, rotation, position)
@@ -161,7 +189,7 @@ class Assembly:
         if j in self.model.modal:
             entry = self.model.modal[j]
             free, slots = list(entry.free), np.arange(entry.slots.start, entry.slots.stop)
-            _add(K, self.number[slots], _stiffness(entry.body)[np.ix_(free, free)])
+            _add(K, self.number[slots], self.stiffness[j][..., free, :][..., free])
             bent = np.broadcast_to(np.eye(entry.body.size)[:, free], (len(W), entry.body.size, len(free)))
             every = np.union1d(columns, slots).astype(int)
             W = np.concatenate([_spread(every, columns, W), _spread(every, slots, bent)], axis=1)
@@ -170,18 +198,23 @@ class Assembly:
 
     def _add_joints(self, K: Array, M: Array) -> None:
         """Springs and rotors in the rows of joints."""
-        tree = self.model.robot.tree
+        tree = self.tree
         own = set(self.bodies)
         for step in (step for piece in self.model.cut.pieces for step in piece.steps if step.tie.size):
             j = step.tie.joint
             if j in own and tree.links[j].joint.one_axis:
                 k = self.number[step.slots.start]
-                K[:, k, k] += tree.links[j].terms.stiffness
-                M[:, k, k] += tree.links[j].terms.motor_inertia
+                K[:, k, k] += self._chosen(tree.links[j].terms.stiffness)
+                M[:, k, k] += self._chosen(tree.links[j].terms.motor_inertia)
+
+    def _chosen(self, value: Any) -> Array:
+        """A number in the designs of the poses."""
+        wide = of_designs(value, self.designs)
+        return wide[self.chosen] if wide.ndim else wide
 
     def _add_beam(self, K: Array, M: Array, j: int, tip: int, rotation: Array, position: Array) -> None:
         tree = self.model.robot.tree
-        body, node = tree.links[j].body, tree.links[tip].node
+        node = tree.links[tip].node
         assert node is not None
         Phi = np.concatenate([node.Phi_d, node.Phi_r])
         first, A = self.twist(j, rotation, position)
@@ -193,7 +226,7 @@ class Assembly:
         W = np.concatenate([root, bent], axis=1)
         columns = self.number[columns]
         _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
-        _add(K, columns, np.swapaxes(bent, 1, 2) @ (_stiffness(body) @ bent))
+        _add(K, columns, np.swapaxes(bent, 1, 2) @ (self.stiffness[j] @ bent))
 
     def twist(self, j: int, rotation: Array, position: Array) -> tuple[Array, Array]:
         """Unknowns that move a link, and its twist at the common point per unit of them (poses x 6 x c)."""

@@ -7,6 +7,7 @@ import numpy as np
 from parflex.design.batches import Geometry
 from parflex.design.legs import LegStructure
 from parflex.design.nodes import Assembly, NodeModel
+from parflex.designs.design_numbers import of_designs
 from parflex.errors import InputError
 from parflex.models.cutting import PLANE
 from parflex.models.robot import Robot
@@ -22,6 +23,9 @@ class Platform:
 
     def __init__(self, robot: Robot, geometry: Geometry, model: NodeModel | None) -> None:
         self.tree, self.place = robot.tree, robot.tree.places[robot.tree.end_effector]
+        tree = robot.tree if geometry.designs is None else geometry.designs.tree
+        designs = 1 if geometry.designs is None else len(geometry.designs.values)
+        self.position = of_designs(tree.places[tree.end_effector].position, designs)
         if self.place.link == GROUND:
             raise InputError("the end effector does not move, so it has no shapes", key="shapes")
         self.model = model
@@ -36,13 +40,13 @@ class Platform:
         largest = np.take_along_axis(sized, np.abs(sized).argmax(axis=-1)[..., None], axis=-1)
         return np.where(largest < 0, -twists, twists)
 
-    def jacobians(self, q: Array) -> Array:
+    def jacobians(self, q: Array, designs: Array | None = None) -> Array:
         """Twist per unit of each unknown of the whole matrices (poses x 6 x unknowns)."""
         assert self.model is not None
         at = self.links(q)
         columns, W = self.assembly.twist(self.place.link, *at)
         J = np.zeros((len(q), 6, self.model.columns))
-        J[:, :, columns] = self._at_place(q, self.assembly.local(self.place.link, *at) @ W)
+        J[:, :, columns] = self._at_place(q, self.assembly.local(self.place.link, *at) @ W, designs)
         return J
 
     def of_core(self, structure: LegStructure, q: Array, shapes: Array) -> Array:
@@ -63,9 +67,10 @@ class Platform:
         R = at.rotation[self.place.link] @ self.place.rotation
         return self.signed(np.concatenate([R @ J_v, R @ J_w]).dot(shapes).T)
 
-    def _at_place(self, q: Array, twists: Array) -> Array:
+    def _at_place(self, q: Array, twists: Array, designs: Array | None = None) -> Array:
         """From columns of twists of the link in its axes (poses x 6 x count) to those of the place in world axes."""
         R = self.own(q)[0][:, 0]
         v, w = twists[:, :3], twists[:, 3:]
-        moved = v + np.cross(w, self.place.position[None, :, None], axis=1)
+        position = self.position[None] if self.position.ndim == 1 else self.position[designs]
+        moved = v + np.cross(w, position[:, :, None], axis=1)
         return np.concatenate([R @ moved, R @ w], axis=1)

@@ -21,7 +21,7 @@ from parflex.spatial import vector_quaternion
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
-OK, UNREACHABLE, SINGULAR, WAITING = 0, 1, 2, -1
+OK, UNREACHABLE, SINGULAR, IMPOSSIBLE, WAITING = 0, 1, 2, 3, -1
 FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose counts as singular
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 VECTOR = ("rx", "ry", "rz")
@@ -109,13 +109,14 @@ class PositionSolver:
             q[:, first : first + 4] = vector_quaternion(vectors)
         return q
 
-    def __call__(self, values: Array) -> Positions:
-        """Positions at poses, one row of coordinates each."""
+    def __call__(self, values: Array, designs: Array | None = None) -> Positions:
+        """Positions at poses, one row of coordinates each; `designs` are the numbers of their designs, if any."""
         values = np.asarray(values, dtype=float)
         if not self.fast:
             return self._slow(values)
+        own = np.arange(len(values)) if designs is None else designs
         home = np.repeat(self.geometry.home[None], len(values), axis=0)
-        q, status = self._newton(self.start(values, home))
+        q, status = self._newton(self.start(values, self.geometry.rows(home, own)))
         for _ in range(ROUNDS):
             open_ones, good = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
             if not len(open_ones) or not len(good):
@@ -126,7 +127,8 @@ class PositionSolver:
             if not close.any():
                 break
             tried = open_ones[close]
-            found, state = self._newton(self.start(values[tried], q[good[nearest[close]]]))
+            near = q[good[nearest[close]], : home.shape[1]]
+            found, state = self._newton(self.start(values[tried], self.geometry.rows(near, own[tried])))
             gained = state != UNREACHABLE
             if not gained.any():
                 break

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,12 +10,13 @@ from typing import Any
 
 from parflex.closure.loops import build_closures, neutral_rotation
 from parflex.description import schema
-from parflex.description.loader import load_description
+from parflex.description.loader import describe, load_table
 from parflex.description.name_checks import AXES
+from parflex.description.source import apply_settings
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.models.payload import with_payload
 from parflex.models.pose_input import read_pose
-from parflex.models.robot import Robot
+from parflex.models.robot import Robot, WrittenRobot
 from parflex.models.sensors import marked_rates
 from parflex.tree import Tree, build_tree
 from parflex.tree.build import read_body
@@ -55,13 +57,17 @@ def load(
     --------
     >>> robot = parflex.load("3rrr", working_mode="+-+", payload=[0.2, 0, 0, 0])
     """
-    description, file = load_description(source, settings)
+    table, file = load_table(source, settings)
+    description = describe(copy.deepcopy(table), file)
     if elements is not None and not 1 <= elements <= 100:
         raise InputError(
             "the number of elements must be from 1 to 100", key="elements", value=elements, hint="give e.g. 4"
         )
     try:
-        robot = _build(description, file, payload, actuation, working_mode, elements or 1)
+        refine = 1 if elements is None else elements
+        robot = _build(description, file, payload, actuation, working_mode, refine)
+        mounted = None if payload is None else tuple(float(value) for value in payload)
+        robot = replace(robot, written=WrittenRobot(table, mounted, refine))
         slack = robot.slack_cables()
         return replace(robot, warnings=(*robot.warnings, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:
@@ -115,6 +121,18 @@ def rebuilt(robot: Robot, description: schema.RobotFile, payload: Sequence[float
     mode = robot.working_mode if robot.working_mode in description.working_modes else None
     actuation = robot.actuation if robot.actuation in description.actuation else None
     return _build(description, robot.file, payload, actuation, mode, 1)
+
+
+def redesigned(robot: Robot, settings: Mapping[str, Any]) -> Robot:
+    """The robot as it was loaded, with other values in its file, by dotted path."""
+    written = robot.written
+    if written is None:
+        raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
+    table = apply_settings(copy.deepcopy(written.table), settings, robot.file)
+    description = describe(copy.deepcopy(table), robot.file)
+    actuation = None if robot.actuation == "default" else robot.actuation
+    made = _build(description, robot.file, written.payload, actuation, robot.working_mode, written.elements)
+    return replace(made, written=replace(written, table=table))
 
 
 def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:

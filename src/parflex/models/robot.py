@@ -50,11 +50,20 @@ class Mobility(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
+class WrittenRobot(Record):
+    """What a robot was loaded from: its whole table, what was set in it included, payload and refinement."""
+
+    table: dict[str, Any]
+    payload: tuple[float, ...] | None
+    elements: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Robot(ArrayOrder, Record):
     """A robot with a chosen `actuation` and `working_mode` (`mode`), made by `load`.
 
     `description` is what its `file` says, `tree` and `closures` what is made of it; `actuated`, `locked` and `sensed`
-    are numbers of rates, `warnings` what is unusual about it.
+    are numbers of rates, `warnings` what is unusual about it, `written` the table it was loaded from.
     """
 
     description: schema.RobotFile
@@ -68,6 +77,7 @@ class Robot(ArrayOrder, Record):
     warnings: tuple[str, ...] = ()
     mode: schema.WorkingMode = field(default_factory=schema.WorkingMode, repr=False)
     sensed: tuple[int, ...] = ()  # rates of passive joints with a sensor
+    written: WrittenRobot | None = field(default=None, repr=False, compare=False)  # what it was loaded from
     # of a robot that stands and moves alike; `replace` drops them, so that each copy says what it has in common
     known_home: InitVar[Array | None] = None
     known_mobility: InitVar[Mobility | None] = None

@@ -8,6 +8,9 @@ that symmetry makes equal must be equal to the last digit to be recognised. So a
 from __future__ import annotations
 
 import math
+from typing import Any
+
+from parflex.spatial.varied import is_varied
 
 STEP = math.pi / 12
 QUADRANT = (  # sines of 0, 15, ... 90 degrees
@@ -23,19 +26,23 @@ ROUNDING = 4 * 2.0**-52  # of an angle computed by a few operations, such as 150
 LARGEST = 1000.0  # rad: rounding of larger ones says nothing about what was meant
 
 
-def sine(angle: float) -> float:
+def sine(angle: Any) -> Any:
     """Sine, exact at multiples of 15 degrees."""
+    if is_varied(angle):
+        return angle.sin()
     steps = _steps(angle)
     return math.sin(angle) if steps is None else _table(steps)
 
 
-def cosine(angle: float) -> float:
+def cosine(angle: Any) -> Any:
     """Cosine, exact at multiples of 15 degrees."""
+    if is_varied(angle):
+        return angle.cos()
     steps = _steps(angle)
     return math.cos(angle) if steps is None else _table(steps + 6)
 
 
-def tangent(angle: float) -> float:
+def tangent(angle: Any) -> Any:
     """Tangent; at a right angle a ZeroDivisionError, as there is none."""
     return sine(angle) / cosine(angle)
 

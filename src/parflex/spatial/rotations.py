@@ -52,6 +52,8 @@ def mdh_transform(gamma: float, b: float, alpha: float, d: float, theta: float, 
 
 def clean(values: Array) -> Array:
     """Entries that are 0, 1 or -1 but for the rounding of cos(pi/2), put right."""
+    if values.dtype == object:
+        return values
     nearest = np.round(values)
     return np.where(np.abs(values - nearest) < 1e-15, nearest, values)
 
@@ -62,6 +64,8 @@ def placed(rotation: Array, position: Array, R: Array, p: Array) -> tuple[Array,
     Coordinates that cancel but for rounding are zero.
     """
     turned, moved = rotation @ R, position + rotation @ p
+    if turned.dtype == object or moved.dtype == object:
+        return turned, moved
     rounding = 4 * np.finfo(float).eps * (np.abs(position) + np.abs(rotation) @ np.abs(p))
     return clean(turned), np.where(np.abs(moved) <= rounding, 0.0, moved)
 
@@ -112,7 +116,7 @@ def rotation_from_vector(vector: Any) -> Array:
     """Rotation matrix of a rotation vector, exp(hat(vector)); about one axis exact at multiples of 15 degrees."""
     turning = [k for k in range(3) if vector[k] != 0]
     if len(turning) == 1:
-        return clean(exact_rotation(turning[0], float(vector[turning[0]])))
+        return clean(exact_rotation(turning[0], vector[turning[0]]))
     return clean(quaternion_matrix(vector_quaternion(vector)))
 
 

@@ -99,7 +99,7 @@ class _Builder:
         if isinstance(entry, schema.Point):
             rotation, position = rotation_from_vector(entry.rotation), np.array(entry.position)
         elif entry.mdh is not None:
-            rotation, position = mdh_transform(**entry.mdh.model_dump())
+            rotation, position = mdh_transform(**vars(entry.mdh))
         else:
             place = entry.place or schema.Placement()
             rotation, position = rotation_from_vector(place.rotation), np.array(place.position)

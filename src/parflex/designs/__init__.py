@@ -1,0 +1,1 @@
+"""Many designs of one robot: its numbers for other values of its file."""

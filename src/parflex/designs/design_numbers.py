@@ -1,0 +1,175 @@
+"""The numbers of a robot that follow from changed values of its file, for many designs at once.
+
+The file is read once with numbers that stand for all designs. What comes out of the reading - positions, masses,
+stiffnesses - are the numbers that programs take as inputs in the place of constants; how they follow from
+the file is nowhere written a second time. Designs that the reading would have treated otherwise than the nominal robot,
+and impossible ones, are marked; they are loaded one by one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.loops import Closures, build_closures
+from parflex.description.expressions import evaluate
+from parflex.description.loader import describe
+from parflex.description.source import apply_settings, value_at
+from parflex.errors import InputError, RobotFileError
+from parflex.models.payload import with_payload
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.spatial.varied import Decisions, Varied
+from parflex.tree import Tree, build_tree
+
+Array = np.ndarray
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DesignNumbers(Record):
+    """Numbers of a robot in many designs.
+
+    `places` says where in the robot each number stands, by fields and indices, as a rule at several places; `values`
+    are designs x numbers, `slopes` keys x designs x numbers, how each number changes with each key; `alone` marks
+    designs that must be loaded one by one. `tree` holds all designs at once.
+    """
+
+    robot: Robot
+    keys: tuple[str, ...]
+    tree: Tree
+    places: tuple[tuple[Path, ...], ...]
+    nominal: Array
+    values: Array
+    alone: Array
+    slopes: Array | None = None
+
+    def with_numbers(self, numbers: Mapping[int, Any]) -> Robot:
+        """The robot with other numbers (symbols, as a rule) in the place of some; it stands as the nominal one."""
+        tree, closures = self.robot.tree, self.robot.closures
+        by_place = {place: x for k, x in numbers.items() for place in self.places[k]}
+        parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
+        changed = {
+            name: substituted(part, {place[1:]: x for place, x in by_place.items() if place[0] == name})
+            for name, part in parts.items()
+        }
+        made = replace(changed["tree"], known_length=tree.length)
+        own = Closures(made, changed["loops"], changed["constraints"])
+        return replace(self.robot, tree=made, closures=own, known_home=self.robot.home)
+
+
+def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = False) -> DesignNumbers:
+    """What changes in a robot with values of its file, by dotted path as in `load`, one of each for every design."""
+    written = robot.written
+    if written is None:
+        raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
+    keys = tuple(designs)
+    columns = np.array([np.asarray(designs[key], dtype=float) for key in keys]).reshape(len(keys), -1)
+    count = columns.shape[1] + 1
+    decisions = Decisions(count)
+    raw = copy.deepcopy(written.table)
+    settings: dict[str, Any] = {}
+    for k, key in enumerate(keys):
+        unit = None if not slopes else np.broadcast_to(np.eye(len(keys))[k][:, None], (len(keys), count)).copy()
+        settings[key] = Varied(np.concatenate([[number_at(robot, key)], columns[k]]), decisions, unit)
+    description = describe(apply_settings(raw, settings, robot.file), robot.file)
+    tree = build_tree(description, written.elements)
+    if written.payload is not None:
+        tree = with_payload(tree, written.payload)
+    closures = build_closures(description, tree)
+    parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
+    equal: dict[bytes, tuple[Varied, list[Path]]] = {}
+    for name, part in parts.items():
+        for place, x in leaves(part):
+            if isinstance(x, Varied):
+                change = b"" if x.slopes is None else x.slopes.tobytes()
+                equal.setdefault(x.values.tobytes() + change, (x, []))[1].append((name, *place))
+    found = [x for x, _ in equal.values()]
+    values = np.array([x.values for x in found]).reshape(len(found), count).T
+    changes = None
+    if slopes:
+        changes = np.array([x.slopes for x in found]).reshape(len(found), len(keys), count).transpose(1, 2, 0)[:, 1:]
+    return DesignNumbers(
+        robot,
+        keys,
+        tree,
+        tuple(tuple(places) for _, places in equal.values()),
+        values[0],
+        values[1:],
+        decisions.differ[1:] | ~np.isfinite(values[1:]).all(axis=1),
+        changes,
+    )
+
+
+def of_designs(values: Any, designs: int) -> Array:
+    """An array of numbers with one more axis in front, for the designs; without it where all have the same."""
+    values = np.asarray(values)
+    if values.dtype != object:
+        return values
+    wide = np.empty((designs, *values.shape))
+    for index, x in np.ndenumerate(values):
+        wide[(slice(None), *index)] = x.values[1:] if isinstance(x, Varied) else x
+    return wide
+
+
+def number_at(robot: Robot, key: str) -> float:
+    """The number that stands at a key of the robot's file, by dotted path."""
+    assert robot.written is not None
+    value = value_at(robot.written.table, key, robot.file)
+    try:
+        return float(evaluate(value, robot.description.constants) if isinstance(value, str) else value)
+    except (RobotFileError, TypeError, ValueError):
+        raise InputError(
+            f"'{key}' is not a number of the robot file", key="designs", value=key, hint="name a key with one number"
+        ) from None
+
+
+def leaves(part: Any, place: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Everything that stands in records, containers and arrays of symbols, with where it stands."""
+    for step, inner in _parts(part):
+        yield from leaves(inner, (*place, step))
+    if not _has_parts(part):
+        yield place, part
+
+
+def _has_parts(part: Any) -> bool:
+    if isinstance(part, np.ndarray):
+        return part.dtype == object
+    return (is_dataclass(part) and not isinstance(part, type)) or isinstance(part, dict | tuple | list)
+
+
+def _parts(part: Any) -> list[tuple[str | int, Any]]:
+    if not _has_parts(part):
+        return []
+    if isinstance(part, np.ndarray):
+        return list(enumerate(part.ravel()))
+    if isinstance(part, dict):
+        return list(part.items())
+    if isinstance(part, tuple | list):
+        return list(enumerate(part))
+    return [(field.name, getattr(part, field.name)) for field in fields(part) if field.init]
+
+
+def substituted(part: Any, numbers: Mapping[Path, Any]) -> Any:
+    """The same part with other values at some places."""
+    if () in numbers:
+        return numbers[()]
+    below: dict[str | int, dict[Path, Any]] = {}
+    for place, x in numbers.items():
+        below.setdefault(place[0], {})[place[1:]] = x
+    if not below:
+        return part
+    if isinstance(part, np.ndarray):
+        flat = part.astype(object).ravel()
+        for step, inner in below.items():
+            flat[step] = inner[()]
+        return flat.reshape(part.shape)
+    if isinstance(part, dict):
+        return {key: substituted(inner, below.get(key, {})) for key, inner in part.items()}
+    if isinstance(part, tuple | list):
+        return type(part)(substituted(inner, below.get(k, {})) for k, inner in enumerate(part))
+    return replace(part, **{str(name): substituted(getattr(part, str(name)), inner) for name, inner in below.items()})

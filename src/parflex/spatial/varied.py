@@ -1,0 +1,227 @@
+"""Numbers that take another value in each of many designs: code over any scalar then builds all of them at once.
+
+The first value is the nominal one. Where code decides by a comparison, the nominal value decides for all; designs in
+which the comparison comes out otherwise are marked, so that they can be built one by one. A varied number never
+becomes a plain float by itself: what would drop its other values raises an error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+Array = np.ndarray
+
+
+class Decisions:
+    """Which designs would have gone another way than the nominal one."""
+
+    def __init__(self, count: int) -> None:
+        self.differ = np.zeros(count, dtype=bool)
+
+    def take(self, answers: Array) -> bool:
+        """The nominal answer; designs with another one are marked."""
+        first = bool(answers[0])
+        self.differ |= answers != first
+        return first
+
+
+class Varied:
+    """A number in many designs, and how it changes along some directions (directions x designs) if that is asked."""
+
+    __slots__ = ("decisions", "slopes", "values")
+    __hash__ = object.__hash__
+
+    def __init__(self, values: Array, decisions: Decisions, slopes: Array | None = None) -> None:
+        self.values = values
+        self.decisions = decisions
+        self.slopes = slopes
+
+    @property
+    def nominal(self) -> float:
+        """The value of the first design."""
+        return float(self.values[0])
+
+    def _with(self, values: Array, slopes: Array | None) -> Varied:
+        return Varied(values, self.decisions, slopes)
+
+    def _mapped(self, values: Array, slope: Callable[[], Array]) -> Varied:
+        """A function of this number, `slope` its derivative."""
+        return self._with(values, None if self.slopes is None else slope() * self.slopes)
+
+    # -- arithmetic ------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        if isinstance(other, Varied):
+            slopes = None if self.slopes is None or other.slopes is None else self.slopes + other.slopes
+            return self._with(self.values + other.values, slopes)
+        if isinstance(other, int | float):
+            return self._with(self.values + other, self.slopes) if other else self
+        return NotImplemented
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Varied:
+        return self._with(-self.values, None if self.slopes is None else -self.slopes)
+
+    def __pos__(self) -> Varied:
+        return self
+
+    def __sub__(self, other: Any) -> Any:
+        return self + -other if isinstance(other, Varied | int | float) else NotImplemented
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other if isinstance(other, int | float) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        if isinstance(other, Varied):
+            both = self.slopes is not None and other.slopes is not None
+            slopes = other.values * self.slopes + self.values * other.slopes if both else None  # type: ignore[operator]
+            return self._with(self.values * other.values, slopes)
+        if isinstance(other, int | float):
+            return self._mapped(self.values * other, lambda: np.asarray(float(other))) if other else 0.0
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        if isinstance(other, Varied):
+            return self * (1.0 / other)
+        return self * (1.0 / other) if isinstance(other, int | float) else NotImplemented
+
+    def __rtruediv__(self, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = 1.0 / self.values
+        self.decisions.differ |= ~np.isfinite(inverse)
+        return self._mapped(other * inverse, lambda: -other * inverse * inverse) if other else 0.0
+
+    def __pow__(self, power: Any) -> Any:
+        if not isinstance(power, int | float):
+            return NotImplemented
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = self.values**power
+            self.decisions.differ |= ~np.isfinite(values)
+            return self._mapped(values, lambda: power * self.values ** (power - 1))
+
+    def __abs__(self) -> Varied:
+        return self._mapped(np.abs(self.values), lambda: np.sign(self.values))
+
+    # -- comparisons: the nominal value decides --------------------------------------------------------
+
+    def _compare(self, other: Any, test: Callable[[Array, Any], Any]) -> Any:
+        if not isinstance(other, Varied | int | float):
+            return NotImplemented
+        return self.decisions.take(test(self.values, other.values if isinstance(other, Varied) else other))
+
+    def __lt__(self, other: Any) -> Any:
+        return self._compare(other, np.less)
+
+    def __le__(self, other: Any) -> Any:
+        return self._compare(other, np.less_equal)
+
+    def __gt__(self, other: Any) -> Any:
+        return self._compare(other, np.greater)
+
+    def __ge__(self, other: Any) -> Any:
+        return self._compare(other, np.greater_equal)
+
+    def __eq__(self, other: object) -> Any:
+        return self._compare(other, np.equal)
+
+    def __ne__(self, other: object) -> Any:
+        return self._compare(other, np.not_equal)
+
+    def __bool__(self) -> bool:
+        return self.decisions.take(self.values != 0)
+
+    def __float__(self) -> float:
+        raise TypeError("a number that differs from design to design is used as one number")
+
+    # -- functions that NumPy calls on objects ---------------------------------------------------------
+
+    def _function(self, function: Callable[[Array], Array], slope: Callable[[Array], Array]) -> Varied:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            values = function(self.values)
+            self.decisions.differ |= ~np.isfinite(values)
+            return self._mapped(values, lambda: slope(self.values))
+
+    def sqrt(self) -> Varied:
+        """Square root."""
+        return self._function(np.sqrt, lambda x: 0.5 / np.sqrt(x))
+
+    def sin(self) -> Varied:
+        """Sine."""
+        return self._function(np.sin, np.cos)
+
+    def cos(self) -> Varied:
+        """Cosine."""
+        return self._function(np.cos, lambda x: -np.sin(x))
+
+    def tan(self) -> Varied:
+        """Tangent."""
+        return self._function(np.tan, lambda x: 1 + np.tan(x) ** 2)
+
+    def tanh(self) -> Varied:
+        """Hyperbolic tangent."""
+        return self._function(np.tanh, lambda x: 1 - np.tanh(x) ** 2)
+
+    def arcsin(self) -> Varied:
+        """Angle of a sine."""
+        return self._function(np.arcsin, lambda x: 1 / np.sqrt(1 - x * x))
+
+    def arccos(self) -> Varied:
+        """Angle of a cosine."""
+        return self._function(np.arccos, lambda x: -1 / np.sqrt(1 - x * x))
+
+    def arctan(self) -> Varied:
+        """Angle of a tangent."""
+        return self._function(np.arctan, lambda x: 1 / (1 + x * x))
+
+    def arctan2(self, other: Any) -> Varied:
+        """Angle of the point (other, self)."""
+        x = _lifted(other, self)
+        square = x.values**2 + self.values**2
+        slopes = None
+        if self.slopes is not None and x.slopes is not None:
+            slopes = (x.values * self.slopes - self.values * x.slopes) / square
+        return self._with(np.arctan2(self.values, x.values), slopes)
+
+    def __repr__(self) -> str:
+        return f"{self.nominal:g} in {len(self.values)} designs"
+
+
+def is_varied(x: Any) -> bool:
+    """Whether this number differs from design to design."""
+    return isinstance(x, Varied)
+
+
+def function_of(name: str, plain: Callable[..., float]) -> Callable[..., Any]:
+    """A function of floats that takes varied numbers too, by the method of this name."""
+
+    def call(*arguments: Any) -> Any:
+        like = next((argument for argument in arguments if isinstance(argument, Varied)), None)
+        if like is None:
+            return plain(*arguments)
+        return getattr(_lifted(arguments[0], like), name)(*arguments[1:])
+
+    return call
+
+
+def _lifted(number: Any, like: Varied) -> Varied:
+    """A plain number as a varied one that does not vary."""
+    if isinstance(number, Varied):
+        return number
+    slopes = None if like.slopes is None else np.zeros_like(like.slopes)
+    return Varied(np.full_like(like.values, number), like.decisions, slopes)
+
+
+def finite(x: Any) -> bool:
+    """Whether a number is finite; designs in which it is not are marked."""
+    if isinstance(x, Varied):
+        return x.decisions.take(np.isfinite(x.values))
+    return math.isfinite(x)

@@ -1,0 +1,183 @@
+"""Designs: other numbers of the robot file in every row, read once for all rows, against robots loaded one by one."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.designs.design_numbers import design_numbers, number_at
+from parflex.errors import ParflexError
+from parflex.models.loading import load
+from parflex.spatial.varied import Decisions, Varied
+
+
+def numbers_in(part):
+    """All numbers of a record in its order."""
+    if is_dataclass(part) and not isinstance(part, type):
+        return [x for field in fields(part) if field.init for x in numbers_in(getattr(part, field.name))]
+    if isinstance(part, dict):
+        return [x for value in part.values() for x in numbers_in(value)]
+    if isinstance(part, tuple | list):
+        return [x for value in part for x in numbers_in(value)]
+    if isinstance(part, np.ndarray):
+        return [float(x) for x in part.ravel()]
+    return [float(part)] if isinstance(part, float) else []
+
+
+def own_keys(robot) -> list[str]:
+    """Constants of a robot, and keys of its sections, materials and bodies."""
+    keys = [f"constants.{name}" for name in robot.description.constants]
+    for table, word in (("sections", "sections"), ("materials", "materials")):
+        for name, entry in getattr(robot.description, table).items():
+            keys += [f"{word}.{name}.{key}" for key in entry.model_fields_set if key != "shape"]
+    return [key for key in keys if usable(robot, key)]
+
+
+def usable(robot, key: str) -> bool:
+    try:
+        return number_at(robot, key) != 0
+    except ParflexError:
+        return False
+
+
+@pytest.mark.parametrize(
+    "name", ["navaro", "gough-stewart-beams", "dualemps", "3rrr", "delta", "three-beam-legs", "5r"]
+)
+def test_every_number_of_a_robot_in_many_designs_is_that_of_the_robot_loaded_so(name):
+    robot = load(name)
+    keys, rng = own_keys(robot), np.random.default_rng(5)
+    designs = {key: number_at(robot, key) * rng.uniform(0.97, 1.03, 3) for key in keys}
+    found = design_numbers(robot, designs)
+    assert found.places
+    for row in np.flatnonzero(~found.alone):
+        here = found.with_numbers(dict(enumerate(found.values[row])))
+        other = load(name, settings={key: float(values[row]) for key, values in designs.items()})
+        for one, two in ((here.tree, other.tree), (here.closures.loops, other.closures.loops)):
+            mine, its = np.array(numbers_in(one)), np.array(numbers_in(two))
+            # the same operations in another order: rounding, and angles that are exact for one robot alone
+            assert mine == pytest.approx(its, rel=1e-12, abs=1e-15)
+    assert not found.alone.all()
+
+
+def test_slopes_of_numbers_are_those_of_differences():
+    robot = load("gough-stewart-beams")
+    keys = own_keys(robot)
+    nominal = np.array([number_at(robot, key) for key in keys])
+    step = 1e-6
+
+    def values(factors):
+        designs = {key: number * factors[k] for k, (key, number) in enumerate(zip(keys, nominal, strict=True))}
+        return design_numbers(robot, designs, slopes=True)
+
+    steps = np.ones((len(keys), 2 * len(keys))) + step * np.kron(np.eye(len(keys)), [1, -1])
+    around, here = values(steps), values(np.ones((len(keys), 1)))
+    assert around.slopes is not None and here.slopes is not None
+    for k, number in enumerate(nominal):
+        slope = (around.values[2 * k] - around.values[2 * k + 1]) / (2 * step * number)
+        there = around.slopes[k, 2 * k : 2 * k + 2].mean(axis=0)
+        scale = np.abs(around.values).max(axis=0) / abs(number)
+        # rounding of 1e-16 / 1e-6, and a thousand times that where a flat body's inertia is a small difference
+        assert (np.abs(slope - there) <= 1e-6 * scale).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "coordinates", "spread"),
+    [
+        ("navaro", ["x", "y", "rz"], [0.03, 0.03, 0.1]),
+        ("gough-stewart-beams", ["x", "y", "z", "rx", "ry", "rz"], [0.03, 0.03, 0.0, 0.1, 0.1, 0.1]),
+        ("three-beam-legs", ["leg1.upper", "leg1.lower"], [0.3, 0.3]),
+    ],
+)
+def test_frequencies_of_poses_with_their_own_designs_are_those_of_robots_loaded_one_by_one(name, coordinates, spread):
+    robot = parflex.load(name)
+    rng, count = np.random.default_rng(7), 4
+    home = dict(zip(coordinates, np.zeros(len(coordinates)), strict=True)) | {
+        key: value for key, value in robot.description.poses.get("home", {}).items() if key in coordinates
+    }
+    poses = np.array([home[key] for key in coordinates]) + rng.uniform(-1, 1, (count, len(coordinates))) * spread
+    keys = [key for key in own_keys(robot) if not key.endswith(("poisson_ratio",))]
+    designs = {key: number_at(robot, key) * rng.uniform(0.98, 1.02, count) for key in keys}
+    many = parflex.many_frequencies(robot, coordinates, poses, modes=4, shapes=True, designs=designs)
+    for row in range(count):
+        other = parflex.load(name, settings={key: float(values[row]) for key, values in designs.items()})
+        try:
+            one = parflex.natural_frequencies(other, dict(zip(coordinates, poses[row], strict=True)), modes=4)
+        except ParflexError:
+            assert many.status[row] != 0
+            continue
+        assert many.status[row] == 0, many.reasons[row]
+        # the same matrices by another way; LAPACK's rounding is 1e-16 of the largest eigenvalue, 1e6 times the lowest
+        assert many.frequencies[row] == pytest.approx(one.frequencies, rel=1e-8)
+    assert (many.status == 0).any()
+    assert many.fallbacks < count
+
+
+def test_designs_that_are_read_otherwise_are_loaded_one_by_one_and_right():
+    robot = parflex.load("three-beam-legs")
+    widths = [0.02, 0.04, 0.029, -0.01, np.nan]  # the bar is 0.03 high: the second is wider, which torsion tells apart
+    many = parflex.many_frequencies(robot, ["leg1.upper"], [[0.3]] * 5, modes=3, designs={"sections.bar.y": widths})
+    assert many.status.tolist() == [0, 0, 0, 3, 3]
+    assert many.fallbacks == 2
+    assert "not positive" in many.reasons[3]
+    assert "not a finite number" in many.reasons[4]
+    for row, width in enumerate(widths[:3]):
+        one = parflex.natural_frequencies(parflex.load("three-beam-legs", settings={"sections.bar.y": width}), modes=3)
+        # both by LAPACK, whose rounding is 1e-16 of the largest eigenvalue
+        assert many.frequencies[row] == pytest.approx(one.frequencies, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("designs", "words"),
+    [
+        ({"constants.baz": 1.0}, "there is no value at 'constants.baz'"),
+        ({"constants.bar": [1.0, 2.0, 3.0]}, "has 3 values for 2 poses"),
+        ({"constants.bar": "long"}, "are not numbers"),
+        ({"name": 3.0}, "is not a number of the robot file"),
+        ({"sections.link.shape": 1.0}, "is not a number of the robot file"),
+        ([1.0], "must be a dictionary"),
+    ],
+)
+def test_designs_that_make_no_sense_are_refused_in_one_sentence(designs, words):
+    with pytest.raises(ParflexError, match=words):
+        parflex.many_frequencies(parflex.load("navaro"), ["x", "y", "rz"], np.zeros((2, 3)), designs=designs)
+
+
+def test_a_number_of_many_designs_never_becomes_one_number_in_silence():
+    number = Varied(np.array([2.0, 3.0]), Decisions(2))
+    with pytest.raises(TypeError, match="differs from design to design"):
+        float(number)
+    with pytest.raises(TypeError):
+        np.zeros(2)[0:1] = number
+    with pytest.raises(TypeError):
+        np.array([number], dtype=float)
+
+
+def test_functions_of_numbers_in_many_designs_and_their_slopes_are_those_of_numpy():
+    x = np.array([0.3, 0.5, 0.7])
+    number = Varied(x, Decisions(3), np.ones((1, 3)))
+    step = 1e-6
+    for word in ("sqrt", "sin", "cos", "tan", "tanh", "arcsin", "arccos", "arctan"):
+        function = getattr(np, word)
+        found = getattr(number, word)()
+        assert found.values == pytest.approx(function(x), rel=1e-15)
+        # central differences: rounding 1e-16 / 1e-6 and 1e-12 of the third derivative, which is at most 20 here
+        assert found.slopes[0] == pytest.approx((function(x + step) - function(x - step)) / (2 * step), abs=1e-9)
+    for made, function in (
+        (2.0 / number, lambda v: 2 / v),
+        (number**3, lambda v: v**3),
+        (1.0 - number * number, lambda v: 1 - v * v),
+        (number.arctan2(2.0 * number + 1.0), lambda v: np.arctan2(v, 2 * v + 1)),
+        (abs(number - 0.6), lambda v: np.abs(v - 0.6)),
+    ):
+        assert made.values == pytest.approx(function(x), rel=1e-15)
+        assert made.slopes[0] == pytest.approx((function(x + step) - function(x - step)) / (2 * step), abs=1e-9)
+
+
+def test_a_comparison_marks_the_designs_in_which_it_comes_out_otherwise():
+    decisions = Decisions(3)
+    number = Varied(np.array([1.0, 2.0, -1.0]), decisions)
+    assert number > 0
+    assert decisions.differ.tolist() == [False, False, True]
