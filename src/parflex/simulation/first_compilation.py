@@ -1,4 +1,4 @@
-"""A line before a time loop is compiled for the first time on a machine, which takes up to a minute."""
+"""A line before a time loop is compiled for the first time on a machine, which takes up to half a minute."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def say_first_compilation(loop: Any) -> bool:
     place = loops_folder()
     if loop.signatures or (place is not None and any(place.rglob(f"*.{loop.__name__}-*.nbi"))):
         return False
-    LOG.warning("parflex compiles the time loop '%s': about a minute, once on a machine", loop.__name__)
+    LOG.warning("parflex compiles the time loop '%s': up to half a minute, once on a machine", loop.__name__)
     return True

@@ -19,6 +19,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from parflex.codegen import disk_cache
+from parflex.simulation.integrators.inner_code import InnerCompiler
 
 
 @lru_cache(maxsize=1)
@@ -49,13 +50,18 @@ OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """A function that becomes part of those that call it: to hand over a whole system takes a microsecond."""
-    return numba.njit(inline="always", **OPTIONS)(function)
+    """A short function that becomes part of those that call it."""
+    return _inner(function)
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """A function for other compiled ones alone: what unpacks the arguments of Python is not made."""
-    return compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    """A function for other compiled ones alone: it is optimised, made machine code and kept as a part of these."""
+    return _inner(function)
+
+
+def _inner(function: Callable[..., Any], **more: bool) -> Any:
+    options = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | more
+    return numba.njit(pipeline_class=InnerCompiler, **options)(function)
 
 
 def allocating(function: Callable[..., Any]) -> Any:

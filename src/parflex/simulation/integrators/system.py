@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
+
+from parflex.simulation.integrators.bundles import Bundle
 
 Array = np.ndarray
 
 
-class System(NamedTuple):
+class System(Bundle):
     """A compiled model for the loop: q, qd, given inputs, constants in; q, its rates of change, those of qd, ... out.
 
     The integrated rates are `free`. Positions are of four kinds: `simple` ones are integrals of a free rate; those of
@@ -43,7 +43,7 @@ class System(NamedTuple):
     slack: Array = np.zeros(0)  # of each gate: what it follows may be beyond zero by so much, which is rounding
 
 
-class Work(NamedTuple):
+class Work(Bundle):
     """Memory of a run between two calls of the loop."""
 
     x: Array  # inputs of the model at each stage

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
+
+from parflex.simulation.integrators.bundles import Bundle
 
 Array = np.ndarray
 
 
-class Gauss(NamedTuple):
+class Gauss(Bundle):
     """Collocation at the Gauss points: c, A, A A, b, second = b A, and what carries stages on to the next step."""
 
     c: Array
@@ -21,7 +22,7 @@ class Gauss(NamedTuple):
     ahead: Array
 
 
-class Explicit(NamedTuple):
+class Explicit(Bundle):
     """An explicit Runge-Kutta pair; `error` is b less the weights of the lower order."""
 
     c: Array
@@ -31,7 +32,7 @@ class Explicit(NamedTuple):
     order: int
 
 
-class Alpha(NamedTuple):
+class Alpha(Bundle):
     """Chung and Hulbert's generalized-alpha for a spectral radius at infinity."""
 
     mean_mass: float  # alpha_m
