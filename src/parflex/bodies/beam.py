@@ -204,6 +204,17 @@ def _sections(length: float, Ps: tuple[float, float], roll: float, xi: Array) ->
     return Phi_d, Phi_r
 
 
+def shape_coefficients(length: float, material: Material, section: Section, shear: bool) -> Array:
+    """r0 and the shape functions as polynomials in x / L: parts that go with 1, y, z; fields; components; powers."""
+    fields = _fields(length, *(_shear_ratios(length, material, section) if shear else (0.0, 0.0)))
+    result = np.zeros((3, len(fields), 3, 4))
+    for a, field in enumerate(fields):
+        for part, entries in enumerate(field):
+            for i, entry in enumerate(entries):
+                result[part, a, i, : len(entry)] = entry
+    return result
+
+
 def _integral(p: Array) -> Any:
     """Integral of a polynomial from 0 to 1."""
     return np.sum(p / np.arange(1, len(p) + 1))

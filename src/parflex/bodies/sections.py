@@ -8,11 +8,13 @@ few percent. [G. R. Cowper, "The shear coefficient in Timoshenko's beam theory",
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
 from parflex.bodies.beam import Section
 
+Array = np.ndarray
 TERMS = 40  # of the series for the torsion of a rectangle: exact to rounding
 
 
@@ -62,6 +64,32 @@ def numbers(
 ) -> Section:
     """Any section by its area and moments; the shear coefficients of a beam without shear are not used."""
     return Section(A, Iy, Iz, J, Iy + Iz if Ip is None else Ip, ky or 1.0, kz or 1.0)
+
+
+@dataclass(frozen=True)
+class Fibres:
+    """Where the fibres farthest from the centre line are: at the corners (y, z) and their mirror images, or all around.
+
+    All known shapes are the same on both sides of y and z, so that the largest tension and the largest compression of
+    bending are equal.
+    """
+
+    y: float
+    z: float
+    round: bool = False
+
+    def stress(self, section: Section, N: Array, My: Array, Mz: Array) -> Array:
+        """The largest normal stress in size: of the normal force, and of bending at the farthest fibre, theory (54)."""
+        if self.round:
+            return np.abs(N) / section.A + np.hypot(My, Mz) * self.y / section.Iy
+        return np.abs(N) / section.A + np.abs(My) * self.z / section.Iy + np.abs(Mz) * self.y / section.Iz
+
+
+def fibres_of(shape: str, sizes: dict[str, float]) -> Fibres | None:
+    """The fibres of a shape of a robot file; a section given by numbers has none that are known."""
+    if shape in ("circle", "tube"):
+        return Fibres(sizes["diameter"] / 2, sizes["diameter"] / 2, round=True)
+    return Fibres(sizes["y"] / 2, sizes["z"] / 2) if shape in ("rectangle", "box") else None
 
 
 SHAPES: dict[str, Callable[..., Section]] = {  # words of a robot file; the arguments are the keys of its table

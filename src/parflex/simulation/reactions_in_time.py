@@ -11,16 +11,17 @@ from parflex.codegen.traces.reaction_signals import balance, joint_wrenches
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reactions import has_reaction, undetermined_reactions
+from parflex.models.inside_beams.beam_chains import BeamChain, SectionWord, is_section_word, section_examples
 from parflex.models.robot import Robot
 from parflex.simulation.columns import with_all_motors
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.outputs.place_columns import is_place_word, place_examples
+from parflex.simulation.outputs.sections_in_time import add_sections, chains_to_follow
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
 RANK = 1e-9  # of the largest singular value, as in reactions of one state
-FEW = 20_000  # rows up to which NumPy is done before a program would be compiled
 
 
 def reaction_names(robot: Robot) -> list[str]:
@@ -30,7 +31,10 @@ def reaction_names(robot: Robot) -> list[str]:
 
 
 def read_outputs(robot: Robot, outputs: Sequence[str], everything: bool) -> list[str]:
-    """Columns of reactions that are asked for, in words as reaction.JOINT.fx, reaction.JOINT, or all of them."""
+    """Columns of reactions that are asked for, in words as reaction.JOINT.fx, reaction.JOINT, or all of them.
+
+    Words of sections are read elsewhere.
+    """
     if isinstance(outputs, str):
         raise InputError("the outputs are a list of names", key="outputs", value=outputs, hint=f"write ['{outputs}']")
     names, found = reaction_names(robot), []
@@ -43,32 +47,34 @@ def read_outputs(robot: Robot, outputs: Sequence[str], everything: bool) -> list
             found += known[word]
         elif word in single:
             found.append(word)
-        elif word not in said and not is_place_word(str(word)):  # which every run has, or which are read elsewhere
+        elif word not in said and not is_place_word(str(word)) and not is_section_word(word):
+            examples = [*sorted(said), *place_examples(robot), *section_examples(robot)]
             raise InputError(
                 f"there is no output '{word}'", key="outputs", value=str(word),
-                hint=did_you_mean(str(word), [*known, *sorted(single), *sorted(said), *place_examples(robot)]),
+                hint=did_you_mean(str(word), [*known, *sorted(single), *examples]),
             )  # fmt: skip
     found += [column for columns in known.values() for column in columns] if everything else []
     return list(dict.fromkeys(found))
 
 
-def reactions_of_rows(problem: Problem, found: Mapping[str, Array], robot: Robot) -> dict[str, Array]:
-    """Force and moment of each joint and closure of the robot in all rows of a run, (rows, 6)."""
+def reactions_of_rows(
+    problem: Problem, found: Mapping[str, Array], robot: Robot, chains: Sequence[BeamChain] = ()
+) -> tuple[dict[str, Array], dict[int, Array]]:
+    """Force and moment of each joint and closure of the robot in all rows of a run, (rows, 6).
+
+    Then the signals of the elements of some beams.
+    """
     motors, gates = len(problem.robot.actuated), found["gates"]
-    few = len(found["q"]) <= FEW
     state = {"q": found["q"], "position_rates": found["change"], "accelerations": found["accelerations"]}
     state |= {"effort": found["effort"]} | ({"gates": gates} if gates.shape[1] else {})
     for k, frame in enumerate(problem.wrenches):
         state[f"wrench_{frame}"] = found["given"][:, motors + 6 * k : motors + 6 * k + 6]
     state["multipliers"] = np.zeros((len(found["q"]), robot.closures.size))
-    choice = (problem.wrenches, problem.width, few)
     with np.errstate(all="ignore"):  # a row that is not finite stays so
         if robot.closures.size:
-            first = balance(robot, problem.independent, *choice)
-            held = first.evaluate("numpy", **state) if few else first(**state)
-            state["multipliers"] = _multipliers(held["rows"], held["missing"], bool(robot.mobility.redundant))
-        second = joint_wrenches(robot, *choice)
-        return second.evaluate("numpy", **state) if few else second(**state)
+            rows, missing = balance(robot, problem.independent, problem.width, state)
+            state["multipliers"] = _multipliers(rows, missing, bool(robot.mobility.redundant))
+        return joint_wrenches(robot, problem.width, state, chains)
 
 
 def _multipliers(rows: Array, missing: Array, redundant: bool) -> Array:
@@ -117,22 +123,36 @@ def undetermined_in_run(problem: Problem, q: Array, names: Sequence[str]) -> lis
 
 def add_reactions(
     problem: Problem, seen: Mapping[str, Array], columns: dict[str, Array], asked: Sequence[str],
-    spare: SpareMotors | None = None,
+    words: Sequence[SectionWord] = (), spare: SpareMotors | None = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Put the reactions that are asked for into the columns; gives their largest values for the summary."""
-    if not asked:
+    """Put the reactions and section forces that are asked for into the columns; what is largest, for the summary."""
+    chains = chains_to_follow(problem.robot, words)
+    if not asked and not chains:
         return {}
-    wrenches = reactions_of_rows(problem, seen, with_all_motors(problem, spare))
+    robot = with_all_motors(problem, spare)
+    wrenches, elements = reactions_of_rows(problem, seen, robot, list(chains.values()))
+    told = add_sections(robot, chains, seen, elements, words, columns, problem.wrenches) if chains else {}
+    inside = {*(word.beam for word in words), *([told["largest_stress"]["beam"]] if "largest_stress" in told else [])}
+    tips = {robot.tree.links[chains[beam].tip].name: beam for beam in inside}
+    loose = undetermined_in_run(problem, seen["q"][0], list(tips))
+    told |= {"undetermined_sections": sorted(tips[tip] for tip in loose)} if loose else {}
+    if not asked:
+        return told
     columns |= reaction_columns(wrenches, asked)
     largest = largest_reactions(columns["t"], wrenches, asked)
     loose = undetermined_in_run(problem, seen["q"][0], list(largest))
-    return {"largest_reactions": largest, "undetermined_reactions": loose}
+    return told | {"largest_reactions": largest, "undetermined_reactions": loose}
 
 
 def reaction_warnings(told: Mapping[str, Any]) -> list[str]:
-    """A sentence where reactions are not unique."""
-    names = told.get("undetermined_reactions", [])
-    if not names:
-        return []
-    shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"the robot is over-constrained: the reactions of {shown} are those of least norm"]
+    """Sentences where reactions or section forces are not unique."""
+    found = []
+    for key, what in (
+        ("undetermined_reactions", "reactions"),
+        ("undetermined_sections", "section forces and stresses"),
+    ):
+        names = told.get(key, [])
+        shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        if names:
+            found.append(f"the robot is over-constrained: the {what} of {shown} are those of least norm")
+    return found

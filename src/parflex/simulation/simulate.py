@@ -30,6 +30,7 @@ from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
 from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
+from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
@@ -207,14 +208,14 @@ def simulate(
             "the friction width must be positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
         )
     looked_at, asked = _frames(robot, frames, case.motion), read_outputs(robot, outputs, reactions)
-    places = read_place_words(robot, outputs)
+    places, words = read_place_words(robot, outputs), read_section_words(robot, outputs)
     begin = perf_counter()
     problem = _prepared(case, friction_width)
     segments, started = _run(case, problem, progress)
     seen = seen_in(problem, segments, [*looked_at, *frames_of(places)], case.spare)
     columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
     add_places(problem.robot.tree, places, seen, columns)
-    jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, case.spare)
+    jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, words, case.spare)
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
     summary |= {"start": started.kind, "start_energy": started.energy}
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)

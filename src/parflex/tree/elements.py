@@ -8,6 +8,7 @@ import numpy as np
 
 from parflex.bodies import Body, sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
+from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.elastic_body import with_damping, with_small_turns
 from parflex.bodies.modal import modal_body, with_values
 from parflex.bodies.modal_file import load_modal
@@ -55,6 +56,15 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: 
             stiffness = 2 * spec.damping.ratio / first_bending(spec.length, material, section, planar)
         element = with_damping(element, spec.damping.mass, stiffness)
     return element if robot.rotations == "consistent" else with_small_turns(element)
+
+
+def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> ElementParts:
+    """The same element cut at its sections; its length is that of its body."""
+    table = robot.sections[spec.section]
+    fibres = sections.fibres_of(table.shape, {key: getattr(table, key) for key in SECTION_KEYS[table.shape]})
+    planar = (spec.model or robot.motion) == "planar"
+    material, section = read_material(robot.materials[spec.material]), read_section(table, spec.shear_coefficient)
+    return ElementParts(length, material, section, planar, spec.rotary_inertia, spec.shear, spec.roll, fibres)
 
 
 def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:

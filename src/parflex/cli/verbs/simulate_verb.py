@@ -67,7 +67,8 @@ from parflex.errors import InputError
 @click.option(
     "--outputs", metavar="LIST",
     help="More columns: reaction.JOINT.fx (or .fy .fz .mx .my .mz), reaction.JOINT; FRAME.sensor_ax (accelerometer; "
-    "wx gyroscope), FRAME.vx ...; BEAM.chord_y@0.5, BEAM.tangent_y@0.5 (deflections; or z).",
+    "wx gyroscope), FRAME.vx ...; BEAM.chord_y@0.5, BEAM.tangent_y@0.5 (deflections; or z); BEAM.Mz@0.5 (or .N .Vy .Vz "
+    ".T .My .stress) of its section.",
 )  # fmt: skip
 @click.option("--reactions", is_flag=True, help="Columns of all reactions of joints and closures, with largest values.")
 @click.option("--stops", is_flag=True, help="Let the limits of joints act, by the stops of the robot file.")
@@ -115,7 +116,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
 
 
 def _tables(summary: dict[str, Any]) -> list[Any]:
-    """Stops that were met, and the largest reactions."""
+    """Stops that were met, the largest stress, and the largest reactions."""
     found: list[Any] = []
     if summary.get("stops"):
         rows = [(one["joint"], one["side"], one["time"], one["speed"]) for one in summary["stops"]]
@@ -123,6 +124,9 @@ def _tables(summary: dict[str, Any]) -> list[Any]:
     if summary.get("largest_stop_effort"):
         most = summary["largest_stop_effort"]
         found.append(("largest effort of a stop", ["joint", "effort", "time"], [tuple(most.values())]))
+    if summary.get("largest_stress"):
+        beam, s, time, value = summary["largest_stress"].values()
+        found.append(("largest stress", ["beam", "s", "time", "MPa"], [(beam, s, time, value / 1e6)]))
     if summary.get("largest_reactions"):
         head = ["", "force (N)", "time", "moment (N m)", "time"]
         found.append(

@@ -24,6 +24,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
     from parflex.models.elastic.equilibrium import equilibrium
     from parflex.models.elastic.linear_model import about_equilibrium, linear_model, state_about
     from parflex.models.elastic.stiffness import deflection, deflection_at, picked, stiffness_of
+    from parflex.models.inside_beams.beam_loads import beam_tables
 
     loaded, given = read_conditions(robot, options)
     frames = list(dict.fromkeys([frame or loaded.tree.end_effector, *given["wrench"]]))
@@ -45,6 +46,7 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
         "deflection": moved,
         "efforts": bent.efforts,
         "section_forces": bent.sections,
+        **({"beams": beam_tables(bent.beams), "largest_stress": bent.largest_stress} if bent.beams else {}),
         **({"elements": bent.elements} if bent.elements else {}),
         "about": found.model.about,
         "warnings": bent.warnings,
@@ -64,6 +66,9 @@ def stiffness(robot: str, as_json: bool, frame: str | None, **options: Any) -> N
             (one["element"], end, *one[end].values()) for one in bent.sections for end in ("root", "tip") if end in one
         ]
         tables.append(("section forces", ["element", "end", *bent.sections[0]["root"]], rows))
+    most = bent.largest_stress
+    if most is not None:
+        tables.append(("largest stress", ["beam", "s", "MPa"], [(most["beam"], most["s"], most["value"] / 1e6)]))
     output.show(answer, as_json, *tables)
 
 

@@ -12,7 +12,8 @@ from parflex.closure.loops import Loop
 from parflex.closure.mobility import rank
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values, multipliers_of
-from parflex.models.dynamics.forces import Wrench, tree_newton_euler
+from parflex.models.dynamics.forces import Wrench, checked_wrenches, tree_newton_euler
+from parflex.models.inside_beams.beam_loads import beam_tables, largest_of, loads_of_beams
 from parflex.models.robot import Robot
 from parflex.recursion.kinematics import Pose
 from parflex.recursion.point_forces import OnLinks, add_wrenches
@@ -60,7 +61,9 @@ def reactions_of(
         kinds = {Coupling: couplings, Distance: elements}
         shown = kinds.get(type(row), closures)[row.name]
         shown["undetermined"] = bool(len(undetermined) and np.abs(undetermined[:, part]).max() > 1e-9)
-    answer = {"joints": joints, "closures": closures, "couplings": couplings, "elements": elements}
+    answer: dict[str, Any] = {"joints": joints, "closures": closures, "couplings": couplings, "elements": elements}
+    beams = loads_of_beams(configuration, qd, qdd, result, checked_wrenches(robot.tree, wrenches))
+    answer |= {"beams": beam_tables(beams), "largest_stress": largest_of(beams)}
     return {key: found for key, found in answer.items() if found or key in ("joints", "closures")}
 
 

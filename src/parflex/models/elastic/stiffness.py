@@ -15,7 +15,7 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.element_values import element_values
-from parflex.models.dynamics.forces import Without, Wrench
+from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
@@ -33,16 +33,14 @@ from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_mult
 from parflex.models.elastic.preloaded import kept_taut
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.elastic.tension import has_force_elements, why_balanced
+from parflex.models.inside_beams.beam_loads import BeamLoads, largest_of, loads_of_beams
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, counted, listed
-from parflex.recursion import NewtonEuler
-from parflex.spatial import cross
 from parflex.spatial.rotations import vector_from_rotation
 
 Array = np.ndarray
 RIGID = 1e-12  # of the largest compliance (rotations weighed by the typical length): directions below are rigid
-SECTION_FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 MOTIONS = ("x", "y", "z", "rx", "ry", "rz")
 
 
@@ -100,6 +98,8 @@ class Deflection(Record):
         Warnings.
     elements : dict[str, dict[str, float]]
         Length (m), rate (m/s) and force (N) of each element between two points, by name.
+    beams : dict[str, BeamLoads]
+        What each beam carries at any place along it, by name.
     """
 
     frames: dict[str, Array]
@@ -108,6 +108,12 @@ class Deflection(Record):
     configuration: Configuration
     warnings: list[str]
     elements: dict[str, dict[str, Any]] = field(default_factory=dict)
+    beams: dict[str, BeamLoads] = field(default_factory=dict)
+
+    @property
+    def largest_stress(self) -> dict[str, Any] | None:
+        """Beam, place `s` and value (Pa) of the largest normal stress; None where no fibres are known."""
+        return largest_of(self.beams)
 
     def _told(self) -> str:
         norm = np.linalg.norm
@@ -305,13 +311,14 @@ def _inside(
         pull = held.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
         efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
     wrenches = loading.wrenches(here, lam)
-    sections = section_forces(here, wrenches, loading.without)
     warnings = [*given.warnings, *given.limit_warnings(here.q), *deflection_warnings(here.robot.tree, here.q)]
     warnings += stress_warnings(here, wrenches)
     if held.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
-    elements = element_values(here, None, lam)
-    return Deflection(moved, efforts, sections, here, [*warnings, *slack_warnings(held, elements)], elements)
+    elements, still = element_values(here, None, lam), np.zeros(held.tree.n)
+    beams = loads_of_beams(here, still, still, wrenches, checked_wrenches(held.tree, loading.wrench), loading.without)
+    sections = [entry for one in beams.values() for entry in one.at_ends(held.tree)]
+    return Deflection(moved, efforts, sections, here, [*warnings, *slack_warnings(held, elements)], elements, beams)
 
 
 def _known(robot: Robot, frame: str | None) -> str:
@@ -326,42 +333,3 @@ def _all_known(robot: Robot, frames: Sequence[str]) -> list[str]:
 def picked(robot: Robot) -> list[int]:
     """Components of a world twist that a robot can have."""
     return [0, 1, 5] if robot.tree.planar else list(range(6))
-
-
-def section_forces(here: Configuration, wrenches: NewtonEuler, without: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """Normal force, shear forces, torque and bending moments at both ends of each element of each beam.
-
-    They are what the part beyond the section puts on the part before it, in the axes of the section: N is positive in
-    tension. In planar robots only N, Vy and Mz are known. What is fixed to the root of an element (bodies, loads,
-    other frames) is not in its own section.
-    """
-    tree = here.robot.tree
-    table = []
-    for j, link in enumerate(tree.links):
-        if not link.body.by_tip:
-            continue
-        tips = [k for k, other in enumerate(tree.links) if other.parent == j and other.node is not None]
-        force, moment = own_weight(here, j, without)
-        for k in tips:
-            carried = here.at.to_parent(tree, k, wrenches.f[k])
-            force = force + carried
-            moment = moment + here.at.to_parent(tree, k, wrenches.m[k]) + cross(here.at.local_position[k], carried)
-        beyond = [(force, moment), *((wrenches.f[k], wrenches.m[k]) for k in tips)]
-        ends = [0.0 - np.concatenate(pair) for pair in beyond]
-        names = [link.name, *(tree.links[k].name for k in tips)]
-        entry: dict[str, Any] = {"element": link.name, "nodes": names}
-        for name, values in zip(("root", "tip"), ends, strict=False):
-            own = dict(zip(SECTION_FORCES, values.tolist(), strict=True))
-            # what a plane carries across it, and how legs share that, a planar model does not say
-            entry[name] = {key: own[key] for key in ("N", "Vy", "Mz")} if tree.planar else own
-        table.append(entry)
-    return table
-
-
-def own_weight(here: Configuration, j: int, without: Sequence[str]) -> tuple[Array, Array]:
-    """Wrench that carries an element itself, at its root and in its axes; what is fixed to the root left out."""
-    tree, link = here.robot.tree, here.robot.tree.links[j]
-    a = np.zeros(3) if "gravity" in without else -here.at.rotation[j].T @ tree.gravity
-    m, (S, _) = link.body.m, link.body.deformed(here.q[link.e])
-    m, S = m - link.body.rigid.m, S - link.body.rigid.S
-    return m * a, cross(S, a)

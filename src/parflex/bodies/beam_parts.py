@@ -1,0 +1,93 @@
+"""What lies beyond a section of a beam element: the integrals of its mass from there to the tip, and its fibres.
+
+Shape functions are polynomials in xi = x / L, so every integral from xi to 1 is one too: nothing is sampled.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parflex.bodies.beam import LABELS, PLANAR, Material, Section, centre_line, shape_coefficients
+from parflex.bodies.sections import Fibres
+from parflex.records import Record
+
+Array = np.ndarray
+POWERS = np.add.outer(np.arange(4), np.arange(4))[:, :, None] == np.arange(7)  # of products of two cubics
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElementParts(Record):
+    """One element of a beam, cut at any of its sections; coordinates and axes are those of its body."""
+
+    length: float
+    material: Material
+    section: Section
+    planar: bool = False
+    rotary_inertia: bool = False
+    shear: bool = False
+    roll: float = 0.0
+    fibres: Fibres | None = None  # None: the section is given by numbers
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the coordinates of the tip that move it."""
+        return tuple(LABELS[k] for k in self._used)
+
+    @property
+    def _used(self) -> tuple[int, ...]:
+        return PLANAR if self.planar else tuple(range(6))
+
+    @cached_property
+    def _turn(self) -> Array:
+        """From the axes of the section at rest to those of the element."""
+        c, s = np.cos(self.roll), np.sin(self.roll)
+        return np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
+
+    @cached_property
+    def _densities(self) -> tuple[Array, Array]:
+        """Of first and second moments of the fields, what stands at each power of xi, in axes of the section."""
+        section, rho = self.section, self.material.density
+        weights = rho * np.array([section.A, section.Iz, section.Iy]) * [1.0, self.rotary_inertia, self.rotary_inertia]
+        C = shape_coefficients(self.length, self.material, section, self.shear)
+        S = weights[0] * self.length * C[0]
+        G = self.length * np.einsum("p,paik,pbjl,kln->abijn", weights, C, C, POWERS)
+        if not self.planar:  # sections that turn about the beam but are no moving points, as the body has them
+            held = section.Iy + section.Iz if self.rotary_inertia else 0.0
+            j = self.length * rho * (section.Ip - held)
+            G[0, 0, :, :, 0] += j / 2 * np.diag([-1.0, 1.0, 1.0])
+            turn = j / 2 * np.array([[0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
+            G[0, 4, :, :, 1] += turn
+            G[4, 0, :, :, 1] += turn.T
+        return S, G
+
+    def beyond(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Mass, S and G of what lies beyond each xi: n, n x fields x 3, n x fields x fields x 3 x 3."""
+        S, G = self._densities
+        first, second = (_from(xi, density.shape[-1]) for density in (S, G))
+        m = self.material.density * self.section.A * self.length * (1 - xi)
+        S, G = np.einsum("aik,nk->nai", S, first), np.einsum("abijk,nk->nabij", G, second)
+        R, mix = self._turn, np.eye(7)
+        mix[1:4, 1:4] = mix[4:, 4:] = R
+        if self.roll:
+            S, G = mix @ S @ R.T, np.einsum("ai,bj,nijkl,mk,ol->nabmo", mix, mix, G, R, R, optimize=True)
+        own = [0, *(k + 1 for k in self._used)]
+        return m, S[:, own], G[:, own][:, :, own]
+
+    def shapes(self, xi: Array) -> tuple[Array, Array, Array]:
+        """Of the sections at each xi: place at rest, and what coordinates displace and turn them by."""
+        Phi_d, Phi_r = centre_line(self.length, self.material, self.section, self.shear, self.roll, xi)
+        used = list(self._used)
+        return np.outer(xi * self.length, [1.0, 0.0, 0.0]), Phi_d[:, :, used], Phi_r[:, :, used]
+
+    def in_section(self, vectors: Array) -> Array:
+        """Vectors in axes of the element, in those along which the section has its sides."""
+        return vectors @ self._turn
+
+
+def _from(xi: Array, powers: int) -> Array:
+    """Integrals of the powers of xi from there to 1."""
+    k = np.arange(1, powers + 1)
+    return (1 - xi[:, None] ** k) / k

@@ -1,0 +1,1 @@
+"""What beams carry inside: forces, moments and stresses of their sections."""

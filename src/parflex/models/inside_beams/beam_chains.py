@@ -1,0 +1,127 @@
+"""Beams of a robot as chains of elements, and words for what their sections carry: `BEAM.Mz@0.5`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from parflex.bodies.beam_parts import ElementParts
+from parflex.errors import InputError, did_you_mean
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.tree import Tree
+from parflex.tree.elements import element_parts
+
+Array = np.ndarray
+FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
+IN_PLANE = (0, 1, 5)  # what a planar robot says of them
+STRESS = "stress"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BeamChain(Record):
+    """A beam: the links of its elements from root to tip, the link at its tip, and one element, as all are."""
+
+    name: str
+    links: tuple[int, ...]
+    tip: int
+    parts: ElementParts
+
+    def located(self, s: float) -> tuple[int, float]:
+        """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
+        along = s * len(self.links)
+        element = min(max(int(np.ceil(along)) - 1, 0), len(self.links) - 1)
+        return element, along - element
+
+    def share(self, element: int, xi: float) -> float:
+        """The place of a section of an element, of the whole length."""
+        return (element + xi) / len(self.links)
+
+
+def beam_chains(robot: Robot) -> dict[str, BeamChain]:
+    """All beams of a robot that have sections, by name."""
+    found = {}
+    for frame in robot.description.frame:
+        if frame.beam is None:
+            continue
+        links = _elements(robot.tree, robot.tree.number(frame.name))
+        if links is not None:
+            length = float(robot.tree.links[links[0]].body.nodes["tip"].r0[0])
+            parts = element_parts(robot.description, frame.beam, length)
+            found[frame.name] = BeamChain(frame.name, tuple(links[:-1]), links[-1], parts)
+    return found
+
+
+def _elements(tree: Tree, first: int) -> list[int] | None:
+    """The elements of a beam and the link at its tip; None where it is another kind of body now."""
+    links = [first]
+    while tree.links[links[-1]].body.by_tip:
+        after = (k for k, link in enumerate(tree.links) if link.parent == links[-1] and link.node is not None)
+        links.append(next(after))
+    return links if len(links) > 1 else None
+
+
+@dataclass(frozen=True)
+class SectionWord:
+    """One quantity of a beam at one place."""
+
+    word: str
+    beam: str
+    quantity: str
+    s: float
+
+
+def is_section_word(word: object) -> bool:
+    """Whether a text asks for a quantity of a section."""
+    return isinstance(word, str) and "@" in word and word.partition("@")[0].rpartition(".")[2] in (*FORCES, STRESS)
+
+
+def section_examples(robot: Robot) -> list[str]:
+    """Words that could be meant: each quantity of each beam in its middle."""
+    words = (*(FORCES[k] for k in IN_PLANE), STRESS) if robot.tree.planar else (*FORCES, STRESS)
+    return [f"{frame.name}.{word}@0.5" for frame in robot.description.frame if frame.beam for word in words]
+
+
+def read_section_word(robot: Robot, chains: Mapping[str, BeamChain], word: str, key: str = "outputs") -> SectionWord:
+    """The quantity, beam and place that a text names; refused in a sentence where there is none."""
+    left, _, where = word.partition("@")
+    beam, _, quantity = left.rpartition(".")
+    if beam not in chains:
+        raise InputError(_no_beam(robot, beam), key=key, value=word, hint=did_you_mean(beam, chains))
+    if robot.tree.planar and quantity not in ("N", "Vy", "Mz", STRESS):
+        raise InputError(
+            f"a planar robot does not say what '{beam}' carries as {quantity}", key=key, value=word,
+            hint="ask for N, Vy, Mz or stress",
+        )  # fmt: skip
+    if quantity == STRESS and chains[beam].parts.fibres is None:
+        raise InputError(
+            f"the stress in '{beam}' is not known, since its section is given by numbers", key=key, value=word,
+            hint="give the shape of the section (rectangle, circle, tube, box), or ask for N, My and Mz",
+        )  # fmt: skip
+    return SectionWord(word, beam, quantity, read_share(where, beam, key, word))
+
+
+def read_share(where: str, beam: str, key: str, word: str) -> float:
+    """A place along a beam, from 0 at its frame to 1 at its tip."""
+    try:
+        s = float(where)
+    except ValueError:
+        s = np.nan
+    if not 0 <= s <= 1:
+        raise InputError(
+            f"the place '{where}' is not on the beam '{beam}'", key=key, value=word,
+            hint="give a number from 0 (its frame) to 1 (its tip)",
+        )  # fmt: skip
+    return s
+
+
+def _no_beam(robot: Robot, name: str) -> str:
+    if name not in robot.tree.places:
+        return f"there is no beam '{name}'"
+    link = robot.tree.places[name].link
+    body = robot.tree.links[link].body if link >= 0 else None
+    if body is not None and body.size and not body.by_tip:
+        return f"'{name}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
+    return f"'{name}' is not a beam: rigid bodies have no sections"

@@ -1,0 +1,119 @@
+"""Normal stresses in beams whose fibres are known, and where the largest is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from parflex.models.inside_beams.beam_chains import BeamChain
+from parflex.models.inside_beams.section_forces import ElementRows, sections_of_element
+
+Array = np.ndarray
+STATIONS = 9  # of a beam of one element; in between, a parabola tells the largest
+FEWEST = 3  # of an element
+TOGETHER = 20_000  # rows at a time
+NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
+TRIED = 20  # rows of a piece, those with the largest parabolas, that have fine stations
+FINE = 65  # of these stations
+ZOOMS, ZOOM = 12, 17  # then the neighbourhood of the best is cut into so many, until only rounding is left
+
+
+@dataclass(frozen=True)
+class LargestStress:
+    """The largest normal stress (Pa) of all rows and places: in which beam, where along it, and in which row."""
+
+    beam: str
+    s: float
+    row: int
+    value: float
+
+
+def stresses(chain: BeamChain, forces: Array, planar: bool) -> Array:
+    """The largest normal stress in size over the fibres of sections, for section forces along the last axis."""
+    parts = chain.parts
+    assert parts.fibres is not None
+    moments = parts.in_section(forces[..., 3:])
+    My, Mz = (0 * moments[..., 1] if planar else moments[..., 1]), moments[..., 2]
+    return parts.fibres.stress(parts.section, forces[..., 0], My, Mz)
+
+
+def largest_stress(
+    chains: Mapping[str, BeamChain], elements: Mapping[int, ElementRows], planar: bool
+) -> LargestStress | None:
+    """The largest of all beams whose fibres are known; None where there is none.
+
+    Of each element some stations are computed in all rows. Between them, forces and moments are polynomials of degree
+    7 in xi, without kinks that could hold a maximum; so in the rows that come nearest the place is found to rounding.
+    """
+    pieces = []
+    for chain in chains.values():
+        if chain.parts.fibres is not None:
+            for number, link in enumerate(chain.links):
+                pieces += [_Piece(chain, number, elements[link], span, planar) for span in _spans(elements[link])]
+    peaks = [piece.peaks() for piece in pieces]
+    best: LargestStress | None = None
+    for k in sorted(range(len(pieces)), key=lambda k: -float(peaks[k].max(initial=0.0))):
+        if best is not None and peaks[k].max() < NEAR * best.value:
+            break
+        found = pieces[k].largest(np.argsort(peaks[k])[::-1][:TRIED])
+        best = found if best is None or found.value > best.value else best
+    return best
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """A piece of an element between two loads: the one at its begin is not in it, the one at its end is."""
+
+    chain: BeamChain
+    number: int
+    rows: ElementRows
+    span: tuple[float, float]
+    planar: bool
+
+    def stresses(self, xi: Array, rows: ElementRows) -> Array:
+        """At stations in rows; what is not finite is no stress."""
+        forces = sections_of_element(self.chain.parts, rows, xi)
+        if self.span[0] > 0:
+            first = xi <= self.span[0]
+            forces[:, first] = sections_of_element(self.chain.parts, rows, xi[first], behind=True)
+        return np.nan_to_num(stresses(self.chain, forces, self.planar), nan=0.0, posinf=0.0)
+
+    def peaks(self) -> Array:
+        """About the largest of each row."""
+        count = max(FEWEST, (STATIONS - 1) // len(self.chain.links) + 1)
+        xi, rows = np.linspace(*self.span, count), len(self.rows.a)
+        parts = [self.rows.part(slice(first, first + TOGETHER)) for first in range(0, rows, TOGETHER)]
+        return np.concatenate([_tops(self.stresses(xi, part)) for part in parts]) if parts else np.zeros(0)
+
+    def largest(self, tried: Array) -> LargestStress:
+        """Of these rows, to rounding."""
+        xi = np.linspace(*self.span, FINE)
+        found = self.stresses(xi, self.rows.part(tried))
+        best = int(found.max(axis=1).argmax())
+        row, where = int(tried[best]), int(found[best].argmax())
+        value, own = float(found[best, where]), self.rows.part(slice(row, row + 1))
+        for _ in range(ZOOMS):
+            xi = np.linspace(xi[max(where - 1, 0)], xi[min(where + 1, len(xi) - 1)], ZOOM)
+            near = self.stresses(xi, own)[0]
+            where = int(near.argmax())
+            value = max(value, float(near[where]))
+        return LargestStress(self.chain.name, self.chain.share(self.number, float(xi[where])), row, value)
+
+
+def _tops(found: Array) -> Array:
+    """Of each row the largest at a station, or on the parabola through it and its neighbours."""
+    top = found.max(axis=1)
+    a, b, c = found[:, :-2], found[:, 1:-1], found[:, 2:]
+    bend = a - 2 * b + c
+    with np.errstate(divide="ignore", invalid="ignore"):
+        raised = np.where((bend < 0) & (np.abs(a - c) <= -2 * bend), b - (a - c) ** 2 / (8 * bend), top[:, None])
+    return np.maximum(top, raised.max(axis=1))
+
+
+def _spans(rows: ElementRows) -> list[tuple[float, float]]:
+    """Pieces of an element between which loads make steps."""
+    ends = sorted({0.0, 1.0, *(xi for xi, _ in rows.loads)})
+    return list(pairwise(ends))

@@ -1,0 +1,69 @@
+"""Section forces and stresses of beams in the rows of a run: columns, and the largest stress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from parflex.models.inside_beams.beam_chains import (
+    FORCES,
+    STRESS,
+    BeamChain,
+    SectionWord,
+    beam_chains,
+    is_section_word,
+    read_section_word,
+)
+from parflex.models.inside_beams.section_forces import ElementRows, element_rows, sections_at
+from parflex.models.inside_beams.stresses import largest_stress, stresses
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+
+
+def read_section_words(robot: Robot, outputs: Sequence[str]) -> list[SectionWord]:
+    """Columns of sections that are asked for, in words as BEAM.Mz@0.5."""
+    words = [word for word in dict.fromkeys(outputs) if is_section_word(word)]
+    chains = beam_chains(robot) if words else {}
+    return [read_section_word(robot, chains, word) for word in words]
+
+
+def chains_to_follow(robot: Robot, words: Sequence[SectionWord]) -> dict[str, BeamChain]:
+    """Beams that are asked for, and those whose stresses are known."""
+    asked = {word.beam for word in words}
+    return {name: one for name, one in beam_chains(robot).items() if name in asked or one.parts.fibres is not None}
+
+
+def add_sections(
+    robot: Robot, chains: Mapping[str, BeamChain], seen: Mapping[str, Array], signals: Mapping[int, Array],
+    words: Sequence[SectionWord], columns: dict[str, Array], frames: Sequence[str],
+) -> dict[str, Any]:  # fmt: skip
+    """Put what sections carry into the columns; gives the largest stress for the summary.
+
+    Wrenches act on `frames`.
+    """
+    tree = robot.tree
+    elements = {
+        j: element_rows(tree, j, seen["q"], seen["change"], seen["accelerations"], own, frames)
+        for j, own in signals.items()
+    }
+    for name, chain in chains.items():
+        asked = [word for word in words if word.beam == name]
+        forces = sections_at(chain, elements, [word.s for word in asked])
+        for k, word in enumerate(asked):
+            if word.quantity == STRESS:
+                columns[word.word] = stresses(chain, forces[:, k], tree.planar)
+            else:
+                columns[word.word] = forces[:, k, FORCES.index(word.quantity)]
+    return _largest(chains, elements, columns["t"], tree.planar)
+
+
+def _largest(
+    chains: Mapping[str, BeamChain], elements: Mapping[int, ElementRows], t: Array, planar: bool
+) -> dict[str, Any]:
+    most = largest_stress(chains, elements, planar)
+    if most is None:
+        return {}
+    return {"largest_stress": {"beam": most.beam, "s": most.s, "time": float(t[most.row]), "value": most.value}}
