@@ -166,10 +166,7 @@ class CentreLine(InnerNodes, Record):
 
     def node(self, where: str) -> Node:
         """At a share of the length, from 0 to 1."""
-        try:
-            xi = float(where)
-        except ValueError:
-            raise LookupError(where) from None
+        xi = float(where)
         if not 0 <= xi <= 1:
             raise LookupError(where)
         return self.at(xi)

@@ -172,6 +172,8 @@ class FreePart(Record):
         if not link.joint.moves_freely:
             return False, False
         first = link.v.start + (2 if self.tree.planar else 3)
+        if place.inner is not None:
+            return False, False
         return link.v.start in fixed and not place.position.any(), first in fixed
 
     def _rows(self, target: Target, kept: Sequence[PoseRows], q: Array | None = None) -> Array:

@@ -272,7 +272,8 @@ class GapTarget(PoseRows):
 
     def links(self, tree: Tree) -> list[int]:
         """Links that move one place and not the other."""
-        return sorted(set(tree.path(self.first.link)) ^ set(tree.path(self.second.link)))
+        inside = {place.link for place in (self.first, self.second) if place.inner is not None}
+        return sorted(inside | set(tree.path(self.first.link)) ^ set(tree.path(self.second.link)))
 
     def on(self, small: Branch) -> GapTarget:
         """The same row on a part of the tree."""

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BeforeValidator, model_validator
 
 from parflex.description.table import Table
-from parflex.description.values import Flag, Name, Number, complain, list_of
-from parflex.errors import RobotFileError, did_you_mean
+from parflex.description.values import Flag, FrameName, Name, Number, complain, list_of
+from parflex.errors import RobotFileError
 
 if TYPE_CHECKING:
     from parflex.description import schema
 
-Ends = Annotated[tuple[Name, Name], BeforeValidator(list_of("two frames are", '["base", "platform"]', 2))]
+Ends = Annotated[tuple[FrameName, FrameName], BeforeValidator(list_of("two frames are", '["base", "platform"]', 2))]
 Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[length, force]", 2))]
 Rows = Annotated[tuple[Row, ...], BeforeValidator(list_of("a list of pairs is", "[[0.1, 0], [0.2, 50]]"))]
 
@@ -137,7 +137,9 @@ def _check_coordinate(name: str, places: Container[str], key: str) -> None:
     )
 
 
-def check_elements(robot: schema.RobotFile, known: Container[str], places: Iterable[str]) -> None:
+def check_elements(
+    robot: schema.RobotFile, known: Container[str], places: Iterable[str], hint: Callable[[str], str]
+) -> None:
     """Raise at the first element that does not fit the rest of the file."""
     owners = {closure.name: "closure" for closure in robot.closure if closure.name}
     owners |= {coupling.name: "coupling" for coupling in robot.coupling}
@@ -172,5 +174,5 @@ def check_elements(robot: schema.RobotFile, known: Container[str], places: Itera
                     f"there is no frame or point '{end}'",
                     key=f"{key}: between",
                     value=end,
-                    hint=did_you_mean(end, places),
+                    hint=hint(end),
                 )

@@ -13,6 +13,7 @@ from parflex.description import schema
 from parflex.description.expressions import FUNCTIONS, NAMES
 from parflex.description.inheritance import read_family
 from parflex.description.name_checks import check_references
+from parflex.description.names import split_place
 from parflex.description.source import apply_settings, refuse_deep
 from parflex.description.values import Name, Number, as_value, shown
 from parflex.errors import RobotFileError, did_you_mean, nearest
@@ -274,7 +275,7 @@ def _in_leg(table: dict[str, Any], leg: str, own: Iterable[str], coupling: bool)
         """A frame or point of the leg, or a node on the beam of one of its frames."""
         if not isinstance(name, str):
             return name
-        mine = name in own or name.rpartition(".")[0] in own
+        mine = name in own or name.rpartition(".")[0] in own or (split_place(name) or ("",))[0] in own
         return f"{leg}.{name}" if mine else name
 
     placed = fill(table)

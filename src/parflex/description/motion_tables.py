@@ -7,7 +7,18 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, model_validator
 
 from parflex.description.table import Table
-from parflex.description.values import Axis, Coordinates, Name, Number, Numbers, Pair, Vector, complain, list_of
+from parflex.description.values import (
+    Axis,
+    Coordinates,
+    FrameName,
+    Name,
+    Number,
+    Numbers,
+    Pair,
+    Vector,
+    complain,
+    list_of,
+)
 from parflex.errors import did_you_mean
 
 Points = Annotated[tuple[Vector, ...], BeforeValidator(list_of("a list of points is", "[[x, y, z], [x, y, z]]"))]
@@ -68,7 +79,7 @@ class Circle(Table):
 class MotionTable(Table):
     """What moves, and how: a path of a frame, `moves` or positions of joints, `poses`, or waves."""
 
-    frame: Name | None = None
+    frame: FrameName | None = None
     circle: Circle | None = None
     points: Points = ()
     speed: Number | None = None

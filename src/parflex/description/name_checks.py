@@ -7,6 +7,7 @@ import math
 from parflex.description import schema
 from parflex.description.coupling_checks import check_couplings, single_axes
 from parflex.description.element_tables import check_elements, strut_names
+from parflex.description.names import INSIDE, share_of_length, split_place
 from parflex.description.values import shown
 from parflex.errors import RobotFileError, did_you_mean
 
@@ -47,25 +48,35 @@ def _modal_owners(robot: schema.RobotFile) -> tuple[str, ...]:
 class _Known:
     """Names of places; what begins like a node of a modal body is looked up when its data are read."""
 
-    def __init__(self, places: list[str], owners: tuple[str, ...]) -> None:
-        self.places = set(places)
+    def __init__(self, places: list[str], owners: tuple[str, ...], beams: tuple[str, ...]) -> None:
+        self.places = places
         self.owners = owners
+        self.beams = beams
 
     def __contains__(self, name: object) -> bool:
-        return name in self.places or any(str(name).startswith(owner + ".") for owner in self.owners)
+        if name in self.places or any(str(name).startswith((owner + ".", owner + INSIDE)) for owner in self.owners):
+            return True
+        owner, where = split_place(str(name)) or ("", "")
+        return owner in self.beams and share_of_length(where) is not None
+
+    def hint(self, name: str) -> str:
+        """What may be meant by a name that is not there."""
+        owner, _ = split_place(name) or ("", "")
+        if owner in self.beams:
+            return "give a number from 0 (its root) to 1 (its tip) behind '@'"
+        rigid = owner in self.places
+        return "only beams and modal bodies have places inside" if rigid else did_you_mean(name, self.places)
 
 
 def check_references(robot: schema.RobotFile) -> None:
     """Raise at the first name or joint that does not fit the rest of the file."""
     places = _unique_places(robot)
-    known = _Known(places, _modal_owners(robot))
+    known = _Known(places, _modal_owners(robot), tuple(frame.name for frame in robot.frame if frame.beam is not None))
     parents = {frame.name: frame.parent for frame in robot.frame} | {point.name: point.frame for point in robot.point}
     for name, parent in parents.items():
         if parent not in known:
             key = f"frame '{name}': parent" if any(f.name == name for f in robot.frame) else f"point '{name}': frame"
-            raise RobotFileError(
-                f"there is no frame '{parent}'", key=key, value=parent, hint=did_you_mean(parent, places)
-            )
+            raise RobotFileError(f"there is no frame '{parent}'", key=key, value=parent, hint=known.hint(parent))
     _no_cycle(parents)
     if robot.platform is not None:
         _check_start(robot.platform.start, "free", robot.motion, "platform: start")
@@ -78,13 +89,13 @@ def check_references(robot: schema.RobotFile) -> None:
             f"there is no frame '{robot.end_effector}'",
             key="end_effector",
             value=robot.end_effector,
-            hint=did_you_mean(robot.end_effector, places),
+            hint=known.hint(robot.end_effector),
         )
-    _check_closures(robot, places, known)
+    _check_closures(robot, known)
     check_couplings(robot)
-    check_elements(robot, known, places)
+    check_elements(robot, known, places, known.hint)
     _check_modes(robot)
-    _check_motions(robot, places, known)
+    _check_motions(robot, known)
     if not robot.frame and robot.platform is None:
         raise RobotFileError("the robot has no frame", key="frame", hint="add [[frame]] tables")
 
@@ -151,7 +162,8 @@ def _no_cycle(parents: dict[str, str]) -> None:
                     hint="mount one of them on 'base' and close the loop with [[closure]]",
                 )
             path.append(name)
-            name = parents[name]
+            parent = parents[name]
+            name = parent if parent in parents else (split_place(parent) or (parent,))[0]
         safe.update(path)
 
 
@@ -231,7 +243,7 @@ def _check_start(start: tuple[float, ...], joint: str, motion: str, key: str) ->
         )
 
 
-def _check_closures(robot: schema.RobotFile, places: list[str], known: _Known) -> None:
+def _check_closures(robot: schema.RobotFile, known: _Known) -> None:
     names: set[str] = set()
     for closure in robot.closure:
         name = closure.name or "~".join(closure.between)
@@ -244,7 +256,7 @@ def _check_closures(robot: schema.RobotFile, places: list[str], known: _Known) -
         for end in closure.between:
             if end not in known:
                 raise RobotFileError(
-                    f"there is no frame '{end}'", key=f"{key}: between", value=end, hint=did_you_mean(end, places)
+                    f"there is no frame '{end}'", key=f"{key}: between", value=end, hint=known.hint(end)
                 )
         if closure.between[0] == closure.between[1]:
             raise RobotFileError(
@@ -296,7 +308,7 @@ def _check_modes(robot: schema.RobotFile) -> None:
             named.add(name)
 
 
-def _check_motions(robot: schema.RobotFile, places: list[str], known: _Known) -> None:
+def _check_motions(robot: schema.RobotFile, known: _Known) -> None:
     single = [*single_axes(robot), *strut_names(robot)]
     for name, motion in robot.motions.items():
         if motion.frame is not None and motion.frame not in known:
@@ -304,7 +316,7 @@ def _check_motions(robot: schema.RobotFile, places: list[str], known: _Known) ->
                 f"there is no frame '{motion.frame}'",
                 key=f"motions.{name}.frame",
                 value=motion.frame,
-                hint=did_you_mean(motion.frame, places),
+                hint=known.hint(motion.frame),
             )
         for index, move in enumerate(motion.moves):
             for joint in move:

@@ -19,6 +19,7 @@ from parflex.description.values import (
     Ends,
     Flag,
     Flags,
+    FrameName,
     Name,
     Names,
     Number,
@@ -218,7 +219,7 @@ class Frame(Table):
     """A frame, the joint that carries it and the body fixed to it."""
 
     name: Name
-    parent: Name = "base"
+    parent: FrameName = "base"
     joint: JointKind = "fixed"
     pitch: Number | None = None
     mdh: MdhRow | None = None
@@ -286,7 +287,7 @@ class Point(Table):
     """A named place on a frame."""
 
     name: Name
-    frame: Name
+    frame: FrameName
     position: Vector = (0.0, 0.0, 0.0)
     rotation: Vector = (0.0, 0.0, 0.0)
 
@@ -357,7 +358,7 @@ class RobotFile(Table):
     gravity: Vector = (0.0, 0.0, -9.81)
     rotations: Literal["consistent", "papers"] = "consistent"
     axial: Axial = "mean"
-    end_effector: Name | None = None
+    end_effector: FrameName | None = None
     reference: SourceTable = SourceTable()
     constants: dict[str, Number] = {}
     materials: dict[str, MaterialTable] = {}

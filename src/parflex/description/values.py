@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, PlainValidator, ValidationInfo, WithJsonSc
 from pydantic_core import PydanticCustomError
 
 from parflex.description.expressions import evaluate
+from parflex.description.names import split_place
 from parflex.errors import RobotFileError
 from parflex.spatial.varied import Varied
 
@@ -81,6 +82,16 @@ def read_name(value: Any) -> str:
     return value
 
 
+def read_frame_name(value: Any) -> str:
+    """The name of a frame or point, or of a place inside a flexible body, as `arm@0.5`."""
+    parts = split_place(value) if isinstance(value, str) else None
+    if parts is None:
+        return read_name(value)
+    read_name(parts[0])
+    read_name(parts[1])
+    return str(value)
+
+
 def read_text(value: Any) -> str:
     """A sentence."""
     if not isinstance(value, str):
@@ -148,6 +159,7 @@ def read_coordinates(value: Any) -> Any:
 NUMBER_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "string", "description": "arithmetic expression"}]}
 Number = Annotated[float, PlainValidator(read_number), WithJsonSchema(NUMBER_SCHEMA)]
 Name = Annotated[str, BeforeValidator(read_name)]
+FrameName = Annotated[str, BeforeValidator(read_frame_name)]
 Text = Annotated[str, BeforeValidator(read_text)]
 Flag = Annotated[bool, BeforeValidator(read_flag)]
 Flags = Annotated[bool | tuple[bool, ...], BeforeValidator(read_flags)]
@@ -155,7 +167,7 @@ Start = Annotated[tuple[Number, ...], BeforeValidator(read_start)]
 Vector = Annotated[tuple[Number, Number, Number], BeforeValidator(list_of("three numbers are", "[x, y, z]", 3))]
 Numbers = Annotated[tuple[Number, ...], BeforeValidator(list_of("a list of numbers is", "[1.0, 2.0]"))]
 Pair = Annotated[tuple[Number, Number], BeforeValidator(list_of("two numbers are", "[low, high]", 2))]
-Ends = Annotated[tuple[Name, Name], BeforeValidator(list_of("two names are", '["first", "second"]', 2))]
+Ends = Annotated[tuple[FrameName, FrameName], BeforeValidator(list_of("two names are", '["first", "second"]', 2))]
 Names = Annotated[tuple[Name, ...], BeforeValidator(list_of("a list of names is", '["first", "second"]'))]
 Texts = Annotated[tuple[Text, ...], BeforeValidator(list_of("a list of texts is", '["one", "two"]'))]
 Axis = Annotated[Vector, BeforeValidator(read_axis)]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from parflex.closure.targets import Target
-from parflex.models.configuration import Pose, configure
+from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot, frames_at
 from parflex.records import NamedMatrix, Unpacked, listed
 
@@ -61,7 +61,7 @@ class Jacobian(NamedMatrix):
 
 
 def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
-    """World position and rotation matrix of every frame and point.
+    """World position and rotation matrix of every frame and point; of places inside beams, as `arm@0.5`, when asked.
 
     Parameters
     ----------
@@ -79,7 +79,19 @@ def frames(robot: Robot, pose: Pose | None = None) -> dict[str, FramePose]:
     --------
     >>> position, rotation = parflex.frames(robot, "home")["platform"]
     """
-    return {name: FramePose(*place) for name, place in frames_at(robot, configure(robot, pose).q).items()}
+    return _Frames(configure(robot, pose))
+
+
+class _Frames(dict[str, FramePose]):
+    """All frames by name; places inside bodies are found when they are asked for."""
+
+    def __init__(self, here: Configuration) -> None:
+        super().__init__({name: FramePose(*place) for name, place in frames_at(here.robot, here.q).items()})
+        self._here = here
+
+    def __missing__(self, name: str) -> FramePose:
+        rotation, position = self._here.at.of(self._here.robot.tree.place(name))
+        return FramePose(position, rotation)
 
 
 def jacobian(robot: Robot, pose: Pose | None = None, frame: str | None = None) -> Jacobian:

@@ -206,7 +206,7 @@ def _place_frame(
         raise InputError(
             f"'{frame}' is fixed to the base", key=key, file=file, value=frame, hint="place a moving frame"
         )
-    own = link.name == frame
+    own = link.name == frame and place.inner is None
     if own and link.joint.kind == "spherical" and rotation is not None and not position:
         values.update(zip(range(link.q.start, link.q.stop), _quaternion(parts), strict=True))
         fixed.update(range(link.v.start, link.v.stop))

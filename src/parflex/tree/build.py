@@ -8,12 +8,14 @@ import numpy as np
 
 from parflex.bodies import Body, Node, RigidBody
 from parflex.description import schema
+from parflex.description.names import INSIDE, share_of_length, split_place
 from parflex.description.values import shown
-from parflex.errors import RobotFileError, did_you_mean
-from parflex.spatial import mdh_transform, placed, rotation_from_vector, vector_quaternion
+from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.spatial import mdh_transform, placed, rotation_from_vector
 from parflex.tree import joints
-from parflex.tree.element_building import with_elements
-from parflex.tree.elements import read_element, read_modal
+from parflex.tree.element_building import refuse_inner, with_elements
+from parflex.tree.elements import elements_between, mounted_inside, read_element, read_modal
+from parflex.tree.inner_places import NamedPlaces
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
 from parflex.tree.springs import coupled_spring
 
@@ -57,13 +59,14 @@ class _Builder:
         self.links: list[Link] = []
         self.nodes: dict[int, dict[str, int]] = {}  # of each body given by modes, the links on its nodes
         self.places: dict[str, Place] = {"base": Place(GROUND, np.eye(3), np.zeros(3))}
+        self.mounts = mounted_inside(robot)
 
     def build(self) -> Tree:
         robot = self.robot
         if robot.platform is not None:
             platform = robot.platform
             joint = joints.planar() if self.planar else joints.free()
-            start = self._start(joint, platform.start, f"{platform.name}: start")
+            start = joints.start_values(joint, platform.start, f"{platform.name}: start")
             if platform.modal is not None:
                 modal = read_modal(robot, platform.name, platform.modal)
                 self._add_link(platform.name, self.places["base"], joint, modal, start)
@@ -75,9 +78,9 @@ class _Builder:
         while waiting:
             later = []
             for entry in waiting:
-                parent = entry.parent if isinstance(entry, schema.Frame) else entry.frame
-                if parent in self.places:
-                    self._add(entry, self.places[parent])
+                parent = self._parent(entry)
+                if parent is not None:
+                    self._add(entry, parent)
                 else:
                     later.append(entry)
             if len(later) == len(waiting):
@@ -95,6 +98,28 @@ class _Builder:
         elastic = [coupling for coupling in robot.coupling if coupling.stiffness is not None]
         return replace(tree, springs=tuple(coupled_spring(coupling, tree.links) for coupling in elastic))
 
+    def _parent(self, entry: schema.Frame | schema.Point) -> Place | None:
+        """Where an entry is mounted, if that is there already; a point may be anywhere inside a flexible body."""
+        if isinstance(entry, schema.Frame):
+            here = self.places.get(entry.parent)
+            if here is not None and here.inner is not None:
+                raise refuse_inner(f"frame '{entry.name}': parent", entry.parent)
+            return here
+        owner, _ = split_place(entry.frame) or ("", "")
+        if entry.frame in self.places or not (f"{owner}.tip" in self.places or self._number(owner) in self.nodes):
+            return self.places.get(entry.frame)
+        return self._named(entry.frame, f"point '{entry.name}': frame")
+
+    def _named(self, name: str, key: str) -> Place | None:
+        """A place by name, inside bodies too."""
+        try:
+            return NamedPlaces(self.places, self.links).get(name)
+        except InputError as error:
+            raise RobotFileError(error.message, key=key, value=name, hint=error.hint) from None
+
+    def _number(self, name: str) -> int | None:
+        return self.places[name].link if name in self.places else None
+
     def _add(self, entry: schema.Frame | schema.Point, parent: Place) -> None:
         if isinstance(entry, schema.Point):
             rotation, position = rotation_from_vector(entry.rotation), np.array(entry.position)
@@ -103,7 +128,7 @@ class _Builder:
         else:
             place = entry.place or schema.Placement()
             rotation, position = rotation_from_vector(place.rotation), np.array(place.position)
-        here = Place(parent.link, *placed(parent.rotation, parent.position, rotation, position))
+        here = Place(parent.link, *placed(parent.rotation, parent.position, rotation, position), parent.inner)
         here = self._on_node(here, entry)
         if isinstance(entry, schema.Point):
             self.places[entry.name] = here
@@ -143,7 +168,7 @@ class _Builder:
             return
         joint = joints.JOINTS[frame.joint]() if frame.pitch is None else joints.helical(frame.pitch)
         joint = joints.planar() if self.planar and joint.moves_freely else joint
-        start = self._start(joint, frame.start, key)
+        start = joints.start_values(joint, frame.start, key)
         self._add_link(frame.name, here, joint, body, start, _terms(frame), frame.limits, leg=frame.name)
 
     def _add_beam(self, frame: schema.Frame, here: Place, rigid: RigidBody) -> None:
@@ -156,21 +181,26 @@ class _Builder:
                 key=f"frame '{frame.name}': beam",
                 hint="add a frame for it",
             )
-        element = read_element(self.robot, frame.name, spec, self.refine)
+        mounts = {where: share_of_length(where) for where in self.mounts.get(frame.name, ())}
+        refine = self.refine * elements_between(frame.name, spec.elements, mounts)
+        element = read_element(self.robot, frame.name, spec, refine)
         if frame.joint == "fixed":
             self._add_link(frame.name, here, joints.fixed(), element.with_rigid(rigid), np.zeros(0), leg=frame.name)
         else:
             self._add_joint(frame, here, element.with_rigid(rigid))
-        total = spec.elements * self.refine
+        total, root = spec.elements * refine, self.places[frame.name]
         for number in range(1, total + 1):
             last = number == total
-            named, part = divmod(number, self.refine)
+            named, part = divmod(number, refine)
             name = (
                 f"{frame.name}.tip" if last else f"{frame.name}.{named}" if not part else f"{frame.name}.{named}.{part}"
             )
             mount = Place(len(self.links) - 1, np.eye(3), element.nodes["tip"].r0)
             body: Body = RigidBody() if last else element
             self._add_link(name, mount, joints.fixed(), body, np.zeros(0), leg=frame.name, node=element.nodes["tip"])
+            for where, s in mounts.items():
+                if s is not None and round(s * total) in (0, number):
+                    self.places[f"{frame.name}{INSIDE}{where}"] = self.places[name] if round(s * total) else root
 
     def _add_modal(self, frame: schema.Frame, spec: schema.Modal, here: Place) -> None:
         """A body given by modes on a joint: where it is held, at its frame, no mode may move it."""
@@ -198,6 +228,23 @@ class _Builder:
             mount = Place(carrier, np.eye(3), node.r0)
             self._add_link(f"{name}.{node_name}", mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
             self.nodes[carrier][f"{name}.{node_name}"] = len(self.links) - 1
+        for where in self.mounts.get(name, ()):
+            self._add_inner_node(name, carrier, body, where)
+
+    def _add_inner_node(self, name: str, carrier: int, body: Body, where: str) -> None:
+        """The same on a node that the file mounts something on; one that is not there is refused where it is named."""
+        whole, own = f"{name}{INSIDE}{where}", f"{name}.{where}"
+        if where in body.nodes:
+            self.places[whole] = self.places[own]
+            return
+        try:
+            node = body.inner.node(where) if body.inner is not None else None
+        except LookupError:
+            return
+        if node is not None:
+            mount = Place(carrier, np.eye(3), node.r0)
+            self._add_link(whole, mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
+            self.nodes[carrier][whole] = len(self.links) - 1
 
     @staticmethod
     def _extent(body: Body) -> float:
@@ -205,7 +252,7 @@ class _Builder:
 
     def _on_node(self, here: Place, entry: schema.Frame | schema.Point) -> Place:
         """Whatever is mounted on a body given by modes sits on one of its nodes."""
-        if here.link not in self.nodes:
+        if here.link not in self.nodes or here.inner is not None:
             return here
         kind = "point" if isinstance(entry, schema.Point) else "frame"
         body = self.links[here.link].body
@@ -242,15 +289,20 @@ class _Builder:
     def _check_closures(self) -> None:
         """The end effector and ends of closures exist, and those on nodes without rotations are balls."""
         for name in (self.robot.end_effector, *(motion.frame for motion in self.robot.motions.values())):
-            if name is not None and name not in self.places:
+            if name is not None and self._named(name, "end_effector") is None:
                 hint = did_you_mean(name, self.places)
                 raise RobotFileError(f"there is no node '{name}'", key="end_effector", value=name, hint=hint)
+        end = self.robot.end_effector
+        if end is not None and self.places[end].inner is not None:
+            raise refuse_inner("end_effector", end)
         for closure in self.robot.closure:
             key = f"closure '{closure.name or '~'.join(closure.between)}'"
             for end in closure.between:
                 if end not in self.places:
                     hint = did_you_mean(end, self.places)
                     raise RobotFileError(f"there is no node '{end}'", key=f"{key}: between", value=end, hint=hint)
+                if self.places[end].inner is not None:
+                    raise refuse_inner(f"{key}: between", end)
                 link = self.places[end].link
                 node = self.links[link].node if link != GROUND else None
                 if node is not None and not node.turns and closure.joint != "spherical":
@@ -280,26 +332,6 @@ class _Builder:
             rotation = self.links[link].rotation @ rotation
             link = self.links[link].parent
         return rotation
-
-    def _start(self, joint: joints.Joint, values: tuple[float, ...], key: str) -> Array:
-        """Start coordinates: as many as the joint has, or a rotation vector in place of the quaternion."""
-        start = joint.neutral()
-        if not values:
-            return start
-        if joint.quaternion:
-            places = joint.quaternion.start
-            start[:places] = values[:places]
-            turn = values[places:]
-            if len(turn) == 3:
-                start[places:] = vector_quaternion(turn)
-            elif len(turn) == 4:
-                start[places:] = np.array(turn) / np.linalg.norm(turn)
-            elif turn:
-                raise RobotFileError(f"{len(values)} start values", key=key, hint="give x, y, z, rx, ry, rz")
-            return start
-        if len(values) != len(start):
-            raise RobotFileError(f"{len(values)} start values for {len(start)}", key=key, hint="give one for each")
-        return np.array(values)
 
     def _add_link(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.description import schema
-from parflex.errors import RobotFileError, did_you_mean
+from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.tree import joints
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
 from parflex.tree.point_elements import PointElement, curve_of
@@ -43,7 +43,8 @@ def start_distance(tree: Tree, element: schema.ElementTable) -> float:
     def point(place: Place) -> Array:
         if place.link == GROUND:
             return place.position
-        return positions[place.link] + rotations[place.link] @ place.position
+        own = place.position if place.inner is None else place.inner.node.r0 + place.position
+        return positions[place.link] + rotations[place.link] @ own
 
     first, second = (point(tree.places[end]) for end in element.between)
     return float(np.linalg.norm(second - first))
@@ -53,11 +54,13 @@ def _check_ends(tree: Tree, element: schema.ElementTable) -> None:
     """Both ends exist and are on two bodies."""
     key = f"element '{element.name}': between"
     for end in element.between:
-        if end not in tree.places:
+        if not _is_there(tree, end, key):
             hint = did_you_mean(end, tree.places)
             raise RobotFileError(f"there is no frame or point '{end}'", key=key, value=end, hint=hint)
+        if (element.kind == "rod" or element.measured) and tree.places[end].inner is not None:
+            raise refuse_inner(key, end)
     first, second = (tree.places[end] for end in element.between)
-    if first.link == second.link:
+    if first.link == second.link and first.inner is None and second.inner is None:
         body = "the ground" if first.link == GROUND else f"the body '{tree.links[first.link].name}'"
         raise RobotFileError(
             f"'{element.between[0]}' and '{element.between[1]}' are both on {body}, where an element does nothing",
@@ -73,6 +76,23 @@ def _check_ends(tree: Tree, element: schema.ElementTable) -> None:
             value=element.between[1],
             hint="give starts at which they are apart, or other points",
         )
+
+
+def refuse_inner(key: str, name: str) -> RobotFileError:
+    """What is said of a point between the nodes of a body that is to carry more than forces."""
+    return RobotFileError(
+        f"nothing can be mounted on '{name}', which is a point inside a body",
+        key=key,
+        value=name,
+        hint="name the place itself, as in BEAM@0.5, which becomes a node of the beam",
+    )
+
+
+def _is_there(tree: Tree, end: str, key: str) -> bool:
+    try:
+        return end in tree.places
+    except InputError as error:
+        raise RobotFileError(error.message, key=key, value=end, hint=error.hint) from None
 
 
 def _force(tree: Tree, element: schema.ElementTable) -> PointElement:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,8 +15,11 @@ from parflex.bodies.modal import modal_body, with_values
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
 from parflex.description.elastic_tables import SECTION_KEYS
+from parflex.description.names import split_place
 from parflex.errors import InputError, ParflexError, RobotFileError
 
+MOST_ELEMENTS = 32  # into which a beam is cut so that one of its nodes is where something is mounted
+SAME_NODE = 1e-9  # of the length of a beam
 POISSON = 0.3  # of a material that gives neither its shear modulus nor its own ratio
 
 
@@ -89,3 +93,28 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
         )
     body = body if robot.axial == "mean" else body.with_linear_strain()
     return body if robot.rotations == "consistent" else with_small_turns(body)
+
+
+def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
+    """Of each body the places inside it on which the file mounts or closes something, or measures the robot."""
+    rigid = [element for element in robot.element if element.kind == "rod" or element.measured]
+    named = [frame.parent for frame in robot.frame] + [end for tie in (*robot.closure, *rigid) for end in tie.between]
+    found: dict[str, list[str]] = {}
+    for owner, where in filter(None, map(split_place, dict.fromkeys([*named, robot.end_effector or ""]))):
+        found.setdefault(owner, []).append(where)
+    return found
+
+
+def elements_between(name: str, elements: int, mounts: Mapping[str, float | None]) -> int:
+    """Into how many parts each element of a beam is cut, so that what is mounted inside it sits on nodes."""
+    for parts in range(1, max(MOST_ELEMENTS // elements, 1) + 1):
+        along = [s * elements * parts for s in mounts.values() if s is not None]
+        if all(abs(x - round(x)) < SAME_NODE * elements * parts for x in along):
+            return parts
+    where = next(where for where in mounts)
+    raise RobotFileError(
+        f"no beam of up to {MOST_ELEMENTS} equal elements has nodes where something is mounted on '{name}'",
+        key=f"frame '{name}': beam.elements",
+        value=f"{name}@{where}",
+        hint="mount it at a simple fraction such as 0.5, or make two beams in series",
+    )

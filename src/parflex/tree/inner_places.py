@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from parflex.bodies import Node
-from parflex.description.names import split_place
+from parflex.description.names import share_of_length, split_place
 from parflex.errors import InputError
 from parflex.records import Record
 
@@ -112,13 +112,10 @@ class NamedPlaces(dict[str, Place]):
         return self[same] if dict.__contains__(self, same) else _on_node(number, link, node)
 
     def _along(self, number: int, name: str, owner: str, where: str) -> Place | None:
-        try:
-            s = float(where)
-        except ValueError:
-            if "." in where:
-                return None  # a frame of which something is asked, as in `BEAM@0.5.x`
-            s = float("nan")
-        if not 0 <= s <= 1:
+        s = share_of_length(where)
+        if s is None and "." in where and not _is_number(where):
+            return None  # a frame of which something is asked, as in `BEAM@0.5.x`
+        if s is None:
             raise InputError(
                 f"'{where}' is not a place of the beam '{owner}'",
                 key="frame",
@@ -149,6 +146,14 @@ def beam_elements(links: Sequence[Link], root: int) -> list[BeamElement]:
         BeamElement(j, tip, float(end), float(after))
         for j, tip, end, after in zip(chain, tips, [0.0, *ends[:-1]], [*ends[:-1], 1.0], strict=False)
     ]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _number(links: Sequence[Link], name: str) -> int | None:

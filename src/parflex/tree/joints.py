@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from parflex.errors import RobotFileError
 from parflex.records import Record
 from parflex.spatial import cross, quaternion_matrix, quaternion_product, rotation_about, vector_quaternion
 
@@ -268,3 +269,24 @@ JOINTS: dict[str, Callable[[], Joint]] = {  # words of a robot file; those with 
     "spherical": spherical,
     "free": free,
 }
+
+
+def start_values(joint: Joint, values: tuple[float, ...], key: str) -> Array:
+    """Start coordinates: as many as the joint has, or a rotation vector in place of the quaternion."""
+    start = joint.neutral()
+    if not values:
+        return start
+    if joint.quaternion:
+        places = joint.quaternion.start
+        start[:places] = values[:places]
+        turn = values[places:]
+        if len(turn) == 3:
+            start[places:] = vector_quaternion(turn)
+        elif len(turn) == 4:
+            start[places:] = np.array(turn) / np.linalg.norm(turn)
+        elif turn:
+            raise RobotFileError(f"{len(values)} start values", key=key, hint="give x, y, z, rx, ry, rz")
+        return start
+    if len(values) != len(start):
+        raise RobotFileError(f"{len(values)} start values for {len(start)}", key=key, hint="give one for each")
+    return np.array(values)

@@ -8,7 +8,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import QuietOption, cli
-from parflex.cli.input import open_robot, read_pose_option, robot_options
+from parflex.cli.input import open_robot, read_pose_option, robot_options, words_of
 from parflex.errors import RobotFileError
 from parflex.whole_files import new_file
 
@@ -87,6 +87,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
 @cli.command(epilog="\b\nExample:\n  parflex draw 3rrr --pose x=0.05,y=0.1,theta_deg=10 -o robot.svg")
 @robot_options
 @click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Pose to draw; default home.")
+@click.option("--frames", metavar="LIST", help="Frames to mark, such as arm@0.5.")
 @click.option(
     "-o",
     "--out",
@@ -97,7 +98,7 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     metavar="FILE",
     help="Output file: .svg, .pdf or .png.",
 )
-def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) -> None:
+def draw(robot: str, as_json: bool, pose: str | None, frames: str | None, path: str, **choice: Any) -> None:
     """A still picture of the robot at a pose."""
     from parflex.models.configuration import configure
     from parflex.view.figures.robot_figure import draw as draw_robot
@@ -105,7 +106,7 @@ def draw(robot: str, as_json: bool, pose: str | None, path: str, **choice: Any) 
 
     loaded = open_robot(robot, **choice)
     here = configure(loaded, read_pose_option(pose))
-    draw_robot(loaded, here, path)
+    draw_robot(loaded, here, path, frames=words_of(frames or ""))
     output.show({"file": path, "warnings": picture_warnings(here)}, as_json, ("", ["written", ""], [(path, "")]))
 
 
@@ -144,18 +145,20 @@ def schema(as_json: bool) -> None:
 @cli.command(epilog="\b\nExample:\n  parflex pose gough-stewart --pose x=0.3,y=0.4,z=1.1,rx=0.1 --json")
 @robot_options
 @click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="A pose of the robot file, or coordinates.")
-def pose(robot: str, as_json: bool, pose: str | None, **choice: Any) -> None:
+@click.option("--frames", metavar="LIST", help="More frames: places inside beams, e.g. arm@0.5, nodes of modal bodies.")
+def pose(robot: str, as_json: bool, pose: str | None, frames: str | None, **choice: Any) -> None:
     """All joint values and frames at a pose, and how near it is to a singularity."""
     from parflex.models.configuration import configure
     from parflex.models.dynamics.element_values import element_values
-    from parflex.models.frames_and_jacobians import frames, geometric_solutions
+    from parflex.models.frames_and_jacobians import frames as frames_of
+    from parflex.models.frames_and_jacobians import geometric_solutions
 
     loaded = open_robot(robot, **choice)
     configuration = configure(loaded, read_pose_option(pose))
     values = dict(zip(loaded.tree.position_names, configuration.q.tolist(), strict=True))
-    places = {
-        name: {"position": p.tolist(), "rotation": R.tolist()} for name, (p, R) in frames(loaded, configuration).items()
-    }
+    found = frames_of(loaded, configuration)
+    found |= {name: found[name] for name in words_of(frames or "")}
+    places = {name: {"position": p.tolist(), "rotation": R.tolist()} for name, (p, R) in found.items()}
     answer = {
         "q": values,
         "frames": places,

@@ -11,7 +11,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import open_robot, read_pose_option, robot_options
+from parflex.cli.input import open_robot, read_pose_option, robot_options, words_of
 from parflex.errors import InputError
 from parflex.whole_files import whole_file
 
@@ -27,6 +27,7 @@ from parflex.whole_files import whole_file
 @click.option(
     "--amplitude", type=float, default=6.0, show_default=True, help="Amplitude of a mode, % of the robot's size."
 )
+@click.option("--frames", metavar="LIST", help="Frames to mark with their axes, such as arm@0.5.")
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
 @click.option("--port", type=int, metavar="P", help="Local port; default: 8080, or the next free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
@@ -41,6 +42,7 @@ def view(
     run: str | None,
     mode: int | None,
     amplitude: float,
+    frames: str | None,
     port: int | None,
     no_browser: bool,
     seconds: float | None,
@@ -68,6 +70,7 @@ def view(
         0 if record is not None else port,
         lambda: open_robot(robot, **choice),
         watched,
+        words_of(frames or ""),
     )
     try:
         viewer.begin(mode, amplitude)

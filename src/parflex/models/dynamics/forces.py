@@ -13,7 +13,7 @@ from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.recursion import NewtonEuler, Pose, joint_forces, motion, newton_euler
 from parflex.recursion.point_forces import OnLinks, add_wrenches, on_link
-from parflex.tree import Tree
+from parflex.tree import Place, Tree
 
 Array = np.ndarray
 Wrench = Mapping[str, Sequence[float] | np.ndarray]
@@ -101,7 +101,21 @@ def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> 
             value=shown(values),
             hint="give fx,fy,mz for a planar robot" if tree.planar else "give fx,fy,fz or fx,fy,fz,mx,my,mz",
         )
-    return whole_wrench(tree, given, frame, key)
+    wrench = whole_wrench(tree, given, frame, key)
+    if wrench[3:].any() and not _turns(tree, tree.places[frame]):
+        raise InputError(
+            f"the rotations of the node at '{frame}' are not known, so that no moment can act there",
+            key=key,
+            value=shown(values),
+            hint="give a force alone, or the rotations in the modal data",
+        )
+    return wrench
+
+
+def _turns(tree: Tree, place: Place) -> bool:
+    """Whether the rotation of a place is known, wherever its body deforms."""
+    node = place.inner.node if place.inner is not None else tree.links[place.link].node if place.link >= 0 else None
+    return node is None or node.turns
 
 
 def whole_wrench(tree: Tree, given: Array, frame: str, key: str) -> Array:

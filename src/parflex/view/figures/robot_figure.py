@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.robot import Robot
+from parflex.tree import Place
 from parflex.view.figures.style import drawing, finished, new_figure, picture_path, write_picture
 from parflex.view.scene.coupling_parts import coupled_links, coupled_place, coupling_labels
 from parflex.view.scene.element_parts import element_places
@@ -22,11 +24,11 @@ __all__ = ["draw", "picture", "picture_path", "write_picture"]
 Array = np.ndarray
 MARKERS = {"revolute": "o", "prismatic": "s", "helical": "h", "spherical": "D", "free": "", "planar": "", "fixed": ""}
 GEAR_MARK, THREAD_MARK = (11, 1, 0), "$\\equiv$"  # on joints that are coupled: a wheel with teeth, a thread
-COUPLING_COLOUR = "darkgoldenrod"
+COUPLING_COLOUR, MARK_COLOUR = "darkgoldenrod", "tab:purple"
 GROUND_COLOUR, PLATFORM_COLOUR, MOTOR_COLOUR = "0.35", "tab:blue", "tab:red"
 
 
-def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None) -> Figure:
+def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None, frames: Sequence[str] = ()) -> Figure:
     """Picture of the robot at a pose.
 
     Parameters
@@ -37,6 +39,8 @@ def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None)
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     path : str or Path, default None
         File to write: SVG, PDF or PNG; None writes none.
+    frames : Sequence[str], default ()
+        Frames to mark with their names, places inside beams too, as `arm@0.5`.
 
     Returns
     -------
@@ -45,9 +49,10 @@ def draw(robot: Robot, pose: Pose | None = None, path: str | Path | None = None)
     """
     if path is not None:
         picture_path(path)  # refused before the pose is looked for
+    marked = {name: robot.tree.place(name) for name in frames}
     configuration = configure(robot, pose)
     with drawing():
-        return finished(picture(configuration), path)
+        return finished(picture(configuration, marked), path)
 
 
 def picture_warnings(configuration: Configuration) -> list[str]:
@@ -56,8 +61,8 @@ def picture_warnings(configuration: Configuration) -> list[str]:
     return [*robot.warnings, *robot.limit_warnings(configuration.q), *configuration.condition.warnings()]
 
 
-def picture(configuration: Configuration) -> Figure:
-    """The figure, without a window."""
+def picture(configuration: Configuration, marked: Mapping[str, Place] | None = None) -> Figure:
+    """The figure, without a window, with marks at some places."""
     robot = configuration.robot
     figure = new_figure(6, 7)
     axes = figure.add_subplot(projection=None if robot.tree.planar else "3d")
@@ -70,6 +75,10 @@ def picture(configuration: Configuration) -> Figure:
     drawn += _draw_joints(configuration, line)
     for name, place in coupling_labels(robot, configuration.q).items():
         axes.text(*place[: 2 if plane else 3], f" {name}", fontsize=7, va="bottom", zorder=8)
+    for name, place in ((name, configuration.at.of(place)[1]) for name, place in (marked or {}).items()):
+        line(place[None, :], marker="P", color=MARK_COLOUR, markersize=5, linestyle="", zorder=7)
+        axes.text(*place[: 2 if plane else 3], f"  {name}", fontsize=8, va="bottom", zorder=8)
+        drawn.append(place)
     _draw_ground(configuration, line)
     _dress(axes, np.array(drawn), robot, plane)
     return figure

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from parflex.errors import InputError
 from parflex.recursion import pose
 from parflex.spatial.rotations import matrix_quaternion
+from parflex.tree import Tree
 from parflex.view.figures.style import GHOST, REACTION, UNREACHABLE
 from parflex.view.scene.coupling_parts import coupling_labels
 from parflex.view.scene.robot_scene import Scene
@@ -20,8 +22,8 @@ PLAIN = {"cast_shadow": False, "receive_shadow": False, "side": "double"}
 class Stage:
     """What stands in the page of a server."""
 
-    def __init__(self, server: Any) -> None:
-        self.server = server
+    def __init__(self, server: Any, marked: Sequence[str] = ()) -> None:
+        self.server, self.marked = server, list(marked)
         server.scene.configure_environment_map(hdri=None)
         server.scene.configure_default_lights(enabled=True, cast_shadow=False)
         server.scene.add_light_hemisphere(
@@ -34,6 +36,7 @@ class Stage:
         self.mark: Any = None
         self.tool: Any = None
         self.names: dict[str, Any] = {}  # labels of couplings
+        self.frames: dict[str, tuple[Any, Any]] = {}  # axes and label of each frame that is marked
         self.scene: Scene | None = None
 
     def build(self, scene: Scene, q: Array) -> None:
@@ -51,15 +54,21 @@ class Stage:
         self.tool = self.server.scene.add_frame("/tool", axes_length=0.07 * scene.size, axes_radius=0.004 * scene.size)
         for name, place in coupling_labels(scene.robot, q).items():
             self.names[name] = self.server.scene.add_label(f"/couplings/{name}", name, position=tuple(place))
+        for k, name in enumerate(name for name in self.marked if _has(scene.robot.tree, name)):
+            size = {"axes_length": 0.05 * scene.size, "axes_radius": 0.003 * scene.size}
+            axes = self.server.scene.add_frame(f"/marked/{k}", **size)
+            self.frames[name] = axes, self.server.scene.add_label(f"/marked/{k}/name", name)
         self.move(vertices)
         self.place_tool(q)
         self._camera(low, high, scene)
 
     def _clear(self) -> None:
-        for handle in [*self.meshes.values(), *self.names.values(), self.ghost, self.arrows, self.mark, self.tool]:
+        marked = [handle for pair in self.frames.values() for handle in reversed(pair)]
+        plain = [self.ghost, self.arrows, self.mark, self.tool]
+        for handle in [*self.meshes.values(), *self.names.values(), *marked, *plain]:
             if handle is not None:
                 handle.remove()
-        self.names = {}
+        self.names, self.frames = {}, {}
         self.meshes, self.ghost, self.arrows, self.mark, self.tool = {}, None, None, None, None
 
     def _floor(self, low: Array, high: Array, scene: Scene) -> None:
@@ -98,11 +107,13 @@ class Stage:
                     self.sent[mesh.name] = own
 
     def place_tool(self, q: Array) -> None:
-        """Put the axes of the end effector and the names of couplings where they are."""
+        """Put the axes of the end effector, marked frames and the names of couplings where they are."""
         assert self.scene is not None
         tree = self.scene.robot.tree
-        rotation, position = pose(tree, q).of(tree.places[tree.end_effector])
-        self.tool.position, self.tool.wxyz = position, matrix_quaternion(rotation)
+        at = pose(tree, q)
+        for name, axes in ((tree.end_effector, self.tool), *((name, pair[0]) for name, pair in self.frames.items())):
+            rotation, position = at.of(tree.places[name])
+            axes.position, axes.wxyz = position, matrix_quaternion(rotation)
         for name, place in coupling_labels(self.scene.robot, q).items() if self.names else ():
             self.names[name].position = tuple(place)
 
@@ -145,3 +156,11 @@ class Stage:
                 cast_shadow=False,
                 receive_shadow=False,
             )
+
+
+def _has(tree: Tree, name: str) -> bool:
+    """Whether a robot, read again from a changed file, still has a frame or a place."""
+    try:
+        return name in tree.places
+    except InputError:
+        return False

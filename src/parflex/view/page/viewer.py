@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,10 @@ class Viewer:
         port: int | None = None,
         reload: Callable[[], Robot] | None = None,
         watched: Path | None = None,
+        frames: Sequence[str] = (),
     ) -> None:
+        for name in frames:
+            robot.tree.place(name)
         self.session = Session(robot, at)
         self.run = run
         self.reload, self.watched = reload, watched
@@ -47,7 +50,7 @@ class Viewer:
         self._modes_are_old = False
         self.server = start_server(port, robot.name)
         try:
-            self.stage = Stage(self.server)
+            self.stage = Stage(self.server, frames)
             self._open()
         except BaseException:
             self.close()

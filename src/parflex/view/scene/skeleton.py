@@ -16,7 +16,8 @@ from parflex.models.configuration import Configuration
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import Pose, pose
-from parflex.tree.link_tree import GROUND, Link
+from parflex.spatial import hat
+from parflex.tree.link_tree import GROUND, Link, Place
 from parflex.view.scene.elastic_points import BodyPoints, points_of_body
 from parflex.view.scene.element_parts import element_places
 
@@ -200,7 +201,7 @@ class _Builder:
                 root = self._add(link.parent, link.position[None, :])
                 self.edges.append(Edge(root, first, "slide", j))
         for kind, *ends in element_places(self.robot):
-            first, second = (self._add(end.link, end.position[None, :]) for end in ends)
+            first, second = (self._add_end(end) for end in ends)
             name = "bar" if kind in ("rod", "strut", "cable") else "element"
             self.edges.append(Edge(first, second, name, max(end.link for end in ends)))
         return Skeleton(
@@ -215,6 +216,17 @@ class _Builder:
         start = len(self.places)
         self.numbers += [link] * len(points)
         self.places += list(points)
+        return start
+
+    def _add_end(self, end: Place) -> int:
+        """An end of an element; inside a body it moves with that."""
+        if end.inner is None:
+            return self._add(end.link, end.position[None, :])
+        node = end.inner.node
+        arm = node.Phi_d - hat(end.position) @ node.Phi_r
+        start = self._add(end.link, (node.r0 + end.position)[None, :])
+        point = BodyPoints((node.r0 + end.position)[None], arm[None], node.Phi_r[None], [], "beam")
+        self.elastic.append((end.link, slice(start, start + 1), point))
         return start
 
     def _tie(self, link: int, start: int, pairs: Any, kind: str) -> None:
