@@ -97,8 +97,9 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
 
 def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
     """Of each body the places inside it on which the file mounts or closes something, or measures the robot."""
-    rigid = [element for element in robot.element if element.kind == "rod" or element.measured]
-    named = [frame.parent for frame in robot.frame] + [end for tie in (*robot.closure, *rigid) for end in tie.between]
+    ties = [closure.between for closure in robot.closure]
+    ties += [element.between for element in robot.element if element.kind == "rod" or element.measured]
+    named = [*(frame.parent for frame in robot.frame), *(end for between in ties for end in between)]
     found: dict[str, list[str]] = {}
     for owner, where in filter(None, map(split_place, dict.fromkeys([*named, robot.end_effector or ""]))):
         found.setdefault(owner, []).append(where)
