@@ -232,7 +232,8 @@ def test_every_kind_of_instruction_works_across_the_pieces_of_a_long_program(mon
     # every step halves what came before: rounding does not grow
     assert difference(c_library(model, given, tmp_path), wanted) < 1e-12
     monkeypatch.setenv("PARFLEX_CACHE", "off")
-    for piece in (emit_llvm.CHUNK, 100):  # as one function, and in pieces
+    for whole, piece in ((emit_llvm.WHOLE, emit_llvm.CHUNK), (0, 100)):  # as one function, and in pieces
+        monkeypatch.setattr(emit_llvm, "WHOLE", whole)
         monkeypatch.setattr(emit_llvm, "CHUNK", piece)
         kernel, rows = Kernel(program), np.concatenate([given["a"], given["b"]], axis=1)
         one = np.array([kernel.one(row) for row in rows])

@@ -14,7 +14,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from parflex.codegen import disk_cache
-from parflex.codegen.emit import emit_llvm, workspace
+from parflex.codegen.emit import emit_llvm, llvm_lines, llvm_trigonometry, workspace
 from parflex.codegen.emit.emit_llvm import build_module, work_of
 from parflex.codegen.program import Program
 
@@ -41,7 +41,7 @@ def _new_machine() -> Any:
 @lru_cache(maxsize=1)
 def _code() -> str:
     """A hash of the source that writes machine code, so that none that is kept outlives a change of it."""
-    files = (__file__, emit_llvm.__file__, workspace.__file__)
+    files = (__file__, *(part.__file__ for part in (emit_llvm, llvm_lines, llvm_trigonometry, workspace)))
     return hashlib.sha256(b"\0".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
@@ -169,7 +169,7 @@ def _engine(key: str, program: Program, lanes: int) -> Any:
     data = disk_cache.read(key)
     if data is None:
         machine = _new_machine()
-        module = llvm.parse_assembly(str(build_module(program, (lanes,))))
+        module = llvm.parse_assembly(build_module(program, (lanes,)))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         data = machine.emit_object(module)
         disk_cache.write(key, data)

@@ -1,0 +1,101 @@
+"""Lines of LLVM: one method for each instruction, for one value or for several lanes of it.
+
+Text, since objects for every instruction take ten times as long to make and to print.
+"""
+
+from __future__ import annotations
+
+from struct import pack
+
+from llvmlite import ir
+
+# the text of a pointer is that of the installed LLVM: younger ones know one kind of pointer alone
+POINTER = str(ir.DoubleType().as_pointer())
+
+
+class Lines:
+    """Lines of LLVM of one lane width; a method writes an instruction and gives back the name of its value."""
+
+    def __init__(self, lanes: int, declared: set[str]) -> None:
+        self.lanes, self.declared = lanes, declared
+        self.real, self.flag, self.integer = (
+            kind if lanes == 1 else f"<{lanes} x {kind}>" for kind in ("double", "i1", "i64")
+        )
+        self.lines: list[str] = []
+
+    def new(self, text: str) -> str:
+        """An instruction with a value."""
+        name = f"%v{len(self.lines)}"
+        self.lines.append(f"  {name} = {text}")
+        return name
+
+    def spread(self, kind: str, text: str) -> str:
+        """The same in all lanes."""
+        return text if self.lanes == 1 else f"<{', '.join([f'{kind} {text}'] * self.lanes)}>"
+
+    def constant(self, value: float) -> str:
+        """A double."""
+        return self.spread("double", f"0x{pack('>d', value).hex().upper()}")
+
+    def number(self, value: int) -> str:
+        """An integer."""
+        return self.spread("i64", str(value))
+
+    def intrinsic(self, name: str, *arguments: str) -> str:
+        """A function that LLVM knows."""
+        full = f"@llvm.{name}.{'f64' if self.lanes == 1 else f'v{self.lanes}f64'}"
+        self.declared.add(f"declare {self.real} {full}({', '.join([self.real] * len(arguments))})")
+        return self.new(f"call {self.real} {full}({', '.join(f'{self.real} {x}' for x in arguments)})")
+
+    def fadd(self, a: str, b: str) -> str:
+        """Sum."""
+        return self.new(f"fadd {self.real} {a}, {b}")
+
+    def fsub(self, a: str, b: str) -> str:
+        """Difference."""
+        return self.new(f"fsub {self.real} {a}, {b}")
+
+    def fmul(self, a: str, b: str) -> str:
+        """Product."""
+        return self.new(f"fmul {self.real} {a}, {b}")
+
+    def fdiv(self, a: str, b: str) -> str:
+        """Quotient."""
+        return self.new(f"fdiv {self.real} {a}, {b}")
+
+    def fneg(self, a: str) -> str:
+        """Negative."""
+        return self.new(f"fneg {self.real} {a}")
+
+    def compare(self, how: str, a: str, b: str) -> str:
+        """A flag, e.g. `ogt` for a > b."""
+        return self.new(f"fcmp {how} {self.real} {a}, {b}")
+
+    def select(self, flag: str, a: str, b: str) -> str:
+        """A where the flag is set, else b."""
+        return self.new(f"select {self.flag} {flag}, {self.real} {a}, {self.real} {b}")
+
+    def whole(self, operation: str, a: str, b: str) -> str:
+        """An operation on integers."""
+        return self.new(f"{operation} {self.integer} {a}, {b}")
+
+    def cast(self, a: str, source: str, target: str) -> str:
+        """The same bits as another type."""
+        return self.new(f"bitcast {source} {a} to {target}")
+
+    def address(self, array: str, offset: str) -> tuple[str, str]:
+        """The type of a pointer to values, and the place that lies `offset` doubles behind the start of an array."""
+        place = self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
+        if self.lanes == 1 or POINTER == "ptr":
+            return POINTER, place
+        return f"{self.real}*", self.cast(place, POINTER, f"{self.real}*")
+
+    def load(self, array: str, offset: str) -> str:
+        """The values at a place of an array."""
+        pointer, place = self.address(array, offset)
+        return self.new(f"load {self.real}, {pointer} {place}, align 8")
+
+    def store(self, value: str, array: str, offset: str) -> None:
+        """Write values to a place of an array."""
+        pointer, place = self.address(array, offset)
+        self.lines.append(f"  store {self.real} {value}, {pointer} {place}, align 8")
