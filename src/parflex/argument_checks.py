@@ -244,6 +244,7 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("about", "form", "parameters", "rows", "reference", "controller", "start", "natural"), None),
     **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench"), None),
     **dict.fromkeys(("delay", "noise", "rate_noise", "resolution", "rates", "effort_limit", "seed"), None),
+    "converge": None,
     **dict.fromkeys(("weights", "preload"), checking.table),  # values of motors: read in one place, spare_motors
     **dict.fromkeys(("velocity_limit", "acceleration_limit"), None),
 }

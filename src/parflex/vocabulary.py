@@ -25,6 +25,11 @@ WORDS: dict[str, Word] = {
     "actuation": Word("str", "", "Actuation of the file."),
     "working_mode": Word("str", "", "Working (assembly) mode of the file."),
     "elements": Word("int", "", "Elements that every element of every beam is divided into."),
+    "converge": Word(
+        "float",
+        "dimensionless",
+        "Divide the elements of beams until the answer changes by no more than this share of it.",
+    ),
     "pose": Word("Pose", SI, "Name of a pose of the file, coordinates by name, or a configuration."),
     "poses": Word("Sequence", SI, "Poses one after the other."),
     "coordinates": Word("str or Sequence[str]", "", "A set of coordinates, or coordinates by name."),

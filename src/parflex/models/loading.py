@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -117,10 +117,29 @@ def _build(
 
 
 def rebuilt(robot: Robot, description: schema.RobotFile, payload: Sequence[float] | None = None) -> Robot:
-    """A robot of the same file with other numbers in it, with the same actuation and working mode."""
+    """A robot of the same file with other numbers in it, with the same actuation, working mode and elements.
+
+    Without a `payload` it carries that of the robot.
+    """
     mode = robot.working_mode if robot.working_mode in description.working_modes else None
     actuation = robot.actuation if robot.actuation in description.actuation else None
-    return _build(description, robot.file, payload, actuation, mode, 1)
+    return _build(description, robot.file, payload or robot.payload, actuation, mode, robot.refine)
+
+
+def refined(robot: Robot, times: int) -> Robot:
+    """The same robot, held and sensed alike, with every element of its beams divided into as many."""
+    written = robot.written
+    if written is None:
+        raise InputError("the robot was not loaded from a file", key="converge", hint="use 'load'")
+    written = replace(written, elements=written.elements * times)
+    made = replace(rebuilt(replace(robot, written=written), robot.description), written=written)
+    names = {name: k for k, name in enumerate(made.tree.rate_names)}
+
+    def same(rates: Iterable[int]) -> tuple[int, ...]:
+        return tuple(names[robot.tree.rate_names[k]] for k in rates)
+
+    actuated, locked = same(robot.actuated), frozenset(same(robot.locked))
+    return replace(made, actuated=actuated, locked=locked, sensed=same(robot.sensed), warnings=robot.warnings)
 
 
 def redesigned(robot: Robot, settings: Mapping[str, Any]) -> Robot:

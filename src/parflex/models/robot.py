@@ -87,6 +87,16 @@ class Robot(ArrayOrder, Record):
         object.__setattr__(self, "_known", (known_home, known_mobility))
 
     @property
+    def refine(self) -> int:
+        """Into how many each element of the file is divided."""
+        return 1 if self.written is None else self.written.elements
+
+    @property
+    def payload(self) -> tuple[float, ...] | None:
+        """Mass (kg) and place (m) of what was mounted on the end effector."""
+        return None if self.written is None else self.written.payload
+
+    @property
     def name(self) -> str:
         """Name of the robot."""
         return self.description.name
@@ -253,6 +263,11 @@ class Robot(ArrayOrder, Record):
     @cached_property
     def robots_without(self) -> dict[tuple[str, ...], Robot]:
         """The same robot without terms, by their words, as far as it was made."""
+        return {}
+
+    @cached_property
+    def inner_motions(self) -> dict[str, Any]:
+        """What is inside the elements of each beam, as far as it was made."""
         return {}
 
     def locking(self, rates: Collection[int]) -> Robot:

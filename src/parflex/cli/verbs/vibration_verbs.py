@@ -7,23 +7,35 @@ from typing import Any
 import click
 
 from parflex.cli import output
-from parflex.cli.conditions import condition_options, linear_model_of
+from parflex.cli.conditions import condition_options, read_conditions
 from parflex.cli.group import cli
 from parflex.cli.input import robot_options
 
+STEP = ("elements", "coordinates", "change", "remaining")  # of a refinement, as people see it
 
-@cli.command(epilog="\b\nExample:\n  parflex frequencies navaro --pose pose-3 --modes 5")
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex frequencies navaro --pose pose-3 --modes 5\n"
+    "  parflex frequencies dualemps --converge 1e-3"
+)
 @robot_options
 @condition_options
 @click.option("--modes", type=int, metavar="N", help="Number of modes; default: six, or all if there are fewer.")
+@click.option(
+    "--converge", type=float, metavar="R", help="Divide the elements of beams until no frequency asked for "
+    "changes by more than this share; exit 1 if the limit is reached before.",
+)  # fmt: skip
 @click.option("--shapes", is_flag=True, help="Also print the mode shapes over all coordinates.")
-def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **options: Any) -> None:
+def frequencies(
+    robot: str, as_json: bool, modes: int | None, shapes: bool, converge: float | None, **options: Any
+) -> int:
     """Natural frequencies and modes of a robot with elastic bodies or springs."""
-    from parflex.models.elastic.linear_model import modes_of
+    from parflex.models.elastic.linear_model import natural_frequencies
     from parflex.models.elastic.participation import energy_shares, participation
 
-    model, about = linear_model_of(robot, options)
-    found = modes_of(model, modes)
+    loaded, given = read_conditions(robot, options, felt=False)
+    found = natural_frequencies(loaded, modes=modes, converge=converge, **given)
+    about = found.model.about
     held = found.model.robot
     shares = participation(found.model.configuration, found.shapes)
     energy = energy_shares(found)
@@ -37,8 +49,15 @@ def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **op
         "energy": energy,
         "independent_coordinates": found.independent_coordinates,
         "about": about,
+        "excess": found.excess.tolist(),
         "warnings": [*held.warnings, *found.model.warnings],
     }
+    steps: list[Any] = []
+    if found.refinement is not None:
+        took = found.refinement
+        answer |= {"elements": took.elements, "change": took.change, "remaining": took.remaining}
+        answer |= {"converged": took.converged, "refinement": took.steps}
+        steps = [tuple(_known(step[key]) for key in STEP) for step in took.steps]
     if found.model.loading.internal is not None:
         answer["internal"] = found.model.loading.internal
     if shapes:
@@ -52,7 +71,15 @@ def frequencies(robot: str, as_json: bool, modes: int | None, shapes: bool, **op
     tables: list[Any] = [(title, ["mode", "Hz", "damping ratio", "kind", "strain energy"], rows)]
     if found.free_motions:
         tables.append(("motions without stiffness", ["moves most"], [(name,) for name in found.free_motions]))
+    if steps:
+        head = ["elements in each of the file", "coordinates", "change", "error left, about"]
+        tables.append(("refinement", head, steps))
     output.show(answer, as_json, *tables)
+    return 0 if found.refinement is None or found.refinement.converged else 1
+
+
+def _known(value: Any) -> Any:
+    return "" if value == float("inf") else value
 
 
 def _top(part: dict[str, float]) -> list[tuple[str, float]]:

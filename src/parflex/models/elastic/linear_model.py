@@ -7,7 +7,7 @@ About the equilibrium under gravity and loads, K is the derivative of the reduce
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -33,8 +33,12 @@ from parflex.models.elastic.tension import (
 )
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
+from parflex.models.vibration.element_errors import element_errors, element_warnings
 from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
+
+if TYPE_CHECKING:
+    from parflex.models.vibration.refinement import Refinement
 
 __all__ = ["LinearModel", "Modes", "linear_model", "locked_robot", "natural_frequencies", "tree_stiffness"]
 Array = np.ndarray
@@ -118,6 +122,11 @@ class Modes(Record):
         Motions that grow instead of vibrating.
     model : LinearModel
         The linear model.
+    excess : Array
+        Estimated shares by which frequencies are too high because elements are too few; infinite where elements of
+        beams, held at both ends, vibrate by themselves at such a frequency (dimensionless).
+    refinement : Refinement | None
+        Number of elements that `converge` took, and how frequencies changed; None without it.
     """
 
     frequencies: Array
@@ -127,6 +136,8 @@ class Modes(Record):
     independent_coordinates: int
     unstable_motions: list[str]
     model: LinearModel
+    excess: Array = field(default_factory=lambda: np.zeros(0))
+    refinement: Refinement | None = None
 
     def _told(self) -> str:
         apart = ((self.free_motions, "motion", " without stiffness"), (self.unstable_motions, "unstable motion", ""))
@@ -297,6 +308,7 @@ def natural_frequencies(
     without: Without = (),
     weights: Weights | None = None,
     preload: Preload | None = None,
+    converge: float | None = None,
 ) -> Modes:
     """Lowest natural frequencies, mode shapes and damping ratios at a pose.
 
@@ -330,19 +342,27 @@ def natural_frequencies(
         Weights of the squared efforts by motor, where motors are more than freedoms; those not named have 1.
     preload : Mapping[str, float], default None
         Internal efforts by motor, of one motor for each that is spare (N, N m).
+    converge : float, default None
+        Divide the elements of beams until the answer changes by no more than this share of it; None: as they are
+        (dimensionless).
 
     Returns
     -------
     Modes
-        `frequencies` in Hz, `shapes` over all coordinates (mass-normalised), `damping` ratios, `free_motions`.
+        `frequencies` in Hz, `shapes` over all coordinates (mass-normalised), `damping` ratios, `free_motions`; with
+        `converge` also `refinement`.
 
     Examples
     --------
     >>> parflex.natural_frequencies(parflex.load("navaro"), "pose-3", modes=3).frequencies
     """
     state_about(about, wrench, effort, felt=False, preload=preload or weights)
-    conditions = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)
-    return modes_of(linear_model(robot, pose, lock, about, **conditions._asdict()), modes)
+    words = Conditions(servo, servo_damping, wrench, effort, without, weights, preload)._asdict()
+    if converge is None:
+        return modes_of(linear_model(robot, pose, lock, about, **words), modes)
+    from parflex.models.vibration.converged_modes import converged_modes  # which stands on this module
+
+    return converged_modes(robot, pose, modes, converge, lock=lock, about=about, **words)
 
 
 def check_modes(modes: object) -> None:
@@ -389,8 +409,10 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
     names = [moving_names(here, part) for part in (shapes[:, unstable:first], shapes[:, :unstable])]
     if unstable:
         warnings.append("the equilibrium is not stable: " + ", ".join(f"'{name}'" for name in names[1]) + " would grow")
+    errors = element_errors(here, values[first:], shapes[:, first:], modes)
+    warnings += element_warnings(omega / (2 * np.pi), errors)
     told = replace(model, warnings=warnings)
-    return Modes(omega / (2 * np.pi), picked * signs, damping, names[0], count, names[1], told)
+    return Modes(omega / (2 * np.pi), picked * signs, damping, names[0], count, names[1], told, errors.shares)
 
 
 def _sharpened(values: Array, vectors: Array, K_tot: Array, shapes: Array) -> tuple[Array, Array]:

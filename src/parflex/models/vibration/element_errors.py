@@ -1,0 +1,179 @@
+"""How much too high frequencies are because elements are too few: estimated from one solution, mode by mode.
+
+To first order of what lies inside the elements, theory (60), the eigenvalues are those of diag(lambda) - C in the space
+of the modes found; modes beside those asked for take part, since they may come down and in between.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from parflex.models.configuration import Configuration
+from parflex.models.robot import Robot
+from parflex.models.vibration.inner_motions import InnerMotions, of_beam
+from parflex.records import Record
+from parflex.tree import Link
+
+Array = np.ndarray
+TOO_HIGH = 0.05  # of a frequency: beyond, a warning names the beam; one element of a pinned beam is 11 % too high
+ENOUGH = 0.01  # of a frequency: the number of elements in warnings is that for this error
+BESIDE = 24  # modes above those asked for that take part in an estimate
+REACHED = 0.9  # of a squared frequency of an element held at both ends: so near, nothing can be said any more
+BISECTIONS = 12  # until a large share is known to a thousandth
+CLEAR = 0.5  # of the same: with this many elements something can
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ElementErrors(Record):
+    """Shares by which frequencies are too high; infinite where elements vibrate by themselves at such a frequency.
+
+    `beam` has most of the largest share, `count` elements now, and `enough` for an error of a hundredth.
+    """
+
+    shares: Array
+    beam: str = ""
+    count: int = 1
+    enough: int = 1
+    alone: float = np.inf  # rad^2/s^2 of its elements held at both ends
+
+    @property
+    def largest(self) -> float:
+        """The largest share."""
+        return float(self.shares.max(initial=0.0))
+
+
+@dataclass(frozen=True)
+class BeamElements:
+    """The elements of a beam in the tree, from root to tip, what is inside each, and its modes without axial force."""
+
+    name: str
+    links: tuple[int, ...]
+    inside: InnerMotions
+    still: tuple[Array, Array]
+
+
+def beam_links(robot: Robot) -> dict[str, tuple[int, ...]]:
+    """Numbers of the links that are elements of each beam, from root to tip."""
+    tree, found = robot.tree, {}
+    carried = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None and link.parent >= 0}
+    for frame in robot.description.frame:
+        if frame.beam is None:
+            continue
+        j: int | None = tree.number(frame.name)
+        links = []
+        while j is not None and tree.links[j].body.size and tree.links[j].body.by_tip:
+            links.append(j)
+            j = carried.get(j)
+        if links:
+            found[frame.name] = tuple(links)
+    return found
+
+
+def _beams(robot: Robot) -> dict[str, BeamElements]:
+    """Of each beam its elements; those of alike beams are made once, and of a robot once."""
+    made = robot.inner_motions
+    if made:
+        return made
+    known: dict[tuple[str, int], tuple[InnerMotions, tuple[Array, Array]]] = {}
+    specs = {frame.name: frame.beam for frame in robot.description.frame}
+    for name, links in beam_links(robot).items():
+        spec = specs[name]
+        assert spec is not None
+        key = spec.model_dump_json(), len(links)
+        if key not in known:
+            inside = of_beam(robot.description, name, spec, len(links) // spec.elements)
+            known[key] = inside, inside.modes(0.0)
+        made[name] = BeamElements(name, links, *known[key])
+    return made
+
+
+def _axial_force(link: Link, q: Array) -> float:
+    """Axial force (N) in an element as far as it acts on bending, positive in tension."""
+    return float(sum(strain.force(q[link.e]) for strain in link.body.acting))
+
+
+def element_errors(here: Configuration, values: Array, shapes: Array, count: int) -> ElementErrors:
+    """Of the lowest `count` modes: squared frequencies, lowest first, and shapes, also of modes above them."""
+    beams = list(_beams(here.robot).values())
+    if not count or not beams:
+        return ElementErrors(np.zeros(count))
+    values, shapes = values[: count + BESIDE], shapes[:, : count + BESIDE]
+    inside = [_inside(here, beam, shapes) for beam in beams]
+    alone = np.array([part.own.min() for part in inside])
+    together = _Inside(
+        *(np.concatenate(rows) for rows in zip(*((p.own, p.pulled, p.moved) for p in inside), strict=True))
+    )
+    shares = np.array([_too_high(values, together, k, REACHED * float(alone.min())) for k in range(count)])
+    worst = int(np.argmax(shares))
+    infinite, highest = bool(np.isinf(shares[worst])), float(values[count - 1])
+    taken = [part.taken(values, float(values[worst]))[worst, worst] for part in inside]
+    b = int(np.argmin(alone) if infinite else np.argmax(taken))
+    links = len(beams[b].links)
+    times = highest / (CLEAR * max(float(alone[b]), 1e-300)) if infinite else shares[worst] / ENOUGH
+    enough = int(np.ceil(links * max(1.0, times) ** 0.25))  # errors and squared frequencies go with the fourth power
+    return ElementErrors(shares, beams[b].name, links, max(enough, links + 1), float(alone[b]))
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """Of motions inside elements: squared frequencies, and what pulls and what accelerates them in each mode."""
+
+    own: Array
+    pulled: Array
+    moved: Array
+
+    def taken(self, values: Array, value: float) -> Array:
+        """C at a squared frequency, theory (60); modes above matter where they come below it."""
+        y = self.pulled - self.moved * np.minimum(values, value)
+        y = y / np.sqrt(np.maximum(self.own - value, (1 - REACHED) * np.abs(self.own)))[:, None]
+        return y.T @ y
+
+
+def _inside(here: Configuration, beam: BeamElements, shapes: Array) -> _Inside:
+    """Of all elements of a beam, one below the other."""
+    rows = []
+    for j in beam.links:
+        link, (J_v, J_w) = here.robot.tree.links[j], here.link_jacobians[j]
+        N = _axial_force(link, here.q)
+        own, vectors = beam.still if N == 0 else beam.inside.modes(N)
+        x = np.vstack([J_v @ shapes, J_w @ shapes, shapes[link.e_v]])
+        rows.append((own, N * (vectors.T @ (beam.inside.G_ib @ x)), vectors.T @ (beam.inside.M_ib @ x)))
+    return _Inside(*(np.concatenate(part) for part in zip(*rows, strict=True)))
+
+
+def _too_high(values: Array, inside: _Inside, k: int, limit: float) -> float:
+    """Share by which the frequency of mode k is too high; infinite where it lies above a limit of what can be said."""
+
+    def left(value: float) -> float:
+        return float(np.linalg.eigvalsh(np.diag(values) - inside.taken(values, value))[k])
+
+    upper = min(float(values[k]), limit)
+    found = left(upper) if limit > 0 else np.inf
+    if found > upper and upper < values[k]:
+        return np.inf
+    if found < (1 - 2 * ENOUGH) * values[k]:  # far off: the value at which it is right itself
+        lower = 0.0
+        for _ in range(BISECTIONS):
+            middle = (lower + upper) / 2
+            lower, upper = (middle, upper) if left(middle) > middle else (lower, middle)
+        found = upper
+    return float(1 - np.sqrt(np.clip(found / values[k], 0.0, 1.0)))
+
+
+def element_warnings(frequencies: Array, errors: ElementErrors) -> list[str]:
+    """One sentence about the mode that is most too high because elements are too few."""
+    if errors.largest <= TOO_HIGH:
+        return []
+    worst = int(np.argmax(errors.shares))
+    mode = f"mode {worst + 1} ({frequencies[worst]:.4g} Hz)"
+    its = "its element is" if errors.count == 1 else f"its {errors.count} elements are"
+    advice = f"use {errors.enough} elements, or converge=1e-3"
+    if np.isfinite(errors.largest):
+        return [f"{mode} is about {errors.largest:.0%} too high, by '{errors.beam}' most: {its} too long; {advice}"]
+    held = f"{np.sqrt(max(errors.alone, 0.0)) / (2 * np.pi):.4g} Hz"
+    return [
+        f"{mode} is not below the lowest frequency of the elements of '{errors.beam}' by themselves, held at both ends "
+        f"({held}): from there on modes are missing or far too high; {advice}"
+    ]

@@ -1,0 +1,90 @@
+"""Motions inside an element of a beam that its cubic shapes leave out: both ends are held, the inside vibrates.
+
+The shapes of an element are those of a beam that is loaded at its ends. To them belong, in the exact beam, motions that
+vanish at both ends; statics do not couple them with the shapes. The inertia -lambda M and an axial force N do. What
+they would take from an eigenvalue lambda of mode x is theory (60),
+
+    y^T A_ii^-1 y    with  y = (N G_ib - lambda M_ib) x,    A_ii = K_ii + N G_ii - lambda M_ii
+
+and it has no end where A_ii is singular: at the frequencies of the element clamped at both ends, and at its own
+buckling load. Here the inside is cut into FINE elements of the same kind: shear, rotary inertia and roll are in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from parflex.bodies import Body
+from parflex.description import schema
+from parflex.records import Record
+from parflex.spatial import hat
+from parflex.tree.elements import read_element
+
+Array = np.ndarray
+FINE = 4  # elements that stand for the inside: a quarter of the length has 1/256 of the error that is estimated
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class InnerMotions(Record):
+    """Of an element held at both ends: stiffness, mass and G (of a unit of axial force), and their coupling with x.
+
+    x is the twist of the root (v, w in its axes) and the elastic coordinates of the tip.
+    """
+
+    K_ii: Array
+    M_ii: Array
+    M_ib: Array
+    G_ii: Array
+    G_ib: Array
+
+    def modes(self, N: float) -> tuple[Array, Array]:
+        """Squared frequencies under an axial force, and the mass-normalised motions; not positive: it buckles."""
+        values, vectors = scipy.linalg.eigh(self.K_ii + N * self.G_ii, self.M_ii)
+        return values, vectors
+
+
+def inner_motions(pieces: list[Body]) -> InnerMotions:
+    """Of an element from the `pieces` that it is cut into, one behind the other."""
+    N = pieces[0].size
+    size = 6 + N * len(pieces)
+    M, K, G = np.zeros((size, size)), np.zeros((size, size)), np.zeros((size, size))
+    root = np.hstack([np.eye(6), np.zeros((6, size - 6))])  # twist of the node before each piece
+    for j, piece in enumerate(pieces):
+        own = np.zeros((N, size))
+        own[:, 6 + N * j : 6 + N * (j + 1)] = np.eye(N)
+        rows, tip = np.vstack([root, own]), piece.nodes["tip"]
+        M += rows.T @ piece.inertia_matrix(np.zeros(N)) @ rows
+        K += own.T @ piece.material_stiffness(np.zeros(N)) @ own
+        G += rows.T @ _shortening(piece) @ rows
+        shift = np.block([[np.eye(3), -hat(tip.r0)], [np.zeros((3, 3)), np.eye(3)]])
+        root = shift @ root + np.vstack([tip.Phi_d, tip.Phi_r]) @ own
+    tip = pieces[0].nodes["tip"]
+    relative = (np.vstack([tip.Phi_d, tip.Phi_r]).T @ root)[:, 6:]  # coordinates of the whole tip by those of pieces
+    K_e = K[6:, 6:]
+    shapes = np.linalg.solve(K_e, relative.T)
+    shapes = shapes @ np.linalg.inv(relative @ shapes)  # of the least energy: the cubic shapes of the whole
+    inner = scipy.linalg.null_space(relative / np.linalg.norm(relative, axis=1)[:, None])
+    B = np.vstack([np.zeros((6, inner.shape[1])), inner])
+    T = scipy.linalg.block_diag(np.eye(6), shapes)
+    return InnerMotions(B.T @ K @ B, B.T @ M @ B, B.T @ M @ T, B.T @ G @ B, B.T @ G @ T)
+
+
+def _shortening(piece: Body) -> Array:
+    """What slopes take from the length of a piece, of the turn of its root too: int (v'^2 + w'^2) dx as a form."""
+    N, length = piece.size, float(piece.nodes["tip"].r0[0])
+    H = np.zeros((6 + N, 6 + N))
+    H[4, 4] = H[5, 5] = length
+    ends = piece.nodes["tip"].Phi_d
+    H[5, 6:], H[4, 6:] = ends[1], -ends[2]  # v' = rz + ..., w' = -ry + ...
+    H[6:, 5], H[6:, 4] = H[5, 6:], H[4, 6:]
+    for strain in piece.strains:
+        H[6:, 6:] += strain.H
+    return H
+
+
+def of_beam(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: int) -> InnerMotions:
+    """Of one element of the beam of a frame, each element of the file cut into `refine`."""
+    return inner_motions([read_element(robot, name, spec, refine * FINE)] * FINE)
