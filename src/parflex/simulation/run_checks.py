@@ -144,7 +144,7 @@ def width_effect(columns: Mapping[str, Array], other: Mapping[str, Array], frame
     moved = {
         "frame": frame,
         "metres": max(map(apart, positions), default=0.0),
-        "radians": _turned(columns, other, frame, rows),
+        "radians": turned_apart(columns, other, frame, rows),
     }
     shares = {}
     for name in (name for name in columns if name.startswith("q.")):
@@ -159,7 +159,7 @@ def width_effect(columns: Mapping[str, Array], other: Mapping[str, Array], frame
     }
 
 
-def _turned(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, rows: int) -> float:
+def turned_apart(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, rows: int) -> float:
     """The largest angle between a frame in two runs."""
     if f"{frame}.theta" in columns:
         return float(np.abs(other[f"{frame}.theta"][:rows] - columns[f"{frame}.theta"][:rows]).max(initial=0.0))

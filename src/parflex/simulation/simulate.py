@@ -34,6 +34,8 @@ from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
+from parflex.simulation.refining.converged_run import converged_run
+from parflex.simulation.refining.strain_content import content_warnings
 from parflex.simulation.run_checks import (
     balance_error,
     balance_warnings,
@@ -115,6 +117,7 @@ def simulate(
     stops: bool = False,
     outputs: Sequence[str] = (),
     reactions: bool = False,
+    converge: float | None = None,
     progress: Callable[[float], None] | None = None,
 ) -> Run:
     """Simulate a robot in time.
@@ -181,6 +184,9 @@ def simulate(
         (m/s^2, rad/s, m, m/s); BEAM.chord_y@0.5 and BEAM.tangent_y@0.5, deflections (also z; m).
     reactions : bool, default False
         Columns of the reactions of all joints and closures, and their largest values in the summary.
+    converge : float, default None
+        Divide the elements of beams until the answer changes by no more than this share of it: recorded frames of the
+        largest deflection of a beam, efforts and `outputs` of their largest value; None: as they are (dimensionless).
     progress : callable, default None
         Called with the time in s at intervals.
 
@@ -193,6 +199,9 @@ def simulate(
     --------
     >>> run = parflex.simulate(parflex.load("dualemps"), "square", 2.0, without=["friction"])
     """
+    if converge is not None:
+        words = {key: value for key, value in locals().items() if key not in ("robot", "converge")}
+        return converged_run(simulate, robot, converge, words)
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     case = _case(
@@ -238,6 +247,7 @@ def simulate(
         *cable_warnings(problem.robot, columns),
         *(left_choice(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
+        *content_warnings(problem.robot, columns),
     ]
     if problem.width and check_width and track.status == "ok":
         half = _prepared(case, friction_width / 2)

@@ -80,6 +80,10 @@ from parflex.errors import InputError
     help="Also low-pass filtered accelerations, columns '... .low'; cut-off in Hz.",
 )
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
+@click.option(
+    "--converge", type=float, metavar="R", help="Repeat the run with more elements until it changes by no more than "
+    "this share of deflections and efforts; exit 1 if the limit is reached before.",
+)  # fmt: skip
 @click.option("-o", "--out", "path", required=True, metavar="FILE", help="Output file: .csv or .npz.")
 def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     """Move a robot in time and write named time series."""
@@ -103,6 +107,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     said = [sentence for sentence in run.summary["warnings"] if sentence not in stop_warnings(run.summary)]
     answer["warnings"] = [*loaded.warnings, *said, *_complaints(run)]
     rows = [(key, value) for key, value in run.summary.items() if isinstance(value, (int, float, str))]
+    done = run.status == "ok" and run.summary.get("converged", True)
     if "friction" in run.summary:
         found = run.summary["friction"]
         frame, way, turn = found["half_width_moves"].values()
@@ -112,12 +117,18 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         rows.append((f"largest effort of the coupling '{name}' (N, N m), at t = {most['time']:.4g} s", most["effort"]))
     tables = [("run", ["", "value"], rows), *_tables(run.summary)]
     output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))
-    return 0 if run.status == "ok" else 1
+    return 0 if done else 1
 
 
 def _tables(summary: dict[str, Any]) -> list[Any]:
     """Stops that were met, the largest stress, and the largest reactions."""
     found: list[Any] = []
+    if "refinement" in summary:
+        rows = [
+            (one["elements"], one["coordinates"], "" if one["change"] == math.inf else one["change"], one["seconds"])
+            for one in summary["refinement"]
+        ]
+        found.append(("refinement", ["elements in each of the file", "coordinates", "change", "seconds"], rows))
     if summary.get("stops"):
         rows = [(one["joint"], one["side"], one["time"], one["speed"]) for one in summary["stops"]]
         found.append(("stops", ["joint", "side", "time", "speed"], rows))

@@ -42,11 +42,11 @@ def converged_modes(robot: Robot, pose: Pose | None, modes: int | None, converge
     for times in numbers:
         begin = perf_counter()
         finer = robot if times == 1 else refined(robot, times)
-        model = linear_model(finer, at_same_pose(robot, finer, pose), **words)
         try:
+            model = linear_model(finer, at_same_pose(robot, finer, pose), **words)
             found = modes_of(model, modes)
-        except InputError as error:  # there are fewer modes than are asked for
-            if error.key != "modes" or not isinstance(modes, int) or modes < 1:
+        except InputError as error:  # nothing can move yet, or there are fewer modes than are asked for
+            if not (error.key == "lock" and times < 4) and not (error.key == "modes" and (modes or 0) > 0):
                 raise
             refusal = error
             continue

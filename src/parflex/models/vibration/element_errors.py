@@ -1,6 +1,6 @@
 """How much too high frequencies are because elements are too few: estimated from one solution, mode by mode.
 
-To first order of what lies inside the elements, theory (60), the eigenvalues are those of diag(lambda) - C in the space
+To first order of what lies inside the elements, the eigenvalues are those of diag(lambda) - C in the space
 of the modes found; modes beside those asked for take part, since they may come down and in between.
 """
 
@@ -71,7 +71,7 @@ def beam_links(robot: Robot) -> dict[str, tuple[int, ...]]:
     return found
 
 
-def _beams(robot: Robot) -> dict[str, BeamElements]:
+def inner_beams(robot: Robot) -> dict[str, BeamElements]:
     """Of each beam its elements; those of alike beams are made once, and of a robot once."""
     made = robot.inner_motions
     if made:
@@ -96,7 +96,7 @@ def _axial_force(link: Link, q: Array) -> float:
 
 def element_errors(here: Configuration, values: Array, shapes: Array, count: int) -> ElementErrors:
     """Of the lowest `count` modes: squared frequencies, lowest first, and shapes, also of modes above them."""
-    beams = list(_beams(here.robot).values())
+    beams = list(inner_beams(here.robot).values())
     if not count or not beams:
         return ElementErrors(np.zeros(count))
     values, shapes = values[: count + BESIDE], shapes[:, : count + BESIDE]
@@ -125,7 +125,7 @@ class _Inside:
     moved: Array
 
     def taken(self, values: Array, value: float) -> Array:
-        """C at a squared frequency, theory (60); modes above matter where they come below it."""
+        """C at a squared frequency; modes above matter where they come below it."""
         y = self.pulled - self.moved * np.minimum(values, value)
         y = y / np.sqrt(np.maximum(self.own - value, (1 - REACHED) * np.abs(self.own)))[:, None]
         return y.T @ y
@@ -159,7 +159,7 @@ def _too_high(values: Array, inside: _Inside, k: int, limit: float) -> float:
             middle = (lower + upper) / 2
             lower, upper = (middle, upper) if left(middle) > middle else (lower, middle)
         found = upper
-    return float(1 - np.sqrt(np.clip(found / values[k], 0.0, 1.0)))
+    return float(np.sqrt(values[k] / min(found, values[k])) - 1) if found > 0 else np.inf
 
 
 def element_warnings(frequencies: Array, errors: ElementErrors) -> list[str]:

@@ -1,4 +1,4 @@
-"""Robots with more elements, one after the other, until an answer is converged: what all such answers have in common."""
+"""Robots with more and more elements until an answer is converged: what all such answers have in common."""
 
 from __future__ import annotations
 
@@ -130,11 +130,16 @@ def at_same_pose(robot: Robot, finer: Robot, pose: Pose | None) -> Pose | None:
             key="pose",
             hint="give the pose itself; about='equilibrium' finds the deformed one",
         )
-    values = dict(zip(robot.tree.position_names, here.q, strict=True))
-    q = np.array([values.get(name, 0.0) for name in finer.tree.position_names])
-    inner = [k for link in finer.tree.links for k in range(link.e.start, link.e.stop)]
-    q[inner] = 0.0
-    return Configuration(finer, q)
+    return Configuration(finer, same_positions(robot, finer, here.q))
+
+
+def same_positions(robot: Robot, finer: Robot, q: Array) -> Array:
+    """Positions of an undeformed robot as those of the same robot with other elements."""
+    values = dict(zip(robot.tree.position_names, q, strict=True))
+    found = np.array([values.get(name, 0.0) for name in finer.tree.position_names])
+    for link in finer.tree.links:
+        found[link.e] = 0.0
+    return found
 
 
 def numbers_of_elements(robot: Robot, most: int) -> Iterable[int]:

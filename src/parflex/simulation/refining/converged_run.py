@@ -1,0 +1,124 @@
+"""A run repeated with twice the elements in all beams until it changes by no more than a share of its deflections.
+
+A small change may be chance: the frequencies in the strain of the beams must also be known to that share, as the
+frequencies inside the elements say.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.models.loading import refined
+from parflex.models.robot import Robot
+from parflex.models.vibration.refinement import (
+    at_same_pose,
+    check_share,
+    numbers_of_elements,
+    refinable,
+    same_positions,
+)
+from parflex.records import counted
+from parflex.simulation.inputs.motor_motions import MotorMotion
+from parflex.simulation.inputs.poses import PoseMotion
+from parflex.simulation.refining.run_changes import changes
+from parflex.simulation.refining.strain_content import strain_content
+from parflex.simulation.runs import Run
+
+LOG = logging.getLogger("parflex")
+MOST_COORDINATES = 800  # of a robot in time: programs of more take minutes to make
+
+
+def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, given: Mapping[str, Any]) -> Run:
+    """The run with as many elements as it takes; `given` are the arguments of `simulate`.
+
+    Interrupted, or where a finer robot cannot go on, the last complete run is the answer, and it says so.
+    """
+    share = check_share(converge)
+    start, outputs = given.get("start"), list(given.get("outputs") or ())
+    if isinstance(start, Mapping) and {"q", "qd"} & set(start):
+        raise InputError(
+            "a start by all coordinates belongs to its number of elements",
+            key="start",
+            hint="give a pose and velocities by name",
+        )
+    named = [*(given.get("frames") or ()), *(given.get("wrench") or ())]
+    kept = refinable(robot, [*named, *(word.rpartition(".")[0] for word in outputs)])
+    if given.get("reactions"):
+        outputs.append("reaction")
+    steps: list[dict[str, Any]] = []
+    best: Run | None = None
+    why = ""
+    for times in numbers_of_elements(robot, MOST_COORDINATES):
+        begin, finer = perf_counter(), robot if times == 1 else refined(robot, times)
+        elements = counted(finer.refine, "element")
+        try:
+            run = simulate(finer, **{**given, **_moved(robot, finer, given)})
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            why = f"interrupted before the run with {elements} in each of the file was complete"
+            break
+        if run.status != "ok":
+            if best is None:
+                return _with(run, steps, False, share, kept)
+            why = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
+            break
+        apart = {} if best is None else changes(finer, run, best, outputs)
+        change = max(apart.values()) if apart else np.inf
+        error = strain_content(finer, run).error
+        steps.append({"elements": finer.refine, "coordinates": finer.tree.n, "change": change, "changes": apart,
+                      "frequency_error": error, "seconds": perf_counter() - begin,
+                      "loop_seconds": run.seconds})  # fmt: skip
+        LOG.info("run with %s in each of the file: change %.2g, %.1f s", elements, change, steps[-1]["seconds"])
+        best = run
+        if max(change, error) <= share and _settles(steps):
+            return _with(best, steps, True, share, kept)
+    assert best is not None
+    return _with(best, steps, False, share, [*kept, *([why] if why else [])], interrupted=why.startswith("interrupted"))
+
+
+def _settles(steps: list[dict[str, Any]]) -> bool:
+    """Whether the last change is no larger than the one before, where there is one."""
+    changes = [step["change"] for step in steps if np.isfinite(step["change"])]
+    return len(changes) < 2 or changes[-1] <= max(changes[-2], 1e-12)
+
+
+def _moved(robot: Robot, finer: Robot, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the arguments belongs to a number of elements, for another."""
+    found: dict[str, Any] = {}
+    motion, start = given.get("motion"), given.get("start")
+    if isinstance(motion, MotorMotion | PoseMotion):
+        found["motion"] = replace(motion, start=same_positions(robot, finer, motion.start))
+    if given.get("pose") is not None:
+        found["pose"] = at_same_pose(robot, finer, given["pose"])
+    if isinstance(start, Mapping) and "pose" in start:
+        found["start"] = {**start, "pose": at_same_pose(robot, finer, start["pose"])}
+    return found
+
+
+def _with(
+    run: Run, steps: list[dict[str, Any]], converged: bool, share: float, said: list[str], interrupted: bool = False
+) -> Run:
+    """The run with what its refinement took in its summary."""
+    last = steps[-1] if steps else {"elements": None, "change": np.inf, "changes": {}}
+    told = {"elements": last["elements"], "change": last["change"], "changes": last["changes"]}
+    told |= {"converged": converged, "refinement": steps}
+    sentences = [*run.summary["warnings"], *said]
+    if not converged and run.status == "ok":
+        sentences.append(
+            f"the run changed by {last['change']:.2g} of its deflections with the last elements, not by the {share:g} "
+            "asked for at most"
+            if np.isfinite(last["change"])
+            else f"there is one run alone: nothing says whether it is converged within {share:g}"
+        )
+    told["warnings"] = sentences
+    if interrupted:
+        told["status"] = "interrupted"
+    return replace(run, summary=run.summary | told)

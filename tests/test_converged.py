@@ -1,0 +1,371 @@
+"""Numbers of elements: converged frequencies and runs against solutions without elements, and warnings of too few."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from oracles.stepped_beams import Step, frequencies
+from traced import VERIFY
+
+import parflex
+from parflex.cli.main import main
+from parflex.errors import InputError
+from parflex.models.vibration import converged_modes
+from parflex.models.vibration.element_errors import inner_beams
+from parflex.simulation.refining import converged_run as runs
+from parflex.simulation.refining.run_changes import changes, largest_deflection
+from parflex.simulation.refining.strain_content import Content, content_warnings, strain_content
+from parflex.simulation.runs import Run
+
+E, NU, RHO = 7e10, 0.3, 2700.0
+G = E / (2 * (1 + NU))
+HEAD = f"""
+format = 1
+name = "steps"
+motion = "planar"
+gravity = [{{gravity}}, 0, 0]
+end_effector = "end"
+[materials.metal]
+elastic_modulus = {E}
+poisson_ratio = {NU}
+density = {RHO}
+"""
+SUPPORTS = {
+    "clamped-free": ("fixed", None),
+    "pinned": ("revolute", 'joint = "point-on-line"\naxis = "x"\n'),
+    "clamped-pinned": ("fixed", 'joint = "point-on-line"\naxis = "x"\n'),
+    "clamped-clamped": ("fixed", 'joint = "welded"\n'),
+}
+
+
+def stepped(path, parts, ends, tip=0.0, gravity=0.0, rotary=False, shear=False):
+    """A robot of beams one behind the other, (length, height, elements) each, and the same for the oracle."""
+    joint, closure = SUPPORTS[ends]
+    rows, steps, parent = [HEAD.format(gravity=gravity)], [], "base"
+    flags = f"rotary_inertia = {str(rotary).lower()}, shear = {str(shear).lower()}"
+    for k, (length, height, elements) in enumerate(parts):
+        rows.append(f'[sections.s{k}]\nshape = "rectangle"\ny = {height}\nz = 0.03\n')
+        beam = f'length = {length}, material = "metal", section = "s{k}", elements = {elements}, {flags}'
+        place = f'name = "b{k}"\nparent = "{parent}"\njoint = "{joint if not k else "fixed"}"\n'
+        rows.append(f"[[frame]]\n{place}beam = {{ {beam} }}\n")
+        parent, area, I = f"b{k}.tip", 0.03 * height, 0.03 * height**3 / 12
+        kGA = 5 / 6 * G * area if shear else np.inf
+        steps.append(Step(length, E * area, E * I, RHO * area, RHO * I if rotary else 0.0, kGA))
+    rows.append(f'[[frame]]\nname = "end"\nparent = "{parent}"\ninertia = {{ mass = {tip} }}\n')
+    if closure:
+        whole = sum(length for length, *_ in parts)
+        wall = f'[[point]]\nname = "wall"\nframe = "base"\nposition = [{whole}, 0, 0]\n'
+        rows.append(f'{wall}[[closure]]\nbetween = ["wall", "{parent}"]\n{closure}')
+    file = path / "steps.toml"
+    file.write_text("".join(rows))
+    return file, steps
+
+
+def random_case(seed):
+    """Parts, ends, tip mass, rotary inertia, shear, modes and tolerance of a random robot."""
+    rng = np.random.default_rng(seed)
+    ends = list(SUPPORTS)[seed % 4]
+    parts, height = [], rng.uniform(0.004, 0.03)
+    for _ in range(rng.integers(1, 4)):
+        parts.append((rng.uniform(0.1, 0.6), height, int(rng.integers(1, 3))))
+        height *= rng.uniform(0.6, 1.2)  # tapered in steps
+    shear = bool(rng.integers(2))
+    words = {"tip": float(rng.choice([0.0, 0.2])), "rotary": shear or bool(rng.integers(2)), "shear": shear}
+    return parts, ends, words, int(rng.integers(1, 7)), float(rng.choice([1e-3, 1e-5]))
+
+
+# -- frequencies --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(100) if VERIFY else (8, 12, 13, 21, 23))
+def test_converged_frequencies_of_random_stepped_beams_are_within_what_was_asked(seed, tmp_path):
+    parts, ends, words, modes, share = random_case(seed)
+    file, steps = stepped(tmp_path, parts, ends, **words)
+    exact = frequencies(steps, ends, modes, tip=words["tip"])
+    found = parflex.natural_frequencies(parflex.load(file), modes=modes, converge=share)
+    took, error = found.refinement, np.abs(found.frequencies / exact - 1).max()
+    # motions inside elements are cut into eight: of stretch and shear their estimate is 1/64 too small, and terms of
+    # second order are left out
+    assert error <= max(1.1 * took.remaining, 1e-8)
+    assert took.converged or (took.elements == 64 and "asked for" in found.model.warnings[-1])
+    assert not took.converged or (error <= share and took.change <= share)
+
+
+@pytest.mark.parametrize(("ends", "load"), [("clamped-free", -0.2), ("pinned", -0.5), ("pinned", 4.0)])
+def test_converged_frequencies_under_axial_load_are_those_of_the_loaded_beam(ends, load, tmp_path):
+    file, steps = stepped(tmp_path, [(0.5, 0.004, 1)], ends, tip=0.1)
+    N = load * np.pi**2 * steps[0].EI / 0.5**2
+    exact = frequencies(steps, ends, 2, lambda x: N, tip=0.1)
+    found = parflex.natural_frequencies(parflex.load(file), modes=2, wrench={"end": [N, 0, 0]}, converge=1e-4)
+    assert found.refinement.converged
+    # the stretch N/EA of the loaded beam is not in the theory of second order
+    assert np.abs(found.frequencies / exact - 1).max() < 1e-4 + 2 * abs(N) / steps[0].EA
+
+
+def test_a_hanging_beam_whose_load_varies_along_it_converges(tmp_path):
+    file, steps = stepped(tmp_path, [(1.5, 0.004, 1), (1.5, 0.003, 1)], "clamped-free", gravity=9.81)
+    below = [np.cumsum([step.mass * step.length for step in steps][::-1])[::-1], 0.0]
+
+    def tension(x):
+        return 9.81 * (below[0][1] + steps[0].mass * (1.5 - x) if x < 1.5 else steps[1].mass * (3.0 - x))
+
+    exact = frequencies(steps, "clamped-free", 3, tension)
+    found = parflex.natural_frequencies(parflex.load(file), modes=3, about="equilibrium", converge=1e-3)
+    assert found.refinement.converged and len(found.refinement.steps) > 2
+    assert np.abs(found.frequencies / exact - 1).max() < 1e-3
+
+
+def test_the_estimate_of_one_element_is_what_refinement_takes_away():
+    for name, elements in (("dualemps", 2), ("gough-stewart-beams", 1), ("3rrr-flexible", 2)):
+        rough = parflex.natural_frequencies(parflex.load(name, elements=elements))
+        fine = parflex.natural_frequencies(parflex.load(name, elements=4 * elements))
+        true = rough.frequencies / fine.frequencies - 1
+        np.testing.assert_allclose(rough.excess, true, rtol=0.1, atol=1e-6)  # terms of second order are left out
+
+
+def test_converged_answers_are_those_of_a_file_with_as_many_elements(tmp_path):
+    (words, _) = stepped(tmp_path, [(0.3, 0.01, 2), (0.2, 0.008, 1)], "clamped-pinned", tip=0.1)
+    found = parflex.natural_frequencies(parflex.load(words), modes=3, converge=1e-3)
+    n = found.refinement.elements
+    text = words.read_text().replace("elements = 2", f"elements = {2 * n}").replace("elements = 1,", f"elements = {n},")
+    other = tmp_path / "other.toml"
+    other.write_text(text)
+    assert np.array_equal(found.frequencies, parflex.natural_frequencies(parflex.load(other), modes=3).frequencies)
+
+
+def test_robots_carry_payload_sensors_and_locks_through_a_refinement():
+    robot = parflex.load("dualemps", payload=[1.5, 0.1, 0, 0], elements=2)
+    found = parflex.natural_frequencies(robot, "home", 2, lock=["11"], converge=1e-3)
+    n = found.refinement.elements
+    same = parflex.load("dualemps", payload=[1.5, 0.1, 0, 0], elements=n)
+    np.testing.assert_array_equal(
+        found.frequencies, parflex.natural_frequencies(same, "home", 2, lock=["11"]).frequencies
+    )
+    assert n % 2 == 0 and found.refinement.steps[0]["elements"] == 2
+
+
+def test_more_modes_than_one_element_has_are_found_by_refinement(tmp_path):
+    file, steps = stepped(tmp_path, [(0.5, 0.01, 1)], "clamped-clamped")  # nothing moves with one element
+    found = parflex.natural_frequencies(parflex.load(file), modes=3, converge=1e-3)
+    assert np.abs(found.frequencies / frequencies(steps, "clamped-clamped", 3) - 1).max() < 1e-3
+
+
+def test_configurations_keep_their_joints_and_deformed_ones_are_refused():
+    robot = parflex.load("dualemps")
+    at = parflex.configure(robot, "home")
+    found = parflex.natural_frequencies(robot, at, 2, converge=1e-2)
+    same = parflex.natural_frequencies(robot, "home", 2, converge=1e-2).frequencies
+    np.testing.assert_allclose(found.frequencies, same, rtol=1e-12)  # rounding of the closed pose
+    q = at.q.copy()
+    q[robot.tree.elastic[0]] = 1e-3
+    with pytest.raises(InputError, match="this configuration is deformed"):
+        parflex.natural_frequencies(robot, replace(at, q=q), 2, converge=1e-2)
+
+
+@pytest.mark.parametrize("share", [0, -1e-3, 1.0, True, "fine", float("nan"), 1e-14, [1e-3]])
+def test_shares_that_are_none_or_that_rounding_forbids_are_refused(share):
+    with pytest.raises(InputError) as told:
+        parflex.natural_frequencies(parflex.load("dualemps"), converge=share)
+    assert told.value.key == "converge" and told.value.hint
+    assert ("rounding" in told.value.message) == (share == 1e-14)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"), [("5r", "it has no beams"), ("gough-stewart-flexible", "'platform' given by")]
+)
+def test_robots_that_cannot_be_refined_say_why(name, why):
+    robot = parflex.load(name)
+    for call in (parflex.natural_frequencies, parflex.simulate):
+        with pytest.raises(InputError, match=why):
+            call(robot, converge=1e-3)
+
+
+def test_nodes_of_elements_that_a_robot_was_loaded_with_are_refused_as_they_would_move():
+    robot = parflex.load("dualemps", elements=2)
+    with pytest.raises(InputError, match=r"'13\.0\.1' is a node between elements"):
+        parflex.natural_frequencies(robot, wrench={"13.0.1": [1, 0, 0]}, converge=1e-3)
+    with pytest.raises(InputError, match=r"'13\.0\.1' is a node between elements"):
+        parflex.simulate(robot, "square", 0.1, frames=["13.0.1"], converge=1e-3)
+
+
+def asked(capsys, *arguments):
+    """Status and answer of a command."""
+    with pytest.raises(SystemExit) as stop:
+        main([*arguments, "--json"])
+    return stop.value.code, json.loads(capsys.readouterr().out)
+
+
+def test_the_limit_of_elements_is_said_and_ends_with_the_status_1(monkeypatch, capsys):
+    monkeypatch.setattr(converged_modes, "MOST_COORDINATES", 40)
+    code, answer = asked(capsys, "frequencies", "dualemps", "--converge", "1e-5")
+    assert code == 1 and answer["elements"] == 2 and not answer["converged"] and answer["change"] > 1e-5
+    assert "the limit" in answer["warnings"][-1] and len(answer["refinement"]) == 2
+    monkeypatch.undo()
+    code, answer = asked(capsys, "frequencies", "dualemps", "--converge", "1e-2", "--modes", "3")
+    assert code == 0 and answer["converged"] and answer["change"] <= 1e-2 and answer["elements"] == 4
+    assert answer["refinement"][0]["change"] is None
+
+
+# -- inside elements ----------------------------------------------------------------------------------------
+
+
+def test_the_inside_of_an_element_vibrates_and_buckles_as_a_clamped_beam(tmp_path):
+    file, steps = stepped(tmp_path, [(0.5, 0.01, 1)], "clamped-free")
+    robot = parflex.load(file)
+    inside = inner_beams(robot)["b0"].inside
+    own, _ = inside.modes(0.0)
+    exact = frequencies(steps, "clamped-clamped", 3)
+    # eight elements: the error of the k-th mode is (k pi/8)^4/720 in bending
+    np.testing.assert_allclose(np.sqrt(own[:3]) / (2 * np.pi), exact, rtol=4e-3)
+    buckling = 4 * np.pi**2 * steps[0].EI / 0.5**2
+    assert inside.modes(-0.99 * buckling)[0][0] > 0 > inside.modes(-1.01 * buckling)[0][0]
+
+
+# -- warnings -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "modes", "told"),
+    [
+        ("dualemps", 2, ""),  # 2 %
+        ("dualemps", 3, "mode 3 (48.16 Hz) is about 5% too high, by '13' most"),  # 4.9 %
+        ("dualemps", 6, "mode 6 (436.2 Hz) is not below"),  # the sixth is 189 Hz, not 436
+        ("3rrr-flexible", 4, ""),
+        ("3rrr-flexible", 6, "too high, by 'leg"),  # 11 %
+        ("gough-stewart-beams", None, ""),
+        ("navaro", None, ""),
+        ("three-beam-legs", None, ""),
+    ],
+)
+def test_robots_of_the_catalogue_warn_of_too_few_elements_where_it_is_true(name, modes, told):
+    found = parflex.natural_frequencies(parflex.load(name), modes=modes)
+    said = [sentence for sentence in found.model.warnings if "elements, or converge" in sentence]
+    assert bool(said) == bool(told) and told in "".join(said)
+    assert (found.excess.max() > 0.05) == bool(told)
+
+
+# -- runs ---------------------------------------------------------------------------------------------------
+
+
+def pretended(monkeypatch, errors, status=lambda number: "ok", content=0.0):
+    """Runs whose tip is off by `errors` of a deflection of 1 mm, and the robots and arguments that they were of."""
+    seen = []
+
+    def simulate(robot, **given):
+        seen.append((robot, given))
+        found, t = status(len(seen)), np.linspace(0, 1, 50)
+        y = 1e-3 * (1 + errors[len(seen) - 1]) * np.sin(3 * t)
+        return Run({"t": t, "end.y": y}, {}, {"status": found, "seconds": 0.1, "warnings": ["as before"], "time": 1.0})
+
+    def apart(robot, columns, before, outputs):
+        return {"position": float(np.abs(columns["end.y"] - before["end.y"]).max() / 1e-3)}
+
+    monkeypatch.setattr(runs, "changes", apart)
+    monkeypatch.setattr(runs, "strain_content", lambda robot, run: Content("", 1, content / 4 ** len(seen)))
+    return simulate, seen
+
+
+def test_runs_are_repeated_with_twice_the_elements_until_they_agree(monkeypatch):
+    simulate, seen = pretended(monkeypatch, [0.2, 0.02, 0.002, 0.0002])
+    found = runs.converged_run(simulate, parflex.load("dualemps"), 0.02, {"time": 1.0})
+    assert [robot.refine for robot, _ in seen] == [1, 2, 4]
+    assert found.summary["converged"] and found.summary["elements"] == 4 and found.summary["change"] <= 0.02
+    assert found.summary["warnings"] == ["as before"] and len(found.summary["refinement"]) == 3
+    assert np.array_equal(found["end.y"], 1e-3 * 1.002 * np.sin(3 * found.t))
+
+
+def test_a_change_that_is_small_by_chance_is_not_taken_for_convergence(monkeypatch):
+    simulate, _ = pretended(monkeypatch, [0.3, 0.301, 0.1, 0.03, 0.02, 0.0199], content=2.0)
+    found = runs.converged_run(simulate, parflex.load("dualemps"), 0.015, {"time": 1.0})
+    assert found.summary["elements"] == 16  # the second run changes little, but its beams vibrate too fast
+    simulate, _ = pretended(monkeypatch, [0.3, 0.29, 0.28, 0.268, 0.267, 0.267])
+    found = runs.converged_run(simulate, parflex.load("dualemps"), 0.011, {"time": 1.0})
+    assert found.summary["elements"] == 2  # nothing speaks against it
+
+
+def test_an_interrupt_keeps_the_last_complete_run(monkeypatch):
+    def stopped(number):
+        if number == 3:
+            raise KeyboardInterrupt
+        return "ok"
+
+    simulate, _ = pretended(monkeypatch, [0.3, 0.03, 0.003], stopped)
+    found = runs.converged_run(simulate, parflex.load("dualemps"), 1e-3, {"time": 1.0})
+    assert found.status == "interrupted" and found.summary["elements"] == 2 and not found.summary["converged"]
+    assert "interrupted before the run with 4 elements" in found.summary["warnings"][1]
+    simulate, _ = pretended(monkeypatch, [0.3, 0.03, 0.003], lambda k: ("ok", "interrupted")[k > 1])
+    found = runs.converged_run(simulate, parflex.load("dualemps"), 1e-3, {"time": 1.0})
+    assert found.summary["elements"] == 1 and "is interrupted at t = 1 s" in found.summary["warnings"][1]
+
+
+def test_runs_that_diverge_or_reach_the_limit_say_so(monkeypatch):
+    simulate, seen = pretended(monkeypatch, [0.3, 0.2, 0.1], lambda k: ("ok", "diverged")[k > 2])
+    found = runs.converged_run(simulate, parflex.load("dualemps"), 1e-3, {"time": 1.0})
+    assert found.summary["elements"] == 2 and not found.summary["converged"]
+    assert "with 4 elements in each of the file is diverged" in found.summary["warnings"][1]
+    monkeypatch.setattr(runs, "MOST_COORDINATES", 30)
+    simulate, seen = pretended(monkeypatch, [0.3, 0.2])
+    found = runs.converged_run(simulate, parflex.load("dualemps"), 1e-3, {"time": 1.0})
+    assert len(seen) == 2 and "not by the 0.001 asked for" in found.summary["warnings"][-1]
+
+
+def test_planned_motions_and_poses_go_to_the_finer_robots(monkeypatch):
+    robot = parflex.load("dualemps")
+    plan = parflex.plan_motion(robot, "square")
+    simulate, seen = pretended(monkeypatch, [0.1, 0.1])
+    start = {"pose": parflex.configure(robot, "home"), "velocity": {}}
+    runs.converged_run(simulate, robot, 1e-2, {"motion": plan, "start": start})
+    finer, given = seen[1]
+    assert len(given["motion"].start) == finer.tree.nq and given["start"]["pose"].robot is finer
+    with pytest.raises(InputError, match="a start by all coordinates"):
+        runs.converged_run(simulate, robot, 1e-2, {"start": {"q": robot.home}})
+
+
+def vibrating(robot, frequency, rows=400):
+    """Columns of a cantilever whose tip goes to and fro by 1 mm about a deflection of 3 mm."""
+    t = np.linspace(0, 1, rows)
+    omega = 2 * np.pi * frequency
+    way, rate = 3e-3 + 1e-3 * np.sin(omega * t), 1e-3 * omega * np.cos(omega * t)
+    columns = {"t": t} | {f"{word}.{name}": 0 * t for name in robot.tree.position_names for word in ("q", "qd")}
+    return columns | {"q.b0.uy": way, "qd.b0.uy": rate, "end.x": 0.5 + 0 * t, "end.y": way, "end.theta": 0 * t}
+
+
+def test_the_frequency_of_strain_is_that_of_a_vibration(tmp_path):
+    file, steps = stepped(tmp_path, [(0.5, 0.01, 1)], "clamped-free")
+    robot, alone = parflex.load(file), frequencies(steps, "clamped-clamped", 1)
+    found = strain_content(robot, vibrating(robot, 20.0))
+    assert abs(np.sqrt(found.squared) / (2 * np.pi) - 20) < 0.2  # rows that do not fill whole periods
+    assert abs(np.sqrt(found.alone) / (2 * np.pi) / alone[0] - 1) < 4e-3
+    assert content_warnings(robot, vibrating(robot, 0.2 * alone[0])) == []
+    (told,) = content_warnings(robot, vibrating(robot, 0.45 * alone[0]))
+    assert "'b0' vibrates at" in told and "may be 13% too high" in told
+
+
+def test_runs_are_compared_with_the_deflection_of_beams(tmp_path):
+    robot = parflex.load(stepped(tmp_path, [(0.5, 0.01, 1)], "clamped-free")[0])
+    one = vibrating(robot, 20.0)
+    assert np.allclose(largest_deflection(robot, one)[0], 4e-3, rtol=1e-2)
+    other = one | {"end.y": one["end.y"] + 1e-5, "end.theta": one["end.theta"], "b0.Mz@0": 5 + 0 * one["t"]}
+    one |= {"b0.Mz@0": 5.2 + 0 * one["t"], "b0.N@0": 7 + 0 * one["t"]}
+    found = changes(robot, one, other, ["b0.Mz@0"])
+    assert abs(found["position"] - 1e-5 / 4e-3) < 1e-4 and found["turn"] == 0.0
+    assert abs(found["moment"] - 0.2 / 5.2) < 1e-12 and "force" not in found
+
+
+def test_a_step_of_force_on_a_cantilever_moves_it_as_the_series_says(tmp_path):
+    """Tip of a clamped beam under a sudden force: sum of 4 F/(m omega^2) (1 - cos omega t) over its modes."""
+    length, height, F = 0.5, 0.01, 0.1
+    file, steps = stepped(tmp_path, [(length, height, 1)], "clamped-free")
+    words = {"wrench": {"end": [0, F, 0]}, "start": "rest", "step": 1e-4, "out_step": 5e-4}
+    run = parflex.simulate(parflex.load(file), None, 0.06, **words, converge=2e-2)
+    found = frequencies(steps, "clamped-free", 12)
+    lines = np.array([1.8751041, 4.6940911, 7.8547574, 10.9955407, 14.1371684, 17.2787595]) ** 2
+    omega = lines * np.sqrt(steps[0].EI / (steps[0].mass * length**4))
+    assert abs(omega[0] / (2 * np.pi * found[0]) - 1) < 1e-6
+    series = sum(4 * F / (steps[0].mass * length * w**2) * (1 - np.cos(w * run.t)) for w in omega)
+    assert run.summary["converged"] and run.summary["elements"] == 4
+    assert np.abs(run["end.y"] - series).max() < 2e-2 * np.abs(series).max()
+    assert not run.summary["warnings"]
