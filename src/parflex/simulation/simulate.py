@@ -200,8 +200,8 @@ def simulate(
     >>> run = parflex.simulate(parflex.load("dualemps"), "square", 2.0, without=["friction"])
     """
     if converge is not None:
-        words = {key: value for key, value in locals().items() if key not in ("robot", "converge")}
-        return converged_run(simulate, robot, converge, words)
+        asked_for = {key: value for key, value in locals().items() if key not in ("robot", "converge")}
+        return converged_run(simulate, robot, converge, asked_for)
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
     case = _case(

@@ -44,8 +44,8 @@ class ElementErrors(Record):
         return float(self.shares.max(initial=0.0))
 
 
-@dataclass(frozen=True)
-class BeamElements:
+@dataclass(frozen=True, eq=False, repr=False)
+class BeamElements(Record):
     """The elements of a beam in the tree, from root to tip, what is inside each, and its modes without axial force."""
 
     name: str
@@ -116,8 +116,8 @@ def element_errors(here: Configuration, values: Array, shapes: Array, count: int
     return ElementErrors(shares, beams[b].name, links, max(enough, links + 1), float(alone[b]))
 
 
-@dataclass(frozen=True)
-class _Inside:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Inside(Record):
     """Of motions inside elements: squared frequencies, and what pulls and what accelerates them in each mode."""
 
     own: Array
