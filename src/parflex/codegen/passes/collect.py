@@ -17,7 +17,7 @@ SMALL = 1e-12  # of the largest of the numbers that were added: what is smaller 
 def collect(program: Nary) -> None:
     """Write sums with the fewest products of numbers and additions, one step deep at a time."""
     order = program.order()
-    uses = program.uses(order)
+    uses = program.uses()
     change: dict[int, Signed] = {}
     found: dict[tuple, tuple[int, float]] = {}
     for node in order:

@@ -27,7 +27,7 @@ class _Lowering:
         self._emitted: dict[Instruction, int] = {}
         self._eliminations: dict[tuple[int, ...], _Elimination] = {}  # by size and entries of the matrix
         order = program.order()
-        self.divisors = program.divisors(order, program.uses(order))
+        self.divisors = program.divisors()
         for node in order:
             self.lower(node)
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from copy import copy
+from itertools import chain
+from typing import Any
 
 from parflex.graph.expression import ADD, CONST, DIV, MUL, SOLVE, Graph
 
@@ -31,6 +33,8 @@ class Nary:
         self._leaves: dict[int, int] = {}
         self._memo: dict[int, Signed] = {}
         self._inverse: dict[int, int] = {}  # node -> its reciprocal, and back
+        self._numbers: dict[int, float] = {}  # of constant leaves
+        self._known: dict[str, Any] = {}  # order, uses and cost, until the next rebuild
         self.outputs: list[Signed] = [self.imported(edge) for edge in outputs]
 
     # -- construction ----------------------------------------------------------------------------------
@@ -77,7 +81,9 @@ class Nary:
 
     def _leaf(self, node: int) -> int:
         if node not in self._leaves:
-            self._leaves[node] = self._new("leaf", node)
+            leaf = self._leaves[node] = self._new("leaf", node)
+            if self.source.op[node] == CONST:
+                self._numbers[leaf] = self.source.constants[self.source.a[node]]
         return self._leaves[node]
 
     def _new(self, kind: str, content: object) -> int:
@@ -105,15 +111,14 @@ class Nary:
 
     def product(self, factors: Iterable[int]) -> int:
         """The product of the factors; constants in it are one, a factor and its reciprocal cancel."""
-        flat = sorted(factors)
+        numbers, inverse = self._numbers, self._inverse
         value = 1.0
         rest: list[int] = []
-        for factor in flat:
-            number = self.value(factor)
-            if number is not None:
-                value *= number
-            elif self._inverse.get(factor) in rest:
-                rest.remove(self._inverse[factor])
+        for factor in sorted(factors):
+            if factor in numbers:
+                value *= numbers[factor]
+            elif factor in inverse and inverse[factor] in rest:
+                rest.remove(inverse[factor])
             else:
                 rest.append(factor)
         if value != 1.0:
@@ -129,7 +134,8 @@ class Nary:
 
     def sum(self, terms: dict[int, int]) -> Signed:
         """The sum of the terms, and a sign: the first child of a stored sum has a positive coefficient."""
-        terms = {child: count for child, count in terms.items() if count}
+        if 0 in terms.values():
+            terms = {child: count for child, count in terms.items() if count}
         if not terms:
             return self.constant(0.0), 1
         if len(terms) == 1:
@@ -147,9 +153,7 @@ class Nary:
 
     def value(self, node: int) -> float | None:
         """The number of a constant leaf."""
-        if self.kind[node] == "leaf" and self.source.op[self.content[node]] == CONST:
-            return self.source.constants[self.source.a[self.content[node]]]
-        return None
+        return self._numbers.get(node)
 
     def copy(self) -> Nary:
         """A program that changes on its own. Contents are replaced, never changed, and the graph only grows: shared."""
@@ -161,18 +165,24 @@ class Nary:
 
     # -- looking ---------------------------------------------------------------------------------------
 
-    def children(self, node: int) -> list[int]:
+    def children(self, node: int) -> Iterable[int]:
         """Nodes that this one uses, each as often as it does."""
         kind = self.kind[node]
         if kind in ("sum", "product"):
-            return list(self.content[node])
+            return self.content[node]
         if kind == "function":
             return [child for child, _ in self.arguments[node]]
         return []
 
     def order(self, change: dict[int, Signed] | None = None) -> list[int]:
         """Live nodes, arguments first; nodes in `change` have their replacement as their only argument."""
-        replaced = change or {}
+        if change is None:
+            if "order" not in self._known:
+                self._known["order"] = self._ordered({})
+            return self._known["order"]
+        return self._ordered(change)
+
+    def _ordered(self, replaced: dict[int, Signed]) -> list[int]:
         kinds, content = self.kind, self.content
         done = bytearray(len(kinds))
         result: list[int] = []
@@ -197,17 +207,18 @@ class Nary:
                         stack += content[node]
         return result
 
-    def uses(self, order: list[int]) -> Counter:
-        """How often each node is used."""
-        uses: Counter = Counter(node for node, _ in self.outputs)
-        for node in order:
-            uses.update(self.children(node))
-        return uses
+    def uses(self) -> Counter:
+        """How often each live node is used."""
+        if "uses" not in self._known:
+            used = chain.from_iterable(map(self.children, self.order()))
+            self._known["uses"] = Counter(chain((node for node, _ in self.outputs), used))
+        return self._known["uses"]
 
-    def divisors(self, order: list[int], uses: Counter) -> set[int]:
+    def divisors(self) -> set[int]:
         """Reciprocals that are used once, in a product: there they are divisions and cost nothing of their own."""
-        factors = (f for node in order if self.kind[node] == "product" for f in self.content[node])
-        return {f for f in factors if uses[f] == 1 and self.is_reciprocal(f)}
+        uses = self.uses()
+        factors = (f for node in self.order() if self.kind[node] == "product" for f in self.content[node])
+        return {f for f in factors if f in self._inverse and uses[f] == 1 and self.is_reciprocal(f)}
 
     def is_reciprocal(self, node: int) -> bool:
         """Whether a node is 1 / x."""
@@ -215,14 +226,18 @@ class Nary:
 
     def cost(self) -> int:
         """Additions, multiplications and divisions of the live nodes, systems that are solved left out."""
-        order = self.order()
-        total = -len(self.divisors(order, self.uses(order)))
-        for node in order:
-            if self.kind[node] == "sum":
-                total += len(self.content[node]) - 1 + sum(abs(count) != 1 for count in self.content[node].values())
-            elif self.kind[node] == "product":
-                total += len(self.content[node]) - 1
-                total += all(self.is_reciprocal(factor) for factor in self.content[node])
+        if "cost" not in self._known:
+            self._known["cost"] = self._counted()
+        return self._known["cost"]
+
+    def _counted(self) -> int:
+        total = -len(self.divisors())
+        for node in self.order():
+            kind, content = self.kind[node], self.content[node]
+            if kind == "sum":
+                total += len(content) - 1 + sum(abs(count) != 1 for count in content.values())
+            elif kind == "product":
+                total += len(content) - 1 + all(self.is_reciprocal(factor) for factor in content)
             else:
                 total += self.is_reciprocal(node)
         return total
@@ -231,39 +246,49 @@ class Nary:
 
     def rebuild(self, change: dict[int, Signed]) -> None:
         """Replace nodes by others everywhere; what is built on them is built anew."""
-        memo: dict[int, Signed] = {}
-        for node in self.order(change):
-            memo[node] = self._rebuilt(node, change, memo)
-        self.outputs = [(memo[node][0], sign * memo[node][1]) for node, sign in self.outputs]
+        memo: dict[int, Signed] = {}  # of nodes that are others now
+        kinds = self.kind
+        for node in self._ordered(change):
+            if node in change:
+                other, sign = change[node]
+                new, turned = memo.get(other, (other, 1))
+                memo[node] = new, sign * turned
+            elif kinds[node] != "leaf" and not memo.keys().isdisjoint(self.children(node)):
+                rebuilt = self._rebuilt(node, memo)
+                if rebuilt != (node, 1):
+                    memo[node] = rebuilt
+        self._known.clear()
+        self.outputs = [
+            (new, sign * turned) for node, sign in self.outputs for new, turned in [memo.get(node, (node, 1))]
+        ]
 
-    def _rebuilt(self, node: int, change: dict[int, Signed], memo: dict[int, Signed]) -> Signed:
-        if node in change:
-            other, sign = change[node]
-            return memo[other][0], sign * memo[other][1]
+    def _rebuilt(self, node: int, memo: dict[int, Signed]) -> Signed:
         kind = self.kind[node]
         if kind == "sum":
             terms: dict[int, int] = {}
             for child, count in self.content[node].items():
-                new, sign = memo[child]
+                new, sign = memo.get(child, (child, 1))
                 terms[new] = terms.get(new, 0) + sign * count
             return self.sum(terms)
         if kind == "product":
             sign = 1
             factors = []
             for child in self.content[node]:
-                new, child_sign = memo[child]
+                new, child_sign = memo.get(child, (child, 1))
                 sign *= child_sign
                 factors.append(new)
             return self.product(factors), sign
-        if kind == "function" and self.content[node] == RECIPROCAL:
+        if self.content[node] == RECIPROCAL:
             child, sign = memo[self.arguments[node][0][0]]
             return self.reciprocal(child), sign
-        if kind == "function":
-            return self._rebuilt_function(node, memo), 1
-        return node, 1
+        return self._rebuilt_function(node, memo), 1
 
     def _rebuilt_function(self, node: int, memo: dict[int, Signed]) -> int:
-        arguments = [(memo[child][0], sign * memo[child][1]) for child, sign in self.arguments[node]]
+        arguments = [
+            (new, sign * turned)
+            for child, sign in self.arguments[node]
+            for new, turned in [memo.get(child, (child, 1))]
+        ]
         if arguments == self.arguments[node]:
             return node
         if self.source.op[self.content[node]] == SOLVE:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import combinations
 
 from parflex.codegen.passes.nary import Nary, Signed
 
@@ -21,24 +22,29 @@ FACTOR_ROUNDS = 12  # one factor makes room for the next along a chain; later ro
 def flatten(program: Nary) -> None:
     """Inline sums and products that are used once into their own kind."""
     order = program.order()
-    uses = program.uses(order)
+    uses = program.uses()
     change: dict[int, Signed] = {}
     content: dict[int, object] = {}
+    kinds = program.kind
     for node in order:
-        kind = program.kind[node]
+        kind = kinds[node]
         if kind == "sum":
+            if not any(kinds[child] == "sum" and uses[child] == 1 for child in program.content[node]):
+                continue
             terms: dict[int, int] = {}
             for child, count in program.content[node].items():
-                if program.kind[child] == "sum" and uses[child] == 1 and abs(count) == 1:
+                if kinds[child] == "sum" and uses[child] == 1 and abs(count) == 1:
                     for inner, inner_count in content.get(child, program.content[child]).items():  # type: ignore[attr-defined]
                         terms[inner] = terms.get(inner, 0) + count * inner_count
                 else:
                     terms[child] = terms.get(child, 0) + count
             content[node] = terms
         elif kind == "product":
+            if not any(kinds[child] == "product" and uses[child] == 1 for child in program.content[node]):
+                continue
             factors: list[int] = []
             for child in program.content[node]:
-                if program.kind[child] == "product" and uses[child] == 1:
+                if kinds[child] == "product" and uses[child] == 1:
                     factors += content.get(child, program.content[child])  # type: ignore[arg-type]
                 else:
                     factors.append(child)
@@ -57,7 +63,7 @@ def cancel(program: Nary) -> None:
     order = program.order()
     change: dict[int, Signed] = {}
     for node in order:
-        if program.kind[node] != "sum":
+        if program.kind[node] != "sum" or not any(program.kind[child] == "sum" for child in program.content[node]):
             continue
         terms = dict(program.content[node])
         again = True
@@ -106,7 +112,7 @@ def factor(program: Nary) -> None:
     """Take common factors out of sums until none saves a product, or for a number of rounds."""
     for _ in range(FACTOR_ROUNDS):
         order = program.order()
-        uses = program.uses(order)
+        uses = program.uses()
         change: dict[int, Signed] = {}
         for node in order:
             if program.kind[node] == "sum":
@@ -142,7 +148,7 @@ def _factored(program: Nary, node: int, uses: Counter) -> Signed | None:
         (
             (gain, -_spread(program, item), item)
             for item, members in groups.items()
-            if (gain := len(members) - 1 - _divisions(program, members, uses)) > 0
+            if len(members) > 1 and (gain := len(members) - 1 - _divisions(program, members, uses)) > 0
         ),
         default=None,
     )
@@ -188,23 +194,32 @@ def _share_pairs(program: Nary, kind: str) -> None:
         if program.kind[node] == kind
     }
     places: dict[tuple, set[int]] = defaultdict(set)
+    altered: set[int] = set()
 
-    def pairs(node: int) -> set[tuple]:
-        items = sorted(members[node].items())
+    def pairs(content: dict[int, int], own: Iterable[int]) -> set[tuple]:
+        """Pairs of terms in which one of `own` is."""
         found = set()
-        for i, (x, cx) in enumerate(items):
-            if kind == "product" and cx >= 2:
-                found.add((x, x, 1))
-            for y, cy in items[i + 1 :]:
-                if kind == "product":
-                    found.add((x, y, 1))
-                elif abs(cx) == 1 and abs(cy) == 1:
-                    found.add((x, y, cx * cy))
+        for x in own:
+            cx = content.get(x, 0)
+            if kind == "product" and cx:
+                found |= {(x, y, 1) if x < y else (y, x, 1) for y in content if y != x or cx >= 2}
+            elif kind == "sum" and abs(cx) == 1:
+                found |= {
+                    (x, y, cx * cy) if x < y else (y, x, cx * cy)
+                    for y, cy in content.items()
+                    if y != x and abs(cy) == 1
+                }
         return found
 
-    for node in members:
-        for pair in pairs(node):
-            places[pair].add(node)
+    for node, content in members.items():
+        for x, y in combinations(sorted(content), 2):
+            if kind == "product":
+                places[x, y, 1].add(node)
+            elif abs(content[x]) == 1 and abs(content[y]) == 1:
+                places[x, y, content[x] * content[y]].add(node)
+        if kind == "product":
+            for x in (x for x, count in content.items() if count > 1):
+                places[x, x, 1].add(node)
     heap = [(-len(where), pair) for pair, where in places.items() if len(where) > 1]
     heapq.heapify(heap)
     while heap:
@@ -220,9 +235,10 @@ def _share_pairs(program: Nary, kind: str) -> None:
         for node in sorted(where):
             if node == new:
                 continue
-            before = pairs(node)
+            altered.add(node)
+            before = pairs(members[node], (x, y, new))
             _replace_pair(members[node], x, y, new, sign, kind)
-            after = pairs(node)
+            after = pairs(members[node], (x, y, new))
             for old in before - after:
                 places[old].discard(node)
             for fresh in after - before:
@@ -236,7 +252,8 @@ def _share_pairs(program: Nary, kind: str) -> None:
                 heapq.heappush(heap, (-len(places[fresh]), fresh))
         where &= {new}
     change: dict[int, Signed] = {}
-    for node, content in members.items():
+    for node in (node for node in members if node in altered):
+        content = members[node]
         if kind == "sum" and content != program.content[node]:
             change[node] = program.sum(dict(content))
         elif kind == "product" and Counter(program.content[node]) != content:
