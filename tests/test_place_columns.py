@@ -47,7 +47,14 @@ def arm(tmp_path_factory):
 @pytest.fixture(scope="module")
 def run(arm):
     return parflex.simulate(
-        arm, "swing", 0.1, step=1e-4, out_step=1e-4, frames=["arm", "arm.tip", "arm@0.8"], outputs=OUTPUTS
+        arm,
+        "swing",
+        0.1,
+        step=1e-4,
+        out_step=1e-4,
+        frames=["arm", "arm.tip", "arm@0.8"],
+        outputs=OUTPUTS,
+        wrench={"arm@0.6": [0.1, -0.2, 0.3, 0.01, 0, 0.02]},
     )
 
 
@@ -98,6 +105,12 @@ def test_deflections_are_those_from_the_line_between_the_ends_and_from_the_root(
             assert np.allclose(found, along[1:], atol=1e-12)  # rounding of lengths below a metre
     assert np.abs(run["arm.chord_y@0.3"]).max() > 1e-5  # there is something to see
     assert not np.allclose(run["arm.chord_y@0.3"], run["arm.tangent_y@0.3"])
+
+
+def test_a_run_with_a_wrench_inside_a_beam_balances_its_energy_and_knows_its_stress(run):
+    exchanged = np.ptp(run["work.input"])
+    assert run.summary["energy_balance_error"] < 1e-6 * exchanged  # of fourth-order steps of 0.1 ms
+    assert run.summary["largest_stress"]["beam"] == "arm" and run.summary["largest_stress"]["value"] > 0
 
 
 @pytest.mark.parametrize(

@@ -139,9 +139,12 @@ EI = E * Z * Y**3 / 12
 
 
 @cache
-def bar(folder: Path, elements: int) -> parflex.Robot:
-    file = folder / f"bar-{elements}.toml"
-    file.write_text(BAR.replace("ELEMENTS", str(elements)))
+def bar(folder: Path, elements: int, unit: float = 1.0) -> parflex.Robot:
+    text = BAR.replace("ELEMENTS", str(elements))
+    for size in (Y, Z, LENGTH):
+        text = text.replace(f"= {size}\n", f"= {size * unit!r}\n").replace(f"= {size},", f"= {size * unit!r},")
+    file = folder / f"bar-{elements}-{unit}.toml"
+    file.write_text(text)
     return parflex.load(file)
 
 
@@ -150,30 +153,50 @@ def folder(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("bars")
 
 
-@pytest.mark.parametrize("elements", [1, 3])
-def test_a_clamped_beam_bends_as_its_differential_equation_says(folder, elements):
+@pytest.mark.parametrize(("elements", "unit"), [(1, 1.0), (3, 1.0), (2, 1e-3)])
+def test_a_clamped_beam_bends_as_its_differential_equation_says(folder, elements, unit):
+    """Also with all lengths a thousandth."""
+    length, stiff = LENGTH * unit, EI * unit**4
+    F, M = 0.5 * unit**2, 0.02 * unit**3
     places = [0.1, 1 / 3, 0.45, 0.9, 1.0]
     names = [f"bar@{s!r}" for s in places]
     # a force and a moment at the tip: cubic between the ends, so that every place is exact whatever the elements
     moved = parflex.deflection(
-        bar(folder, elements), wrench={"bar.tip": [0, 0.5, 0, 0, 0, 0.02]}, about="undeformed", frames=names
+        bar(folder, elements, unit), wrench={"bar.tip": [0, F, 0, 0, 0, M]}, about="undeformed", frames=names
     ).frames
     for s, name in zip(places, names, strict=True):
-        x = s * LENGTH
-        v, slope = cantilever(0.5, LENGTH, x, EI)
-        v, slope = v + 0.02 * x**2 / (2 * EI), slope + 0.02 * x / EI
+        x = s * length
+        v, slope = cantilever(F, length, x, stiff)
+        v, slope = v + M * x**2 / (2 * stiff), slope + M * x / stiff
         assert moved[name][1] == pytest.approx(v, rel=1e-9) and moved[name][5] == pytest.approx(slope, rel=1e-9)
     # a force between: exact at the nodes, and beside them but for what a beam clamped at its nodes bends
     a = 0.45
     moved = parflex.deflection(
-        bar(folder, elements), wrench={f"bar@{a}": [0, 0.5, 0]}, about="undeformed", frames=[*names, "bar"]
+        bar(folder, elements, unit), wrench={f"bar@{a}": [0, F, 0]}, about="undeformed", frames=[*names, "bar"]
     ).frames
-    v, slope = cantilever(0.5, a * LENGTH, LENGTH, EI)
+    v, slope = cantilever(F, a * length, length, stiff)
     assert moved["bar@1.0"][1] == pytest.approx(v, rel=1e-9) and moved["bar@1.0"][5] == pytest.approx(slope, rel=1e-9)
-    size = LENGTH / elements
-    missing = clamped_at_both_ends(0.5, (a * elements % 1) * size, size, EI)
-    v, _ = cantilever(0.5, a * LENGTH, a * LENGTH, EI)
+    size = length / elements
+    missing = clamped_at_both_ends(F, (a * elements % 1) * size, size, stiff)
+    v, _ = cantilever(F, a * length, a * length, stiff)
     assert moved[f"bar@{a}"][1] == pytest.approx(v - missing, rel=1e-9)
+
+
+def test_places_of_a_pendulum_accelerate_as_points_of_a_circle():
+    """A straight beam that turns about its root: w^2 r inwards, alpha r across; a sensor feels gravity beside them."""
+    here = robot("geared-beams")
+    tree, L, w, al = here.tree, 0.5, 3.0, -7.0
+    qd, qdd = np.zeros(tree.n), np.zeros(tree.n)
+    shoulder = tree.links[tree.number("shoulder")].v.start
+    qd[shoulder], qdd[shoulder] = w, al
+    at = pose(tree, here.home)
+    for s in (0.1, 0.5, 0.83):
+        place = tree.places[f"upper@{s}"]
+        v, turn, a, spin = motion(tree, at, qd, qdd, -tree.gravity).of(place)
+        up = at.of(place)[0].T @ [0, 9.81, 0]
+        assert np.allclose(v, [0, w * s * L, 0], atol=1e-14) and np.allclose(turn, [0, 0, w])
+        circle = np.array([-(w**2) * s * L, al * s * L, 0])
+        assert np.allclose(a, up + circle, atol=1e-13) and np.allclose(spin, [0, 0, al])
 
 
 @pytest.mark.parametrize("elements", [2, 5])
@@ -312,8 +335,9 @@ def test_a_place_that_is_not_there_is_refused_in_a_sentence(name, frame, said):
     with pytest.raises(parflex.InputError, match=said) as caught:
         robot(name).tree.place(frame)
     assert caught.value.key == "frame" and caught.value.value == frame and caught.value.hint
-    with pytest.raises(parflex.InputError, match=said):
+    with pytest.raises(parflex.InputError, match=said) as caught:
         parflex.deflection(robot(name), wrench={frame: [0, 1, 0]})
+    assert caught.value.key == "wrench"
 
 
 FILE = """

@@ -133,7 +133,7 @@ def split_frame(tree: Tree, name: str) -> tuple[str | None, str]:
     if name in COMPONENTS:
         return tree.end_effector, name
     frame, _, component = name.rpartition(".")
-    if component in COMPONENTS and frame in tree.places:
+    if component in COMPONENTS and tree.has(frame, "pose"):
         return frame, component
     return None, ""
 
@@ -318,7 +318,7 @@ def read_motion(
         joint = joint_named(tree, name)
         frame, _, component = name.rpartition(".")
         frame = frame or tree.end_effector
-        if joint is None and (component not in TWIST or frame not in tree.places):
+        if joint is None and (component not in TWIST or not tree.has(frame, key)):
             words = [word for word in pose_words(tree) if word not in (*QUATERNION, *AXIS)]
             raise InputError(
                 f"'{word}' is neither a joint nor a component of a frame's motion",

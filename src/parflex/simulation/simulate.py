@@ -337,7 +337,7 @@ def _frames(robot: Robot, frames: Sequence[str] | None, motion: Any) -> list[str
         ]
         return [*same, end]
     for name in frames:
-        if name not in places:
+        if not robot.tree.has(name, "frames"):
             raise InputError(f"there is no frame '{name}'", key="frames", value=name, hint=did_you_mean(name, places))
     return list(dict.fromkeys(frames)) or [robot.tree.end_effector]
 

@@ -238,6 +238,14 @@ class Tree(Record):
             )
         return self.places[frame]
 
+    def has(self, frame: object, key: str) -> bool:
+        """Whether there is such a frame; one inside a body that cannot be is refused, as a wrong value of a key."""
+        try:
+            return isinstance(frame, str) and frame in self.places
+        except InputError as error:
+            error.key = key
+            raise
+
     def number(self, name: str) -> int:
         """Number of the link of this name."""
         return next(j for j, link in enumerate(self.links) if link.name == name)

@@ -75,7 +75,7 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
             f"'{model}' takes no wrenches", key="wrench_frames", value=model, hint="use 'state-rates' or leave them out"
         )
     for frame in options.wrenches:
-        if frame not in robot.tree.places:
+        if not robot.tree.has(frame, "wrench_frames"):
             hint = did_you_mean(frame, robot.tree.places)
             raise InputError(f"there is no frame '{frame}'", key="wrench_frames", value=frame, hint=hint)
     robot = with_own_gates(acting(robot, options.without))

@@ -82,7 +82,7 @@ def no_inertia() -> SingularError:
 
 def checked_wrench(tree: Tree, frame: str, values: Any, key: str = "wrench") -> Array:
     """Force and moment on a frame that exists."""
-    if not isinstance(frame, str) or frame not in tree.places:
+    if not tree.has(frame, key):
         hint = did_you_mean(str(frame), tree.places)
         raise InputError(f"there is no frame '{frame}'", key=key, value=str(frame), hint=hint)
     try:

@@ -222,7 +222,7 @@ def _row(model: LinearModel, word: str, components: dict[str, int], key: str) ->
             return model.J[k]
     frame, _, component = word.rpartition(".")
     frame = frame or (tree.end_effector if component in components else "")
-    if frame in tree.places and component in components:
+    if component in components and tree.has(frame, key):
         if component == "theta" and not tree.planar:
             raise InputError("a spatial robot has no 'theta'", key=key, value=word, hint="use rx, ry, rz")
         return model.configuration.frame_rows(frame)[components[component]] @ model.J

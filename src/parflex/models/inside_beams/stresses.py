@@ -76,8 +76,8 @@ class _Piece:
     def stresses(self, xi: Array, rows: ElementRows) -> Array:
         """At stations in rows; what is not finite is no stress."""
         forces = sections_of_element(self.chain.parts, rows, xi)
-        if self.span[0] > 0:
-            first = xi <= self.span[0]
+        first = xi <= self.span[0]
+        if self.span[0] > 0 and first.any():
             forces[:, first] = sections_of_element(self.chain.parts, rows, xi[first], behind=True)
         return np.nan_to_num(stresses(self.chain, forces, self.planar), nan=0.0, posinf=0.0)
 
