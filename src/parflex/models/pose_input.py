@@ -47,7 +47,7 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
             fixed.add(tree.rate_names.index(word))
             continue
         joint = joint_named(tree, name)
-        frame, component = (None, "") if joint else split_frame(tree, name)
+        frame, component = (None, "") if joint else split_frame(tree, name, key)
         if joint is None and frame is None and is_distance(word):
             gap = read_distance(tree, word, number, key, file)
             _refuse_twice(seen, frozenset(map(id, (gap.first, gap.second))), word, key, file)
@@ -88,7 +88,7 @@ def read_end_effector(tree: Tree, given: Mapping[str, float], key: str) -> tuple
     parts: dict[str, float] = {}
     for word, value in given.items():
         name = _without_degrees(tree, word)
-        frame, component = split_frame(tree, name)
+        frame, component = split_frame(tree, name, key)
         if frame != tree.end_effector:
             words = [word for word in pose_words(tree) if word in COMPONENTS]
             raise InputError(
@@ -128,12 +128,12 @@ def joint_named(tree: Tree, name: str) -> Link | None:
     return None
 
 
-def split_frame(tree: Tree, name: str) -> tuple[str | None, str]:
+def split_frame(tree: Tree, name: str, key: str = "pose") -> tuple[str | None, str]:
     """Frame and component of `x` (the end effector's) or `tip.x`."""
     if name in COMPONENTS:
         return tree.end_effector, name
     frame, _, component = name.rpartition(".")
-    if component in COMPONENTS and tree.has(frame, "pose"):
+    if component in COMPONENTS and tree.has(frame, key):
         return frame, component
     return None, ""
 
