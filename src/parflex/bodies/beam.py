@@ -75,7 +75,7 @@ def beam(
         material.density * section.Iy if rotary_inertia else 0.0,
     )
     count = len(fields)
-    G = np.zeros((count, count, 3, 3), dtype=scalar_type(np.array([length, *weights, *Ps])))
+    G: Array = np.zeros((count, count, 3, 3), dtype=scalar_type(np.array([length, *weights, *Ps])))
     S = np.array([[weights[0] * length * _integral(field[0][i]) for i in range(3)] for field in fields])
     for a, first in enumerate(fields):
         for b, second in enumerate(fields):
@@ -93,12 +93,13 @@ def beam(
     if not is_varied(missing) and abs(missing) <= 1e-12 * section.Ip:
         missing = 0.0
     # in the plane nothing twists, and left out it does not hide that r0 is the length times the axial shape
-    twist = np.zeros((6, 6)) if planar else _add_torsion(G, material.density * missing * length)
+    spin = _spin_of_twist(0.0 if planar else material.density * missing * length, G.dtype)
+    add_spin(G, spin)
     K = _stiffness(length, material, section, Ps)
     nodes, small = {"tip": _tip(length)}, SLENDER * length
     strain = MeanStrain(np.eye(6)[0], _shortening(length, fields), K[0, 0], acts=not linear)
     body = ElasticBody(
-        weights[0] * length, S, G, K, np.zeros_like(K), nodes, LABELS, twist, small=small, strains=(strain,),
+        weights[0] * length, S, G, K, np.zeros_like(K), nodes, LABELS, spin, small=small, strains=(strain,),
         inner=CentreLine(length, Ps),
     )  # fmt: skip
     return _in_plane(body) if planar else body
@@ -217,18 +218,25 @@ def _integral(p: Array) -> Any:
     return np.sum(p / np.arange(1, len(p) + 1))
 
 
-def _add_torsion(G: Array, j: float) -> Array:
-    """Inertia j of the sections against twist alone: about x for the body, with the twist, and of the twist itself.
+def _spin_of_twist(j: Any, dtype: Any) -> Array:
+    """Products of the turns of sections with inertia j in all: that of the root, and the twist in proportion to x."""
+    spin = np.zeros((7, 7), dtype=dtype)
+    spin[0, 0], spin[0, 4], spin[4, 0], spin[4, 4] = j, j / 2, j / 2, j / 3
+    return spin
 
-    The first two are second moments that act about x only; the last, which is returned, belongs to the coordinate.
+
+def add_spin(G: Array, spin: Array, sign: float = 1.0) -> None:
+    """Put inertia of sections against spin about x alone into second moments that act about x only.
+
+    What pairs of coordinates have of it is no second moment: it stays beside them.
     """
-    G[0, 0] += j / 2 * np.diag([-1.0, 1.0, 1.0])
-    turn = j / 4 * np.array([[0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
-    G[0, 4] += turn
-    G[4, 0] += turn.T
-    twist = np.zeros((6, 6), dtype=G.dtype)
-    twist[3, 3] = j / 3
-    return twist
+    G[0, 0] += sign * spin[0, 0] / 2 * np.diag([-1.0, 1.0, 1.0])
+    for k in range(1, len(spin)):
+        if not is_varied(spin[0, k]) and not spin[0, k]:
+            continue
+        turn = sign * spin[0, k] / 2 * np.array([[0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
+        G[0, k] += turn
+        G[k, 0] += turn.T
 
 
 def first_bending(length: float, material: Material, section: Section, planar: bool) -> Any:
@@ -237,19 +245,20 @@ def first_bending(length: float, material: Material, section: Section, planar: b
     return CLAMPED_FREE**2 * np.sqrt(material.E * weakest / (material.density * section.A * length**4))
 
 
-def without_torsion(body: ElasticBody) -> tuple[ElasticBody, float]:
-    """The moving points of a beam alone, and the inertia of its sections against twist that its integrals contain."""
-    if body.twist is None or not body.twist.any():
-        return body, 0.0
-    j = 3 * float(body.twist[3, 3])
+def without_torsion(body: ElasticBody) -> ElasticBody:
+    """The moving points of a beam alone, without the inertia of sections against spin that its integrals contain."""
+    if body.spin is None or not body.spin.any():
+        return body
     G = body.G.copy()
-    _add_torsion(G, -j)
-    return replace(body, G=G, twist=np.zeros_like(body.twist)), j
+    add_spin(G, body.spin, -1.0)
+    return replace(body, G=G, spin=np.zeros_like(body.spin))
 
 
 def _stiffness(L: float, material: Material, section: Section, Ps: tuple[float, float]) -> Array:
     E, G = material.E, material.G
-    K = np.zeros((6, 6), dtype=scalar_type(np.array([E, G, L, *Ps, section.A, section.Iy, section.Iz, section.J])))
+    K: Array = np.zeros(
+        (6, 6), dtype=scalar_type(np.array([E, G, L, *Ps, section.A, section.Iy, section.Iz, section.J]))
+    )
     K[0, 0], K[3, 3] = E * section.A / L, G * section.J / L
     for deflection, rotation, inertia, sign, soft in ((1, 5, section.Iz, -1.0, Ps[0]), (2, 4, section.Iy, 1.0, Ps[1])):
         stiffness = E * inertia / (1 + soft)
@@ -268,13 +277,14 @@ def rolled(body: ElasticBody, angle: float) -> ElasticBody:
     """The beam with its section turned about its axis; coordinates stay along the axes of the frame."""
     c, s = np.cos(angle), np.sin(angle)
     R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
-    T = np.zeros((6, 6))
-    T[:3, :3] = T[3:, 3:] = R
-    mix = np.zeros((7, 7))
-    mix[0, 0], mix[1:, 1:] = 1.0, T
+    T = np.eye(body.size)  # modes of a reduced beam keep their numbers
+    T[:3, :3] = T[3:6, 3:6] = R
+    mix = np.eye(body.size + 1)
+    mix[1:, 1:] = T
     S = mix @ body.S @ R.T
-    G = np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R)
-    S, G = _rounded(S, (FIELDS,)), _rounded(G, (FIELDS, FIELDS))
+    G = np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R, optimize=bool(body.held))
+    groups = (*FIELDS, *(slice(k, k + 1) for k in range(7, body.size + 1)))
+    S, G = _rounded(S, (groups,)), _rounded(G, (groups, groups))
     strains = tuple(replace(strain, row=T @ strain.row, H=T @ strain.H @ T.T) for strain in body.strains)
     inner = replace(body.inner, roll=angle) if isinstance(body.inner, CentreLine) else body.inner
     return replace(body, S=S, G=G, K=T @ body.K @ T.T, D=T @ body.D @ T.T, strains=strains, inner=inner)
@@ -304,7 +314,7 @@ def _in_plane(body: ElasticBody) -> ElasticBody:
         body.D[np.ix_(own, own)],
         nodes,
         tuple(LABELS[k] for k in own),
-        None if body.twist is None else body.twist[np.ix_(own, own)],
+        None if body.spin is None else body.spin[np.ix_(fields, fields)],
         small=body.small,
         strains=tuple(replace(strain, row=strain.row[own], H=strain.H[np.ix_(own, own)]) for strain in body.strains),
         inner=replace(body.inner, used=PLANAR) if isinstance(body.inner, CentreLine) else body.inner,

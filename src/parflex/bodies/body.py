@@ -13,6 +13,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from parflex.bodies.elastic_body import InnerNodes, MeanStrain, Node
+    from parflex.bodies.reduced_link import ReducedLink
     from parflex.bodies.rigid import RigidBody
     from parflex.bodies.two_node import TwoNodeBeam
 
@@ -62,7 +63,15 @@ class Body(Protocol):
 
     @property
     def by_tip(self) -> bool:
-        """Whether they are the motion of its one tip, as those of a beam; others are held at their nodes."""
+        """Whether they begin with the motion of its one tip, as those of a beam; others are held at their nodes."""
+
+    @property
+    def held(self) -> int:
+        """How many of them, the last ones, are modes of a beam with both its ends held."""
+
+    @property
+    def reduced(self) -> ReducedLink | None:
+        """How the beam that it stands for was reduced; None: it was not."""
 
     # -- how it moves ------------------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from parflex.records import Record
 from parflex.spatial import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
 
 if TYPE_CHECKING:
+    from parflex.bodies.reduced_link import ReducedLink
     from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray
@@ -106,7 +107,7 @@ class ElasticBody(Record):
     D: Array
     nodes: dict[str, Node] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # names of the coordinates; displacements of a tip begin with u
-    twist: Array | None = None  # inertia of the coordinates that is not that of moving points: sections that only twist
+    spin: Array | None = None  # N+1 x N+1, products of the turns (w_x, e_dot) of sections that spin about x and no more
     rigid: RigidBody = field(default_factory=RigidBody)  # what is fixed to the root; m, S and G contain it
     bare: ElasticBody | None = field(default=None, repr=False)  # the body without that
     small: float = 0.0  # deflections of nodes beyond this are no longer small; 0: nothing is known
@@ -114,6 +115,8 @@ class ElasticBody(Record):
     slopes: Array | None = None  # N x N x 3 x 3, of a body given by modes: how two modes turn its material, in the mean
     strains: tuple[MeanStrain, ...] = ()  # elongations of second order; where none acts, stiffness is constant
     inner: InnerNodes | None = field(default=None, repr=False)  # any place inside it; None: nothing is known
+    held: int = 0  # of a reduced beam: so many of the coordinates, the last ones, are modes with both its ends held
+    reduced: ReducedLink | None = field(default=None, repr=False)  # what a reduction left of a beam, and what not
 
     @property
     def size(self) -> int:
@@ -127,7 +130,7 @@ class ElasticBody(Record):
 
     @property
     def by_tip(self) -> bool:
-        """Whether its coordinates are the motion of its one tip, as those of a beam; else they are modes."""
+        """Whether its coordinates begin with the motion of its one tip, as those of a beam; else they are modes."""
         return not self.modal
 
     def as_rigid(self) -> RigidBody:
@@ -172,8 +175,8 @@ class ElasticBody(Record):
                 for k in range(1, self.size + 1)
             ]
         )
-        if self.twist is not None:
-            elastic = elastic + self.twist @ edd
+        if self.spin is not None:
+            elastic = elastic + self.spin[1:, 1:] @ edd
         return force, moment, elastic + self.elastic_force(e, ed)
 
     @cached_property
@@ -247,8 +250,8 @@ class ElasticBody(Record):
             M[3:6, 6 + k] = M[6 + k, 3:6] = axial(rows[k + 1].T)
             for j in range(N):
                 M[6 + k, 6 + j] = np.trace(self.G[k + 1, j + 1])
-        if self.twist is not None:
-            M[6:, 6:] += self.twist
+        if self.spin is not None:
+            M[6:, 6:] += self.spin[1:, 1:]
         return M
 
     def kinetic_energy(self, v: Array, w: Array, e: Array, ed: Array) -> Any:

@@ -218,7 +218,7 @@ def agreed(values: Array, share: float = ROUND_OFF) -> Array:
     return np.sign(values) * result.reshape(values.shape)
 
 
-def _without_round_off(S: Array, G: Array, m: float) -> tuple[Array, Array]:
+def without_round_off(S: Array, G: Array, m: float) -> tuple[Array, Array]:
     """Integrals with zero for what is rounding alone, measured by the sizes of the two fields of each."""
     sizes = np.sqrt(np.maximum(np.trace(np.diagonal(G, axis1=0, axis2=1), axis1=0, axis2=1), 1e-300))
     S = np.where(np.abs(S) > ROUND_OFF * (np.sqrt(m) * sizes)[:, None], S, 0.0)
@@ -234,7 +234,7 @@ def _without_round_off(S: Array, G: Array, m: float) -> tuple[Array, Array]:
 
 def modal_body(data: ModalData) -> ElasticBody:
     """The body with its interface nodes; its elastic coordinates are those of the modes."""
-    S, G = _without_round_off(*integrals(data), data.mass)
+    S, G = without_round_off(*integrals(data), data.mass)
     k, m = data.modal_stiffnesses, data.modal_masses
     D = np.diag(2 * data.damping_ratios * np.sqrt(k * m))
     nodes = {name: _node(data, index) for index, name in enumerate(data.interface)}

@@ -34,6 +34,8 @@ class RigidBody(Record):
     nodes: ClassVar[Mapping[str, Node]] = MappingProxyType({})
     inner: ClassVar[InnerNodes | None] = None
     by_tip: ClassVar[bool] = False
+    held: ClassVar[int] = 0
+    reduced: ClassVar[None] = None
     small: ClassVar[float] = 0.0
     slopes: ClassVar[Array | None] = None
     strains: ClassVar[tuple[MeanStrain, ...]] = ()

@@ -22,35 +22,54 @@ from parflex.spatial import cross, hat
 
 Array = np.ndarray
 NOTHING = 1e-6  # of the largest component of a field: integrals of squares have the square of that as rounding
+ORTHOGONAL = 1e-12  # of the sizes of two functions: products below this are rounding
 DEPENDENT = 1e-10  # of the size of a function: what is smaller is rounding of the integrals
 E3 = np.eye(3)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TwoNodeBeam(Record):
-    """A beam whose coordinates are `components` of the motion of its tip."""
+    """A beam whose coordinates are `components` of the motion of its tip, and modes with both its ends held."""
 
     body: ElasticBody
     components: tuple[int, ...]  # of (x, y, z, rx, ry, rz)
     rigid: Array  # coefficients of the constant function and of r0
     shapes: Array  # coefficients of each shape function, N x 3 x r
     weights: Array  # r x r
-    polar: float  # inertia of the sections that only spin about the beam, where they are not moving points
+    spin: Array  # products of the turns of sections that only spin about the beam, where they are not moving points
+
+    @property
+    def held(self) -> int:
+        """Number of modes."""
+        return self.body.held
 
     def tip(self, e: Array) -> Array:
         """Place of the tip."""
         return self.body.nodes["tip"].r0 + self.body.nodes["tip"].Phi_d @ e
 
     def elastic_rates(self, e: Array) -> Array:
-        """N x 12 matrix from the twists of root and tip, in the root's axes, to e_dot, theory (29)."""
+        """Matrix from the twists of root and tip, in the root's axes, to the rates of the tip's coordinates.
+
+        Theory (29).
+        """
         r_B = self.tip(e)
         turn = self.body.nodes["tip"].L_inverse(e)
         zero = np.zeros((3, 3))
         root = np.block([[-E3, hat(r_B)], [zero, -turn]])
         return np.hstack([root, np.block([[E3, zero], [zero, turn]])])[list(self.components)]
 
+    def all_rates(self, e: Array, used: tuple[int, ...]) -> Array:
+        """From components `used` of both twists, and the rates of modes, to the rates of all coordinates."""
+        rates = self.elastic_rates(e)[:, [*used, *(6 + k for k in used)]]
+        if not self.held:
+            return rates
+        whole = np.zeros((self.body.size, rates.shape[1] + self.held), dtype=rates.dtype)
+        whole[: len(rates), : rates.shape[1]] = rates
+        whole[len(rates) :, rates.shape[1] :] = np.eye(self.held)
+        return whole
+
     def drift(self, e: Array, ed: Array, w: Array) -> Array:
-        """e_ddot while root and tip do not accelerate: -Lb^-1 h, theory (30)."""
+        """e_ddot of the tip's coordinates while root and tip do not accelerate: -Lb^-1 h, theory (30)."""
         tip = self.body.nodes["tip"]
         # as in the field of the points below: what cancels against it has to be written in the same way
         a = hat(w) @ hat(w) @ self.tip(e) + cross(2 * w, tip.Phi_d @ ed)
@@ -58,39 +77,48 @@ class TwoNodeBeam(Record):
         return -np.concatenate([a, tip.L_inverse(e) @ al])[list(self.components)]
 
     def equations(self, e: Array, ed: Array, w: Array, used: tuple[int, ...]) -> tuple[Array, Array]:
-        """Inertia and forces in the motion of root and tip, of each the components `used`; forces at no acceleration.
+        """Inertia and forces in the motion of root and tip, of each the components `used`, then of the modes.
 
-        The root's angular velocity `w` and all components are in the root's axes.
+        Forces are those at no acceleration. The root's angular velocity `w` and all components are in the root's axes.
         """
-        columns = [*used, *(6 + k for k in used)]
-        rates = self.elastic_rates(e)[:, columns]
+        columns = [*used, *(6 + k for k in used), *(12 + k for k in range(self.held))]
+        rates = self.all_rates(e, used)
         fields = [self._column(k, e, rates[:, i]) for i, k in enumerate(columns)]
         drift = self.drift(e, ed, w)
         spin, twice = hat(w) @ hat(w), hat(2 * w)
         bias = self._bent(spin, e) + sum(
-            (ed[k] * (twice @ shape) + drift[k] * shape for k, shape in enumerate(self.shapes)), np.zeros(())
+            (
+                ed[k] * (twice @ shape) + (drift[k] * shape if k < len(drift) else 0.0)
+                for k, shape in enumerate(self.shapes)
+            ),
+            np.zeros(()),
         )
         M = self._products(fields, rates)
         weighted = bias @ self.weights
         forces = np.array([(field * weighted).sum() for field in fields])
         forces = forces + rates.T @ self.body.elastic_force(e, ed)
-        if self.polar:
+        if self.spin.any():
             added, turning = self._spin(columns, rates, ed, drift, w)
             M, forces = M + added, forces + turning
+        if self.held:  # constant, and modes have nothing in common
+            first = len(self.components)
+            M[-self.held :, -self.held :] = self.body.inertia_matrix(np.zeros(self.body.size))[6 + first :, 6 + first :]
         return M, forces
 
     def _spin(self, columns: list[int], rates: Array, ed: Array, drift: Array, w: Array) -> tuple[Array, Array]:
-        """Of sections that spin about the beam: w_x of the root, and linearly more by the twist's rate."""
-        twist = self.components.index(3)
-        spins = np.array([[float(k == 3), rates[twist, i]] for i, k in enumerate(columns)])
-        weights = self.polar * np.array([[1.0, 1 / 2], [1 / 2, 1 / 3]])
-        momentum = self.polar * np.array([w[0] + ed[twist] / 2, 0.0, 0.0])
+        """Of sections that spin about the beam: w_x of the root, and what rates of coordinates add to it."""
+        own = [k for k in range(self.body.size) if self.spin[k + 1].any()]
+        turns = np.array([[float(k == 3), *rates[own, i]] for i, k in enumerate(columns)])
+        picked = [0, *(k + 1 for k in own)]
+        weights = self.spin[np.ix_(picked, picked)]
+        momentum = np.array([weights[0, 0] * w[0] + weights[0, 1:] @ ed[own], 0.0, 0.0])
         turning = cross(w, momentum)
         moments = np.array([turning[k - 3] if 3 <= k < 6 else 0.0 for k in columns])
-        return spins @ weights @ spins.T, spins @ (weights[:, 1] * drift[twist]) + moments
+        twist = own.index(self.components.index(3))
+        return turns @ weights @ turns.T, turns @ (weights[:, 1 + twist] * drift[own[twist]]) + moments
 
     def _column(self, k: int, e: Array, rates: Array) -> Array:
-        """The field of material accelerations per unit of one component of the root (0-5) or the tip (6-11)."""
+        """The field of material accelerations per unit of one component of the root (0-5), the tip (6-11) or a mode."""
         if k < 3:
             field = np.outer(E3[k], self.rigid[0])
         elif k < 6:
@@ -115,11 +143,14 @@ class TwoNodeBeam(Record):
 
 
 def tip_components(body: Body) -> tuple[int, ...] | None:
-    """Components of the motion of its one tip that are the coordinates of a body; None if they are something else."""
+    """Components of the motion of its one tip that are the coordinates of a body; None if they are something else.
+
+    Modes with both ends held may come after them.
+    """
     if set(body.nodes) != {"tip"}:
         return None
     tip = body.nodes["tip"]
-    motion = np.vstack([tip.Phi_d, tip.Phi_r])
+    motion = np.vstack([tip.Phi_d, tip.Phi_r])[:, : body.size - body.held]
     components = tuple(int(np.abs(column).argmax()) for column in motion.T)
     return components if np.array_equal(motion, np.eye(6)[:, list(components)]) else None
 
@@ -130,10 +161,11 @@ def two_node_beam(body: ElasticBody) -> TwoNodeBeam | None:
     if components is None:
         return None
     bare = body.without_rigid()
-    points, polar = without_torsion(bare)
+    points = without_torsion(bare)
     coefficients, weights = _independent_functions(points, components)
     shapes = coefficients[4:].reshape(body.size, 3, -1)
-    return TwoNodeBeam(bare, components, coefficients[:4], shapes, weights, polar)
+    spin = np.zeros((body.size + 1, body.size + 1)) if bare.spin is None else bare.spin
+    return TwoNodeBeam(bare, components, coefficients[:4], shapes, weights, spin)
 
 
 def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tuple[Array, Array]:
@@ -168,7 +200,14 @@ def _independent_functions(body: ElasticBody, components: tuple[int, ...]) -> tu
     coefficients = _exact(coefficients * scale[:, None] / lengths, body.nodes["tip"].r0)
     plain = basis * lengths[:, None] / scale
     weights = plain @ gram @ plain.T
-    return coefficients, (weights + weights.T) / 2
+    weights = (weights + weights.T) / 2
+    return coefficients, _without_rounding(weights) if body.held else weights
+
+
+def _without_rounding(weights: Array) -> Array:
+    """Products with zero for what is rounding alone: modes have nothing in common with each other."""
+    sizes = np.sqrt(np.diag(weights))
+    return np.where(np.abs(weights) > ORTHOGONAL * np.outer(sizes, sizes), weights, 0.0)
 
 
 def _exact(coefficients: Array, lengths: Array) -> Array:

@@ -11,6 +11,8 @@ from parflex.description.values import Flag, Name, Number, Numbers, Text, compla
 
 Axial = Literal["mean", "linear"]  # axial strain of beams: the mean one, which bending shortens, or that of the chord
 
+LEAST_ERROR = 1e-8  # of the band: eigenvalues have seven or eight digits at its edge
+
 
 class MaterialTable(Table):
     """An elastic material: two of Young's modulus, shear modulus and Poisson's ratio, and the density."""
@@ -112,6 +114,26 @@ class Damping(Table):
         return self
 
 
+class Reduce(Table):
+    """Reduction of a beam of many elements: frequencies up to `band` have an error of at most `error`, both in Hz."""
+
+    error: Number
+    band: Number
+
+    @model_validator(mode="after")
+    def _possible(self) -> Reduce:
+        for key, example in (("error", 0.1), ("band", 200)):
+            value = getattr(self, key)
+            if not value > 0:
+                raise complain(f"{key} = {value} is not positive", f"give it in Hz, e.g. {example}", key, value)
+        if self.error < LEAST_ERROR * self.band:
+            hint = f"give {LEAST_ERROR * self.band:.2g} Hz or more"
+            raise complain(
+                f"an error of {self.error:g} Hz is below the rounding of frequencies", hint, "error", self.error
+            )
+        return self
+
+
 class Beam(Table):
     """The body of a frame as an elastic beam along its x axis; its end is the node `tip`."""
 
@@ -126,6 +148,7 @@ class Beam(Table):
     shear_coefficient: Number | None = None
     damping: Damping | None = None
     axial: Axial | None = None
+    reduce: Reduce | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Beam:

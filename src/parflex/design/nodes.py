@@ -19,7 +19,7 @@ import numpy as np
 from parflex.bodies import Body
 from parflex.closure.loops import neutral_rotation
 from parflex.designs.design_numbers import DesignNumbers, of_designs
-from parflex.models.cutting import PLANE, CutModal, CutRobot, CutStep, cut_at_beams, used_components
+from parflex.models.cutting import PLANE, CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
 from parflex.models.robot import Robot
 from parflex.tree import Place
 from parflex.tree.link_tree import GROUND
@@ -55,9 +55,14 @@ class NodeModel:
         return len(used_components(self.robot.tree))
 
     @cached_property
+    def beams(self) -> dict[int, CutBeam]:
+        """Its beams, by their link."""
+        return {beam.link: beam for beam in self.cut.beams}
+
+    @cached_property
     def tip(self) -> dict[int, int]:
         """The link at the tip of each beam, by the link of the beam."""
-        return {beam.link: beam.tip for beam in self.cut.beams}
+        return {j: beam.tip for j, beam in self.beams.items()}
 
     @cached_property
     def modal(self) -> dict[int, CutModal]:
@@ -70,7 +75,7 @@ class NodeModel:
 
     def felt(self, j: int) -> set[int]:
         """Unknowns that the body of a link feels."""
-        slots = [self.modal[j].slots] if j in self.modal else []
+        slots = [self.modal[j].slots] if j in self.modal else [self.beams[j].slots] if j in self.beams else []
         found = {k for own in slots for k in range(own.start, own.stop)}
         for k in self.ends(j):
             root, path = self.paths[k]
@@ -219,10 +224,13 @@ class Assembly:
         Phi = np.concatenate([node.Phi_d, node.Phi_r])
         first, A = self.twist(j, rotation, position)
         second, B = self.twist(tip, rotation, position)
-        columns = np.union1d(first, second).astype(int)
+        slots = np.arange(self.model.beams[j].slots.start, self.model.beams[j].slots.stop)
+        columns = np.union1d(np.union1d(first, second), slots).astype(int)
         ends = _spread(columns, first, A), _spread(columns, second, B)
         root = self.local(j, rotation, position) @ ends[0]
         bent = Phi.T @ (self.local(tip, rotation, position) @ (ends[1] - ends[0]))
+        if len(slots):  # modes with both ends held
+            bent[:, bent.shape[1] - len(slots) + np.arange(len(slots)), np.searchsorted(columns, slots)] = 1.0
         W = np.concatenate([root, bent], axis=1)
         columns = self.number[columns]
         _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))

@@ -33,11 +33,17 @@ def used_components(tree: Tree) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class CutBeam:
-    """A beam from the link that carries it to the link at its tip."""
+    """A beam from the link that carries it to the link at its tip; modes with both ends held have unknowns, `slots`."""
 
     link: int
     tip: int
     body: Body
+    slots: slice
+
+    @property
+    def ends(self) -> int:
+        """How many of its coordinates are the motion of its tip."""
+        return self.body.size - self.body.held
 
     @cached_property
     def form(self) -> TwoNodeBeam:
@@ -115,11 +121,15 @@ class CutRobot:
 def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
     """The pieces of a robot; `preferred` are tried first, in their order, as links that pieces move with."""
     tree = robot.tree
-    beams = tuple(CutBeam(j, tip, tree.links[j].body) for j, tip in _cut_bodies(robot).items())
     hinges = tuple(closure_joint(tree, loop) for loop in robot.closures.loops)
-    modal, count = [], 0
+    modal, beams, count = [], [], 0
+    for j, tip in _cut_bodies(robot).items():
+        body = tree.links[j].body
+        beams.append(CutBeam(j, tip, body, slice(count, count + body.held)))
+        count += body.held
+    cut = {beam.link for beam in beams}
     for j, link in enumerate(tree.links):
-        if link.body.size and all(beam.link != j for beam in beams):
+        if link.body.size and j not in cut:
             free = _free(robot, link.e_v)
             modal.append(CutModal(j, link.body, free, slice(count, count + len(free))))
             count += len(free)
@@ -127,11 +137,11 @@ def cut_at_beams(robot: Robot, preferred: Iterable[int] = ()) -> CutRobot:
     walk = _Walk(robot, {entry.link: entry.slots for entry in modal}, count, list(ties))
     order = (*preferred, *range(len(tree.links)))
     pieces = (walk.piece(GROUND), *(walk.piece(link) for link in order if link in walk.waiting))
-    return CutRobot(robot, beams, tuple(modal), hinges, ties, pieces, tuple(walk.left), walk.count)
+    return CutRobot(robot, tuple(beams), tuple(modal), hinges, ties, pieces, tuple(walk.left), walk.count)
 
 
 def _cut_bodies(robot: Robot) -> dict[int, int]:
-    """Bodies whose free coordinates are the whole motion of the one link at their tip, with that link."""
+    """Bodies whose free coordinates begin with the whole motion of the one link at their tip, with that link."""
     tree, found = robot.tree, {}
     for j, link in enumerate(tree.links):
         if not link.body.size or not link.body.by_tip or tip_components(link.body) != used_components(tree):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -14,8 +15,8 @@ from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.spatial import mdh_transform, placed, rotation_from_vector
 from parflex.tree import joints
 from parflex.tree.element_building import refuse_inner, with_elements
-from parflex.tree.elements import elements_between, mounted_inside, read_element, read_modal
-from parflex.tree.inner_places import NamedPlaces
+from parflex.tree.elements import elements_between, mounted_inside, read_element, read_modal, read_reduced, tied_names
+from parflex.tree.inner_places import NamedPlaces, place_on_node
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
 from parflex.tree.springs import coupled_spring
 
@@ -183,24 +184,46 @@ class _Builder:
             )
         mounts = {where: share_of_length(where) for where in self.mounts.get(frame.name, ())}
         refine = self.refine * elements_between(frame.name, spec.elements, mounts)
-        element = read_element(self.robot, frame.name, spec, refine)
+        total = spec.elements * refine
+        held = {where: round(s * total) for where, s in mounts.items() if s is not None}
+        ends, bodies = self._parts(frame.name, spec, refine, set(held.values()))
         if frame.joint == "fixed":
-            self._add_link(frame.name, here, joints.fixed(), element.with_rigid(rigid), np.zeros(0), leg=frame.name)
+            self._add_link(frame.name, here, joints.fixed(), bodies[0].with_rigid(rigid), np.zeros(0), leg=frame.name)
         else:
-            self._add_joint(frame, here, element.with_rigid(rigid))
-        total, root = spec.elements * refine, self.places[frame.name]
-        for number in range(1, total + 1):
-            last = number == total
-            named, part = divmod(number, refine)
-            name = (
-                f"{frame.name}.tip" if last else f"{frame.name}.{named}" if not part else f"{frame.name}.{named}.{part}"
-            )
-            mount = Place(len(self.links) - 1, np.eye(3), element.nodes["tip"].r0)
-            body: Body = RigidBody() if last else element
-            self._add_link(name, mount, joints.fixed(), body, np.zeros(0), leg=frame.name, node=element.nodes["tip"])
-            for where, s in mounts.items():
-                if s is not None and round(s * total) in (0, number):
-                    self.places[f"{frame.name}{INSIDE}{where}"] = self.places[name] if round(s * total) else root
+            self._add_joint(frame, here, bodies[0].with_rigid(rigid))
+        nodes = {0: self.places[frame.name]}
+        for number, before, body in zip(ends, bodies, [*bodies[1:], RigidBody()], strict=True):
+            name, tip = _node_name(frame.name, number, refine, total), before.nodes["tip"]
+            mount = Place(len(self.links) - 1, np.eye(3), tip.r0)
+            self._add_link(name, mount, joints.fixed(), body, np.zeros(0), leg=frame.name, node=tip)
+            nodes[number] = self.places[name]
+        self.places |= {f"{frame.name}{INSIDE}{where}": nodes[number] for where, number in held.items()}
+        if spec.reduce is not None:
+            self._name_inner_nodes(frame.name, refine, total, nodes)
+
+    def _parts(self, name: str, spec: schema.Beam, refine: int, held: set[int]) -> tuple[list[int], list[Body]]:
+        """Numbers of the nodes along a beam, and the body before each: elements, or reduced from tie to tie."""
+        total = spec.elements * refine
+        if spec.reduce is None:
+            return list(range(1, total + 1)), [read_element(self.robot, name, spec, refine)] * total
+        tied = tied_names(self.robot)
+        inner = {number for number in range(1, total) if _node_name(name, number, refine, total) in tied}
+        ends = sorted({*inner, *held, 0, total})
+        bodies: list[Body] = [read_reduced(self.robot, name, spec, b - a, (b - a) / total) for a, b in pairwise(ends)]
+        return ends[1:], bodies
+
+    def _name_inner_nodes(self, name: str, refine: int, total: int, nodes: dict[int, Place]) -> None:
+        """Nodes of a reduced beam on which nothing is mounted have their names as places inside it."""
+        ends = sorted(nodes)
+        for number in range(refine, total, refine):
+            if number not in nodes:
+                after = next(end for end in ends if end > number)
+                before = ends[ends.index(after) - 1]
+                link, xi = nodes[before].link, (number - before) / (after - before)
+                inside = self.links[link].body.inner
+                assert inside is not None
+                own = place_on_node(link, self.links[link], inside.node(repr(xi)))
+                self.places[_node_name(name, number, refine, total)] = own
 
     def _add_modal(self, frame: schema.Frame, spec: schema.Modal, here: Place) -> None:
         """A body given by modes on a joint: where it is held, at its frame, no mode may move it."""
@@ -371,6 +394,12 @@ class _Builder:
             )
         )
         self.places[name] = Place(len(self.links) - 1, np.eye(3), np.zeros(3))
+
+
+def _node_name(beam: str, number: int, refine: int, total: int) -> str:
+    """Name of a node of a beam."""
+    named, part = divmod(number, refine)
+    return f"{beam}.tip" if number == total else f"{beam}.{named}.{part}" if part else f"{beam}.{named}"
 
 
 def _moves(frame: schema.Frame) -> bool:

@@ -10,13 +10,15 @@ import numpy as np
 from parflex.bodies import Body, sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
 from parflex.bodies.beam_parts import ElementParts
-from parflex.bodies.elastic_body import with_damping, with_small_turns
+from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_turns
 from parflex.bodies.modal import modal_body, with_values
 from parflex.bodies.modal_file import load_modal
+from parflex.bodies.reduced_link import reduced_link
 from parflex.description import schema
 from parflex.description.elastic_tables import SECTION_KEYS
 from parflex.description.names import split_place
 from parflex.errors import InputError, ParflexError, RobotFileError
+from parflex.spatial.varied import is_varied
 
 MOST_ELEMENTS = 32  # into which a beam is cut so that one of its nodes is where something is mounted
 SAME_NODE = 1e-9  # of the length of a beam
@@ -38,8 +40,37 @@ def read_section(table: schema.SectionTable, shear_coefficient: float | None = N
     return section if shear_coefficient is None else replace(section, ky=shear_coefficient, kz=shear_coefficient)
 
 
-def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: int) -> Body:
+def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: int) -> ElasticBody:
     """One element of the beam of a frame, each element of the file cut into `refine`."""
+    material, section, choices = _beam_choices(robot, name, spec)
+    mass, stiffness = _damping(spec, material, section, choices["planar"])
+    element = beam(spec.length / (spec.elements * refine), material, section, **choices)
+    element = rolled(element, spec.roll) if spec.roll else element
+    element = with_damping(element, mass, stiffness) if spec.damping is not None else element
+    return element if robot.rotations == "consistent" else with_small_turns(element)
+
+
+def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements: int, part: float) -> ElasticBody:
+    """A part of the beam of a frame, given as share of its length, as one body in place of so many elements."""
+    material, section, choices = _beam_choices(robot, name, spec)
+    damping = _damping(spec, material, section, choices["planar"])
+    assert spec.reduce is not None
+    asked, length = spec.reduce, spec.length * part
+    numbers = (length, asked.error, asked.band, spec.roll, *damping, *vars(material).values(), *vars(section).values())
+    if any(is_varied(x) for x in numbers):  # how many modes are kept depends on them
+        raise TypeError("reduced beams of many designs are made one by one")
+    try:
+        body = reduced_link(
+            length, material, section, elements, asked.error, asked.band, roll=spec.roll, damping=damping, **choices
+        )
+    except InputError as error:
+        key = f"frame '{name}': beam.reduce.{error.key}"
+        raise RobotFileError(error.message, key=key, value=error.value, hint=error.hint) from None
+    return body if robot.rotations == "consistent" else with_small_turns(body)
+
+
+def _beam_choices(robot: schema.RobotFile, name: str, spec: schema.Beam) -> tuple[Material, Section, dict[str, bool]]:
+    """Material and section of a beam, and how it is modelled."""
     planar = (spec.model or robot.motion) == "planar"
     if spec.roll and planar:
         raise RobotFileError(
@@ -48,18 +79,20 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: 
             value=spec.roll,
             hint='swap y and z, or use model = "spatial"',
         )
-    material = read_material(robot.materials[spec.material])
     section = read_section(robot.sections[spec.section], spec.shear_coefficient)
-    length = spec.length / (spec.elements * refine)
     linear = (spec.axial or robot.axial) == "linear"
-    element = beam(length, material, section, planar, spec.rotary_inertia, spec.shear, linear)
-    element = rolled(element, spec.roll) if spec.roll else element
-    if spec.damping is not None:
-        stiffness = spec.damping.stiffness
-        if spec.damping.ratio:
-            stiffness = 2 * spec.damping.ratio / first_bending(spec.length, material, section, planar)
-        element = with_damping(element, spec.damping.mass, stiffness)
-    return element if robot.rotations == "consistent" else with_small_turns(element)
+    choices = {"planar": planar, "rotary_inertia": spec.rotary_inertia, "shear": spec.shear, "linear": linear}
+    return read_material(robot.materials[spec.material]), section, choices
+
+
+def _damping(spec: schema.Beam, material: Material, section: Section, planar: bool) -> tuple[float, float]:
+    """Factors of mass and stiffness."""
+    if spec.damping is None:
+        return 0.0, 0.0
+    if spec.damping.ratio:
+        first = first_bending(spec.length, material, section, planar)
+        return spec.damping.mass, 2 * spec.damping.ratio / first
+    return spec.damping.mass, spec.damping.stiffness
 
 
 def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> ElementParts:
@@ -97,13 +130,18 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
 
 def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:
     """Of each body the places inside it on which the file mounts or closes something, or measures the robot."""
+    found: dict[str, list[str]] = {}
+    for owner, where in filter(None, map(split_place, tied_names(robot))):
+        found.setdefault(owner, []).append(where)
+    return found
+
+
+def tied_names(robot: schema.RobotFile) -> dict[str, None]:
+    """Names of what the file mounts or closes something on, or measures the robot by."""
     ties = [closure.between for closure in robot.closure]
     ties += [element.between for element in robot.element if element.kind == "rod" or element.measured]
     named = [*(frame.parent for frame in robot.frame), *(end for between in ties for end in between)]
-    found: dict[str, list[str]] = {}
-    for owner, where in filter(None, map(split_place, dict.fromkeys([*named, robot.end_effector or ""]))):
-        found.setdefault(owner, []).append(where)
-    return found
+    return dict.fromkeys([*named, robot.end_effector or ""])
 
 
 def elements_between(name: str, elements: int, mounts: Mapping[str, float | None]) -> int:

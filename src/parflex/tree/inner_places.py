@@ -109,7 +109,7 @@ class NamedPlaces(dict[str, Place]):
                 hint=f"give the name or the number (from 0) of a node of its modal data, such as {owner}@0",
             )
         same = f"{owner}.{where}"
-        return self[same] if dict.__contains__(self, same) else _on_node(number, link, node)
+        return self[same] if dict.__contains__(self, same) else place_on_node(number, link, node)
 
     def _along(self, number: int, name: str, owner: str, where: str) -> Place | None:
         s = share_of_length(where)
@@ -129,7 +129,7 @@ class NamedPlaces(dict[str, Place]):
             return Place(element.link if xi < AT_NODE else element.tip, np.eye(3), np.zeros(3))
         link = self._links[element.link]
         assert link.body.inner is not None
-        return _on_node(element.link, link, link.body.inner.node(repr(xi)))
+        return place_on_node(element.link, link, link.body.inner.node(repr(xi)))
 
 
 def beam_elements(links: Sequence[Link], root: int) -> list[BeamElement]:
@@ -168,5 +168,6 @@ def _node_of(link: Link, where: str) -> Node | None:
         return None
 
 
-def _on_node(number: int, link: Link, node: Node) -> Place:
+def place_on_node(number: int, link: Link, node: Node) -> Place:
+    """A place inside the body of a link, by the number of that."""
     return Place(number, np.eye(3), np.zeros(3), InnerNode(node, link.e, link.e_v))

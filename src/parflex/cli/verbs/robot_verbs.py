@@ -12,6 +12,8 @@ from parflex.cli.input import open_robot, read_pose_option, robot_options, words
 from parflex.errors import RobotFileError
 from parflex.whole_files import new_file
 
+SAVED = ("operators", "microseconds")
+
 
 @cli.command("list", epilog="\b\nExamples:\n  parflex list\n  parflex list --json")
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
@@ -30,8 +32,10 @@ def list_robots(as_json: bool) -> None:
 
 @cli.command(epilog="\b\nExample:\n  parflex info 3-prrr --json")
 @robot_options
-def info(robot: str, as_json: bool, **choice: Any) -> None:
-    """Counts and names: bodies, joints, coordinates, closures, freedoms."""
+@click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
+@click.option("--saving", is_flag=True, help="What reduced beams save in the direct model; may take a minute.")
+def info(robot: str, as_json: bool, saving: bool, **choice: Any) -> None:
+    """Counts and names: bodies, joints, coordinates, closures, freedoms, reduced beams."""
     from parflex.models.explaining.coupling_words import coupling_lines
     from parflex.models.frames_and_jacobians import counts
 
@@ -39,12 +43,30 @@ def info(robot: str, as_json: bool, **choice: Any) -> None:
     answer: dict[str, Any] = {"name": loaded.name, "title": loaded.description.title or loaded.name, **counts(loaded)}
     answer["couplings"] = coupling_lines(loaded)
     answer["warnings"] = [*loaded.warnings, *loaded.start_warnings()]
+    reduced = _reduced(loaded, answer, saving)
     numbers = [(key.replace("_", " "), value) for key, value in answer.items() if isinstance(value, int)]
     numbers += [(f"{key.replace('_', ' ')}, motors locked", value) for key, value in answer["locked"].items()]
     names = [(key.replace("_", " "), value) for key, value in answer["names"].items() if value]
     tables: list[tuple] = [(loaded.name, ["", "count"], numbers), ("names", ["", ""], names)]
     tables += [("couplings", ["", ""], list(answer["couplings"].items()))] * bool(answer["couplings"])
-    output.show(answer, as_json, *tables)
+    output.show(answer, as_json, *tables, *reduced)
+
+
+def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
+    """Tables of reduced beams and of what that saves, which go into the answer too."""
+    from parflex.models.explaining.reductions import reduction_of
+
+    answer["reduction"] = reduction_of(loaded)
+    head = ["body", "modes kept", "of", "elements", "bound (Hz)", "up to (Hz)"]
+    keys = ("body", "kept", "of", "elements", "bound_hz", "band_hz")
+    tables: list[tuple] = [("reduced beams", head, [[one[key] for key in keys] for one in answer["reduction"]])]
+    if saving:
+        from parflex.codegen.reduction_saving import saving as saving_of
+
+        answer["saving"] = saving_of(loaded)
+        rows = [(key, *(answer["saving"][word][key] for word in ("reduced", "full"))) for key in SAVED]
+        tables.append(("direct model", ["", "reduced", "all elements"], rows))
+    return tables if answer["reduction"] else []
 
 
 @cli.command(epilog="\b\nExample:\n  parflex check my-robot.toml --strict")

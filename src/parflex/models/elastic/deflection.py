@@ -101,6 +101,11 @@ def axial_warnings(tree: Tree, q: Array) -> list[str]:
             f"'{worst}' is {does}, which would change its bending stiffness by {pull.share:.0%}, but its axial strain "
             'is linear: the model neglects that (axial = "mean" includes it)'
         ]
+    if body.reduced is not None:
+        return [
+            f"'{worst}' is {does}, which changes its bending stiffness by {pull.share:.0%}: a reduced beam takes its "
+            "normal force as constant, and the bound of its reduction is for a beam without load (leave out 'reduce')"
+        ]
     changes = f"which changes the bending stiffness of its element by {pull.share:.0%}"
     name, count = _elements(tree, worst)
     enough = int(np.ceil(count * np.sqrt(pull.share / STIFFENED)))

@@ -87,4 +87,9 @@ EQUATIONS: dict[int, str] = {
     "b = 1 - eta_b        sigma = v/sqrt(v^2 + w^2)        v = sum_k rho_k q_k_dot",
     50: "K = V'' + J_a^T K_s J_a - sum_k tau_k q_ak''",
     51: "s = max(k d + c d_dot, 0)  where  d > 0",
+    52: "f = f_t - sum f_l + m a + sum B_a S_a\nm = m_t - sum m_l + S x a + axial(sum B_a G_ab c_b) - r x f",
+    53: "(N, Vy, Vz) = -R^T f        (T, My, Mz) = -R^T m        R = exp(hat(Phi_r e))",
+    54: "|N|/A + |My| z/Iy + |Mz| y/Iz        round: |N|/A + sqrt(My^2 + Mz^2) rho/I",
+    55: "u = T b + sum_{j<=k} phi_j q_j        K phi_j = mu_j M phi_j  with both ends held",
+    56: "lambda <= lambda_k <= lambda mu/(mu - lambda)        f_k - f <= f (1/sqrt(1 - f^2/f_mu^2) - 1)",
 }

@@ -11,6 +11,7 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.element_values import element_values
 from parflex.models.explaining.coupling_words import LOSSES, loss_words, spring_line
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
+from parflex.models.explaining.reductions import REDUCED
 from parflex.models.forms import MODELS, Form, Question, choose
 from parflex.models.forms.form import IN_COORDINATES, refuse_unknown_coordinates
 from parflex.models.robot import Robot
@@ -125,7 +126,8 @@ def _bodies(robot: Robot) -> Chapter:
     bent = (24, 25, 26, 27, *mean) if bending else ()
     entries = (*robot.description.frame, *((robot.description.platform,) if robot.description.platform else ()))
     modal = (32,) if any(entry.modal is not None for entry in entries) else ()
-    return Chapter("bodies", "Bodies", tuple(text), (*rows, 3, *bent, *modal))
+    reduced = REDUCED if any(link.body.reduced for link in bending) else ()
+    return Chapter("bodies", "Bodies", tuple(text), (*rows, 3, *bent, *modal, *reduced))
 
 
 def _rows(robot: Robot) -> list[str]:
@@ -172,13 +174,24 @@ def _shapes(robot: Robot) -> list[str]:
         beam = beams.get(link.name)
         if beam is not None:
             kind = "Timoshenko" if beam.shear else "Euler-Bernoulli"
-            what = f"{kind} beam of {beam.length:g} m in {counted(beam.elements, 'element')}"
+            what = f"{kind} beam of {beam.length:g} m in {counted(beam.elements, 'element')}{_reduced(link)}"
         elif any(link.name.startswith(f"{name}.") for name in beams):
-            what = "further elements of these beams"
+            what = f"further {'parts' if link.body.reduced else 'elements'} of these beams{_reduced(link)}"
         else:
             what = "body given by its modes"
         groups.setdefault(f"{what}, coordinates {listed(link.elastic_labels)}", []).append(link.name)
     return [f"- {what}: {listed(names)}" for what, names in groups.items()]
+
+
+def _reduced(link: Link) -> str:
+    """What is left of a beam of many elements."""
+    said = link.body.reduced
+    if said is None:
+        return ""
+    return (
+        f", reduced from {counted(said.elements, 'element')} to its ends and {counted(said.kept, 'mode')} with both "
+        f"held (frequencies up to {said.band:g} Hz are at most {said.bound:.2g} Hz too high)"
+    )
 
 
 def _axial(bending: list[Link]) -> list[str]:

@@ -47,7 +47,7 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
         if frame.beam is None:
             continue
         links = _elements(robot.tree, robot.tree.number(frame.name))
-        if links is not None:
+        if links is not None and robot.tree.links[links[0]].body.reduced is None:
             length = float(robot.tree.links[links[0]].body.nodes["tip"].r0[0])
             parts = element_parts(robot.description, frame.beam, length)
             found[frame.name] = BeamChain(frame.name, tuple(links[:-1]), links[-1], parts)
@@ -124,4 +124,6 @@ def _no_beam(robot: Robot, name: str) -> str:
     body = robot.tree.links[link].body if link >= 0 else None
     if body is not None and body.size and not body.by_tip:
         return f"'{name}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
+    if body is not None and body.reduced is not None:
+        return f"'{name}' is a reduced beam, whose sections are not known (leave out 'reduce')"
     return f"'{name}' is not a beam: rigid bodies have no sections"

@@ -55,11 +55,11 @@ class BeamElements(Record):
 
 
 def beam_links(robot: Robot) -> dict[str, tuple[int, ...]]:
-    """Numbers of the links that are elements of each beam, from root to tip."""
+    """Numbers of the links that are elements of each beam, from root to tip; what was reduced has none."""
     tree, found = robot.tree, {}
     carried = {link.parent: j for j, link in enumerate(tree.links) if link.node is not None and link.parent >= 0}
     for frame in robot.description.frame:
-        if frame.beam is None:
+        if frame.beam is None or frame.beam.reduce is not None:
             continue
         j: int | None = tree.number(frame.name)
         links = []

@@ -125,8 +125,12 @@ def beam_of(robot: Robot, link: Link) -> schema.Beam | None:
 
 
 def beam_points(robot: Robot, link: Link, beam: schema.Beam, stations: int) -> BodyPoints:
-    """Stations along one element of a beam, with the shape functions of its model."""
+    """Stations along one element of a beam, with the shape functions of its model, or along all of a reduced one."""
     length = float(link.body.nodes["tip"].r0[0])
+    if link.body.reduced is not None and link.body.inner is not None:
+        nodes = [link.body.inner.node(repr(float(s))) for s in np.linspace(0.0, 1.0, stations)]
+        r0, Phi_d, Phi_r = (np.array([getattr(node, key) for node in nodes]) for key in ("r0", "Phi_d", "Phi_r"))
+        return BodyPoints(r0, Phi_d, Phi_r, list(pairwise(range(stations))), "beam")
     elements = max(1, round(beam.length / length))
     count = max(3, (stations - 1) // elements + 1)
     material = read_material(robot.description.materials[beam.material])

@@ -146,26 +146,38 @@ def _add_beam(state: NodeState, beam: CutBeam) -> None:
     at_root = [part if root.turned is None else root.turned.T @ part for part in (root.a, root.al)]
     a, al = (part if turns is None else turns.T @ part for part in (tip.a, tip.al))
     at_tip = [a + cross(al, arm) + hat(w) @ hat(w) @ arm, al]
-    forces = forces + M @ np.concatenate([np.concatenate(at_root)[used], np.concatenate(at_tip)[used]])
+    still = np.zeros(len(M) - 2 * count)
+    forces = forces + M @ np.concatenate([np.concatenate(at_root)[used], np.concatenate(at_tip)[used], still])
     J_A, J_B = (np.vstack([end.J_v, end.J_w])[used] for end in (root, tip))
-    M_AA, M_AB, M_BB = M[:count, :count], M[:count, count:], M[count:, count:]
-    f_A, f_B = forces[:count], forces[count:]
+    one, two, modes = slice(0, count), slice(count, 2 * count), slice(2 * count, len(M))
+    M_AA, M_AB, M_BB = M[one, one], M[one, two], M[two, two]
+    M_IA, M_IB, f_A, f_B = M[modes, one], M[modes, two], forces[one], forces[two]
     if root.turned is not None:
         Q = _both(root.turned, used)
-        M_AA, M_AB, f_A = _turned(M_AA, Q, used), Q @ M_AB, Q @ f_A
+        M_AA, M_AB, M_IA, f_A = _turned(M_AA, Q, used), Q @ M_AB, M_IA @ Q.T, Q @ f_A
     own, columns = _moving(J_A)
     _add(state, J_A, M_AA, f_A)
-    M_AB = own.T @ M_AB
+    M_AB, M_IA = own.T @ M_AB, M_IA @ own
     if any(not _zero(x) for x in arm):
         shift = np.block([[np.eye(3), -hat(arm)], [np.zeros((3, 3)), np.eye(3)]])[np.ix_(used, used)]
-        M_AB, M_BB, f_B = M_AB @ shift, shift.T @ M_BB @ shift, shift.T @ f_B
+        M_AB, M_BB, M_IB, f_B = M_AB @ shift, shift.T @ M_BB @ shift, M_IB @ shift, shift.T @ f_B
     if turns is not None:
         Q = _both(turns, used)
-        M_AB, M_BB, f_B = M_AB @ Q.T, _turned(M_BB, Q, used), Q @ f_B
+        M_AB, M_BB, M_IB, f_B = M_AB @ Q.T, _turned(M_BB, Q, used), M_IB @ Q.T, Q @ f_B
     _add(state, J_B, M_BB, f_B)
     own, others = _moving(J_B)
-    for i, row in zip(columns, M_AB @ own, strict=True):
-        for k, value in zip(others, row, strict=True):
+    _add_between(state, columns, others, M_AB @ own)
+    if beam.body.held:
+        slots = list(range(beam.slots.start, beam.slots.stop))
+        _add(state, np.eye(state.form.size)[slots], M[modes, modes], forces[modes])
+        _add_between(state, slots, columns, M_IA)
+        _add_between(state, slots, others, M_IB @ own)
+
+
+def _add_between(state: NodeState, rows: list[int], columns: list[int], block: Array) -> None:
+    """Add a block beside the diagonal, on both sides of it; an unknown may move both ends."""
+    for i, row in zip(rows, block, strict=True):
+        for k, value in zip(columns, row, strict=True):
             state.A[i, k] = state.A[i, k] + value
             state.A[k, i] = state.A[k, i] + value
 
@@ -183,7 +195,7 @@ def _loaded(state: NodeState, beam: CutBeam) -> tuple[Array, Array]:
     form, link, rates = state.form, state.form.robot.tree.links[beam.link], state.rates
     used, count = list(form.used), len(form.used)
     M, forces = beam.form.equations(state.at.q[link.e], rates.qd[link.e_v], rates.w(beam.link), form.used)
-    M, forces = M.astype(object), forces.astype(object)
+    M, forces = M.astype(object), forces.astype(object)  # of root and tip, then of modes
     for j, w, R, own in (
         (beam.link, rates.w(beam.link), None, slice(0, count)),
         (beam.tip, rates.before[beam.tip], state.at.local_rotation[beam.tip], slice(count, 2 * count)),
@@ -263,7 +275,8 @@ def independent_accelerations(state: NodeState, x: Array) -> Array:
         values |= dict(zip((start + k for k in modal.free), x[modal.slots], strict=True))
     for beam in form.beams:
         start = tree.links[beam.link].e_v.start
-        own = [k for k in range(beam.body.size) if start + k in requested]
+        values |= dict(zip(range(start + beam.ends, start + beam.body.size), x[beam.slots], strict=True))
+        own = [k for k in range(beam.ends) if start + k in requested]
         if own:
             bent = _elastic_acceleration(state, beam, x)
             values |= {start + k: bent[k] for k in own}

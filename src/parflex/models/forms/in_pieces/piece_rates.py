@@ -153,9 +153,9 @@ class _Sweep:
                     self.twists[beam.link] = (self._out(beam.tip, v) - cross(w, p) - slide, w)
                 moved = True
             elif not known and all(ends):
-                self.qd[link.e_v] = self._from_ends(beam, self.twists[beam.tip])
-                for k in range(link.e_v.start, link.e_v.stop):
-                    self.known[k] = True
+                start, stop = link.e_v.start, link.e_v.start + beam.ends
+                self.qd[start:stop] = self._from_ends(beam, self.twists[beam.tip])
+                self.known[start:stop] = [True] * beam.ends
                 moved = True
         return moved
 

@@ -112,7 +112,7 @@ def pieces_or_reason(robot: Robot, preferred: str = "root", at_any_cost: bool = 
     dependent = sorted(
         tree.links[cut.beams[g.beam].link].e_v.start + k
         for g in given
-        for k in range(cut.beams[g.beam].body.size)
+        for k in range(cut.beams[g.beam].ends)
         if k not in g.kept
     )
     independent = np.array([k for k in robot.free if k not in set(dependent)], dtype=int)

@@ -1,0 +1,274 @@
+"""A beam of many elements, reduced to the motion of its ends and a few modes with both ends held (Craig and Bampton).
+
+How many modes are kept follows from an error that frequencies may have over a band. With mu the square of the lowest
+frequency that is left out, the square lambda of any frequency of any robot with this body grows by at most the share
+lambda/(mu - lambda), whatever its pose, theory (56).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import scipy.linalg
+
+from parflex.bodies.beam import LABELS, CentreLine, Material, Section, add_spin, beam, centre_line, rolled
+from parflex.bodies.elastic_body import ElasticBody, InnerNodes, Node
+from parflex.bodies.element_chain import ElementChain
+from parflex.bodies.modal import without_round_off
+from parflex.errors import InputError
+from parflex.records import Record
+from parflex.spatial import hat
+
+Array = np.ndarray
+FAMILIES = (("ux",), ("uy", "rz"), ("uz", "ry"), ("rx",))  # coordinates of straight beams that go with each other
+CLAMPED = 4.730040744862704  # first root of cos x cosh x = 1: a beam clamped at both ends
+SAMPLES = 4  # of an element, among which the largest motion of a mode is
+ALIKE = 1e-12  # of their size: matrices that are the same but for rounding
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedLine(InnerNodes, Record):
+    """Sections of a reduced beam: between its nodes, whose motions are known, they move as those of an element."""
+
+    element: CentreLine  # of all six components of the motion of its tip
+    shapes: Array  # motions of the nodes per coordinate, (elements + 1) x 6 x N
+    consistent: bool = True
+
+    @property
+    def length(self) -> float:
+        """Of the whole beam."""
+        return self.element.length * (len(self.shapes) - 1)
+
+    def node(self, where: str) -> Node:
+        """At a share of the length, from 0 to 1."""
+        try:
+            xi = float(where)
+        except ValueError:
+            raise LookupError(where) from None
+        if not 0 <= xi <= 1:
+            raise LookupError(where)
+        return self.at(xi)
+
+    def at(self, xi: float) -> Node:
+        """At x = xi L."""
+        count = len(self.shapes) - 1
+        number = min(int(xi * count), count - 1)
+        section = self.element.at(xi * count - number)
+        first, second = self.shapes[number : number + 2]
+        e = second - _carried(first, np.array([self.element.length, 0.0, 0.0]))
+        moved = _carried(first, section.r0) + np.concatenate([section.Phi_d, section.Phi_r]) @ e
+        return Node(np.array([xi * self.length, 0.0, 0.0]), moved[:3], moved[3:], self.consistent)
+
+    def with_small_turns(self) -> ReducedLine:
+        """The same with L = 1."""
+        return replace(self, consistent=False)
+
+    def rolled(self, angle: float) -> ReducedLine:
+        """With its section turned; the coordinates of the tip stay along the axes of the frame."""
+        c, s = np.cos(angle), np.sin(angle)
+        both = np.kron(np.eye(2), np.array([[1, 0, 0], [0, c, -s], [0, s, c]]))
+        T = np.eye(self.shapes.shape[2])
+        T[:6, :6] = both
+        return replace(self, element=replace(self.element, roll=angle), shapes=both @ self.shapes @ T.T)
+
+
+def _carried(motion: Array, r: Array) -> Array:
+    """Motions (6 x N) of a place at r from a section that moves so."""
+    return np.concatenate([motion[:3] - hat(r) @ motion[3:], motion[3:]])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ReducedLink(Record):
+    """What was asked of a reduction and what it did: modes kept, and the lowest frequency of those left out, Hz."""
+
+    error: float  # Hz, that frequencies in the band may have
+    band: float  # Hz
+    elements: int
+    kept: int
+    left_out: float  # Hz; infinite where nothing is left out
+
+    @property
+    def bound(self) -> float:
+        """Bound of the error at the edge of the band, Hz."""
+        return frequency_bound(self.band, self.left_out)
+
+
+def frequency_bound(frequency: float, left_out: float) -> float:
+    """By how much, at most, a frequency is too high where modes from `left_out` on are missing, theory (56)."""
+    return float(frequency / np.sqrt(1.0 - (frequency / left_out) ** 2) - frequency) if left_out < np.inf else 0.0
+
+
+def lowest_left_out(error: float, band: float) -> float:
+    """Frequency from which on modes may be left out, so that the bound at the edge of the band is the error."""
+    return band / float(np.sqrt(1.0 - (1.0 + error / band) ** -2))
+
+
+def own_frequency(length: float, material: Material, section: Section, planar: bool) -> float:
+    """Lowest frequency of an element with both its ends held, Hz: what is above, elements do not know."""
+    weakest = section.Iz if planar else min(section.Iy, section.Iz)
+    bending = CLAMPED**2 / length**2 * np.sqrt(material.E * weakest / (material.density * section.A))
+    waves = [material.E / material.density]
+    waves += [] if planar else [material.G * section.J / (material.density * section.Ip)]
+    return float(min(bending, *(np.pi / length * np.sqrt(square) for square in waves)) / (2 * np.pi))
+
+
+@lru_cache(maxsize=64)  # legs are alike
+def reduced_link(
+    length: float,
+    material: Material,
+    section: Section,
+    elements: int,
+    error: float,
+    band: float,
+    *,
+    planar: bool = False,
+    rotary_inertia: bool = False,
+    shear: bool = False,
+    linear: bool = False,
+    roll: float = 0.0,
+    damping: tuple[float, float] = (0.0, 0.0),
+) -> ElasticBody:
+    """The beam as one body: coordinates of its tip, then modes with both ends held, by rising frequency.
+
+    `error` and `band` in Hz. `damping` has the factors of mass and stiffness, as the elements have it.
+    """
+    own = own_frequency(length / elements, material, section, planar)
+    if band >= own:
+        needed = int(np.ceil(elements * np.sqrt(band / own))) + 1
+        raise InputError(
+            f"the band of {band:g} Hz reaches the frequencies of the elements themselves, which begin at {own:.4g} Hz",
+            key="band",
+            value=band,
+            hint=f"use {needed} elements or more, or a lower band",
+        )
+    whole = beam(length, material, section, planar, rotary_inertia, shear, linear)
+    chain = ElementChain(beam(length / elements, material, section, planar, rotary_inertia, shear, linear), elements)
+    modes, left_out = _kept_modes(chain, whole.labels, lowest_left_out(error, band))
+    ends = np.concatenate(centre_line(length, material, section, shear, 0.0, np.linspace(0, 1, elements + 1)), axis=1)
+    used = [LABELS.index(label) for label in whole.labels]
+    line = chain.element.inner
+    assert isinstance(line, CentreLine)
+    line = replace(line, used=tuple(range(6)))
+    shapes = np.concatenate([ends[:, :, used], *(_scaled(mode, line, elements) for mode in modes)], 2)
+    body = _body(whole, chain, shapes, [mode.square for mode in modes], damping)
+    labels = (*whole.labels, *(mode.label for mode in modes))
+    inside = ReducedLine(line, shapes)
+    said = ReducedLink(error, band, elements, len(modes), left_out)
+    body = replace(body, labels=labels, held=len(modes), reduced=said, inner=inside)
+    if not roll:
+        return body
+    body = rolled(body, roll)
+    return replace(body, G=_orthogonal(body.G, 6), inner=inside.rolled(roll))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _HeldMode(Record):
+    """A mode with both ends of the beam held: its square of frequency and the motion of the nodes."""
+
+    label: str
+    square: float
+    motion: Array  # (elements + 1) x 6
+
+
+def _kept_modes(chain: ElementChain, labels: tuple[str, ...], cut: float) -> tuple[list[_HeldMode], float]:
+    """Modes below `cut` Hz, and the lowest frequency of the others."""
+    kept: list[_HeldMode] = []
+    others = [np.inf]
+    solved: list[tuple[Array, Array, float, float, Array, Array]] = []
+    for family in FAMILIES:
+        if family[0] not in labels or chain.count == 1:
+            continue
+        M, K = _held(chain, family, labels)
+        values, vectors = _solved(M, K, solved)
+        hertz = np.sqrt(values) / (2 * np.pi)
+        below = hertz < cut
+        others += [float(hertz[~below].min(initial=np.inf))]
+        for number, (square, vector) in enumerate(zip(values[below], vectors.T[below], strict=True), 1):
+            motion = np.zeros((chain.count + 1, 6))
+            motion[1:-1, [LABELS.index(label) for label in family]] = vector.reshape(chain.count - 1, len(family))
+            if family[0] == "uz":
+                motion[:, 4] *= -1.0
+            motion[:, 3:] *= 1.0 if family[0] == "rx" else 1.0 / chain.step
+            kept.append(_HeldMode(f"{family[0]}{number}", float(square), motion))
+    return sorted(kept, key=lambda mode: mode.square), min(others)
+
+
+def _held(chain: ElementChain, family: tuple[str, ...], labels: tuple[str, ...]) -> tuple[Array, Array]:
+    """Mass and stiffness of the inner nodes, turns in lengths of an element, those about y the other way round."""
+    own = [labels.index(label) for label in family]
+    inner = slice(len(own), chain.count * len(own))
+    scale = np.tile([1.0, (-1.0 if family[0] == "uz" else 1.0) / chain.step][: len(own)], chain.count - 1)
+    M, K = ((part[inner, inner].T * scale).T * scale for part in chain.assembled(own))
+    return M, K
+
+
+def _solved(M: Array, K: Array, before: list) -> tuple[Array, Array]:
+    """Squares of frequencies, rising, and modes; shapes that were found for another plane are taken from there.
+
+    What is soft is found with all its digits as the largest values of M against K.
+    """
+    m, k = float(M[0, 0]), float(K[0, 0])
+    for other_M, other_K, other_m, other_k, values, vectors in before:
+        alike = M.shape == other_M.shape and all(
+            np.abs(one / size - other / other_size).max() < ALIKE
+            for one, size, other, other_size in ((M, m, other_M, other_m), (K, k, other_K, other_k))
+        )
+        if alike:
+            return values * (k / other_k) * (other_m / m), vectors
+    inverse, vectors = scipy.linalg.eigh(M, K)
+    values, vectors = 1.0 / inverse[::-1], vectors[:, ::-1]
+    before.append((M, K, m, k, values, vectors))
+    return values, vectors
+
+
+def _scaled(mode: _HeldMode, line: CentreLine, elements: int) -> Array:
+    """The mode with 1 (m, or rad of a twist) for its largest motion, positive where it first comes near that."""
+    shape = mode.motion[:, :, None]
+    inside = ReducedLine(line, shape)
+    places = [inside.at(xi) for xi in np.linspace(0, 1, SAMPLES * elements + 1)]
+    axis = LABELS.index(mode.label[:2])
+    values = np.array([np.concatenate([place.Phi_d, place.Phi_r])[axis, 0] for place in places])
+    largest = np.abs(values).max()
+    first = values[np.flatnonzero(np.abs(values) > 0.5 * largest)[0]]
+    return shape * (np.sign(first) / largest)
+
+
+def _body(
+    whole: ElasticBody, chain: ElementChain, shapes: Array, squares: list[float], damping: tuple[float, float]
+) -> ElasticBody:
+    """Integrals of the elements for these shapes; what the ends do alone is that of one long element."""
+    S, G, spin, H, local = chain.integrals(shapes)
+    N, count = whole.size, shapes.shape[2]
+    S, G = without_round_off(S, G, float(whole.m))
+    G = _orthogonal(G, N)
+    spin = np.where(np.abs(spin) > ALIKE * np.abs(spin).max(initial=0.0), spin, 0.0)
+    H = np.where(np.abs(H) > ALIKE * np.sqrt(np.outer(np.diag(H), np.diag(H))), (H + H.T) / 2, 0.0)
+    add_spin(G, spin)
+    S[: N + 1], G[: N + 1, : N + 1], H[:N, :N] = whole.S, whole.G, whole.strains[0].H
+    assert whole.spin is not None
+    spin[: N + 1, : N + 1] = whole.spin
+    K = np.zeros((count, count))
+    K[:N, :N] = whole.K
+    masses = np.einsum("aaii->a", G)[N + 1 :] + np.diag(spin)[N + 1 :]
+    K[range(N, count), range(N, count)] = np.array(squares) * masses
+    wide = np.zeros((3, count - N))
+    tip = whole.nodes["tip"]
+    node = Node(tip.r0, np.hstack([tip.Phi_d, wide]), np.hstack([tip.Phi_r, wide]))
+    mass, stiffness = damping
+    strain = whole.strains[0]
+    strain = replace(strain, row=np.concatenate([strain.row, wide[0]]), H=H, c=stiffness * strain.k)
+    D = mass * (local + local.T) / 2 + stiffness * K
+    return replace(whole, S=S, G=G, K=K, D=D, nodes={"tip": node}, spin=spin, strains=(strain,))
+
+
+def _orthogonal(G: Array, first: int) -> Array:
+    """Integrals in which two different modes have no inertia in common, not even by rounding."""
+    for a in range(first + 1, len(G)):
+        for b in range(first + 1, a):
+            k = int(np.argmax(np.abs(np.diag(G[a, b]))))
+            if abs(np.trace(G[a, b])) < ALIKE * np.sqrt(np.trace(G[a, a]) * np.trace(G[b, b])):
+                G[a, b, k, k] -= np.trace(G[a, b])
+                G[b, a] = G[a, b].T
+    return G
