@@ -529,6 +529,8 @@ _OTHER = {"t": _COLUMNS["t"], "tip.x": 1.01 * _COLUMNS["tip.x"]}
 add("draw", "5r", figure(lambda bench, path: parflex.draw(bench("5r"), {"x": 0.1, "y": 0.5}, path)))
 add("draw_run", "columns", figure(lambda bench, path: parflex.draw_run(_COLUMNS, path, ["tip.x"])))
 add("draw_energies", "columns", figure(lambda bench, path: parflex.draw_energies(_COLUMNS, path)))
+_ALONG = {"t": _COLUMNS["t"], "arm.Mz@0": _COLUMNS["tip.x"], "arm.Mz@1": 0.5 * _COLUMNS["tip.x"]}
+add("draw_sections", "columns", figure(lambda bench, path: parflex.draw_sections(_ALONG, path)))
 add("draw_spectrum", "columns", figure(lambda bench, path: parflex.draw_spectrum(_COLUMNS, path, ["tip.x"])))
 _BOTH = figure(lambda bench, path: parflex.draw_comparison(_COLUMNS, _OTHER, path, ["tip.x"]))
 add("draw_comparison", "columns", _BOTH)

@@ -86,17 +86,22 @@ def test_every_figure_of_a_run_has_units_on_its_axes_and_is_the_same_file_again(
     wave = np.sin(2 * np.pi * T)
     run = run_of(P__x=wave, P__y=0 * T, effort__11=wave, energy__kinetic=wave**2, energy__total=wave**2)
     measured = {"t": T[::7], "P.x": wave[::7] + 0.01}
+    bent = run_of(
+        **{"a__Mz@0": wave, "a__Mz@0.5": wave / 2, "a__Mz@1": 0 * wave, "a__stress@0": wave, "a__stress@1": T}
+    )
     drawn = {
         "series": lambda path: run_figures.draw_run(run, path),
         "energies": lambda path: run_figures.draw_energies(run, path, "a title"),
         "spectrum": lambda path: run_figures.draw_spectrum(run, path, ["P.x"], natural=np.array([1.0, 3.0])),
         "comparison": lambda path: run_figures.draw_comparison(run, measured, path),
+        "sections": lambda path: parflex.draw_sections(bent, path, title="a title"),
     }
     labels = {
         "series": {"position (m)", "effort (N or N m)", "energy (J)", "time (s)"},
         "energies": {"energy (J)", "change of total (J)", "time (s)", "a title"},
         "spectrum": {"amplitude (m)", "frequency (Hz)"},
         "comparison": {"position (m)", "difference (m)", "time (s)", "P.x, measured"},
+        "sections": {"section moment (N m)", "stress (Pa)", "time (s)", "place s along the beam", "a.Mz", "s = 0"},
     }
     for name, draw in drawn.items():
         path = tmp_path / f"{name}.svg"
@@ -198,6 +203,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
         "draw_energies": lambda path=None: parflex.draw_energies(run, path),
         "draw_spectrum": lambda path=None: parflex.draw_spectrum(run, path, ["P.x"]),
         "draw_comparison": lambda path=None: parflex.draw_comparison(run, {"t": T, "P.x": wave}, path),
+        "draw_sections": lambda path=None: parflex.draw_sections({"t": T, "a.N@0": wave, "a.N@1": T}, path),
         "draw_modes": lambda path=None: parflex.draw_modes(modes, path),
         "draw_map": lambda path=None: parflex.draw_map(found, path, mode=2),
         "draw_timing": lambda path=None: parflex.draw_timing(plan, path),

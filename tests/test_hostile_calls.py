@@ -247,7 +247,7 @@ OTHER: dict[str, Any] = {
     "jobs": [lambda v=v: parflex.run_study(StudyFile(robot="3rrr", reference={}), jobs=v) for v in NUMBERS[:-1]],
     "pictures of what is no run": [
         lambda v=v, f=f: getattr(parflex, f)(v, "a.svg")
-        for f in ("draw_run", "draw_energies", "draw_spectrum")
+        for f in ("draw_run", "draw_energies", "draw_spectrum", "draw_sections")
         for v in (3.5, None, "nonsense", OBJECT, {}, {"t": "a"}, {"t": [0.0]})
     ],
     "pictures of what are no modes": [lambda v=v: parflex.draw_modes(v, "a.svg") for v in (3.5, None, OBJECT, "x")],

@@ -458,6 +458,7 @@ def test_rows_carry_what_their_states_do(five_bar, loaded_run):
         ("left.My@0.5", r"a planar robot does not say what 'left' carries as My", "Mz"),
         ("lift.Mz@0.5", r"there is no beam 'lift'", "left"),
         ("left.tip.Mz@0.5", r"'left.tip' is not a beam", "left"),
+        ("left.Mz@0:2:5", r"'0:2:5' is not a range of places", "0:1:21"),
         ("left.Mq@0.5", r"there is no output 'left.Mq@0.5'", "left.M"),
         ("left.Mz", r"there is no output 'left.Mz'", "left.M"),
     ],
@@ -485,10 +486,14 @@ def test_the_command_line_names_the_largest_stress(tmp_path, five_bar):
         "format = 1\n" + SHAKEN.replace("elements = 6", "elements = 1").replace("[0, 0, 0]", "[0, -9.81, 0]")
     )
     command = ["simulate", str(path), "--time", "0.002", "--step", "5e-4", "--out", str(tmp_path / "run.csv")]
-    done = CliRunner().invoke(cli, [*command, "--outputs", "beam.Mz@0.5,beam.stress@0", "--json"])
+    done = CliRunner().invoke(cli, [*command, "--outputs", "beam.Mz@0:1:3,beam.stress@0", "--json"])
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
-    assert {"beam.Mz@0.5", "beam.stress@0"} <= set(answer["columns"])
+    assert {"beam.Mz@0", "beam.Mz@0.5", "beam.Mz@1", "beam.stress@0"} <= set(answer["columns"])
+    drawn = CliRunner().invoke(
+        cli, ["plot", str(tmp_path / "run.csv"), "--sections", "-o", str(tmp_path / "a.svg"), "--json"]
+    )
+    assert drawn.exit_code == 0 and json.loads(drawn.stdout)["columns"] == ["beam.Mz"]
     assert set(answer["largest_stress"]) == {"beam", "s", "time", "value"}
     told = CliRunner().invoke(cli, command)
     assert told.exit_code == 0 and "largest stress" in told.stdout and "MPa" in told.stdout

@@ -14,6 +14,7 @@ from parflex.view.page.session import Session
 from parflex.view.scene import solids
 from parflex.view.scene.elastic_points import BodyPoints
 from parflex.view.scene.robot_scene import Scene, arrows, reaction_arrows, scene
+from parflex.view.scene.stress_colours import stress_colours
 
 X = np.array([1.0, 0.0, 0.0])
 load = lru_cache(maxsize=None)(parflex.load)  # robots keep what they found out about themselves
@@ -151,6 +152,30 @@ def test_the_arrows_at_the_ground_carry_the_weight_of_the_robot(name):
     total = forces[on_ground].sum(axis=0)
     assert np.abs(total + weight).max() < 1e-9 * np.abs(weight).max()  # a solve for multipliers and two recursions
     assert len(places) == len(forces) == len(names) + len(robot.closures.loops)
+
+
+def test_beams_have_the_colours_of_their_stress():
+    """Every triangle has one colour: the last where the stress is largest, the first where it vanishes."""
+    robot = parflex.load("dualemps", elements=2)
+    shown = scene(robot)
+    colours = stress_colours(shown)
+    found = {"13": (np.array([0.0, 1.0]), np.array([0.0, 5e6]))}
+    levels = colours.levels(found, 5e6)
+    beams = next(mesh for mesh in shown.meshes if mesh.name == "beams")
+    assert sum(map(len, levels)) == len(beams.faces) and len(levels) == 9
+    others = sum(
+        len(part.faces)
+        for part in shown.parts
+        if part.group == "beams" and "13" not in robot.tree.links[part.link].name
+    )
+    assert len(levels[-1]) == others  # of which nothing is known
+    places = shown.vertices(robot.home)[beams.vertices]
+    ends = [places[levels[k]].reshape(-1, 3).mean(axis=0) for k in (0, 7)]
+    at = pose(robot.tree, robot.home)
+    root, tip = (at.of(robot.tree.places[name])[1] for name in ("13", "13.tip"))
+    assert np.linalg.norm(ends[0] - root) < 0.1 * np.linalg.norm(tip - root)
+    assert np.linalg.norm(ends[1] - tip) < 0.1 * np.linalg.norm(tip - root)
+    assert stress_colours(scene(parflex.load("5r"))) is None
 
 
 def test_the_longest_arrow_is_a_quarter_of_the_robot():

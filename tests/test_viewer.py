@@ -192,10 +192,19 @@ def test_a_mode_and_a_run_play():
     q = np.array([robot.tree.moved(robot.home, np.full(robot.tree.n, 0.001 * k)) for k in range(3)])
     columns = {"t": np.array([0.0, 0.01, 0.02])}
     columns |= {f"q.{name}": q[:, k] for k, name in enumerate(robot.tree.position_names)}
+    columns |= {"13.stress@0": np.array([0.0, 1.0, 8e6]), "13.stress@1": np.array([0.0, 0.0, 0.0])}
     run = Run(columns)
     made = Viewer(robot, run=Playback(robot, run), port=0)
     try:
-        made.begin(2)
+        made.begin(2, stress=True)
+        assert "8 MPa" in made.panel.stress_note.content and not made.stage.meshes["beams"].visible
+        assert len(made.stage.coloured) == 9  # eight colours, and beams of which nothing is known
+        made.panel.time.value = 0.02
+        made._show_run()
+        assert len(made.stage.coloured[7].faces) > 1 and made.stage.coloured[7].color == (253, 231, 37)
+        made.panel.stress.value = False
+        made._do_stress(False)
+        assert not made.stage.coloured and made.stage.meshes["beams"].visible
         seen = []
         for _ in range(3):
             made.turn()

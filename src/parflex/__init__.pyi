@@ -85,6 +85,7 @@ from parflex.view.figures.run_figures import draw_spectrum as draw_spectrum
 from parflex.view.figures.run_numbers import Difference as Difference
 from parflex.view.figures.run_numbers import run_differences as run_differences
 from parflex.view.figures.run_numbers import spectrum_peaks as spectrum_peaks
+from parflex.view.figures.section_figure import draw_sections as draw_sections
 from parflex.view.figures.study_figure import draw_study as draw_study
 from parflex.view.figures.timing_figure import draw_timing as draw_timing
 

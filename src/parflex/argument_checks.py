@@ -231,6 +231,7 @@ CHECKS: dict[str, Check | None] = {
     "without": _terms,
     **dict.fromkeys(("time", "step", "out_step", "tolerance", "sample_time"), _positive),
     "friction_width": lambda value, key: checking.number(value, key, least=0.0, example=1e-3),
+    "instant": lambda value, key: checking.number(value, key, example=0.5),
     "radius": _share,
     "motion": _motion,
     "plan": _plan,

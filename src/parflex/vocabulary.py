@@ -147,6 +147,7 @@ WORDS: dict[str, Word] = {
     "run": Word("Run or Mapping[str, Array]", "", "Columns by name, with time 't' in s."),
     "measured": Word("Run or Mapping[str, Array]", "", "Measured columns by name, with time 't' in s."),
     "columns": Word("Sequence[str]", "", "Columns to show; None: end effector, efforts and energies."),
+    "instant": Word("float", "s", "Time at which the beam is drawn."),
     "title": Word("str", "", "Title of the figure."),
     "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),
     "highest": Word("float", "Hz", "Highest frequency drawn."),

@@ -28,6 +28,8 @@ RUNS = (".csv", ".npz")
 @click.option("--spectrum", is_flag=True, help="Amplitudes over frequency instead of values over time.")
 @click.option("--highest", type=float, metavar="HZ", help="Upper frequency of a spectrum, Hz.")
 @click.option("--energies", is_flag=True, help="Plot the energies of a run, and how their sum changes.")
+@click.option("--sections", is_flag=True, help="Section forces and stresses along beams, and where they are largest.")
+@click.option("--instant", type=float, metavar="T", help="Time of --sections, s; default: that of the largest value.")
 @click.option("--modes", type=int, metavar="N", help="Number of mode shapes of a robot; default: six, or all.")
 @click.option(
     "--pose", metavar="NAME|KEY=VALUE,...", help="Pose at which the modes of a robot are drawn; default: home."
@@ -78,9 +80,8 @@ def _plot_modes(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]
     from parflex.models.elastic.linear_model import natural_frequencies
     from parflex.view.figures.mode_figures import draw_modes
 
-    _refuse(
-        options, ("columns", "measured", "spectrum", "energies", "highest", "robot"), "a robot has no columns", what
-    )
+    words = ("columns", "measured", "spectrum", "energies", "sections", "instant", "highest", "robot")
+    _refuse(options, words, "a robot has no columns", what)
     if not 0 < options["amplitude"] <= 50:
         raise InputError(
             "the amplitude is a percentage of the robot's size",
@@ -101,7 +102,7 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
     from parflex.view.figures import run_figures, run_numbers
 
     _refuse(options, ("modes", "pose", "servo"), "a run has no mode shapes", what)
-    kinds = [word for word in ("measured", "spectrum", "energies") if options[word]]
+    kinds = [word for word in ("measured", "spectrum", "energies", "sections") if options[word]]
     if len(kinds) > 1:
         raise InputError(
             f"'--{kinds[0]}' and '--{kinds[1]}' are different figures", key=kinds[1], hint="draw one after the other"
@@ -113,6 +114,11 @@ def _plot_run(what: str, path: str, options: dict[str, Any]) -> dict[str, Any]:
     if options["energies"]:
         run_figures.draw_energies(run, path, title)
         return {"columns": run_figures.energy_columns(run)}
+    if options["sections"]:
+        from parflex.view.figures.section_figure import along_beams, draw_sections
+
+        draw_sections(run, path, columns, options["instant"], title)
+        return {"columns": [one.name for one in along_beams(run, columns)]}
     if options["measured"]:
         measured = read_table(options["measured"], "measured")
         run_figures.draw_comparison(run, measured, path, columns, robot, title)

@@ -28,6 +28,7 @@ from parflex.whole_files import whole_file
     "--amplitude", type=float, default=6.0, show_default=True, help="Amplitude of a mode, % of the robot's size."
 )
 @click.option("--frames", metavar="LIST", help="Frames to mark with their axes, such as arm@0.5.")
+@click.option("--stress", is_flag=True, help="Colour beams by stress: of the run if it has it, else at rest.")
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
 @click.option("--port", type=int, metavar="P", help="Local port; default: 8080, or the next free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
@@ -43,6 +44,7 @@ def view(
     mode: int | None,
     amplitude: float,
     frames: str | None,
+    stress: bool,
     port: int | None,
     no_browser: bool,
     seconds: float | None,
@@ -73,7 +75,7 @@ def view(
         words_of(frames or ""),
     )
     try:
-        viewer.begin(mode, amplitude)
+        viewer.begin(mode, amplitude, stress)
         if record is not None:
             page = viewer.page().encode()
             with whole_file(record, "record") as file:

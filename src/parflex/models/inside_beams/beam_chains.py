@@ -18,6 +18,7 @@ Array = np.ndarray
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 IN_PLANE = (0, 1, 5)  # what a planar robot says of them
 STRESS = "stress"
+MOST_PLACES = 1001  # of a range
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -76,6 +77,24 @@ class SectionWord:
 def is_section_word(word: object) -> bool:
     """Whether a text asks for a quantity of a section."""
     return isinstance(word, str) and "@" in word and word.partition("@")[0].rpartition(".")[2] in (*FORCES, STRESS)
+
+
+def each_place(word: str) -> list[str]:
+    """A text with a range of places, BEAM.Mz@0:1:5, as texts of each; others as they are."""
+    left, _, where = word.partition("@")
+    ends = where.split(":")
+    if len(ends) != 3:
+        return [word]
+    try:
+        first, last, count = float(ends[0]), float(ends[1]), int(ends[2])
+    except ValueError:
+        return [word]
+    if not 2 <= count <= MOST_PLACES or not 0 <= first < last <= 1:
+        raise InputError(
+            f"'{where}' is not a range of places", key="outputs", value=word,
+            hint=f"give first:last:count from 0 to 1, with at most {MOST_PLACES} places, such as 0:1:21",
+        )  # fmt: skip
+    return [f"{left}@{s:.6g}" for s in np.linspace(first, last, count)]
 
 
 def section_examples(robot: Robot) -> list[str]:

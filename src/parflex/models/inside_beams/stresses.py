@@ -18,6 +18,7 @@ TOGETHER = 20_000  # rows at a time
 NEAR = 0.9  # of the largest so far: pieces whose parabolas stay below hold nothing larger
 TRIED = 20  # rows of a piece, those with the largest parabolas, that have fine stations
 FINE = 65  # of these stations
+ROUNDING = 1e-14  # of a stress
 ZOOMS, ZOOM = 12, 17  # then the neighbourhood of the best is cut into so many, until only rounding is left
 
 
@@ -94,13 +95,14 @@ class _Piece:
         found = self.stresses(xi, self.rows.part(tried))
         best = int(found.max(axis=1).argmax())
         row, where = int(tried[best]), int(found[best].argmax())
-        value, own = float(found[best, where]), self.rows.part(slice(row, row + 1))
+        place, value, own = float(xi[where]), float(found[best, where]), self.rows.part(slice(row, row + 1))
         for _ in range(ZOOMS):
             xi = np.linspace(xi[max(where - 1, 0)], xi[min(where + 1, len(xi) - 1)], ZOOM)
             near = self.stresses(xi, own)[0]
             where = int(near.argmax())
-            value = max(value, float(near[where]))
-        return LargestStress(self.chain.name, self.chain.share(self.number, float(xi[where])), row, value)
+            if near[where] > value * (1 + ROUNDING):  # an end is named as it is
+                place, value = float(xi[where]), float(near[where])
+        return LargestStress(self.chain.name, self.chain.share(self.number, place), row, value)
 
 
 def _tops(found: Array) -> Array:

@@ -25,6 +25,11 @@ SOLIDS: dict[str, tuple[int, int, int]] = {
     "motors": (221, 82, 60),
     "couplings": (196, 148, 40),
 }
+# Colours of stresses, from none to the largest: lighter is more, in colour and without
+STRESSES: tuple[tuple[int, int, int], ...] = (
+    (68, 1, 84), (70, 50, 127), (54, 92, 141), (39, 127, 142), (31, 161, 135), (74, 194, 109), (159, 218, 58),
+    (253, 231, 37),
+)  # fmt: skip
 GHOST, REACTION, UNREACHABLE = (120, 130, 145), (230, 150, 20), (220, 38, 38)
 BRAND = (52, 104, 168)
 

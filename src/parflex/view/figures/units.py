@@ -9,6 +9,8 @@ from parflex.models.robot import Robot
 
 PLACES = {"x": "m", "y": "m", "z": "m", "theta": "rad", "rx": "rad", "ry": "rad", "rz": "rad"}
 BENT = re.compile(r".+\.(chord|tangent)_[yz]@[^@]+")
+SECTION = re.compile(r"(.+\.(N|Vy|Vz|T|My|Mz|stress))@([^@:]+)")
+INSIDE = {"N": ("N", "section force"), "V": ("N", "section force"), "s": ("Pa", "stress")}
 TURNS = ("qw", "qx", "qy", "qz")
 MOTIONS = {"v": ("m/s", "velocity"), "w": ("rad/s", "angular velocity"), "a": ("m/s²", "acceleration")}
 MOTIONS |= {"al": ("rad/s²", "angular acceleration")}
@@ -42,6 +44,9 @@ def unit_of(column: str, robot: Robot | None = None) -> tuple[str, str]:
         return PLACES[last], KINDS[PLACES[last]]
     if BENT.fullmatch(name):
         return "m", "deflection"
+    section = SECTION.fullmatch(name)
+    if section is not None:
+        return INSIDE.get(section[2][0], ("N m", "section moment"))
     word = last.removeprefix("local_").removeprefix("sensor_")
     for start in ("al", "v", "w", "a"):
         if word.startswith(start) and word[len(start) :] in ("x", "y", "z"):

@@ -113,6 +113,8 @@ class Panel:
         self.ghost = self._asking(self.gui.add_checkbox("Show undeformed", True), "ghost")
         self.reactions = self._asking(self.gui.add_checkbox("Reactions at rest", False), "reactions")
         self.reaction_note = self.gui.add_markdown("")
+        self.stress = self._asking(self.gui.add_checkbox("Stress of beams", False, disabled=not bends), "stress")
+        self.stress_note = self.gui.add_markdown("")
         for label, what, hint in (
             ("Save picture", "picture", "A PNG of the view."),
             ("Save page", "page", "An HTML page that opens offline; a playing mode or run keeps playing in it."),

@@ -9,6 +9,7 @@ import numpy as np
 from parflex.errors import InputError, ParflexError
 from parflex.models.robot import Robot
 from parflex.simulation.runs import Run
+from parflex.view.figures.section_figure import along_beams
 
 Array = np.ndarray
 
@@ -23,6 +24,10 @@ class Playback:
         self.t = run.t
         self._q = np.column_stack([run[f"q.{name}"] for name in robot.tree.position_names])
         self._straight: dict[int, Array] = {}
+        stressed = [name for name in run if ".stress@" in name]
+        self._stresses = (
+            {one.name.removesuffix(".stress"): one for one in along_beams(run, stressed)} if stressed else {}
+        )
 
     @property
     def duration(self) -> float:
@@ -45,6 +50,15 @@ class Playback:
     def positions(self, time: float) -> Array:
         """Positions of all coordinates at a time after the start."""
         return self._q[self.row(time)]
+
+    @cached_property
+    def largest_stress(self) -> float:
+        """Of all columns of stresses; 0 where the run has none."""
+        return max((float(np.nanmax(one.values)) for one in self._stresses.values()), default=0.0)
+
+    def stresses(self, time: float) -> dict[str, tuple[Array, Array]]:
+        """Of each beam with columns of stresses, their places and values at a time after the start."""
+        return {name: (one.s, one.values[self.row(time)]) for name, one in self._stresses.items()}
 
     def undeformed(self, time: float) -> Array:
         """Positions with the motors where they are and nothing deformed; as they are where that cannot be."""

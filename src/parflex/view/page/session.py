@@ -16,16 +16,19 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.dynamic_models import inverse_dynamics
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.elastic.linear_model import Modes, natural_frequencies
+from parflex.models.elastic.stiffness import deflection_at
 from parflex.models.pose_input import read_pose, whole_end_effector
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.spatial import vector_from_rotation
 from parflex.view.page.playback import Playback
 from parflex.view.scene.robot_scene import Scene, arrows, reaction_arrows, scene
+from parflex.view.scene.stress_colours import stress_colours
 
 Array = np.ndarray
 REACH, TURN = 0.3, 0.8  # of sliders: share of the robot's size, radians
 MODES = 12
+PLACES = np.linspace(0, 1, 49).tolist()  # along a beam, where its stress is shown
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,7 @@ class Session:
         self.robot = robot
         self.q = robot.assemble(at)
         self.scene: Scene = scene(robot)
+        self.colours = stress_colours(self.scene)
         self.base = self.scene.vertices(self.q)
         self.trouble = ""
         self.asked: Array | None = None  # a requested position that the end effector cannot reach
@@ -241,6 +245,27 @@ class Session:
         if any(one["undetermined"] for part in found.reactions.values() for one in part.values()):
             note += " The robot is over-constrained: arrows are those of least norm."
         return *arrows(places, forces, self.scene.size), note
+
+    def stresses(self, run: Playback | None, time: float) -> tuple[list[Array] | None, str]:
+        """Triangles of the beams by colour of their stress, in a run or at rest under gravity, and a line on that."""
+        if self.colours is None:
+            return None, "This robot has no beams."
+        if run is not None:
+            if not run.largest_stress:
+                return None, "The run has no stresses: ask for the outputs 'BEAM.stress@0:1:13'."
+            found, most = run.stresses(time), run.largest_stress
+            return self.colours.levels(found, most), f"Yellow: {most / 1e6:.4g} MPa, the largest of the run."
+        try:
+            rest = deflection_at(equilibrium(self.robot, Configuration(self.robot, self.q)))
+        except ParflexError as error:
+            return None, f"No stresses here: {error}"
+        most = rest.largest_stress
+        if most is None:
+            return None, "No beam has a section whose fibres are known."
+        tables = {name: one.table(PLACES) for name, one in rest.beams.items() if one.chain.parts.fibres is not None}
+        found = {name: (np.array(table["s"]), np.array(table["stress"])) for name, table in tables.items()}
+        line = f"Yellow: {most['value'] / 1e6:.4g} MPa, in '{most['beam']}' at {most['s']:.3g} of its length."
+        return self.colours.levels(found, most["value"]), line
 
     def status(self) -> str:
         """One line on the pose that is shown."""

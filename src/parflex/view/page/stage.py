@@ -11,9 +11,10 @@ from parflex.errors import InputError
 from parflex.recursion import pose
 from parflex.spatial.rotations import matrix_quaternion
 from parflex.tree import Tree
-from parflex.view.figures.style import GHOST, REACTION, UNREACHABLE
+from parflex.view.figures.style import GHOST, REACTION, SOLIDS, STRESSES, UNREACHABLE
 from parflex.view.scene.coupling_parts import coupling_labels
 from parflex.view.scene.robot_scene import Scene
+from parflex.view.scene.stress_colours import BEAMS
 
 Array = np.ndarray
 PLAIN = {"cast_shadow": False, "receive_shadow": False, "side": "double"}
@@ -33,6 +34,7 @@ class Stage:
         self.sent: dict[str, Array] = {}
         self.ghost: Any = None
         self.arrows: Any = None
+        self.coloured: list[Any] = []  # beams in colours of their stress, in place of their mesh
         self.mark: Any = None
         self.tool: Any = None
         self.names: dict[str, Any] = {}  # labels of couplings
@@ -64,11 +66,11 @@ class Stage:
 
     def _clear(self) -> None:
         marked = [handle for pair in self.frames.values() for handle in reversed(pair)]
-        plain = [self.ghost, self.arrows, self.mark, self.tool]
+        plain = [*self.coloured, self.ghost, self.arrows, self.mark, self.tool]
         for handle in [*self.meshes.values(), *self.names.values(), *marked, *plain]:
             if handle is not None:
                 handle.remove()
-        self.names, self.frames = {}, {}
+        self.names, self.frames, self.coloured = {}, {}, []
         self.meshes, self.ghost, self.arrows, self.mark, self.tool = {}, None, None, None, None
 
     def _floor(self, low: Array, high: Array, scene: Scene) -> None:
@@ -103,7 +105,8 @@ class Stage:
             for mesh in self.scene.meshes:
                 own = np.asarray(vertices[mesh.vertices], dtype=np.float32)
                 if mesh.name not in self.sent or not np.array_equal(own, self.sent[mesh.name]):
-                    self.meshes[mesh.name].vertices = own
+                    for handle in (self.meshes[mesh.name], *(self.coloured if mesh.name == BEAMS else ())):
+                        handle.vertices = own
                     self.sent[mesh.name] = own
 
     def place_tool(self, q: Array) -> None:
@@ -132,6 +135,28 @@ class Stage:
             self.ghost = self.server.scene.add_mesh_simple(
                 "/ghost", vertices, faces, color=GHOST, opacity=0.25, **PLAIN
             )
+
+    def colour_beams(self, levels: list[Array] | None) -> None:
+        """Triangles of each colour of stress, then of beams whose stress is not known; None: as they are."""
+        if BEAMS not in self.meshes:
+            return
+        self.meshes[BEAMS].visible = levels is None
+        if levels is None:
+            for handle in self.coloured:
+                handle.remove()
+            self.coloured = []
+            return
+        with self.server.atomic():
+            for k, (faces, colour) in enumerate(zip(levels, (*STRESSES, SOLIDS[BEAMS]), strict=True)):
+                shown = faces if len(faces) else np.zeros((1, 3), dtype=int)  # a triangle of one point is not seen
+                if len(self.coloured) <= k:
+                    self.coloured.append(
+                        self.server.scene.add_mesh_simple(
+                            f"/stress/{k}", self.sent[BEAMS], shown, color=colour, **PLAIN
+                        )
+                    )
+                else:
+                    self.coloured[k].faces = shown
 
     def show_arrows(self, vertices: Array, faces: Array) -> None:
         """Arrows of forces, or none."""

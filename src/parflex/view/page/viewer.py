@@ -14,7 +14,7 @@ from parflex.errors import InputError, ParflexError
 from parflex.models.robot import Robot
 from parflex.view.page.panel import Panel
 from parflex.view.page.playback import Playback
-from parflex.view.page.recording import recorded_page
+from parflex.view.page.recording import Picture, recorded_page
 from parflex.view.page.server import HOST, start_server, stop_server
 from parflex.view.page.session import Session
 from parflex.view.page.stage import Stage
@@ -65,8 +65,10 @@ class Viewer:
         """End the page."""
         stop_server(self.server)
 
-    def begin(self, mode: int | None, amplitude: float = 6.0) -> None:
-        """Begin with a mode (from 1) that plays, or with the run if there is one."""
+    def begin(self, mode: int | None, amplitude: float = 6.0, stress: bool = False) -> None:
+        """Begin with a mode (from 1) that plays, or with the run if there is one; beams in colours of their stress."""
+        self.panel.stress.value = stress
+        self._do_stress(stress)
         if mode is not None:
             names = self.session.mode_names()
             if mode > len(names):
@@ -174,6 +176,7 @@ class Viewer:
         self.panel.follow(self.session, but)
         self._modes_are_old = True
         self._do_reactions(self.panel.reactions.value)
+        self._do_stress(self.panel.stress.value)
         self._do_ghost(self.panel.ghost.value)
 
     def _list_modes(self) -> None:
@@ -225,6 +228,12 @@ class Viewer:
         moment = self.panel.time.value
         self.stage.move(self.session.in_run(self.run, moment))
         self.stage.place_tool(self.run.positions(moment))
+        self.stage.colour_beams(self._colours(moment))
+
+    def _colours(self, moment: float) -> list[Array] | None:
+        """Of the beams at a time of a run, where that is asked for and known."""
+        shown = self.panel.stress.value and self.run is not None and self.run.largest_stress
+        return self.session.stresses(self.run, moment)[0] if shown else None
 
     def _do_sag(self, on: bool) -> None:
         self.session.sag(on, self.panel.scale.value)
@@ -248,21 +257,28 @@ class Viewer:
         self.stage.name_couplings(self.session.coupling_efforts if on else {})
         self.panel.reaction_note.content = note
 
+    def _do_stress(self, on: bool) -> None:
+        run = self.run if self.run is not None and self.run.largest_stress else None
+        levels, note = self.session.stresses(run, 0.0 if run is None else self.panel.time.value) if on else (None, "")
+        self.stage.colour_beams(levels)
+        self.panel.stress_note.content = note
+
     # -- saving ----------------------------------------------------------------------------------------
 
-    def pictures(self) -> tuple[list[tuple[Array, Array]], float]:
-        """What plays now as vertices and positions, and the seconds between two pictures; none if nothing plays."""
+    def pictures(self) -> tuple[list[Picture], float]:
+        """What plays now, and the seconds between two pictures; none if nothing plays."""
         if self.panel.play_mode.value:
             cycle, amplitude = self.panel.cycle.value, self.panel.amplitude.value / 100
             phases = 2 * np.pi * np.arange(0, 1, FRAME / cycle)
             number, q = self.panel.mode_number(), self.session.q
-            return [(self.session.in_mode(number, phase, amplitude), q) for phase in phases], FRAME
+            return [Picture(self.session.in_mode(number, phase, amplitude), q) for phase in phases], FRAME
         if self.run is not None and self.panel.play_run.value:
             count = min(int(self.run.duration / FRAME / self.panel.speed.value) + 1, 900)
             moments = np.linspace(0, self.run.duration, count)
             wait = self.run.duration / max(count - 1, 1) / self.panel.speed.value
             run = self.run
-            return [(self.session.in_run(run, moment), run.positions(moment)) for moment in moments], wait
+            parts = ((self.session.in_run(run, t), run.positions(t), self._colours(float(t))) for t in moments)
+            return [Picture(*part) for part in parts], wait
         return [], 0.0
 
     def page(self) -> str:
