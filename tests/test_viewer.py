@@ -196,15 +196,7 @@ def test_a_mode_and_a_run_play():
     run = Run(columns)
     made = Viewer(robot, run=Playback(robot, run), port=0)
     try:
-        made.begin(2, stress=True)
-        assert "8 MPa" in made.panel.stress_note.content and not made.stage.meshes["beams"].visible
-        assert len(made.stage.coloured) == 9  # eight colours, and beams of which nothing is known
-        made.panel.time.value = 0.02
-        made._show_run()
-        assert len(made.stage.coloured[7].faces) > 1 and made.stage.coloured[7].color == (253, 231, 37)
-        made.panel.stress.value = False
-        made._do_stress(False)
-        assert not made.stage.coloured and made.stage.meshes["beams"].visible
+        made.begin(2)
         seen = []
         for _ in range(3):
             made.turn()
@@ -218,8 +210,18 @@ def test_a_mode_and_a_run_play():
         made.panel.play_run.value = True
         made.turn()
         assert len(made.pictures()[0]) == 1  # 0.02 s are less than a picture
+        made.panel.stress.value = True
+        made._do_stress(True)
+        assert "8 MPa" in made.panel.stress_note.content and not made.stage.meshes["beams"].visible
+        assert len(made.stage.coloured) == 9  # eight colours, and beams of which nothing is known
+        made.panel.time.value = 0.02
+        made._show_run()
+        assert len(made.stage.coloured[7].faces) > 1 and made.stage.coloured[7].color == (253, 231, 37)
+        assert made.pictures()[0][0].levels is not None
         page = made.page()
         assert page.startswith("<!") and "__VISER_EMBED_DATA__" in page
+        made._do_stress(False)
+        assert not made.stage.coloured and made.stage.meshes["beams"].visible
     finally:
         made.close()
 

@@ -63,8 +63,8 @@ def draw_sections(run: Columns, path: str | Path | None = None, columns: Sequenc
         panels = figure.subplots(len(found), 2, squeeze=False, width_ratios=[1, 1.15])
         for (along, over), one in zip(panels, found, strict=True):
             unit, kind = unit_of(f"{one.name}@0")
-            row, place = np.unravel_index(int(np.nanargmax(np.abs(one.values))), one.values.shape)
-            row = int(row) if instant is None else int(np.abs(t - instant).argmin())
+            most, place = divmod(int(np.nanargmax(np.abs(one.values))), len(one.s))
+            row = most if instant is None else int(np.abs(t - instant).argmin())
             along.fill_between(one.s, one.values.min(axis=0), one.values.max(axis=0), color=REST, alpha=0.45, lw=0)
             along.plot(one.s, one.values[row], color=LINES[0], label=f"t = {t[row]:.4g} s; grey: whole run")
             along.set_ylabel(f"{kind} ({unit})")

@@ -253,8 +253,8 @@ class Session:
         if run is not None:
             if not run.largest_stress:
                 return None, "The run has no stresses: ask for the outputs 'BEAM.stress@0:1:13'."
-            found, most = run.stresses(time), run.largest_stress
-            return self.colours.levels(found, most), f"Yellow: {most / 1e6:.4g} MPa, the largest of the run."
+            top = run.largest_stress
+            return self.colours.levels(run.stresses(time), top), f"Yellow: {top / 1e6:.4g} MPa, the largest of the run."
         try:
             rest = deflection_at(equilibrium(self.robot, Configuration(self.robot, self.q)))
         except ParflexError as error:
