@@ -21,6 +21,7 @@ from parflex.simulation.problem import Problem
 
 Array = np.ndarray
 COMPONENTS = ("fx", "fy", "fz", "mx", "my", "mz")
+NUMBERS = 2e7  # of rows of closures over rates, that are held at a time
 RANK = 1e-9  # of the largest singular value, as in reactions of one state
 
 
@@ -70,6 +71,20 @@ def reactions_of_rows(
     for k, frame in enumerate(problem.wrenches):
         state[f"wrench_{frame}"] = found["given"][:, motors + 6 * k : motors + 6 * k + 6]
     state["multipliers"] = np.zeros((len(found["q"]), robot.closures.size))
+    count, size = len(found["q"]), max(1, robot.closures.size * len(robot.free))
+    length = max(1000, int(NUMBERS / size))  # rows at a time
+    parts = [
+        _wrenches(problem, {word: values[first : first + length] for word, values in state.items()}, robot, chains)
+        for first in range(0, max(count, 1), length)
+    ]
+    joints, elements = ({k: np.concatenate([part[n][k] for part in parts]) for k in parts[0][n]} for n in (0, 1))
+    return joints, elements
+
+
+def _wrenches(
+    problem: Problem, state: dict[str, Array], robot: Robot, chains: Sequence[BeamChain]
+) -> tuple[dict[str, Array], dict[int, Array]]:
+    """The same of some rows: multipliers of the closures, then wrenches with them."""
     with np.errstate(all="ignore"):  # a row that is not finite stays so
         if robot.closures.size:
             rows, missing = balance(robot, problem.independent, problem.width, state)

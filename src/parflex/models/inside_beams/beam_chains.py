@@ -45,7 +45,7 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
     """All beams of a robot that have sections, by name."""
     found = {}
     for frame in robot.description.frame:
-        if frame.beam is None:
+        if frame.beam is None or frame.beam.reduce is not None:  # a reduced beam has ends and modes, no elements
             continue
         links = _elements(robot.tree, robot.tree.number(frame.name))
         if links is not None and robot.tree.links[links[0]].body.reduced is None:
@@ -53,6 +53,16 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
             parts = element_parts(robot.description, frame.beam, length)
             found[frame.name] = BeamChain(frame.name, tuple(links[:-1]), links[-1], parts)
     return found
+
+
+def left_out_of_stress(robot: Robot, chains: Mapping[str, BeamChain]) -> list[str]:
+    """A sentence about beams whose stress is not known, where that of others is."""
+    known = {name for name, chain in chains.items() if chain.parts.fibres is not None}
+    names = [frame.name for frame in robot.description.frame if frame.beam is not None and frame.name not in known]
+    if not known or not names:
+        return []
+    shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return [f"the largest stress leaves out {shown}: reduced to modes, or with a section given by numbers"]
 
 
 def _elements(tree: Tree, first: int) -> list[int] | None:
@@ -139,6 +149,8 @@ def read_share(where: str, beam: str, key: str, word: str) -> float:
 def _no_beam(robot: Robot, name: str) -> str:
     if name not in robot.tree.places:
         return f"there is no beam '{name}'"
+    if any(frame.name == name and frame.beam and frame.beam.reduce for frame in robot.description.frame):
+        return f"'{name}' is reduced to its ends and modes and has no sections: leave out 'reduce' to see them"
     link = robot.tree.places[name].link
     body = robot.tree.links[link].body if link >= 0 else None
     if body is not None and body.size and not body.by_tip:

@@ -15,6 +15,7 @@ from parflex.models.inside_beams.beam_chains import (
     beam_chains,
     each_place,
     is_section_word,
+    left_out_of_stress,
     read_section_word,
 )
 from parflex.models.inside_beams.section_forces import ElementRows, element_rows, sections_at
@@ -58,7 +59,9 @@ def add_sections(
                 columns[word.word] = stresses(chain, forces[:, k], tree.planar)
             else:
                 columns[word.word] = forces[:, k, FORCES.index(word.quantity)]
-    return _largest(chains, elements, columns["t"], tree.planar)
+    return _largest(chains, elements, columns["t"], tree.planar) | {
+        "stress_left_out": left_out_of_stress(robot, chains)
+    }
 
 
 def _largest(
@@ -67,4 +70,5 @@ def _largest(
     most = largest_stress(chains, elements, planar)
     if most is None:
         return {}
-    return {"largest_stress": {"beam": most.beam, "s": most.s, "time": float(t[most.row]), "value": most.value}}
+    told: dict[str, Any] = {"beam": most.beam, "s": most.s, "time": float(t[most.row]), "value": most.value}
+    return {"largest_stress": told}

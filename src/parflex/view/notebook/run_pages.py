@@ -29,6 +29,7 @@ def run_page(run: Run) -> str:
         ("time", f"{run.t[-1] if len(run.t) else 0.0:.5g} s"),
         ("method", f"{settings.get('method', '')}, step {settings.get('step', 0.0):.3g} s" if settings else ""),
         ("start", summary.get("start", "")),
+        ("largest stress", _stress(summary.get("largest_stress"))),
         ("energy balance error", _unit(summary.get("energy_balance_error"), "J")),
         ("largest opening of loops", _unit(summary.get("closure_error"), "m")),
         ("columns", names(list(run), 10)),
@@ -91,6 +92,11 @@ def _robot(name: str) -> Robot | None:
 
 def _number(value: Any) -> Any:
     return "" if value is None else float(value)
+
+
+def _stress(most: Any) -> str:
+    where = most and f"in '{most['beam']}' at {most['s']:.3g} of its length, t = {most['time']:.4g} s"
+    return f"{most['value'] / 1e6:.4g} MPa {where}" if most else ""
 
 
 def _unit(value: Any, unit: str) -> str:
