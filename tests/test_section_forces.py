@@ -480,6 +480,17 @@ def test_stress_needs_fibres_and_beams_need_no_modes(tmp_path):
         bent.beams["arm"].at(1.5)
 
 
+def test_beams_whose_stress_is_not_known_are_named(tmp_path):
+    """A reduced beam has no sections: the largest stress is that of the others, and says so."""
+    reduced = ", elements = 4, reduce = { error = 1.0, band = 50 }"
+    robot = arm(tmp_path, RECTANGLE, reduced, TWO_LINKS)
+    bent = parflex.deflection(robot, about="undeformed")
+    assert bent.largest_stress["beam"] == "fore"
+    assert any("leaves out 'arm'" in sentence for sentence in bent.warnings)
+    with pytest.raises(InputError, match="'arm' is reduced to its ends and modes"):
+        parflex.simulate(robot, None, 0.01, outputs=["arm.Mz@0.5"])
+
+
 def test_the_command_line_names_the_largest_stress(tmp_path, five_bar):
     path = tmp_path / "made.toml"
     path.write_text(

@@ -161,7 +161,7 @@ def add_reactions(
 
 def reaction_warnings(told: Mapping[str, Any]) -> list[str]:
     """Sentences where reactions or section forces are not unique."""
-    found = []
+    found = list(told.get("stress_left_out", []))
     for key, what in (
         ("undetermined_reactions", "reactions"),
         ("undetermined_sections", "section forces and stresses"),

@@ -33,6 +33,7 @@ from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_mult
 from parflex.models.elastic.preloaded import kept_taut
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.elastic.tension import has_force_elements, why_balanced
+from parflex.models.inside_beams.beam_chains import left_out_of_stress
 from parflex.models.inside_beams.beam_loads import BeamLoads, largest_of, loads_of_beams
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
@@ -317,6 +318,7 @@ def _inside(
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
     elements, still = element_values(here, None, lam), np.zeros(held.tree.n)
     beams = loads_of_beams(here, still, still, wrenches, checked_wrenches(held.tree, loading.wrench), loading.without)
+    warnings += left_out_of_stress(held, {name: one.chain for name, one in beams.items()})
     sections = [entry for one in beams.values() for entry in one.at_ends(held.tree)]
     return Deflection(moved, efforts, sections, here, [*warnings, *slack_warnings(held, elements)], elements, beams)
 

@@ -59,9 +59,9 @@ def add_sections(
                 columns[word.word] = stresses(chain, forces[:, k], tree.planar)
             else:
                 columns[word.word] = forces[:, k, FORCES.index(word.quantity)]
-    return _largest(chains, elements, columns["t"], tree.planar) | {
-        "stress_left_out": left_out_of_stress(robot, chains)
-    }
+    left_out = left_out_of_stress(robot, chains)
+    told = _largest(chains, elements, columns["t"], tree.planar)
+    return told | ({"stress_left_out": left_out} if left_out else {})
 
 
 def _largest(
