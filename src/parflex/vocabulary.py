@@ -96,7 +96,9 @@ WORDS: dict[str, Word] = {
     "operator_limit": Word("int", "", "Longest program, in operators."),
     "friction_width": Word("float", "rad/s, m/s", "Rate over which Coulomb friction changes its sign."),
     "stops": Word("bool", "", "Let the limits of joints act, by the `stop` of the robot file."),
-    "check_width": Word("bool", "", "Run again with half the friction width and report the difference."),
+    "check_width": Word(
+        "bool", "", "Run again with half the friction width, where there is one, and report the difference."
+    ),
     "motion": Word(
         "str, Path, Mapping or callable",
         SI,

@@ -159,16 +159,25 @@ PointMasses = Annotated[
 
 
 class Friction(Table):
-    """FV qd + FS sign(qd)."""
+    """FV qd + FS sign(qd); at rest up to `static`."""
 
     viscous: Number = 0.0
     coulomb: Number = 0.0
+    static: Number | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Friction:
         _not_negative("viscous", self.viscous)
         _not_negative("coulomb", self.coulomb)
+        _check_static(self.static, self.coulomb)
         return self
+
+
+def _check_static(static: float | None, sliding: float) -> None:
+    """Friction at rest bears no less than friction in motion."""
+    if static is not None and not static >= sliding:
+        fix = f"give at least {sliding:g}, or leave it out: a joint at rest then bears as much as a sliding one"
+        raise complain(f"the static friction is below the sliding friction {sliding:g}", fix, "static", static)
 
 
 class Spring(Table):
@@ -264,6 +273,7 @@ class Frame(Table):
             raise complain(
                 f"'{doubled[0][0]}' is given twice", "keep it in 'inertia' or in its own key", "inertia", doubled[0][1]
             )
+        _check_static(self.friction.static, self.friction.coulomb + self.inertia.FS)
         return self
 
 

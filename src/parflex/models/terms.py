@@ -98,7 +98,7 @@ def _links(change: Callable[[Link], Link]) -> Callable[[Tree], Tree]:
 
 
 def _smooth(link: Link) -> Link:
-    return replace(link, terms=replace(link.terms, viscous=0.0, coulomb=0.0))
+    return replace(link, terms=replace(link.terms, viscous=0.0, coulomb=0.0, static=0.0))
 
 
 def _light(link: Link) -> Link:

@@ -47,8 +47,8 @@ def articulated_accelerations(
         S_v, S_w = link.joint.S_v, link.joint.S_w
         U_f, U_m = A @ S_v + B @ S_w, B.T @ S_v + C @ S_w
         D = S_v.T @ U_f + S_w.T @ U_m
-        if link.terms.motor_inertia and "motor-inertia" not in without:
-            D = D + link.terms.motor_inertia
+        if link.terms.inert and "motor-inertia" not in without:
+            D = D + link.terms.inertia
         u = tau[link.v] - S_v.T @ f[j] - S_w.T @ m[j]
         hinges[j] = (U_f, U_m, D, u)
         if link.parent == GROUND:

@@ -39,8 +39,8 @@ def mass_matrix(tree: Tree, at: Pose, without: tuple[str, ...] = ()) -> Array:
             other = tree.links[k]
             M[other.v, link.v] = other.joint.S_v.T @ force + other.joint.S_w.T @ moment
             M[link.v, other.v] = M[other.v, link.v].T
-        if link.terms.motor_inertia and "motor-inertia" not in without:
-            M[link.v.start, link.v.start] += link.terms.motor_inertia
+        if link.terms.inert and "motor-inertia" not in without:
+            M[link.v.start, link.v.start] += link.terms.inertia
     return M
 
 
@@ -50,6 +50,6 @@ def _summed(tree: Tree, at: Pose, without: tuple[str, ...]) -> Array:
     for link, (J_v, J_w) in zip(tree.links, jacobians(tree, at), strict=True):
         J = np.concatenate([J_v, J_w, np.eye(tree.n)[link.e_v]])
         M = M + J.T @ link.body.inertia_matrix(at.q[link.e]) @ J
-        if link.terms.motor_inertia and "motor-inertia" not in without:
-            M[link.v.start, link.v.start] += link.terms.motor_inertia
+        if link.terms.inert and "motor-inertia" not in without:
+            M[link.v.start, link.v.start] += link.terms.inertia
     return M

@@ -77,12 +77,12 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
         if not link.joint.one_axis:
             continue
         terms, k = link.terms, link.v.start
-        if terms.motor_inertia and "motor-inertia" not in without:
-            forces[k] = forces[k] + terms.motor_inertia * qdd[k]
+        if terms.inert and "motor-inertia" not in without:
+            forces[k] = forces[k] + terms.inertia * qdd[k]
         if terms.viscous and "friction" not in without:
             forces[k] = forces[k] + terms.viscous * qd[k]
-        if terms.coulomb and "friction" not in without:
-            forces[k] = forces[k] + terms.coulomb * _direction(qd[k], terms.width)
+        if terms.rubs and "friction" not in without:
+            forces[k] = forces[k] + terms.friction(qd[k])
         if terms.stiffness and "springs" not in without:
             forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest)
         if terms.damper and "springs" not in without:
@@ -92,8 +92,3 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
     for spring in tree.springs if "springs" not in without else ():
         spring.add_to(forces, q, qd)
     return forces
-
-
-def _direction(rate: Any, width: float) -> Any:
-    """Sign of a rate, or a smooth curve through zero of a given width."""
-    return rate / np.sqrt(rate * rate + width * width) if width else np.sign(rate)

@@ -70,7 +70,7 @@ def columns_from(
     for name in (f"coupling.{coupling.name}.effort" for coupling in problem.robot.description.coupling):
         if name in found:
             columns[name] = found[name][:, 0]
-    columns |= {name: values[:, 0] for name, values in found.items() if name.startswith("stop.")}
+    columns |= {name: values[:, 0] for name, values in found.items() if name.startswith(("stop.", "friction."))}
     columns["energy.total"] = found["energy"].sum(axis=1)
     places = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated]
     power = (effort * change[:, places]).sum(axis=1)
@@ -95,14 +95,15 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
     robot = with_all_motors(problem, spare)
     choice = (robot, frames, problem.independent, problem.width, problem.rows)
     program = signals(*choice, quick=few, wrenches=wrenches)
-    gates = len(problem.slack)
-    change, given = y[:, nq : 2 * nq], x[:, nq + n : x.shape[1] - gates]
-    effort = given[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n :]
+    gates = x[:, x.shape[1] - problem.gate_inputs :].copy()
+    change, given = y[:, nq : 2 * nq], x[:, nq + n : x.shape[1] - problem.gate_inputs]
+    gates[:, problem.holding] = 0.0  # efforts say all
+    effort = given[:, :motors] if problem.prescribed == "efforts" else y[:, 2 * nq + 2 * n : 2 * nq + 2 * n + motors]
     if spare is not None:
         effort = spare.efforts(part.track.t[keep], y[:, :nq], effort)
     state = {"q": y[:, :nq], "position_rates": change, "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
     state |= {"effort": effort} if "effort" in program.inputs else {}
-    state |= {"gates": x[:, x.shape[1] - gates :]} if gates else {}
+    state |= {"gates": gates} if problem.gate_inputs else {}
     pushed = {f"wrench_{name}": given[:, motors + 6 * k : motors + 6 * k + 6] for k, name in enumerate(wrenches)}
     state |= {word: values for word, values in pushed.items() if word in program.inputs}
     with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
@@ -112,7 +113,7 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
             tension = np.concatenate([found[f"element.{name}.force"].reshape(-1, 1) for name in cables], axis=1)
             effort = state["effort"] = spare.taut(y[:, :nq], effort, tension)
             found = program.evaluate("numpy", **state) if few else program(**state)
-    own = {"gates": x[:, x.shape[1] - gates :]}
+    own = {"gates": gates}
     own |= {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
     return found | own
 
@@ -124,7 +125,7 @@ def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dic
     if not (robot.description.coupling or cables) or not len(x):
         return {}
     q, qd, change = y[:, :nq], x[:, nq : nq + n], y[:, nq : 2 * nq]
-    gates = {"gates": x[:, x.shape[1] - len(problem.slack) :]} if len(problem.slack) else {}
+    gates = {"gates": x[:, x.shape[1] - problem.gate_inputs :]} if problem.gate_inputs else {}
     program = signals(robot, [], problem.independent, problem.width, problem.rows, quick=True)
     with np.errstate(all="ignore"):
         moved = problem.model(q=q, qd=qd, effort=effort, **gates)["acceleration"]

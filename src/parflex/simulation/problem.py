@@ -14,15 +14,19 @@ from parflex.codegen.traces.open_tree import contact_gaps, open_tree
 from parflex.codegen.traces.power import powers
 from parflex.errors import InputError
 from parflex.models.given_states.joint_stops import gated, with_stops
+from parflex.models.given_states.sticking_joints import with_sticking
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.system import System
 from parflex.tree import Tree
-from parflex.tree.contacts import Watched, watched
+from parflex.tree.contacts import Watched, has_contacts, watched
+from parflex.tree.link_tree import Link
 
 Array = np.ndarray
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
+SLACK_RATE = 1e-11  # 1/s of them: rates of joints that are rounding
+PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
 
 
 @dataclass(frozen=True)
@@ -45,8 +49,18 @@ class Problem:
 
     @cached_property
     def tree_model(self) -> Model:
-        """Forces, inertia and conditions of the open tree."""
-        return open_tree(self.robot, self.wrenches, self.width)
+        """Forces, inertia and conditions of the open tree; friction is smooth in it."""
+        return open_tree(self.robot, self.wrenches, self.width or (PASSING_WIDTH if self.sticking else 0.0))
+
+    @cached_property
+    def sticking(self) -> tuple[Link, ...]:
+        """Joints that may stick."""
+        return tuple(link for link in self.robot.tree.links if link.terms.rubbing is not None)
+
+    @property
+    def gate_inputs(self) -> int:
+        """Inputs of the model that say how contacts are, and friction is."""
+        return len(self.slack)
 
     @property
     def driven(self) -> bool:
@@ -62,6 +76,11 @@ class Problem:
     def places(self) -> list[int]:
         """The independent rates among all rates."""
         return [self.robot.tree.rate_names.index(name) for name in self.independent]
+
+    @property
+    def holding(self) -> list[int]:
+        """Of these the inertias that hold joints."""
+        return [link.terms.rubbing.gate + 1 for link in self.sticking if link.terms.rubbing is not None]
 
     def system(self, given: Polynomials) -> System:
         """The model for the loop, with given inputs."""
@@ -93,17 +112,23 @@ class Problem:
             tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
             len(self.model.program.instructions),
             np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients), len(robot.actuated),
-            int(self.prescribed == "efforts"), _address(self.power), _address(self.gaps),
+            int(self.prescribed == "efforts"), _address(self.power),
+            _address(self.gaps) or int(bool(self.sticking)),
             tree.nq + len(rates) + given.coefficients.shape[2],
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
+            _whole([link.q.start for link in self.sticking]),
+            np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
         )  # fmt: skip
 
     @cached_property
     def slack(self) -> Array:
         """Of each gate: rounding of what it follows."""
         tree = self.robot.tree
-        found = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in watched(tree)]
-        return np.array([value for part in found for value in part]) if self.gaps is not None else np.zeros(0)
+        found = [[SLACK * _unit_of(tree, on)] * on.contact.count for on in watched(tree)] if self.gaps else []
+        rates = [
+            [SLACK_RATE * tree.rate_units[link.v.start], np.inf] for link in self.sticking
+        ]  # what holds follows none
+        return np.array([value for part in [*found, *rates] for value in part])
 
 
 def _address(program: Model | None) -> int:
@@ -129,25 +154,35 @@ def prepare(
     width: float = 0.0,
     independent: Collection[str] = (),
     stops: bool = False,
+    sticking: bool = False,
 ) -> Problem:
     """The model of a state; what is in the file acts, but for what is left out, and limits where `stops` act.
 
-    `independent` rates may be chosen.
+    `independent` rates may be chosen. Where joints stick, only losses of couplings have a width; under a platform that
+    is driven they do not.
     """
     if prescribed == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to drive", key="motion", hint="omit the motion")
     changed = acting(robot, without)
-    changed = gated(with_stops(changed, "damping" not in without) if stops else changed)
+    changed = with_stops(changed, "damping" not in without) if stops else changed
+    sticking = sticking and prescribed != "platform"
+    if sticking:
+        changed = with_sticking(changed, prescribed == "motors")
+    changed = gated(changed)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
-    used = width if has_coulomb(changed) else 0.0
+    used = width if has_losses(changed) or (has_coulomb(changed) and not sticking) else 0.0
     made = model(changed, name, wrench_frames=tuple(wrenches), friction_width=used, independent=tuple(independent))
     power = powers(changed, tuple(wrenches), used, made.labels["qd"])
-    gaps = None if changed.tree.gates is None else contact_gaps(changed)
+    gaps = contact_gaps(changed) if has_contacts(changed.tree) else None
     return Problem(changed, made, prescribed, tuple(wrenches), used, power=power, gaps=gaps)
 
 
 def has_coulomb(robot: Robot) -> bool:
     """Whether a joint has Coulomb friction, or a coupling loses power."""
+    return has_losses(robot) or any(link.terms.coulomb for link in robot.tree.links)
+
+
+def has_losses(robot: Robot) -> bool:
+    """Whether a coupling loses power."""
     rows = [row for row in robot.closures.constraints if isinstance(row, Coupling)]
-    losing = any(row.lossy for row in rows) or any(spring.lossy for spring in robot.tree.springs)
-    return losing or any(link.terms.coulomb for link in robot.tree.links)
+    return any(row.lossy for row in rows) or any(spring.lossy for spring in robot.tree.springs)

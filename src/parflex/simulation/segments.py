@@ -315,10 +315,11 @@ class Runner:
         inputs = given.at(t) if not self.problem.driven else np.concatenate(
             [given.at(t, 2)[: len(robot.actuated)], given.at(t)[len(robot.actuated) :]]
         )  # fmt: skip
-        gates = gates_at(tree, at.q, at.qd) if self.problem.gaps is not None else np.zeros(0)
+        gates = gates_at(tree, at.q, at.qd) if self.problem.gate_inputs else np.zeros(0)
         x = np.concatenate([at.q, at.qd[free], inputs, gates])
         y = np.concatenate([at.q, tree.position_rates(at.q, at.qd), changes[free], at.qdd[free]])
-        return x, np.concatenate([y, at.effort]) if self.problem.driven else y
+        rubbing = at.qdd[[link.v.start for link in self.problem.sticking]]
+        return x, np.concatenate([y, at.effort, rubbing] if self.problem.driven else [y, rubbing])
 
     def _passed(self, rows: list[tuple[int, PassageState]], seconds: float, steps: int) -> IntegratedRows:
         flat = [self._flat(at, row) for row, at in rows]

@@ -31,6 +31,7 @@ from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
 from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
 from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
 from parflex.simulation.outputs.sections_in_time import read_section_words
+from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
@@ -62,7 +63,7 @@ from parflex.simulation.stop_report import (
 Array = np.ndarray
 STEP, OUT_STEP = 5e-4, 1e-3
 DRIVES = ("motors", "platform")
-FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction changes its sign
+FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction under a driven platform, turn
 TOLERANCE = {"dopri5": 1e-8}  # of one step, in units of length and angle; implicit methods iterate to:
 ITERATION_TOLERANCE = 1e-12
 MOST_ROWS = 5_000_000
@@ -107,7 +108,7 @@ def simulate(
     tolerance: float | None = None,
     radius: float = 0.8,
     without: Collection[str] = (),
-    friction_width: float = FRICTION_WIDTH,
+    friction_width: float | None = None,
     check_width: bool = True,
     frames: Sequence[str] | None = None,
     independent: Sequence[str] | None = None,
@@ -160,10 +161,10 @@ def simulate(
         Spectral radius of generalized-alpha: 1 damps nothing, 0 most (dimensionless).
     without : Sequence[str], default ()
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
-    friction_width : float, default 0.001
-        Rate over which Coulomb friction changes its sign (rad/s, m/s).
+    friction_width : float, default None
+        Rate over which Coulomb friction changes its sign; None: joints stick (rad/s, m/s).
     check_width : bool, default True
-        Run again with half the friction width and report the difference.
+        Run again with half the friction width, where there is one, and report the difference.
     frames : Sequence[str], default None
         Frames to report; None: the end effector.
     independent : Sequence[str], default None
@@ -212,14 +213,18 @@ def simulate(
     given, robot = robot, case.robot
     chosen = read_independent(robot, independent, case.prescribed)
     case = replace(case, independent=chosen, stops=bool(stops))
-    if not friction_width > 0:
+    if friction_width is not None and not friction_width > 0:
         raise InputError(
-            "the friction width must be positive", key="friction_width", value=friction_width, hint="give e.g. 1e-3"
+            "the friction width must be positive",
+            key="friction_width",
+            value=friction_width,
+            hint="give e.g. 1e-3, or leave it out: joints then stick",
         )
     looked_at, asked = _frames(robot, frames, case.motion), read_outputs(robot, outputs, reactions)
     places, words = read_place_words(robot, outputs), read_section_words(robot, outputs)
     begin = perf_counter()
-    problem = _prepared(case, friction_width)
+    sticking = friction_width is None
+    problem = _prepared(case, friction_width or FRICTION_WIDTH, sticking)
     segments, started = _run(case, problem, progress)
     seen = seen_in(problem, segments, [*looked_at, *frames_of(places)], case.spare)
     columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
@@ -232,6 +237,8 @@ def simulate(
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
     if case.stops:
         summary |= {"stops": stop_entries(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
+    if problem.sticking:
+        summary["sticks"] = stick_entries(problem, track.events)
     if any(spring.has_flanks for spring in problem.robot.tree.springs):
         summary["flanks"] = flank_entries(problem, track.events)
     summary |= carried | ({} if case.spare is None else {"internal": case.spare.told()})
@@ -250,9 +257,9 @@ def simulate(
         *content_warnings(problem.robot, columns),
     ]
     if problem.width and check_width and track.status == "ok":
-        half = _prepared(case, friction_width / 2)
+        half = _prepared(case, problem.width / 2, sticking)
         other = columns_of(half, _run(case, half, None)[0], looked_at[:1], case.spare)
-        summary["friction"] = width_effect(columns, other, looked_at[0], friction_width)
+        summary["friction"] = width_effect(columns, other, looked_at[0], problem.width)
     settings = _settings(given, case, problem, method)
     return Run(columns, settings, summary)
 
@@ -302,8 +309,10 @@ def _case(
     )  # fmt: skip
 
 
-def _prepared(case: Case, width: float) -> Problem:
-    return prepare(case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops)
+def _prepared(case: Case, width: float, sticking: bool) -> Problem:
+    return prepare(
+        case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking
+    )
 
 
 def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Segments, Started]:
@@ -382,6 +391,7 @@ def _settings(robot: Robot, case: Case, problem: Problem, method: str) -> dict[s
         "without": list(case.without),
         "stops": case.stops,
         "friction_width": problem.width or None,
+        "sticking": [link.name for link in problem.sticking],
         "method": method,
         "citation": CITATIONS[method],
         "step": case.grid.step,

@@ -105,6 +105,8 @@ def _met(tree: Tree, events: Array) -> list[tuple[int, float, float, float]]:
     begun: dict[int, tuple[float, float]] = {}
     found = []
     for gate, became, time, rate in sorted(events.tolist(), key=lambda row: row[2]):
+        if int(gate) not in places:  # of a joint that sticks
+            continue
         place, contact = places[int(gate)]
         if became and int(gate) == contact.told:
             begun[place] = time, abs(rate)
@@ -132,6 +134,9 @@ def gates_at(tree: Tree, q: Array, qd: Array) -> Array:
         inside = depth > 0
         pushes = inside and contact.stiffness * depth + contact.damping * rate > 0
         found += [float(pushes), float(inside)][: contact.count] if contact.damping else [float(inside)]
+    for link in tree.links:
+        if link.terms.rubbing is not None:
+            found += [link.terms.coulomb * np.sign(qd[link.v.start]), 0.0]
     return np.array(found)
 
 

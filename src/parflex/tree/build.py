@@ -49,6 +49,7 @@ def _terms(frame: schema.Frame) -> JointTerms:
         stiffness=spring.stiffness if spring else 0.0,
         rest=spring.rest if spring else 0.0,
         damper=frame.damper,
+        static=frame.friction.static or 0.0,
     )
 
 

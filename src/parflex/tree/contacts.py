@@ -129,8 +129,11 @@ def joint_stop(limits: tuple[float, float], stiffness: float, damping: float) ->
 
 
 def with_gates(tree: Tree) -> Tree:
-    """The tree with new gates for all its contacts: of stops, cables and flanks of gears, in the order of the tree."""
-    gates, place, links = Gates(0), 0, []
+    """The tree with new gates for all its contacts: of stops, cables and flanks of gears, in the order of the tree.
+
+    Behind them stand the inputs of joints that may stick.
+    """
+    gates, place, links = Gates(0), 0, list[Any]()
     for link in tree.links:
         stop = link.terms.stop
         if stop is not None:
@@ -154,6 +157,11 @@ def with_gates(tree: Tree) -> Tree:
             place += 2 * below.count
             spring = replace(spring, flanks=(below, above))
         springs.append(spring)
+    for k, link in enumerate(links):
+        if link.terms.rubbing is not None:
+            rubbing = replace(link.terms.rubbing, gate=place, gates=gates)
+            links[k] = replace(link, terms=replace(link.terms, rubbing=rubbing))
+            place += rubbing.count
     gates.count = place
     return replace(tree, links=tuple(links), elements=tuple(elements), springs=tuple(springs), gates=gates)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import InitVar, dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -12,9 +13,11 @@ from parflex.bodies import Body, Node
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, counted
 from parflex.tree.contacts import Gates, JointStop
+from parflex.tree.gear_loss import direction
 from parflex.tree.inner_places import NamedPlaces, Place
 from parflex.tree.joints import Joint
 from parflex.tree.point_elements import PointElement
+from parflex.tree.rubbing import Rubbing
 from parflex.tree.springs import CoupledSpring
 
 Array = np.ndarray
@@ -34,6 +37,35 @@ class JointTerms:
     idle: bool = False  # a spring is there, but left out
     width: float = 0.0  # rate at which Coulomb friction has 0.7 of its value; 0: it is a sign
     stop: JointStop | None = None  # at its limits, in runs where stops act
+    static: float = 0.0  # what Coulomb friction bears at rest, in runs where joints stick
+    rubbing: Rubbing | None = None  # in runs where the joint may stick
+
+    @property
+    def rubs(self) -> bool:
+        """Whether it has Coulomb friction."""
+        return bool(self.coulomb or self.static)
+
+    @property
+    def bears(self) -> float:
+        """What Coulomb friction bears at rest."""
+        return max(self.static, self.coulomb)
+
+    def friction(self, rate: Any) -> Any:
+        """What Coulomb friction takes, along the rate."""
+        if self.rubbing is not None and self.rubbing.known:
+            return self.rubbing.effort
+        return self.coulomb * direction(rate, self.width)
+
+    @property
+    def inertia(self) -> Any:
+        """Of the rotor, with what holds the joint while it sticks."""
+        rubbing = self.rubbing
+        return self.motor_inertia if rubbing is None or not rubbing.known else self.motor_inertia + rubbing.holding
+
+    @property
+    def inert(self) -> bool:
+        """Whether it has such an inertia."""
+        return bool(self.motor_inertia) or (self.rubbing is not None and self.rubbing.known)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -62,8 +62,9 @@ from parflex.errors import InputError
 @wrench_option
 @spare_options
 @click.option(
-    "--friction-width", type=float, metavar="W", help="Rate over which Coulomb friction is smoothed; default 0.001."
-)
+    "--friction-width", type=float, metavar="W",
+    help="Rate over which Coulomb friction is smoothed; default: none, joints stick.",
+)  # fmt: skip
 @click.option(
     "--outputs", metavar="LIST",
     help="More columns: reaction.JOINT.fx (or .fy .fz .mx .my .mz), reaction.JOINT; FRAME.sensor_ax (accelerometer; "
@@ -121,7 +122,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
 
 
 def _tables(summary: dict[str, Any]) -> list[Any]:
-    """Stops that were met, the largest stress, and the largest reactions."""
+    """Stops that were met, joints that stuck, the largest stress, and the largest reactions."""
     found: list[Any] = []
     if "refinement" in summary:
         rows = [
@@ -129,6 +130,8 @@ def _tables(summary: dict[str, Any]) -> list[Any]:
             for one in summary["refinement"]
         ]
         found.append(("refinement", ["elements in each of the file", "coordinates", "change", "seconds"], rows))
+    if summary.get("sticks"):
+        found.append(("sticks", ["joint", "time", "until"], [tuple(one.values()) for one in summary["sticks"]]))
     if summary.get("stops"):
         rows = [(one["joint"], one["side"], one["time"], one["speed"]) for one in summary["stops"]]
         found.append(("stops", ["joint", "side", "time", "speed"], rows))

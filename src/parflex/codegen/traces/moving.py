@@ -6,6 +6,8 @@ without ever relying on them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from parflex.codegen.traces.tracing import Options, Outputs, Tracer, open_gates
@@ -47,7 +49,21 @@ def _rates(tracer: Tracer, form: Form, options: Options, driven: bool) -> Output
     labels = dict.fromkeys(("q", "position_rates"), positions)
     labels |= dict.fromkeys(("qd", "rate_changes", "acceleration"), names)
     labels |= dict.fromkeys(("effort", "motor_acceleration"), motors)
-    return (outputs | {"effort": effort} if driven else outputs), labels
+    outputs |= {"effort": effort} if driven else {}
+    rubbing = [link for link in tree.links if link.terms.rubbing is not None]
+    if rubbing:
+        rates_of = [link.v.start for link in rubbing]
+        outputs["rubbing_acceleration"] = _accelerations_of(form, state, rates_of, accelerations)
+        labels["rubbing_acceleration"] = [link.name for link in rubbing]
+    return outputs, labels
+
+
+def _accelerations_of(form: Form, state: Any, rates: list[int], independent: Array) -> Array:
+    """Accelerations of some coordinates, of dependent ones by the closures."""
+    own = [int(k) for k in form.independent]
+    if set(rates) <= set(own):
+        return independent[[own.index(k) for k in rates]]
+    return form.all_accelerations(state, independent)[rates]
 
 
 def energy(tracer: Tracer, form: Form, options: Options) -> Outputs:

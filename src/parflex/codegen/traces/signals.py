@@ -93,6 +93,8 @@ def _outputs(
         if link.terms.stop is not None:
             push = link.terms.stop.effort(q[link.q.start], qd[link.v.start])
             outputs[f"stop.{link.name}.effort"] = np.array([push], dtype=object)
+        if link.terms.rubbing is not None:
+            outputs[f"friction.{link.name}.effort"] = np.array([-link.terms.friction(qd[link.v.start])], dtype=object)
     if robot.closures.size:
         outputs["opening"] = robot.closures.linear_residual(at)
     dependent = [k for k in robot.free if k not in set(places)]

@@ -81,7 +81,8 @@ def prepared(robot: Robot, model: str, options: Options) -> Robot:
     robot = with_own_gates(acting(robot, options.without))
     if not options.friction_width:
         return robot
-    links = [replace(link, terms=replace(link.terms, width=options.friction_width)) for link in robot.tree.links]
+    width = options.friction_width
+    links = [replace(link, terms=replace(link.terms, width=link.terms.width or width)) for link in robot.tree.links]
     constraints = robot.closures.constraints
     springs = [replace(spring, width=options.friction_width) for spring in robot.tree.springs]
     tree = replace(robot.tree, links=tuple(links), springs=tuple(springs))

@@ -32,20 +32,22 @@ def with_stops(robot: Robot, damped: bool = True) -> Robot:
             value=robot.name,
             hint="give joints with limits e.g. stop = { stiffness = 1e5, damping = 100 }, or omit the stops",
         )
-    return _with_tree(robot, replace(robot.tree, links=tuple(links)))
+    return with_tree(robot, replace(robot.tree, links=tuple(links)))
 
 
 def with_own_gates(robot: Robot) -> Robot:
     """The robot with gates of its own, where its contacts have gates: each trace puts its symbols into them."""
-    return robot if robot.tree.gates is None else _with_tree(robot, with_gates(robot.tree))
+    return robot if robot.tree.gates is None else with_tree(robot, with_gates(robot.tree))
 
 
 def gated(robot: Robot) -> Robot:
-    """The robot for a run in time: its contacts, if there are any, have gates."""
-    return _with_tree(robot, with_gates(robot.tree)) if has_contacts(robot.tree) else robot
+    """The robot for a run in time: its contacts and the joints that may stick, if there are any, have gates."""
+    sticks = any(link.terms.rubbing is not None for link in robot.tree.links)
+    return with_tree(robot, with_gates(robot.tree)) if sticks or has_contacts(robot.tree) else robot
 
 
-def _with_tree(robot: Robot, tree: Tree) -> Robot:
+def with_tree(robot: Robot, tree: Tree) -> Robot:
+    """The same robot on another tree with the same coordinates."""
     return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
 
 

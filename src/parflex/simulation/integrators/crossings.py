@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import call_model, inlined, inner
+from parflex.simulation.integrators.jit import call_model, compiled, inlined, inner
 from parflex.simulation.integrators.loop import EVENTS, INPUT, LOSS, evaluate_at
+from parflex.simulation.integrators.sticking import STUCK, friction_gaps, keep_at_rest, settle_friction
 
 Array = np.ndarray
 LOW, LOW_GAP, HIGH, HIGH_GAP, LENGTH, WHICH, TRIES, PHASE, SIDE = range(9)  # places in Work.crossing
@@ -48,8 +49,22 @@ def put_back(kept: Array, numbers: Array, q: Array, qd: Array) -> None:
 
 
 @inner
+def _look(system: Any, work: Any, row: int) -> None:
+    """What all gates follow, at the state of a row of the work."""
+    nq, count, x, y = system.positions, len(system.friction), work.x[row], work.y[row]
+    if len(work.gates) > 2 * count:
+        _follow(system.gaps, y[: 2 * nq], work.flow, x[system.gate_x : system.gate_x + len(work.gates)], work.gaps)
+    if count > 0:
+        efforts = x[system.gate_x + len(work.gates) - 2 * count :]
+        rates, accelerations = y[nq:], y[system.outputs - count :]
+        friction_gaps(
+            system.friction, system.rubbing, efforts, rates, accelerations, work.gates, system.slack, work.gaps
+        )
+
+
+@inner
 def _follow(address: int, state: Array, flow: Array, gates: Array, gaps: Array) -> None:
-    """The gaps of a closed state and its rates of change."""
+    """The gaps of contacts at a closed state and its rates of change."""
     count = len(state)
     for k in range(count):
         flow[k] = state[k]
@@ -86,10 +101,10 @@ def settling(c: Array) -> float:
 
 
 @inner
-def _turn_all(x: Array, gates: Array, gaps: Array, slack: Array, gate_x: int, c: Array) -> bool:
-    """Turn the gates that have to; whether there are any, and how many in TRIES."""
+def _turn_all(x: Array, gates: Array, gaps: Array, slack: Array, gate_x: int, c: Array, contacts: int) -> bool:
+    """Turn the gates of contacts that have to; whether there are any, and how many in TRIES."""
     turned = False
-    for k in range(len(gates)):
+    for k in range(contacts):
         if _missed(gates, gaps, k) > slack[k]:
             _turn(x, gates, gate_x, k)
             c[TRIES] += 1.0
@@ -111,23 +126,34 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
     """
     row, at = len(work.x) - 1, t + work.crossing[LENGTH]
     evaluate_at(system, work, at, q, qd, row)
-    state = work.y[row, : 2 * system.positions]
-    _follow(system.gaps, state, work.flow, work.gates, work.gaps)
+    _look(system, work, row)
     found = _decide(work.crossing, work.gates, work.first_gaps, work.gaps, system.slack, t)
     if found == SHORTER:
         return False
-    turns = found != GO_ON
+    turns, which, contacts = found != GO_ON, int(work.crossing[WHICH]), len(work.gates) - 2 * len(system.friction)
     for k in range(3):  # gates of one contact follow each other
         if k == 0 and found == TURN:
-            which = int(work.crossing[WHICH])
-            _turn_at_root(work.x, work.gates, work.gaps, work.events, work.counts, which, system.gate_x, at)
+            _turn_at_root(work.x, work.gates, work.gaps, work.events, work.counts, which, system.gate_x, at, contacts)
         elif turns:
-            turns = _turn_all(work.x, work.gates, work.gaps, system.slack, system.gate_x, work.crossing)
+            turns = _turn_all(work.x, work.gates, work.gaps, system.slack, system.gate_x, work.crossing, contacts)
         if not turns:
             break
-        _follow(system.gaps, state, work.flow, work.gates, work.gaps)
+        _look(system, work, row)
+    if contacts < len(work.gates):
+        if found != GO_ON:
+            forced = found == TURN and which >= contacts and work.gates[which] == STUCK
+            work.crossing[TRIES] += settle_friction(system, work, row, forced, at)
+        keep_at_rest(system, work, row, q, qd)
+        _look(system, work, row)
     _copy(work.gaps, work.first_gaps)
     return True
+
+
+@compiled
+def settle(system: Any, work: Any, t: float, q: Array, qd: Array) -> None:
+    """Gates as a state says, at the start of a run."""
+    settling(work.crossing)
+    judge(system, work, t, q, qd)
 
 
 @inner
@@ -234,10 +260,10 @@ def _turning_point(gates: Array, first: Array, gaps: Array, length: float) -> fl
 
 @inner
 def _turn_at_root(
-    x: Array, gates: Array, gaps: Array, events: Array, counts: Array, which: int, gate_x: int, at: float
+    x: Array, gates: Array, gaps: Array, events: Array, counts: Array, which: int, gate_x: int, at: float, contacts: int
 ) -> None:
-    """Turn the gates whose gaps are at their root, and note it."""
-    for k in range(len(gates)):
+    """Turn the gates of contacts whose gaps are at their root, and note it."""
+    for k in range(contacts):
         if k == which or _missed(gates, gaps, k) > 0.0:
             _turn(x, gates, gate_x, k)
             n = counts[EVENTS]

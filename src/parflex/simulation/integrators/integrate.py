@@ -129,6 +129,7 @@ def run_loop(
     behind which the run goes on with other inputs, and with other rates where these jump. `watch` sees new rows, with
     the last known one before them, and may say at which of them the run is left: its status is then "left".
     """
+    from parflex.simulation.integrators.crossings import settle
     from parflex.simulation.integrators.loop import record
 
     q, qd = np.array(q, dtype=float), np.array(qd, dtype=float)
@@ -140,6 +141,8 @@ def run_loop(
         system, new_work(system, method.stages, method.unknowns), method.tableau, 0.0, grid.step, grid.every,
         q.copy(), qd.copy(), tolerance, x[:0], y[:0],
     )  # fmt: skip
+    if len(system.rubbing):
+        settle(system, loop.work, loop.now, q, qd)
     loop.status = OK if record(system, loop.work, loop.now, q, qd, x[0], y[0]) else 2
     interrupted, stop, events = False, None, [no_events()]
     try:
@@ -148,6 +151,8 @@ def run_loop(
                 control(first + loop.done, x[loop.done], y[loop.done])
                 loop.portion = 1
                 if not first + loop.done:  # the first row has the efforts that act from then on
+                    if len(system.rubbing):
+                        settle(system, loop.work, 0.0, q, qd)
                     record(system, loop.work, 0.0, q, qd, x[0], y[0])
             before = loop.done
             loop.go_on()

@@ -16,6 +16,9 @@ CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Wo
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
 MOST_CLOSINGS = 6
+STATIC = 1  # column of System.friction: the largest effort of a joint that sticks
+HELD = 1e-8  # of it: what the inertia that holds the joint may still take
+MOST_UPDATES = 6
 
 
 @inlined
@@ -97,6 +100,21 @@ def normalise(system: Any, q: Array) -> None:
             q[k] /= size
 
 
+@inner
+def hold(address: int, friction: Array, first_x: int, first_y: int, x: Array, y: Array) -> int:
+    """Friction efforts that keep the sticking joints at rest, into the inputs; gives how often the model was called."""
+    for calls in range(MOST_UPDATES):
+        taken = 0.0
+        for j in range(len(friction)):
+            push = x[first_x + 2 * j + 1] * y[first_y + j]
+            x[first_x + 2 * j] += push
+            taken = max(taken, abs(push) / friction[j, STATIC])
+        if not taken > HELD:
+            return calls
+        call_model(address, x.ctypes.data, y.ctypes.data)  # type: ignore[call-arg]
+    return MOST_UPDATES
+
+
 @inlined
 def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     """Outputs of the model; where its closures had to move the guess far, once more from where they moved it.
@@ -111,6 +129,10 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
         for p in system.other:
             moved = max(moved, abs(y[p] - x[p]))
         if not moved > FAR:
+            if len(system.friction) > 0:
+                sticking = system.gate_x + len(system.slack) - 2 * len(system.friction)
+                last = system.outputs - len(system.friction)
+                work.counts[EVALUATIONS] += hold(system.address, system.friction, sticking, last, x, y)
             return
         for p in system.other:
             x[p] = y[p]
@@ -174,7 +196,7 @@ def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
     for k in range(m, system.coefficients.shape[2]):
         flow[2 * nq + k] = x[given + k]
     for k in range(len(system.slack)):
-        flow[system.gate_flow + k] = work.gates[k]
+        flow[system.gate_flow + k] = x[system.gate_x + k]
     call_model(system.power, flow.ctypes.data, work.powers.ctypes.data)  # type: ignore[call-arg]
 
 

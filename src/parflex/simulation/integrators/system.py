@@ -37,10 +37,14 @@ class System(Bundle):
     motors: int = 0
     efforts_given: int = 0  # 1: the first given inputs are efforts of the motors, which are outputs else
     power: int = 0  # address of what gives the powers of inputs and losses; 0: work is not needed
-    gaps: int = 0  # address of what the gates of contacts follow; 0: there are none
+    gaps: int = 0  # address of what the gates of contacts follow; 0: there are no gates; 1: of joints that stick alone
     gate_x: int = 0  # the first gate among the inputs of the model,
     gate_flow: int = 0  # and among those of the powers
     slack: Array = np.zeros(0)  # of each gate: what it follows may be beyond zero by so much, which is rounding
+    rubbing: Array = np.zeros(
+        0, dtype=np.int64
+    )  # positions of joints that may stick: theirs are the last gates, two each
+    friction: Array = np.zeros((0, 2))  # with efforts while they slide, and at most while they stick
 
 
 class Work(Bundle):
@@ -58,12 +62,15 @@ class Work(Bundle):
     jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
     flow: Array  # inputs of the powers: positions, their rates of change, efforts, wrenches
     powers: Array  # of inputs, of losses
-    gates: Array  # of contacts, 1 or 0
+    gates: Array  # of contacts, 1 or 0; what joints that may stick do, see `sticking`
     gaps: Array  # what they follow and the rates of that, at the end of a step
     first_gaps: Array  # at its start
     kept: Array  # state and work at its start
     crossing: Array  # the search for the end of a step; places in `crossings`
-    events: Array  # (gate, what it became, time, rate of what it follows) in rows
+    events: Array  # (gate, what it became, time, rate of what it follows, or position of a joint) in rows
+    stuck: Array  # of joints that may stick, see `sticking`
+    aside_x: Array  # inputs and outputs of a call that changes nothing
+    aside_y: Array
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
 
@@ -112,6 +119,9 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros(system.positions + system.rates + 2),
         np.zeros(9),
         np.zeros((MOST_EVENTS if gates else 0, 4)),
+        np.zeros((3, len(system.rubbing))),
+        np.zeros(width),
+        np.zeros(system.outputs),
         np.array([1e-3, 0.0, 0.0, 0.0, 0.0, 0.0]),
         np.zeros(len(COUNTS), dtype=np.int64),
     )

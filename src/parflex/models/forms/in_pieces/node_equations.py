@@ -253,10 +253,10 @@ def _add_joints(state: NodeState, without: tuple[str, ...]) -> None:
     tree = state.form.robot.tree
     terms = joint_forces(tree, state.at.q, state.rates.qd, np.zeros(tree.n), without)
     for k, row in state.moving.joints.items():
-        inertia = tree.links[tree.link_of_rate[k]].terms.motor_inertia
-        M = np.array([[inertia if "motor-inertia" not in without else 0.0]])
-        if M.any() or not _zero(terms[k]):
-            _add(state, row[None, :], M, terms[k : k + 1])
+        own = tree.links[tree.link_of_rate[k]].terms
+        inert = own.inert and "motor-inertia" not in without
+        if inert or not _zero(terms[k]):
+            _add(state, row[None, :], np.array([[own.inertia if inert else 0.0]]), terms[k : k + 1])
 
 
 def motor_slots(state: NodeState) -> list[int]:
