@@ -1,4 +1,4 @@
-"""A beam of many elements, reduced to the motion of its ends and a few modes with both ends held (Craig and Bampton).
+"""A beam of many elements, reduced to the motion of its ends and a few modes with both ends held, theory (55).
 
 How many modes are kept follows from an error that frequencies may have over a band. With mu the square of the lowest
 frequency that is left out, the square lambda of any frequency of any robot with this body grows by at most the share
