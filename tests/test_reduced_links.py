@@ -21,9 +21,13 @@ from parflex.bodies.beam import Material, Section
 from parflex.bodies.elastic_body import ElasticBody
 from parflex.bodies.reduced_link import frequency_bound, lowest_left_out, reduced_link
 from parflex.errors import InputError, RobotFileError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.forces import tree_newton_euler
 from parflex.models.explaining.reductions import reduction_of, without_reduction
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces
+from parflex.models.inside_beams.beam_chains import FORCES
+from parflex.models.inside_beams.beam_loads import loads_of_beams
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.recursion import pose as pose_of
@@ -377,6 +381,39 @@ def test_inner_nodes_in_use_are_ends_of_reduced_parts():
     parts = {one["body"]: one["elements"] for one in reduction_of(robot)}
     assert parts["leg1.4"] == parts["leg1.4.1"] == parts["leg1.1"] == 4
     assert robot.tree.places["leg1.4.1"].inner is None
+
+
+# -- inside --------------------------------------------------------------------------------------------------------
+
+
+def test_sections_of_a_moving_reduced_beam_balance_what_its_root_carries(cantilevers, figure):
+    """At the root, the inertia of what lies beyond is that of the body itself, in any state; inner loads are in it."""
+    robot = cantilevers[0]
+    tree, rng = robot.tree, np.random.default_rng(6)
+    q, qd, qdd = (rng.uniform(-size, size, tree.n) for size in (0.02, 2.0, 50.0))
+    here = Configuration(robot, q)
+    loads = {"arm@0.4": np.array([30.0, -20.0, 10.0, 1.0, 2.0, -3.0])}
+    found = tree_newton_euler(here, qd, qdd, loads)
+    beam = loads_of_beams(here, qd, qdd, found, loads)["arm"]
+    j = tree.number("arm")
+    wanted = -np.concatenate([found.f[j], found.m[j]])
+    root = np.array([beam.at(0.0)[word] for word in FORCES])
+    worst = np.abs(root - wanted).max() / np.abs(wanted).max()
+    figure("section forces at the root of a reduced beam against its reaction", worst, 1e-12)
+    assert worst < 1e-12
+    step = [np.array([beam.at(s)[word] for word in FORCES[:3]]) for s in (0.4, 0.4 + 1e-9)]
+    turn = here.at.of(tree.places["arm@0.4"])[0]
+    assert np.abs(turn @ (step[0] - step[1]) - loads["arm@0.4"][:3]).max() < 1e-5  # the load, and 1e-9 of inertia
+
+
+def test_sections_at_rest_are_those_of_all_elements(cantilevers):
+    load = {"arm.tip": [3.0, -5.0, 4.0, 0.5, -0.2, 0.7]}
+    found, wanted = (parflex.deflection(one, "home", wrench=load, about="equilibrium") for one in cantilevers)
+    reduced, full = (one.beams["arm"].table(np.linspace(0, 1, 9).tolist()) for one in (found, wanted))
+    for word in (*FORCES, "stress"):
+        largest = np.abs(full[word]).max()
+        assert np.abs(np.array(reduced[word]) - full[word]).max() < 1e-3 * largest + 1e-3  # second order of deflections
+    assert [row["nodes"] for row in found.sections] == [["arm", "arm.tip"]]
 
 
 # -- doors ---------------------------------------------------------------------------------------------------------

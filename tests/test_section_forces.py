@@ -481,14 +481,23 @@ def test_stress_needs_fibres_and_beams_need_no_modes(tmp_path):
 
 
 def test_beams_whose_stress_is_not_known_are_named(tmp_path):
-    """A reduced beam has no sections: the largest stress is that of the others, and says so."""
-    reduced = ", elements = 4, reduce = { error = 1.0, band = 50 }"
-    robot = arm(tmp_path, RECTANGLE, reduced, TWO_LINKS)
+    """Of a section given by numbers no fibres are known: the largest stress is that of the others, and says so."""
+    plain = 'shape = "numbers"\nA = 6e-4\nIy = 4.5e-8\nIz = 2e-8\nJ = 5e-8\n[sections.fore]\n' + RECTANGLE
+    robot = arm(tmp_path, plain, "", TWO_LINKS.replace('section = "bar"', 'section = "fore"'))
     bent = parflex.deflection(robot, about="undeformed")
     assert bent.largest_stress["beam"] == "fore"
     assert any("leaves out 'arm'" in sentence for sentence in bent.warnings)
-    with pytest.raises(InputError, match="'arm' is reduced to its ends and modes"):
-        parflex.simulate(robot, None, 0.01, outputs=["arm.Mz@0.5"])
+
+
+def test_reduced_beams_have_their_sections(tmp_path):
+    found, wanted = (
+        parflex.deflection(arm(tmp_path, RECTANGLE, f", elements = 4{more}", TWO_LINKS), about="undeformed")
+        for more in (", reduce = { error = 1.0, band = 50 }", "")
+    )
+    assert found.largest_stress["value"] == pytest.approx(wanted.largest_stress["value"], rel=1e-9)
+    for s in (0.0, 0.3, 0.5, 1.0):
+        for word, value in wanted.beams["arm"].at(s).items():
+            assert found.beams["arm"].at(s)[word] == pytest.approx(value, rel=1e-7, abs=1e-6)
 
 
 def test_the_command_line_names_the_largest_stress(tmp_path, five_bar):

@@ -32,6 +32,11 @@ class ElementParts(Record):
     fibres: Fibres | None = None  # None: the section is given by numbers
 
     @property
+    def stations(self) -> int:
+        """Places that show every wave of its shapes."""
+        return 2
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """Names of the coordinates of the tip that move it."""
         return tuple(LABELS[k] for k in self._used)

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.bodies.beam_parts import ElementParts
+from parflex.bodies.reduced_link import ReducedLine
+from parflex.bodies.reduced_parts import ReducedParts
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -15,6 +17,7 @@ from parflex.tree import Tree
 from parflex.tree.elements import element_parts
 
 Array = np.ndarray
+Ends = tuple[float, ...]
 FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 IN_PLANE = (0, 1, 5)  # what a planar robot says of them
 STRESS = "stress"
@@ -23,21 +26,37 @@ MOST_PLACES = 1001  # of a range
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BeamChain(Record):
-    """A beam: the links of its elements from root to tip, the link at its tip, and one element, as all are."""
+    """A beam: the links of its elements from root to tip, the link at its tip, and one element, as all are.
+
+    A reduced beam has a body of many elements in each link; `reduced` are those, and `ends` shares of the length.
+    """
 
     name: str
     links: tuple[int, ...]
     tip: int
     parts: ElementParts
+    reduced: tuple[ReducedParts, ...] = ()
+    ends: tuple[float, ...] = ()
+
+    def parts_of(self, element: int) -> ElementParts | ReducedParts:
+        """The body of one of the links, to be cut at its sections."""
+        return self.reduced[element] if self.reduced else self.parts
 
     def located(self, s: float) -> tuple[int, float]:
         """Number of the element that holds s of the whole length, and where in it; ends belong to the one before."""
+        if self.reduced:
+            element = next(k for k, end in enumerate(self.ends) if s <= end or k == len(self.ends) - 1)
+            start = (0.0, *self.ends)[element]
+            return element, (s - start) / (self.ends[element] - start)
         along = s * len(self.links)
         element = min(max(int(np.ceil(along)) - 1, 0), len(self.links) - 1)
         return element, along - element
 
     def share(self, element: int, xi: float) -> float:
         """The place of a section of an element, of the whole length."""
+        if self.reduced:
+            start = (0.0, *self.ends)[element]
+            return start + xi * (self.ends[element] - start)
         return (element + xi) / len(self.links)
 
 
@@ -45,13 +64,14 @@ def beam_chains(robot: Robot) -> dict[str, BeamChain]:
     """All beams of a robot that have sections, by name."""
     found = {}
     for frame in robot.description.frame:
-        if frame.beam is None or frame.beam.reduce is not None:  # a reduced beam has ends and modes, no elements
+        if frame.beam is None:
             continue
         links = _elements(robot.tree, robot.tree.number(frame.name))
-        if links is not None and robot.tree.links[links[0]].body.reduced is None:
-            length = float(robot.tree.links[links[0]].body.nodes["tip"].r0[0])
+        if links is not None:
+            own, tip, body = tuple(links[:-1]), links[-1], robot.tree.links[links[0]].body
+            length = float(body.nodes["tip"].r0[0]) / (body.reduced.elements if body.reduced else 1)
             parts = element_parts(robot.description, frame.beam, length)
-            found[frame.name] = BeamChain(frame.name, tuple(links[:-1]), links[-1], parts)
+            found[frame.name] = BeamChain(frame.name, own, tip, parts, *_reduced(robot.tree, own, parts))
     return found
 
 
@@ -62,7 +82,15 @@ def left_out_of_stress(robot: Robot, chains: Mapping[str, BeamChain]) -> list[st
     if not known or not names:
         return []
     shown = ", ".join(f"'{name}'" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-    return [f"the largest stress leaves out {shown}: reduced to modes, or with a section given by numbers"]
+    return [f"the largest stress leaves out {shown}: with a section given by numbers"]
+
+
+def _reduced(tree: Tree, links: tuple[int, ...], parts: ElementParts) -> tuple[tuple[ReducedParts, ...], Ends]:
+    """Of a beam that is reduced, its bodies and where they end, as shares of its length; else nothing."""
+    lines = [tree.links[j].body.inner for j in links]
+    bodies = tuple(ReducedParts(parts, line) for line in lines if isinstance(line, ReducedLine))
+    ends = np.cumsum([one.line.length for one in bodies])
+    return bodies, tuple((ends / ends[-1]).tolist()) if bodies else ()
 
 
 def _elements(tree: Tree, first: int) -> list[int] | None:
@@ -149,12 +177,8 @@ def read_share(where: str, beam: str, key: str, word: str) -> float:
 def _no_beam(robot: Robot, name: str) -> str:
     if name not in robot.tree.places:
         return f"there is no beam '{name}'"
-    if any(frame.name == name and frame.beam and frame.beam.reduce for frame in robot.description.frame):
-        return f"'{name}' is reduced to its ends and modes and has no sections: leave out 'reduce' to see them"
     link = robot.tree.places[name].link
     body = robot.tree.links[link].body if link >= 0 else None
     if body is not None and body.size and not body.by_tip:
         return f"'{name}' is given by modes and has no sections: its interfaces carry the reactions of its joints"
-    if body is not None and body.reduced is not None:
-        return f"'{name}' is a reduced beam, whose sections are not known (leave out 'reduce')"
     return f"'{name}' is not a beam: rigid bodies have no sections"

@@ -63,8 +63,8 @@ class BeamLoads(Record):
     def at_ends(self, tree: Tree) -> list[dict[str, Any]]:
         """The same, but for stress, at both ends of each element, with the names of the nodes there."""
         found, nodes = [], (*self.chain.links, self.chain.tip)
-        for j, k in pairwise(nodes):
-            forces = sections_of_element(self.chain.parts, self.elements[j], [0.0, 1.0])[0]
+        for number, (j, k) in enumerate(pairwise(nodes)):
+            forces = sections_of_element(self.chain.parts_of(number), self.elements[j], [0.0, 1.0])[0]
             ends = [{FORCES[n]: float(values[n]) for n in self._known} for values in forces]
             names = [tree.links[node].name for node in (j, k)]
             found.append({"element": names[0], "nodes": names, "root": ends[0], "tip": ends[1]})

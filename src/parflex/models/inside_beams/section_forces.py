@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from parflex.bodies.beam_parts import ElementParts
+from parflex.bodies.reduced_parts import ReducedParts
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.records import Record
 from parflex.recursion import NewtonEuler, Pose
@@ -104,7 +105,7 @@ def element_rows(
 
 
 def sections_of_element(
-    parts: ElementParts, rows: ElementRows, xi: Sequence[float] | Array, behind: bool = False
+    parts: ElementParts | ReducedParts, rows: ElementRows, xi: Sequence[float] | Array, behind: bool = False
 ) -> Array:
     """N, Vy, Vz, T, My, Mz at each xi in all rows: rows x n x 6.
 
@@ -178,5 +179,5 @@ def sections_at(chain: BeamChain, elements: Mapping[int, ElementRows], s: Sequen
     for number, link in enumerate(chain.links):
         own = [k for k, (element, _) in enumerate(located) if element == number]
         if own:
-            found[:, own] = sections_of_element(chain.parts, elements[link], [located[k][1] for k in own])
+            found[:, own] = sections_of_element(chain.parts_of(number), elements[link], [located[k][1] for k in own])
     return found

@@ -76,15 +76,15 @@ class _Piece:
 
     def stresses(self, xi: Array, rows: ElementRows) -> Array:
         """At stations in rows; what is not finite is no stress."""
-        forces = sections_of_element(self.chain.parts, rows, xi)
+        forces = sections_of_element(self.chain.parts_of(self.number), rows, xi)
         first = xi <= self.span[0]
         if self.span[0] > 0 and first.any():
-            forces[:, first] = sections_of_element(self.chain.parts, rows, xi[first], behind=True)
+            forces[:, first] = sections_of_element(self.chain.parts_of(self.number), rows, xi[first], behind=True)
         return np.nan_to_num(stresses(self.chain, forces, self.planar), nan=0.0, posinf=0.0)
 
     def peaks(self) -> Array:
         """About the largest of each row."""
-        count = max(FEWEST, (STATIONS - 1) // len(self.chain.links) + 1)
+        count = max(FEWEST, (STATIONS - 1) // len(self.chain.links) + 1, self.chain.parts_of(self.number).stations)
         xi, rows = np.linspace(*self.span, count), len(self.rows.a)
         parts = [self.rows.part(slice(first, first + TOGETHER)) for first in range(0, rows, TOGETHER)]
         return np.concatenate([_tops(self.stresses(xi, part)) for part in parts]) if parts else np.zeros(0)
