@@ -123,6 +123,7 @@ def rotation_from_vector(vector: Any) -> Array:
 # (1 - (x/2) cot(x/2)) / x^2 in powers of x^2: Bernoulli numbers over factorials
 INVERSE_SERIES = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368000, 1 / 74724249600)
 SERIES = 9  # terms of the series below: exact to rounding up to half a turn
+OVER_FACTORIAL = [1 / factorial(k) for k in range(2 * SERIES + 2)]
 
 
 def exponential(th: Array) -> Array:
@@ -130,6 +131,8 @@ def exponential(th: Array) -> Array:
 
     A turn about one axis of the frame is a sine and a cosine; else it is a series.
     """
+    if _none(th):
+        return np.eye(3)
     turning = [k for k in range(3) if not (isinstance(th[k], float) and th[k] == 0)]
     if len(turning) == 1:
         return rotation_about(turning[0], th[turning[0]])
@@ -140,9 +143,16 @@ def exponential(th: Array) -> Array:
 
 def left_jacobian(th: Array) -> Array:
     """L(th): the angular velocity of exp(hat(th)) is L(th) th_dot, in the axes before the turn."""
+    if _none(th):
+        return np.eye(3)
     _, b, c = _series(th @ th)
     H = hat(th)
     return np.eye(3) + b * H + c * (H @ H)
+
+
+def _none(th: Array) -> bool:
+    """Whether a turn is none, by its numbers: bodies at rest have many of them."""
+    return th.dtype == float and not th.any()
 
 
 def inverse_left_jacobian(th: Array) -> Array:
@@ -157,6 +167,8 @@ def inverse_left_jacobian(th: Array) -> Array:
 
 def left_jacobian_rate(th: Array, th_dot: Array) -> Array:
     """L_dot th_dot: what the angular acceleration has beyond L th_ddot."""
+    if _none(th):
+        return np.zeros(3)
     s, sd = th @ th, 2 * (th @ th_dot)
     _, _, c = _series(s)
     b_prime, c_prime = _series_slopes(s)
@@ -167,8 +179,11 @@ def left_jacobian_rate(th: Array, th_dot: Array) -> Array:
 def _series(s: Any) -> tuple[Any, Any, Any]:
     """a, b, c of exp and L: sums of (-s)^i over (2i+1)!, (2i+2)! and (2i+3)!."""
     a = b = c = 0.0
-    for i in reversed(range(SERIES)):
-        a, b, c = (term * -s + 1 / factorial(2 * i + k) for term, k in ((a, 1), (b, 2), (c, 3)))
+    turned = -s
+    for k in range(2 * SERIES - 1, 0, -2):
+        a = a * turned + OVER_FACTORIAL[k]
+        b = b * turned + OVER_FACTORIAL[k + 1]
+        c = c * turned + OVER_FACTORIAL[k + 2]
     return a, b, c
 
 
