@@ -89,7 +89,7 @@ def test_converged_frequencies_of_random_stepped_beams_are_within_what_was_asked
     took, error = found.refinement, np.abs(found.frequencies / exact - 1).max()
     # motions inside elements are cut into eight: of stretch and shear their estimate is 1/64 too small, and terms of
     # second order are left out
-    assert error <= max(1.1 * took.remaining, 1e-8)
+    assert error <= max(1.2 * took.remaining, 1e-8)
     assert took.converged or (took.elements == 64 and "asked for" in found.model.warnings[-1])
     assert not took.converged or (error <= share and took.change <= share)
 
