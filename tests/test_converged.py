@@ -183,6 +183,18 @@ def test_robots_that_cannot_be_refined_say_why(name, why):
             call(robot, converge=1e-3)
 
 
+def test_reduced_beams_are_told_apart_from_those_that_are_refined(tmp_path):
+    file, _ = stepped(tmp_path, [(0.3, 0.01, 4), (0.2, 0.008, 1)], "clamped-free", tip=0.3)
+    asked = "elements = 4, reduce = { error = 0.1, band = 30 }"
+    file.write_text(file.read_text().replace("elements = 4", asked))
+    found = parflex.natural_frequencies(parflex.load(file), modes=1, converge=1e-2)
+    assert "error of the reduction of 'b0' is not in the change" in found.model.warnings[-1]
+    file, _ = stepped(tmp_path, [(0.3, 0.01, 4)], "clamped-free", tip=0.3)
+    file.write_text(file.read_text().replace("elements = 4", asked))
+    with pytest.raises(InputError, match="'b0' are reduced"):
+        parflex.natural_frequencies(parflex.load(file), converge=1e-2)
+
+
 def test_nodes_of_elements_that_a_robot_was_loaded_with_are_refused_as_they_would_move():
     robot = parflex.load("dualemps", elements=2)
     with pytest.raises(InputError, match=r"'13\.0\.1' is a node between elements"):

@@ -178,6 +178,8 @@ def _with_low_passed(run: Any, cutoff: float) -> Any:
 
 
 def _complaints(run: Any) -> list[str]:
+    if run.status == "interrupted" and "refinement" in run.summary:
+        return []  # its warnings say which run is kept
     if run.status == "interrupted":
         return [f"interrupted at t = {run.t[-1]:g} s; results so far are kept"]
     if run.status == "diverged":

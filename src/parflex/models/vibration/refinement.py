@@ -75,13 +75,18 @@ def refinable(robot: Robot, names: Collection[str] = ()) -> list[str]:
     after a refinement.
     """
     modal = [repr(name) for name in modal_bodies(robot)]
+    reduced = [repr(frame.name) for frame in robot.description.frame if frame.beam is not None and frame.beam.reduce]
     if not beam_links(robot):
-        what = f"{', '.join(modal)} given by modes cannot be refined" if modal else "it has no beams"
+        what, hint = "it has no beams", ""
+        if modal:
+            what, hint = f"{', '.join(modal)} given by modes cannot be refined", ", or give the body more modes"
+        if reduced:
+            what, hint = f"{', '.join(reduced)} are reduced, with an error that the file states", ", or reduce"
         raise InputError(
             f"the number of elements of '{robot.name}' cannot be refined: {what}",
             key="converge",
             value=robot.name,
-            hint="leave out converge" + (", or give the body more modes" if modal else ""),
+            hint=f"leave out converge{hint}",
         )
     if {*robot.locked} & {*robot.tree.elastic}:
         raise InputError(
@@ -99,18 +104,21 @@ def refinable(robot: Robot, names: Collection[str] = ()) -> list[str]:
                 value=name,
                 hint="load the robot without elements, and give the beam elements in its file",
             )
-    return [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
+    told = [f"{', '.join(modal)} given by modes stays as it is: only beams are refined"] if modal else []
+    if reduced:
+        told.append(f"the error of the reduction of {', '.join(reduced)} is not in the change: the file states it")
+    return told
 
 
 def _inner_nodes(robot: Robot) -> set[str]:
     """Nodes inside the elements of the file, which are elsewhere when these are divided further."""
-    times = robot.refine
-    return {
-        f"{name}.{number // times}.{number % times}"
-        for name, links in beam_links(robot).items()
-        for number in range(1, len(links))
-        if number % times
-    }
+    found, beams = set(), {frame.name: frame.beam for frame in robot.description.frame}
+    for name, links in beam_links(robot).items():
+        spec = beams[name]
+        assert spec is not None
+        times = len(links) // spec.elements
+        found |= {f"{name}.{k // times}.{k % times}" for k in range(1, len(links)) if k % times}
+    return found
 
 
 def modal_bodies(robot: Robot) -> list[str]:
