@@ -15,6 +15,7 @@ from parflex.models.explaining.reductions import REDUCED
 from parflex.models.forms import MODELS, Form, Question, choose
 from parflex.models.forms.form import IN_COORDINATES, refuse_unknown_coordinates
 from parflex.models.robot import Robot
+from parflex.tree.inner_places import beam_elements
 from parflex.tree.link_tree import GROUND, Link
 
 KINDS = {"free": "free in space", "planar": "free in the plane", "fixed": "fixed"}
@@ -168,13 +169,14 @@ def _shapes(robot: Robot) -> list[str]:
     """Flexible bodies and their models; bodies that are alike in one row."""
     beams = {frame.name: frame.beam for frame in robot.description.frame if frame.beam is not None}
     groups: dict[str, list[str]] = {}
-    for link in robot.tree.links:
+    for number, link in enumerate(robot.tree.links):
         if not link.elastic_labels:
             continue
         beam = beams.get(link.name)
         if beam is not None:
             kind = "Timoshenko" if beam.shear else "Euler-Bernoulli"
-            what = f"{kind} beam of {beam.length:g} m in {counted(beam.elements, 'element')}{_reduced(link)}"
+            whole = beam.elements if link.body.reduced else len(beam_elements(robot.tree.links, number))
+            what = f"{kind} beam of {beam.length:g} m in {counted(whole, 'element')}{_reduced(link)}"
         elif any(link.name.startswith(f"{name}.") for name in beams):
             what = f"further {'parts' if link.body.reduced else 'elements'} of these beams{_reduced(link)}"
         else:
