@@ -175,7 +175,7 @@ RUNS: dict[str, dict[str, list[Any]]] = {
         "method": [*NEVER, 3.5, None],
         "radius": ["nonsense", OBJECT, NAN, -1.0, 2.0, [], None],
         "without": ["friction", 3.5, ["wind"], [1.0], OBJECT, None],
-        "friction_width": NUMBERS,
+        "friction_width": [value for value in NUMBERS if value is not None],
         "check_width": ["nonsense", OBJECT, 3.5, None],
         "frames": ["nonsense", 3.5, OBJECT, ["nonsense"], [1.0], {"x": 1}],
         "independent": ["nonsense", 3.5, OBJECT, ["nonsense"], [1.0]],
