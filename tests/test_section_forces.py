@@ -17,6 +17,7 @@ from parflex.models.dynamics.forces import tree_newton_euler
 from parflex.models.elastic.stiffness import deflection_at
 from parflex.models.inside_beams.beam_loads import loads_of_beams
 from parflex.models.inside_beams.section_forces import ElementRows, sections_of_element
+from parflex.recursion import motion
 from parflex.spatial import cross
 from parflex.spatial.row_numbers import over_rows
 
@@ -181,8 +182,6 @@ def moving_arm(tmp_path, beam, seed):
 def test_both_ends_of_a_beam_give_the_same(tmp_path, beam, seed):
     robot, here, qd, qdd, found, beams = moving_arm(tmp_path, beam, seed)
     tree = robot.tree
-    from parflex.recursion import motion
-
     moving = motion(tree, here.at, qd, qdd, -tree.gravity)
     for name, one in beams.items():
         j = one.chain.links[0]
@@ -497,6 +496,33 @@ def test_reduced_beams_have_their_sections(tmp_path):
     for s in (0.0, 0.3, 0.5, 1.0):
         for word, value in wanted.beams["arm"].at(s).items():
             assert found.beams["arm"].at(s)[word] == pytest.approx(value, rel=1e-7, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [", rotary_inertia = true, roll = 0.4", ', model = "planar"'])
+def test_both_ends_of_a_reduced_beam_give_the_same(tmp_path, kind):
+    """In motion; integrals from the root are those of the body."""
+    robot = arm(tmp_path, RECTANGLE, f", elements = 6, reduce = {{ error = 1.0, band = 400 }}{kind}")
+    chain = loads_of_nothing(robot).chain
+    body = robot.tree.links[chain.links[0]].body.without_rigid()
+    assert body.reduced is not None and body.reduced.kept
+    m, S, G = (part[0] for part in chain.parts_of(0).beyond(np.array([0.0])))
+    assert math.isclose(m, body.m, rel_tol=1e-13)
+    # the body has zeros where sums over elements have rounding
+    assert np.abs(S - body.S).max() < 1e-11 * np.abs(body.S).max()
+    assert np.abs(G - body.G).max() < 1e-11 * np.abs(body.G).max()
+    rng = np.random.default_rng(5)
+    q, qd, qdd = rng.normal(size=(3, robot.tree.n)) * [[2e-3], [0.3], [5.0]]
+    here = parflex.configure(robot, dict(zip(robot.tree.position_names, q, strict=True)))
+    found = tree_newton_euler(here, qd, qdd)
+    beam = loads_of_beams(here, qd, qdd, found, {})["arm"]
+    j, k = chain.links[0], chain.tip
+    moving = motion(robot.tree, here.at, qd, qdd, -robot.tree.gravity)
+    force, moment = robot.tree.links[j].body.rigid.wrench(moving.U[j], moving.a[j])
+    root = -np.concatenate([found.f[j] - force, found.m[j] - moment])
+    tip = -np.concatenate([found.f[k], found.m[k]])
+    for s, exact in ((0.0, root), (1.0, tip)):
+        values = np.array([beam.at(s)[word] for word in FORCES])
+        assert np.abs(values - exact).max() < 1e-10 * np.abs(root).max(), s
 
 
 def test_the_command_line_names_the_largest_stress(tmp_path, five_bar):

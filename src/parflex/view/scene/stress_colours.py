@@ -48,7 +48,9 @@ def stress_colours(scene: Scene) -> StressColours | None:
     if mesh is None or not chains:
         return None
     where = {
-        link: (n, k, len(chain.links)) for n, chain in enumerate(chains.values()) for k, link in enumerate(chain.links)
+        link: (n, chain.share(k, 0.0), chain.share(k, 1.0))
+        for n, chain in enumerate(chains.values())
+        for k, link in enumerate(chain.links)
     }
     beam, s = [], []
     for part in (part for part in scene.parts if part.group == BEAMS):
@@ -56,9 +58,9 @@ def stress_colours(scene: Scene) -> StressColours | None:
             beam.append(np.full(part.count, -1))
             s.append(np.zeros(part.count))
             continue
-        number, k, count = where[part.link]
+        number, low, high = where[part.link]
         xi = part.body.r0[:, 0] / part.body.r0[-1, 0]
         rings = np.concatenate([xi, xi[:1], xi[-1:]])  # and both ends once more
         beam.append(np.full(part.count, number))
-        s.append((k + np.repeat(rings, len(part.ring))) / count)
+        s.append(low + np.repeat(rings, len(part.ring)) * (high - low))
     return StressColours(mesh.faces, np.concatenate(beam), np.concatenate(s), tuple(chains))
