@@ -92,4 +92,5 @@ EQUATIONS: dict[int, str] = {
     54: "|N|/A + |My| z/Iy + |Mz| y/Iz        round: |N|/A + sqrt(My^2 + Mz^2) rho/I",
     55: "u = T b + sum_{j<=k} phi_j q_j        K phi_j = mu_j M phi_j  with both ends held",
     56: "lambda <= lambda_k <= lambda mu/(mu - lambda)        f_k - f <= f (1/sqrt(1 - f^2/f_mu^2) - 1)",
+    57: "(M + J_s^T H J_s) qdd + c + J_s^T (lam + H b_s) = J_a^T tau        lam <- lam + H (J_s qdd + b_s)",
 }
