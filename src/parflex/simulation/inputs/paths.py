@@ -13,6 +13,7 @@ from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import pose
+from parflex.simulation.inputs.kept_roads import kept_road
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.prescribed_frames import FrameMotion, channels, frame_components, joints_of_pose
 from parflex.simulation.inputs.roads import Road, joints_along
@@ -131,6 +132,10 @@ def frame_along(rigid: Robot, frame: str, arc: Arc, name: str) -> tuple[Callable
 
 def follow(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
     """Motors as functions of the way along an arc, and all positions where it begins and where it ends."""
+    return kept_road(robot, (frame, arc, near, name), lambda: _followed(robot, frame, arc, near, name))
+
+
+def _followed(robot: Robot, frame: str, arc: Arc, near: Array, name: str) -> tuple[Polynomials, Array, Array]:
     rigid = robot.locking(robot.tree.elastic)
     desired, driven = frame_along(rigid, frame, arc, name)
 

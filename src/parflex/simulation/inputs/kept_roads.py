@@ -1,0 +1,37 @@
+"""Motors along a path, kept on disk: to close the loops at some hundred poses takes longer than a whole run.
+
+The key holds the robot as it is, the path and where it is begun near, and the code of this package, as that of programs
+does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen import disk_cache, program_store
+from parflex.models.robot import Robot
+from parflex.simulation.inputs.polynomials import Polynomials
+
+Array = np.ndarray
+Found = tuple[Polynomials, Array, Array]
+
+
+def kept_road(robot: Robot, choices: tuple[Any, ...], find: Callable[[], Found]) -> Found:
+    """What `find` finds for a robot and all that it depends on beside it, from the disk if it was found before."""
+    key = program_store.key_of(robot, "road", *choices)
+    if key is None:
+        return find()
+    key = key.removesuffix(".program") + ".road"
+    data = disk_cache.read(key)
+    if data is not None:
+        with np.load(BytesIO(data), allow_pickle=False) as kept:
+            return Polynomials(kept["breaks"], kept["coefficients"]), kept["first"], kept["last"]
+    pieces, first, last = find()
+    file = BytesIO()
+    np.savez(file, breaks=pieces.breaks, coefficients=pieces.coefficients, first=first, last=last)
+    disk_cache.write(key, file.getvalue())
+    return pieces, first, last
