@@ -280,12 +280,15 @@ def pretended(monkeypatch, errors, status=lambda number: "ok", content=0.0):
     return simulate, seen
 
 
-def test_runs_are_repeated_with_twice_the_elements_until_they_agree(monkeypatch):
+def test_runs_are_repeated_with_twice_the_elements_until_they_agree(monkeypatch, tmp_path):
     simulate, seen = pretended(monkeypatch, [0.2, 0.02, 0.002, 0.0002])
     found = runs.converged_run(simulate, parflex.load("dualemps"), 0.02, {"time": 1.0})
     assert [robot.refine for robot, _ in seen] == [1, 2, 4]
     assert found.summary["converged"] and found.summary["elements"] == 4 and found.summary["change"] <= 0.02
     assert found.summary["warnings"] == ["as before"] and len(found.summary["refinement"]) == 3
+    found.save(tmp_path / "run.csv")  # of the first run no change is known, and JSON has no infinity
+    kept = parflex.load_run(tmp_path / "run.csv").summary
+    assert [step["elements"] for step in kept["refinement"]] == [1, 2, 4] and kept["refinement"][0]["change"] is None
     assert np.array_equal(found["end.y"], 1e-3 * 1.002 * np.sin(3 * found.t))
 
 

@@ -126,7 +126,7 @@ def _tables(summary: dict[str, Any]) -> list[Any]:
     found: list[Any] = []
     if "refinement" in summary:
         rows = [
-            (one["elements"], one["coordinates"], "" if one["change"] == math.inf else one["change"], one["seconds"])
+            (one["elements"], one["coordinates"], "" if one["change"] is None else one["change"], one["seconds"])
             for one in summary["refinement"]
         ]
         found.append(("refinement", ["elements in each of the file", "coordinates", "change", "seconds"], rows))

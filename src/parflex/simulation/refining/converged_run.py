@@ -12,8 +12,6 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
 from parflex.errors import InputError
 from parflex.models.loading import refined
 from parflex.models.robot import Robot
@@ -71,14 +69,14 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
             why = f"the run with {elements} in each of the file is {run.status} at t = {run.t[-1]:.4g} s"
             break
         apart = {} if best is None else changes(finer, run, best, outputs)
-        change = max(apart.values()) if apart else np.inf
+        change = max(apart.values()) if apart else None  # of the first run nothing is known
         error = strain_content(finer, run).error
         steps.append({"elements": finer.refine, "coordinates": finer.tree.n, "change": change, "changes": apart,
                       "frequency_error": error, "seconds": perf_counter() - begin,
                       "loop_seconds": run.seconds})  # fmt: skip
-        LOG.info("run with %s in each of the file: change %.2g, %.1f s", elements, change, steps[-1]["seconds"])
+        LOG.info("run with %s in each of the file: change %s, %.1f s", elements, change, steps[-1]["seconds"])
         best = run
-        if max(change, error) <= share and _settles(steps):
+        if change is not None and max(change, error) <= share and _settles(steps):
             return _with(best, steps, True, share, kept)
     assert best is not None
     return _with(best, steps, False, share, [*kept, *([why] if why else [])], interrupted=why.startswith("interrupted"))
@@ -86,7 +84,7 @@ def converged_run(simulate: Callable[..., Run], robot: Robot, converge: float, g
 
 def _settles(steps: list[dict[str, Any]]) -> bool:
     """Whether the last change is no larger than the one before, where there is one."""
-    changes = [step["change"] for step in steps if np.isfinite(step["change"])]
+    changes = [step["change"] for step in steps if step["change"] is not None]
     return len(changes) < 2 or changes[-1] <= max(changes[-2], 1e-12)
 
 
@@ -107,7 +105,7 @@ def _with(
     run: Run, steps: list[dict[str, Any]], converged: bool, share: float, said: list[str], interrupted: bool = False
 ) -> Run:
     """The run with what its refinement took in its summary."""
-    last = steps[-1] if steps else {"elements": None, "change": np.inf, "changes": {}}
+    last = steps[-1] if steps else {"elements": None, "change": None, "changes": {}}
     told = {"elements": last["elements"], "change": last["change"], "changes": last["changes"]}
     told |= {"converged": converged, "refinement": steps}
     sentences = [*run.summary["warnings"], *said]
@@ -115,7 +113,7 @@ def _with(
         sentences.append(
             f"the run changed by {last['change']:.2g} of its deflections with the last elements, not by the {share:g} "
             "asked for at most"
-            if np.isfinite(last["change"])
+            if last["change"] is not None
             else f"there is one run alone: nothing says whether it is converged within {share:g}"
         )
     told["warnings"] = sentences
