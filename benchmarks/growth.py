@@ -22,6 +22,7 @@ from parflex.codegen.compile import Kernel
 from parflex.models.terms import COUNTED_WITHOUT
 
 JOINTS = (5, 10, 20, 40, 80)
+STARTS = (("dualemps", "circle", (1, 16)), ("gough-stewart-beams", None, (1, 4)))  # motion, elements per link
 REPEATS = 3
 STATUS = Path("/proc/self/status")
 LONG = 5.0  # seconds
@@ -109,12 +110,35 @@ def _cold_and_warm(name: str, folder: Path) -> tuple[float, float]:
     return min(cold), min(warm)
 
 
+def run_starts(report: Report, harness: Harness, folder: Path) -> None:
+    """A short run of a flexible robot in a new process: with an empty cache, and once more."""
+    benchmark = "start of a simulation"
+    for name, motion, counts in STARTS:
+        for elements in counts:
+            report.progress(f"{benchmark}: {name}, {elements} elements per link")
+            with cache_in(Path(tempfile.mkdtemp(dir=folder))):
+                for word in ("first", "second"):
+                    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+                        seconds = pool.submit(start_of_run, name, motion, elements).result()
+                    note = "processor time from the import to the end of 20 steps; programs, path and loop " + (
+                        "made and compiled" if word == "first" else "read from the cache"
+                    )
+                    report.figure(benchmark, f"{name}, {elements} elements, {word}", seconds, "s", note=note)
+
+
+def start_of_run(name: str, motion: str | None, elements: int) -> float:
+    """Seconds of this process when it has simulated twenty steps."""
+    robot = parflex.load(name, elements=elements)
+    parflex.simulate(robot, motion, 0.02, step=1e-3, out_step=1e-2, check_width=False)
+    return time.process_time()
+
+
 def _chain(path: Path, model: str) -> tuple[float, float, int]:
     """Seconds of tracing with all passes and of compiling, and operators."""
     robot = parflex.load(path)
     with cache_in(Path("off")):
         trace, made = _best(lambda: parflex.model(robot, model, without=COUNTED_WITHOUT))
-        compiling, _ = _best(lambda: Kernel(made.program))
+        compiling, _ = _best(lambda: Kernel(made.program).half("one"))
     return trace, compiling, made.counts["total"]
 
 

@@ -37,6 +37,7 @@ BENCHMARKS = {
     "operators": counts.run,
     "files": growth.run_files,
     "growth": growth.run_growth,
+    "starts": growth.run_starts,
     "dualemps": dualemps_motion.run,
     "frequency-map": frequency_map.run,
     "flexible-platform": flexible_platform.run,

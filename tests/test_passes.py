@@ -209,3 +209,41 @@ def test_two_sums_that_would_become_each_other_stay_two():
     """Derivatives of a flexible robot: one sum was to be the other, and that a multiple of the first."""
     program = parflex.model(parflex.load("dualemps"), "jacobian-of-inverse")
     assert all(np.isfinite(value).all() for value in program(**program.sample).values())
+
+
+# -- effort --------------------------------------------------------------------------------------------------------
+
+
+def test_a_program_is_put_in_order_once_between_two_changes(monkeypatch):
+    graph = Graph()
+    a, b, c = (graph.symbol(name) for name in "abc")
+    program = Nary(graph, [(a * b + b * c).edge, ((a + b) * c).edge])
+    ordered, before = [], Nary._ordered
+    monkeypatch.setattr(Nary, "_ordered", lambda self, change: (ordered.append(1), before(self, change))[1])
+    for _ in range(2):
+        program.cost(), program.uses(), program.divisors(), program.order()
+    assert len(ordered) == 1
+    program.rebuild({program.outputs[0][0]: (program.outputs[1][0], -1)})
+    program.cost(), program.uses()
+    assert len(ordered) == 3  # by the change, and once behind it
+    assert program.outputs[0][0] == program.outputs[1][0] and program.outputs[0][1] == -program.outputs[1][1]
+    assert program.uses()[program.outputs[0][0]] == 2
+
+
+def test_what_a_change_does_not_reach_is_not_built_anew(monkeypatch):
+    graph = Graph()
+    chains = [[graph.symbol(f"{name}{k}") for k in range(30)] for name in "xy"]
+    totals = []
+    for chain in chains:
+        total = chain[0]
+        for x in chain[1:]:
+            total = (total * x + chain[0]).sqrt()
+        totals.append(total)
+    program = Nary(graph, [total.edge for total in totals])
+    first, other = (program.imported(chain[0].edge)[0] for chain in chains)
+    built, before = [], Nary._rebuilt
+    monkeypatch.setattr(Nary, "_rebuilt", lambda self, node, memo: (built.append(node), before(self, node, memo))[1])
+    kept = program.outputs[1]
+    program.rebuild({first: (other, 1)})
+    assert program.outputs[1] == kept
+    assert len(built) == 3 * 29  # products, sums and roots of the chain that changes, none of the other
