@@ -1,6 +1,6 @@
 """Functions that only other compiled functions call, handed on as they are: LLVM sees each of them once.
 
-numba optimises a function together with all that it calls and makes machine code of it, even where nobody but another
+numba optimises a function together with all that it calls and makes machine code of it, even where only another
 compiled function ever calls it. In a loop of thirty functions, some of them five calls deep, that is most of the time
 of compilation. Here such a function stays what numba wrote, until the loop that calls it is compiled as a whole.
 """
