@@ -7,6 +7,7 @@ regular, so that any order is safe; of other matrices the pivots tell by their s
 from __future__ import annotations
 
 from dataclasses import dataclass
+from heapq import heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,21 @@ def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
 
     If it is `sparse`, the order is chosen as it goes: the unknown whose elimination touches least comes next.
     """
-    left = list(range(len(A)))
-    rows = [{j: A[max(i, j), min(i, j)] for j in left if not is_zero(A[max(i, j), min(i, j)])} for i in left]
-    steps = []
-    while left:
-        k = min(left, key=lambda i: _cost(rows[i], i)) if sparse else left[0]
-        left.remove(k)
+    rows: list[dict[int, Any]] = [{} for _ in A]
+    for i, line in enumerate(A):
+        for j, entry in enumerate(line[: i + 1]):
+            if not is_zero(entry):
+                rows[i][j] = rows[j][i] = entry
+    # what is next: costs with the unknowns, of which only the last of each unknown counts
+    cost = [_cost(row, i) if sparse else 0.0 for i, row in enumerate(rows)]
+    queue = sorted((value, i) for i, value in enumerate(cost))
+    steps: list[EliminationStep] = []
+    done: set[int] = set()
+    while queue:
+        value, k = heappop(queue)
+        if k in done or value != cost[k]:
+            continue
+        done.add(k)
         own = rows[k]
         pivot = own.pop(k, 0.0)
         if is_zero(pivot):
@@ -52,6 +62,9 @@ def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
             del rows[j][k]
             for i in others[a:]:
                 rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - own[i] * column[j]
+        for j in others if sparse else ():
+            cost[j] = _cost(rows[j], j)
+            heappush(queue, (cost[j], j))
         steps.append(EliminationStep(k, pivot, inverse, column))
     return steps
 
