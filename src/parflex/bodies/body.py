@@ -98,6 +98,9 @@ class Body(Protocol):
     def material_stiffness(self, e: Array) -> Array:
         """N x N, of the stiffness about e what strains the material: never negative."""
 
+    def stiffness_at(self, e: Array) -> Array:
+        """N x N, its stiffness about e."""
+
     def damping_at(self, e: Array) -> Array:
         """N x N, its damping about e."""
 

@@ -226,6 +226,10 @@ class ElasticBody(Record):
         """Of the stiffness about e what strains the material, N H left out: never negative, for energies of motions."""
         return self.K + sum((s.k * _beyond(s, e) for s in self.acting), np.zeros_like(self.K))
 
+    def stiffness_at(self, e: Array) -> Array:
+        """Stiffness about e: how `elastic_force` grows with it."""
+        return self.material_stiffness(e) + sum((s.force(e) * s.H for s in self.acting), np.zeros_like(self.K))
+
     def damping_at(self, e: Array) -> Array:
         """Damping about a strained state: what does not strain the material is not damped by it."""
         return self.D + sum((s.c * _beyond(s, e) for s in self.acting), np.zeros_like(self.D))

@@ -137,6 +137,10 @@ class RigidBody(Record):
         """Of no coordinates."""
         return np.zeros((0, 0))
 
+    def stiffness_at(self, e: Array) -> Array:
+        """Of no coordinates."""
+        return np.zeros((0, 0))
+
     def damping_at(self, e: Array) -> Array:
         """Of no coordinates."""
         return np.zeros((0, 0))

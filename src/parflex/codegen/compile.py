@@ -32,10 +32,10 @@ def _host() -> tuple[str, str, str, int]:
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), lanes
 
 
-def _new_machine() -> Any:
+def _new_machine(opt: int = 2) -> Any:
     """A target machine; each engine takes one of its own and ends it."""
     triple, cpu, features, _ = _host()
-    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2)
+    return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=opt)
 
 
 @lru_cache(maxsize=1)
@@ -48,8 +48,8 @@ def _code() -> str:
 class Kernel:
     """A compiled program: `one` input, or `many` side by side. Each half is compiled when it is first needed."""
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, opt: int = 2) -> None:
+        self.program, self.opt = program, opt  # 0: compiled five times as fast, for what is called seldom
         self.lanes = _host()[-1]
         self._work = work_of(program, 1)
         self._single: list[tuple[Any, ...]] = []  # buffers of one row that no call uses
@@ -62,7 +62,7 @@ class Kernel:
         found = self._halves.get(name)
         if found is None:
             with self._lock:  # threads that ask at once wait for one compilation
-                found = self._halves.get(name) or _Half(self.program, name, self.lanes)
+                found = self._halves.get(name) or _Half(self.program, name, self.lanes, self.opt)
                 self._halves[name] = found
         return found
 
@@ -152,11 +152,11 @@ class Kernel:
 class _Half:
     """Machine code of a program for one input, or for lanes of them."""
 
-    def __init__(self, program: Program, name: str, lanes: int) -> None:
+    def __init__(self, program: Program, name: str, lanes: int, opt: int) -> None:
         *target, _ = _host()
-        words = f"{program.digest()} {name} {target} {llvmlite.__version__} {_code()}"
+        words = f"{program.digest()} {name} {target} {opt} {llvmlite.__version__} {_code()}"
         key = hashlib.sha256(words.encode()).hexdigest()
-        self.engine = _engine(key, program, 1 if name == "one" else lanes)
+        self.engine = _engine(key, program, 1 if name == "one" else lanes, opt)
         folder = disk_cache.folder()
         self.kept = folder / key if folder is not None and (folder / key).is_file() else None
         pointer = ctypes.c_void_p
@@ -164,11 +164,11 @@ class _Half:
         self.call = working(self.engine.get_function_address(f"{name}_in"))
 
 
-def _engine(key: str, program: Program, lanes: int) -> Any:
+def _engine(key: str, program: Program, lanes: int, opt: int) -> Any:
     """An execution engine with the object code of the program, from the cache if it is there."""
     data = disk_cache.read(key)
     if data is None:
-        machine = _new_machine()
+        machine = _new_machine(opt)
         module = llvm.parse_assembly(build_module(program, (lanes,)))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         data = machine.emit_object(module)

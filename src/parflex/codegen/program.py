@@ -89,7 +89,10 @@ class Program(Record):
         early = set(range(first, base)) | {base + k for k in range(self.setup) if self.instructions[k][0] != "const"}
         used = {k for op, *arguments in self.instructions[self.setup :] if op != "const" for k in arguments}
         used |= {k for _, k in self.outputs}
-        handed = sorted(used & early)
+        # a comparison is no number: the main part makes it again from what it compares
+        compared = sorted(k for k in used & early if k >= base and self.instructions[k - base][0] == "greater")
+        used |= {k for place in compared for k in self.instructions[place - base][1:]}
+        handed = sorted(used & early - set(compared))
         names = tuple(f"s[{place}]" for place in range(len(handed)))
         shift = {k: k - first for k in range(first, base + self.setup)}
         before = tuple(_renumbered(instruction, shift) for instruction in self.instructions[: self.setup])
@@ -99,10 +102,10 @@ class Program(Record):
         constants = [base + k for k in range(self.setup) if self.instructions[k][0] == "const" and base + k in used]
         number = {k: k for k in range(first)} | {k: first + place for place, k in enumerate(handed)}
         start = first + len(handed)
-        number |= {k: start + place for place, k in enumerate(constants)}
+        number |= {k: start + place for place, k in enumerate([*constants, *compared])}
         rest = range(self.setup, len(self.instructions))
-        number |= {base + k: start + len(constants) + place for place, k in enumerate(rest)}
-        after = [self.instructions[k - base] for k in constants]
+        number |= {base + k: start + len(constants) + len(compared) + place for place, k in enumerate(rest)}
+        after = [_renumbered(self.instructions[k - base], number) for k in (*constants, *compared)]
         after += [_renumbered(self.instructions[k], number) for k in rest]
         results = tuple((name, number[k]) for name, k in self.outputs)
         return setup, Program(self.name, self.variables, names, tuple(after), 0, results)

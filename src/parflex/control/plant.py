@@ -70,7 +70,7 @@ def family(robot: Robot, other: Robot) -> Family:
 
 def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Plant:
     """A single plant with programs of its own; its limits act if it has stops."""
-    problem = prepare(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops)
+    problem = prepare(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops, numbers=("pairs",))
     plain = replace(problem, power=None)  # the work is not needed
     return Plant(robot, plain, family_model(robot, robot, "watch"), reactions)
 

@@ -12,6 +12,7 @@ from parflex.closure.constraints import Coupling
 from parflex.codegen.model import Model, model
 from parflex.codegen.traces.open_tree import contact_gaps, open_tree
 from parflex.codegen.traces.power import powers
+from parflex.codegen.traces.stepping import SPARSE_FORM, StepPrograms, step_programs
 from parflex.errors import InputError
 from parflex.models.given_states.joint_stops import gated, with_stops
 from parflex.models.given_states.sticking_joints import with_sticking
@@ -24,6 +25,7 @@ from parflex.tree.contacts import Watched, has_contacts, watched
 from parflex.tree.link_tree import Link
 
 Array = np.ndarray
+DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
 SLACK_RATE = 1e-11  # 1/s of them: rates of joints that are rounding
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
@@ -46,6 +48,7 @@ class Problem:
     power: Model | None = None  # of inputs and losses, which the loop integrates where it is there
     gaps: Model | None = None  # what the gates of its contacts follow, where there are any
     names: tuple[str, ...] = ()  # of rates, where these are not those of the model: all free ones
+    numbers: tuple[str, ...] = ()  # of which the coefficients of an implicit step are: "pairs", "real"
 
     @cached_property
     def tree_model(self) -> Model:
@@ -61,6 +64,15 @@ class Problem:
     def gate_inputs(self) -> int:
         """Inputs of the model that say how contacts are, and friction is."""
         return len(self.slack)
+
+    @cached_property
+    def stepping(self) -> dict[str, StepPrograms]:
+        """Programs of an implicit step, where the form of the model has such."""
+        if self.model.about.get("form") != SPARSE_FORM or self.names:
+            return {}
+        name = self.model.about["model"]
+        made = {word: step_programs(self.robot, name, self.width, word == "pairs") for word in self.numbers}
+        return {word: programs for word, programs in made.items() if programs is not None}
 
     @property
     def driven(self) -> bool:
@@ -106,7 +118,7 @@ class Problem:
             closing += [p for p, k in pairs if k not in place and k not in driven]
         motor_q = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated] if self.driven else []
         kernel, constants = self.model.machine_code()
-        return System(
+        found = System(
             kernel.address("one"), tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
             _whole(closing), _whole([*turning, *closing]), _whole(motor_q), _whole(motors), _whole(quaternions),
             tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
@@ -118,6 +130,22 @@ class Problem:
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
+        )  # fmt: skip
+        return self._with_steps(found)
+
+    def _with_steps(self, system: System) -> System:
+        """The same with the programs of an implicit step."""
+        if not self.stepping:
+            return system
+        pairs, real = self.stepping.get("pairs"), self.stepping.get("real")
+        programs = [one for one in (pairs, real) if one is not None]
+        solving = max(len(one.solve.program.instructions) for one in programs)
+        count, rows = len(system.free), len(system.free) + len(system.turning)
+        return system._replace(
+            **_addresses(pairs, ("factor", "solve")), **_addresses(real, ("real_factor", "real_solve")),
+            factors=max(one.factor.outputs["factors"][0] for one in programs),
+            factoring=max(len(one.factor.program.instructions) for one in programs), solving=solving,
+            dense=int(DENSE * count * rows < solving),
         )  # fmt: skip
 
     @cached_property
@@ -133,6 +161,12 @@ class Problem:
 
 def _address(program: Model | None) -> int:
     return 0 if program is None else program.machine_code()[0].address("one")
+
+
+def _addresses(programs: StepPrograms | None, names: tuple[str, str]) -> dict[str, int]:
+    """Fields of a system that hold the addresses of both programs."""
+    kernels = () if programs is None else programs.kernels
+    return {name: kernel.address("one") for name, kernel in zip(names, kernels, strict=False)}
 
 
 def _unit_of(tree: Tree, on: Watched) -> float:
@@ -155,11 +189,12 @@ def prepare(
     independent: Collection[str] = (),
     stops: bool = False,
     sticking: bool = False,
+    numbers: tuple[str, ...] = (),
 ) -> Problem:
     """The model of a state; what is in the file acts, but for what is left out, and limits where `stops` act.
 
     `independent` rates may be chosen. Where joints stick, only losses of couplings have a width; under a platform that
-    is driven they do not.
+    is driven they do not. An implicit method says of which `numbers` its coefficients are.
     """
     if prescribed == "motors" and not robot.actuated:
         raise InputError("the robot has no motors to drive", key="motion", hint="omit the motion")
@@ -174,7 +209,7 @@ def prepare(
     made = model(changed, name, wrench_frames=tuple(wrenches), friction_width=used, independent=tuple(independent))
     power = powers(changed, tuple(wrenches), used, made.labels["qd"])
     gaps = contact_gaps(changed) if has_contacts(changed.tree) else None
-    return Problem(changed, made, prescribed, tuple(wrenches), used, power=power, gaps=gaps)
+    return Problem(changed, made, prescribed, tuple(wrenches), used, power=power, gaps=gaps, numbers=numbers)
 
 
 def has_coulomb(robot: Robot) -> bool:

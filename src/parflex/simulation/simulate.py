@@ -311,8 +311,9 @@ def _case(
 
 def _prepared(case: Case, width: float, sticking: bool) -> Problem:
     return prepare(
-        case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking
-    )
+        case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
+        case.method.numbers,
+    )  # fmt: skip
 
 
 def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Segments, Started]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.spare_motors import Sharing
 from parflex.models.robot import Robot
+
+if TYPE_CHECKING:
+    from parflex.models.forms.in_pieces.step_matrix import JointSlope, StepMatrix
 
 Array = np.ndarray
 Groups = dict[str, tuple[int, ...]]  # names of groups of numbers, in order, and their shapes
@@ -182,6 +185,10 @@ class Form(ABC):
     def accelerations_under(self, state: Any, tau: Array) -> Array:
         """Independent accelerations under efforts, of a state in motion."""
         raise self._not_made("a model of a state")
+
+    def step_matrix(self, q: Array, c1: Any, c2: Any, joints: Mapping[int, JointSlope]) -> StepMatrix | None:
+        """The sparse matrix of an implicit step, where the form has one; `joints` are slopes of the joints' forces."""
+        return None
 
     @property
     def prescribed(self) -> tuple[str, int]:

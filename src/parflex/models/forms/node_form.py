@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from parflex.models.forms.closing import closed_by, unitless_block
 from parflex.models.forms.form import GUESSED, Answer, Form, Given, Groups, Question
 from parflex.models.forms.in_pieces.node_equations import NodeState, accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, Pieces, pieces, pieces_or_reason
+from parflex.models.forms.in_pieces.step_matrix import JointSlope, StepMatrix
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians
 
@@ -140,6 +141,10 @@ class NodeForm(Form):
     def efforts_for(self, state: NodeState, accelerations: Array) -> tuple[Array, Array]:
         """Efforts of the motors for their accelerations, and all independent accelerations."""
         return efforts_for(state, accelerations)
+
+    def step_matrix(self, q: Any, c1: Any, c2: Any, joints: Mapping[int, JointSlope]) -> StepMatrix:
+        """As sparse as the inertia in the unknowns."""
+        return StepMatrix(self.pieces, q, c1, c2, self.question.model == "state-rates-driven", joints)
 
 
 def node_form(robot: Robot, question: Question) -> NodeForm | str:

@@ -39,6 +39,7 @@ class Method:
     tableau: Any
     stages: int
     unknowns: int = 1
+    numbers: tuple[str, ...] = ()  # of an implicit one: of which its coefficients of a step are
 
 
 def method_named(name: str, radius: float = 0.8) -> Method:
@@ -53,11 +54,12 @@ def method_named(name: str, radius: float = 0.8) -> Method:
         from parflex.simulation.integrators.loop_gauss import gauss_steps
 
         stages = int(name[-1]) // 2
-        return Method(name, gauss_steps, tableaux.gauss(stages), stages, stages)
+        numbers = ("pairs",) if stages % 2 == 0 else ("pairs", "real")
+        return Method(name, gauss_steps, tableaux.gauss(stages), stages, stages, numbers)
     if name == "generalized-alpha":
         from parflex.simulation.integrators.loop_alpha import alpha_steps
 
-        return Method(name, alpha_steps, tableaux.generalized_alpha(radius), 1)
+        return Method(name, alpha_steps, tableaux.generalized_alpha(radius), 1, numbers=("real",))
     from parflex.simulation.integrators.loop_explicit import adaptive_steps, explicit_steps
 
     if name == "rk4":

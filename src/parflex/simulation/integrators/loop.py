@@ -28,34 +28,6 @@ def copy(source: Array, target: Array) -> None:
         target[k] = source[k]
 
 
-@inner
-def invert(matrix: Array, inverse: Array) -> None:
-    """The inverse, transposed, by elimination with row pivots; the matrix is used up."""
-    n = len(matrix)
-    for i in range(n):
-        for j in range(n):
-            inverse[i, j] = 1.0 if i == j else 0.0
-    for k in range(n):
-        best = k
-        for i in range(k + 1, n):
-            if abs(matrix[i, k]) > abs(matrix[best, k]):
-                best = i
-        for j in range(n):
-            matrix[k, j], matrix[best, j] = matrix[best, j], matrix[k, j]
-            inverse[j, k], inverse[j, best] = inverse[j, best], inverse[j, k]
-        pivot = 1.0 / matrix[k, k]
-        for j in range(n):
-            matrix[k, j] *= pivot
-            inverse[j, k] *= pivot
-        for i in range(n):
-            factor = matrix[i, k]
-            if i != k and factor != 0.0:
-                for j in range(k, n):
-                    matrix[i, j] -= factor * matrix[k, j]
-                for j in range(n):
-                    inverse[j, i] -= factor * inverse[j, k]
-
-
 @inlined
 def place(system: Any, x: Array, q: Array, qd: Array) -> None:
     """Write a state into the inputs of the model."""

@@ -29,16 +29,15 @@ from parflex.simulation.integrators.loop import (
     STEPS,
     WASTED,
     copy,
-    differentiate,
     evaluate,
     evaluate_at,
     find_powers,
     give_inputs,
-    invert,
     normalise,
     place,
     record,
 )
+from parflex.simulation.integrators.loop_newton import costs, make_modes, solve_mode, take_state
 
 Array = np.ndarray
 MOST_ITERATIONS = 25
@@ -47,16 +46,13 @@ OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the alg
 
 @inner
 def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd: Array) -> None:
-    """Inverse of 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step)."""
+    """The matrix 1 - d(acceleration)/d(state) d(state)/d(acceleration at the end of the step), a single mode."""
     last = len(work.x) - 1  # a literal number would be compiled on its own
     evaluate_at(system, work, t, q, qd, last - 1)
-    differentiate(system, work, last - 1, last)
-    share = (1 - alpha.mean_force) / (1 - alpha.mean_mass)
-    for k in range(len(system.free)):
-        for m in range(len(system.free)):
-            part = h * alpha.gamma * work.jacobian[1, k, m] + h * h * alpha.beta * work.jacobian[0, k, m]
-            work.matrix[k, m] = (1.0 if k == m else 0.0) - share * part
-    invert(work.matrix, work.inverse)
+    take_state(system, work, last - 1)
+    share, c = (1 - alpha.mean_force) / (1 - alpha.mean_mass), work.coefficients[0]
+    c[0], c[1], c[2], c[3] = share * h * alpha.gamma, 0.0, share * h * h * alpha.beta, 0.0
+    make_modes(system, work)
     work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
 
 
@@ -88,22 +84,19 @@ def _iterate(system: Any, work: Any, alpha: Any, h: float, q: Array, qd: Array) 
     nq, count, new = system.positions, len(system.free), work.acceleration[NEW]
     _place(system, work, alpha, h, q, qd)
     evaluate(system, work, work.x[0], work.y[0])
-    change = work.change
-    for m in range(count):
-        change[m] = 0.0
     for k in range(count):
-        miss = work.y[0, 2 * nq + system.free[k]] - new[k]
-        for m in range(count):
-            change[m] += work.inverse[k, m] * miss
+        work.solving[0, k] = work.y[0, 2 * nq + system.free[k]] - new[k]
+    solve_mode(system, work, 0, True)
+    change = work.solved
     largest = 0.0
     for p in system.turning:
         largest = max(largest, h * abs(work.y[0, nq + p] - work.rate[1, p]))
     for p in system.other:
         work.rate[1, p] = work.y[0, nq + p]
     share = h * alpha.gamma * (1 - alpha.mean_force) / (1 - alpha.mean_mass)
+    for k in range(len(system.turning)):  # positions that lag would stretch stiff beams
+        work.rate[1, system.turning[k]] += share * change[count + k]
     for k in range(count):
-        for p in system.turning:  # positions that lag would stretch stiff beams
-            work.rate[1, p] += share * change[k] * work.ways[k, p]
         new[k] += change[k]
         size = h * h * abs(change[k]) / system.units[k]
         if not size <= largest:  # NaN too
@@ -178,7 +171,7 @@ def alpha_steps(
 ) -> tuple[int, int]:
     """Fixed steps until the rows of output are full; gives the rows that are and a status."""
     nq, counts, count = system.positions, work.counts, len(system.free)
-    renewal = 4 * count * system.operators + 2 * count**3  # operators of a new matrix
+    spent, renewal = costs(system, 1, 1)
     start_row = len(work.x) - 2
     evaluate_at(system, work, t, q, qd, start_row)
     _add_work(system, work, start_row, 0.0)  # efforts may have jumped since the last call
@@ -198,7 +191,7 @@ def alpha_steps(
                 tries = 0 if length > 0.0 else 2
                 while tries < 2:
                     anew = again or counts[STARTED] == 0
-                    if tries == 1 or anew or counts[WASTED] * (system.operators + 2 * count**2) > renewal:
+                    if tries == 1 or anew or counts[WASTED] * spent > renewal:
                         _new_matrix(system, work, alpha, begin, length, q, qd)
                     if anew:
                         for k in range(count):

@@ -29,15 +29,14 @@ from parflex.simulation.integrators.loop import (
     WASTED,
     add_work,
     copy,
-    differentiate,
     evaluate,
     evaluate_at,
     give_inputs,
-    invert,
     normalise,
     place,
     record,
 )
+from parflex.simulation.integrators.loop_newton import costs, make_modes, solve_mode, take_state
 
 Array = np.ndarray
 MOST_ITERATIONS = 25
@@ -46,26 +45,22 @@ MOST_CUTS = 7  # each time by four: steps down to 1/4096
 
 @inner
 def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
-    """Inverse of 1 - h A (x) Jv - h^2 AA (x) Jq at this state."""
+    """The modes of 1 - h A (x) Jv - h^2 AA (x) Jq at this state."""
     stages = len(tableau.c)
     evaluate_at(system, work, t, q, qd, stages)
-    differentiate(system, work, stages, stages + 1)
-    _matrix_for(work.matrix, work.inverse, work.jacobian, tableau.A, tableau.AA, h)
+    take_state(system, work, stages)
+    _modes_for(system, work, tableau, h)
     work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
 
 
 @inner
-def _matrix_for(matrix: Array, inverse: Array, jacobian: Array, A: Array, AA: Array, h: float) -> None:
-    """The same with the derivatives that are known, for any length of the step."""
-    stages, count = len(A), jacobian.shape[1]
-    for i in range(stages):
-        for j in range(stages):
-            for k in range(count):
-                for m in range(count):
-                    part = h * A[i, j] * jacobian[1, k, m] + h * h * AA[i, j] * jacobian[0, k, m]
-                    unit = 1.0 if i == j and k == m else 0.0
-                    matrix[i * count + k, j * count + m] = unit - part
-    invert(matrix, inverse)
+def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
+    """The same at the state that is known, for any length of the step."""
+    for m in range(len(tableau.roots)):
+        re, im = h * tableau.roots[m, 0], h * tableau.roots[m, 1]
+        c = work.coefficients[m]
+        c[0], c[1], c[2], c[3] = re, im, re * re - im * im, 2 * re * im
+    make_modes(system, work)
 
 
 @inner
@@ -124,43 +119,61 @@ def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Arra
 
 
 @inlined
-def _follow(system: Any, work: Any, tableau: Any, i: int, h: float) -> None:
-    """Let the rates of turning positions follow the change of a stage: positions that lag would stretch stiff beams."""
-    if len(system.turning) == 0:
-        return
-    count = len(system.free)
-    for k in range(count):
-        change = 0.0
-        for j in range(len(tableau.c)):
-            change += tableau.A[i, j] * work.change[j * count + k]
-        for p in system.turning:
-            work.rate[i, p] += h * change * work.ways[k, p]
+def _change(system: Any, work: Any, tableau: Any) -> None:
+    """What a step of Newton changes all stages by, mode after mode, and the turning by that."""
+    stages, count, turns = len(tableau.c), len(system.free), len(system.turning)
+    miss, change, turned, solved = work.miss, work.change, work.turned, work.solved
+    rows = count + turns
+    for i in range(stages):
+        for k in range(count):
+            change[i, k] = 0.0
+        for k in range(turns):
+            turned[i, k] = 0.0
+    for m in range(len(tableau.roots)):
+        real = tableau.roots[m, 1] == 0.0
+        for k in range(count):
+            re, im = 0.0, 0.0
+            for i in range(stages):
+                re += tableau.into[m, 0, i] * miss[i, k]
+                im += tableau.into[m, 1, i] * miss[i, k]
+            work.solving[m, k] = re
+            if not real:
+                work.solving[m, count + k] = im
+        solve_mode(system, work, m, real)
+        for i in range(stages):
+            re, im = tableau.back[m, 0, i], tableau.back[m, 1, i]
+            for k in range(count):
+                change[i, k] += re * solved[k] if real else re * solved[k] - im * solved[rows + k]
+            for k in range(turns):
+                r = count + k
+                turned[i, k] += re * solved[r] if real else re * solved[r] - im * solved[rows + r]
 
 
 @inlined
 def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> float:
     """One step of the simplified Newton iteration; gives the largest change, in units of position."""
     nq, stages, count = system.positions, len(tableau.c), len(system.free)
-    change, inverse, acceleration, y = work.change, work.inverse, work.acceleration, work.y
-    for m in range(stages * count):
-        change[m] = 0.0
+    change, acceleration, y = work.change, work.acceleration, work.y
     for i in range(stages):
         _place_stage(system, work, tableau, i, h, q, qd)
         evaluate(system, work, work.x[i], y[i])
         for k in range(count):
-            miss, row = y[i, 2 * nq + system.free[k]] - acceleration[i, k], inverse[i * count + k]
-            for m in range(stages * count):
-                change[m] += row[m] * miss
+            work.miss[i, k] = y[i, 2 * nq + system.free[k]] - acceleration[i, k]
+    _change(system, work, tableau)
     largest = 0.0
     for i in range(stages):
         for p in system.turning:
             largest = max(largest, h * abs(y[i, nq + p] - work.rate[i, p]))
         for p in system.other:
             work.rate[i, p] = y[i, nq + p]
-        _follow(system, work, tableau, i, h)
+        for k in range(len(system.turning)):  # positions that lag would stretch stiff beams
+            total = 0.0
+            for j in range(stages):
+                total += tableau.A[i, j] * work.turned[j, k]
+            work.rate[i, system.turning[k]] += h * total
         for k in range(count):
-            acceleration[i, k] += change[i * count + k]
-            size = h * h * abs(change[i * count + k]) / system.units[k]
+            acceleration[i, k] += change[i, k]
+            size = h * h * abs(change[i, k]) / system.units[k]
             if not size <= largest:  # NaN too
                 largest = size
     work.counts[ITERATIONS] += 1
@@ -264,11 +277,7 @@ def gauss_steps(
 ) -> tuple[int, int]:
     """Steps until the rows of output are full; gives the rows that are and a status."""
     stages, counts = len(tableau.c), work.counts
-    unknowns = stages * len(system.free)  # operators of an iteration, and of a new matrix
-    spent, renewal = (
-        stages * system.operators + 2 * unknowns**2,
-        4 * len(system.free) * system.operators + 2 * unknowns**3,
-    )
+    spent, renewal = costs(system, len(tableau.roots), stages)
     gated = system.gaps != 0
     waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
     for row in range(len(out_x)):
@@ -284,7 +293,7 @@ def gauss_steps(
                     keep(work.kept, work.crossing, work.numbers, q, qd, length)
                 if length > 0.0:
                     if again and fresh:
-                        _matrix_for(work.matrix, work.inverse, work.jacobian, tableau.A, tableau.AA, length)
+                        _modes_for(system, work, tableau, length)
                         _still(work.acceleration, work.rate, work.y[stages], system.free, system.positions, stages)
                     elif again or counts[STARTED] == 0:
                         _restart(system, work, tableau, begin, length, q, qd)

@@ -45,6 +45,14 @@ class System(Bundle):
         0, dtype=np.int64
     )  # positions of joints that may stick: theirs are the last gates, two each
     friction: Array = np.zeros((0, 2))  # with efforts while they slide, and at most while they stick
+    factor: int = 0  # addresses of the programs of a step for complex coefficients, and for real ones; 0: none
+    solve: int = 0
+    real_factor: int = 0
+    real_solve: int = 0
+    factors: int = 0  # most numbers that are handed from one to the other
+    factoring: int = 0  # operators of a call
+    solving: int = 0
+    dense: int = 1  # 1: inverses are made as a whole, 0: each iteration calls the programs
 
 
 class Work(Bundle):
@@ -54,9 +62,15 @@ class Work(Bundle):
     y: Array  # outputs
     acceleration: Array  # of the free rates at each stage, of the last step
     rate: Array  # rates of change of all positions at each stage
-    matrix: Array  # of the simplified Newton iteration, while it is made
-    inverse: Array  # of that matrix, transposed
+    miss: Array  # of the accelerations of each stage
     change: Array  # of one iteration
+    turned: Array  # what it changes rates of turning positions by
+    coefficients: Array  # of each mode: real and imaginary part of c1, of c2
+    matrix: Array  # of a mode, while its inverse is made: real part, imaginary part
+    inverses: Array  # of modes, transposed, and behind each column the turning by it
+    stepping: Array  # inputs of the program that factors: positions, rates, gates, coefficients
+    solving: Array  # of each mode: miss, factors
+    solved: Array  # change and turning of a mode
     before: Array  # state before a step that may fail
     ways: Array  # rates of change of all positions for each free rate, where the matrix was made
     jacobian: Array  # d(acceleration)/d(position), d(acceleration)/d(rate)
@@ -100,17 +114,26 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
     width = system.positions + system.rates + given + gates + len(system.constants)
     x = np.zeros((stages + 2, width))
     x[:, width - len(system.constants) :] = system.constants
+    turns, modes = len(system.turning), (unknowns + 1) // 2
+    whole = count if system.dense else 0
+    tangent = 0 if system.factors else count
     return Work(
         x,
         np.zeros((stages + 2, system.outputs)),
         np.zeros((max(stages, 4), count)),
         np.zeros((max(stages, 2), system.positions)),
-        np.zeros((unknowns * count, unknowns * count)),
-        np.zeros((unknowns * count, unknowns * count)),
-        np.zeros(unknowns * count),
+        np.zeros((unknowns, count)),
+        np.zeros((unknowns, count)),
+        np.zeros((unknowns, turns)),
+        np.zeros((modes, 4)),
+        np.zeros((2, tangent, tangent)),
+        np.zeros((modes, 2, whole, whole + turns)),
+        np.zeros(system.positions + system.rates + gates + 4),
+        np.zeros((modes, 2 * count + system.factors)),
+        np.zeros(2 * (count + turns)),
         np.zeros(system.positions + system.rates),
-        np.zeros((count, system.positions)),
-        np.zeros((2, count, count)),
+        np.zeros((tangent, system.positions)),
+        np.zeros((2, tangent, tangent)),
         np.zeros(2 * system.positions + system.motors + given + gates),
         np.zeros(2),
         np.zeros(gates),

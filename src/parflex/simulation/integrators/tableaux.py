@@ -12,7 +12,11 @@ Array = np.ndarray
 
 
 class Gauss(Bundle):
-    """Collocation at the Gauss points: c, A, A A, b, second = b A, and what carries stages on to the next step."""
+    """Collocation at the Gauss points: c, A, A A, b, second = b A, and what carries stages on to the next step.
+
+    A = T diag(roots) T^-1: of each real root and of one of each complex pair its two parts, its row of T^-1 and its
+    column of T, doubled for a pair, theory (53).
+    """
 
     c: Array
     A: Array
@@ -20,6 +24,9 @@ class Gauss(Bundle):
     b: Array
     second: Array
     ahead: Array
+    roots: Array  # (mode, part)
+    into: Array  # (mode, part, stage)
+    back: Array
 
 
 class Explicit(Bundle):
@@ -50,7 +57,17 @@ def gauss(stages: int) -> Gauss:
     exponents = np.arange(1, stages + 1)
     A = (c[:, None] ** exponents / exponents) @ np.linalg.inv(powers)
     ahead = np.vander(1 + c, stages, increasing=True) @ np.linalg.inv(powers)
-    return Gauss(c, A, A @ A, b, b @ A, ahead)
+    return Gauss(c, A, A @ A, b, b @ A, ahead, *_modes(A))
+
+
+def _modes(A: Array) -> tuple[Array, Array, Array]:
+    """Roots of A that are real or above the real axis, with their rows and columns, as real and imaginary parts."""
+    roots, T = np.linalg.eig(A)
+    roots = np.where(np.abs(roots.imag) < 1e-9, roots.real, roots)
+    kept = [k for k in np.argsort(np.abs(roots.imag)) if roots[k].imag >= 0]
+    weights = np.where(roots[kept].imag > 0, 2.0, 1.0)
+    parts = roots[kept], np.linalg.inv(T)[kept], weights[:, None] * T.T[kept]
+    return tuple(np.ascontiguousarray(np.stack([part.real, part.imag], axis=1)) for part in parts)
 
 
 def rk4() -> Explicit:

@@ -74,7 +74,7 @@ def node_state(
             own = state.moving.links[j]
             M, forces = _body(body, own.w, own.turned)
             J = np.vstack([own.J_v, own.J_w])
-            _add(state, J, M, forces + M @ np.concatenate([own.a, own.al]))
+            add_to(state, J, M, forces + M @ np.concatenate([own.a, own.al]))
     for modal in form.modal:
         _add_modal(state, modal)
     _add_joints(state, without)
@@ -94,7 +94,7 @@ def _add_modal(state: NodeState, modal: CutModal) -> None:
     modes[:, modal.slots] = np.eye(count)[:, list(modal.free)]
     parts = (own.a, own.al, own.J_v, own.J_w)
     a, al, J_v, J_w = parts if own.turned is None else (own.turned.T @ part for part in parts)
-    _add(state, np.vstack([J_v, J_w, modes]), M, forces + M @ np.concatenate([a, al, np.zeros(count)]))
+    add_to(state, np.vstack([J_v, J_w, modes]), M, forces + M @ np.concatenate([a, al, np.zeros(count)]))
 
 
 def _add_wrenches(state: NodeState, external: Mapping[str, Array]) -> None:
@@ -130,13 +130,17 @@ def _body(body: RigidBody, w: Array, R: Array | None) -> tuple[Array, Array]:
 
 
 def _add_beam(state: NodeState, beam: CutBeam) -> None:
-    """Inertia and forces of a beam and of what its ends carry.
+    """Inertia and forces of a beam and of what its ends carry."""
+    assemble_beam(state, beam, *_loaded(state, beam))
 
-    What its root does is put in first, while the inertia still has the zeros of the beam's own axes; then the tip is
+
+def assemble_beam(state: NodeState, beam: CutBeam, M: Array, forces: Array) -> None:
+    """Add a matrix and forces of the motion of a beam's two ends, in the axes of its root.
+
+    What its root does is put in first, while the matrix still has the zeros of the beam's own axes; then the tip is
     moved to the joint that it hangs on and turned into the axes of its piece.
     """
     root, tip = state.moving.links[beam.link], state.moving.links[beam.tip]
-    M, forces = _loaded(state, beam)
     count, used = len(state.form.used), list(state.form.used)
     arm = np.zeros(3)
     if tip.anchor is not None and tip.arm is not None:
@@ -156,7 +160,7 @@ def _add_beam(state: NodeState, beam: CutBeam) -> None:
         Q = _both(root.turned, used)
         M_AA, M_AB, M_IA, f_A = _turned(M_AA, Q, used), Q @ M_AB, M_IA @ Q.T, Q @ f_A
     own, columns = _moving(J_A)
-    _add(state, J_A, M_AA, f_A)
+    add_to(state, J_A, M_AA, f_A)
     M_AB, M_IA = own.T @ M_AB, M_IA @ own
     if any(not _zero(x) for x in arm):
         shift = np.block([[np.eye(3), -hat(arm)], [np.zeros((3, 3)), np.eye(3)]])[np.ix_(used, used)]
@@ -164,12 +168,12 @@ def _add_beam(state: NodeState, beam: CutBeam) -> None:
     if turns is not None:
         Q = _both(turns, used)
         M_AB, M_BB, M_IB, f_B = M_AB @ Q.T, _turned(M_BB, Q, used), M_IB @ Q.T, Q @ f_B
-    _add(state, J_B, M_BB, f_B)
+    add_to(state, J_B, M_BB, f_B)
     own, others = _moving(J_B)
     _add_between(state, columns, others, M_AB @ own)
     if beam.body.held:
         slots = list(range(beam.slots.start, beam.slots.stop))
-        _add(state, np.eye(state.form.size)[slots], M[modes, modes], forces[modes])
+        add_to(state, np.eye(state.form.size)[slots], M[modes, modes], forces[modes])
         _add_between(state, slots, columns, M_IA)
         _add_between(state, slots, others, M_IB @ own)
 
@@ -227,7 +231,7 @@ def _repeated(entries: Array) -> float:
     return max(reversed(numbers), key=numbers.count) if len(entries) > 1 and numbers else 0.0
 
 
-def _add(state: NodeState, J: Array, M: Array, forces: Array) -> None:
+def add_to(state: NodeState, J: Array, M: Array, forces: Array) -> None:
     """Add J^T M J and J^T forces."""
     A, f = state.A, state.f
     own, columns = _moving(J)
@@ -256,7 +260,7 @@ def _add_joints(state: NodeState, without: tuple[str, ...]) -> None:
         own = tree.links[tree.link_of_rate[k]].terms
         inert = own.inert and "motor-inertia" not in without
         if inert or not _zero(terms[k]):
-            _add(state, row[None, :], np.array([[own.inertia if inert else 0.0]]), terms[k : k + 1])
+            add_to(state, row[None, :], np.array([[own.inertia if inert else 0.0]]), terms[k : k + 1])
 
 
 def motor_slots(state: NodeState) -> list[int]:

@@ -1,0 +1,117 @@
+"""Programs of an implicit step: one factors the matrix of the step at a state, the other solves with its factors.
+
+They are one trace, cut where the miss of the accelerations comes in: all that depends on the state alone is in the
+first, which is called when the matrix is made anew, and what remains is called in each iteration of Newton.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen import program_store
+from parflex.codegen.compile import Kernel
+from parflex.codegen.model import Model
+from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.traces.trace import form_of
+from parflex.codegen.traces.tracing import Options, Tracer, open_gates
+from parflex.graph.derivative import jacobian
+from parflex.graph.expression import Expression
+from parflex.models.forms.in_pieces.step_matrix import JointSlope
+from parflex.models.robot import Robot
+from parflex.recursion import joint_forces
+from parflex.spatial.complex_pairs import Pair, pair
+from parflex.spatial.elimination import EliminationStep
+from parflex.tree import Tree
+
+Array = np.ndarray
+NO_LIMIT = 1 << 62  # the direct model was not refused, and these grow with it
+SPARSE_FORM = "two-node form"
+
+
+@dataclass(frozen=True)
+class StepPrograms:
+    """`factor`: positions, rates, gates, c1 and c2 in, factors out; `solve`: miss, factors in, change and turns out.
+
+    Of complex numbers all real parts come before all imaginary ones.
+    """
+
+    factor: Model
+    solve: Model
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, Kernel]:
+        """Both compiled; the first, which is called seldom, in little time."""
+        return Kernel(self.factor.program, opt=0), Kernel(self.solve.program)
+
+
+def step_programs(robot: Robot, model: str, friction_width: float, by_pairs: bool) -> StepPrograms | None:
+    """The two programs for a model of a state, for real coefficients or for pairs; None where its form has none.
+
+    They are kept on disk.
+    """
+    options = Options(friction_width=friction_width)
+    keys = [program_store.key_of(robot, word, model, options, by_pairs) for word in ("factor", "solve")]
+    kept = [program_store.read(key) if key is not None else None for key in keys]
+    if kept[0] is not None and kept[1] is not None:
+        return StepPrograms(Model(**kept[0]), Model(**kept[1]))
+    form, graph, _ = form_of(robot, model, options)
+    tracer, tree = Tracer(graph), form.robot.tree
+    q, qd = tracer.group("q", tree.nq), tracer.group("qd", len(form.independent))
+    open_gates(tracer, tree)
+    c = tracer.group("c", 4)
+    c1, c2 = (Pair(c[0], c[1]), Pair(c[2], c[3])) if by_pairs else (c[0], c[2])
+    rates = np.zeros(tree.n, dtype=object)
+    rates[form.independent] = qd
+    matrix = form.step_matrix(q, c1, c2, joint_slopes(tree, q, rates))
+    if matrix is None:
+        return None
+    state = {name: symbols.shape for name, symbols in tracer.inputs.items()}
+    given = [f"{name}[{k}]" for name, (size,) in state.items() for k in range(size)]
+    count = len(matrix.free)
+    parts = [tracer.group(name, count) for name in (("miss", "imaginary_miss") if by_pairs else ("miss",))]
+    miss = np.array([Pair(*both) for both in zip(*parts, strict=True)] if by_pairs else parts[0], dtype=object)
+    change, turned = matrix.correction([_held(step) for step in matrix.factors()], miss)
+    values = np.concatenate([change, turned])
+    if by_pairs:
+        values = np.array([getattr(pair(value), part) for part in ("re", "im") for value in values], dtype=object)
+    program = make_program(graph, f"{robot.name}_step", {"change": values}, given, NO_LIMIT, quick=True)
+    setup, main = program.split()
+    main = replace(main, name=f"{robot.name}_solve", variables=main.inputs, parameters=())
+    setup = replace(setup, name=f"{robot.name}_factor")
+    factors = {"factors": (len(setup.outputs),)}
+    made = StepPrograms(
+        Model(setup.name, setup, state, factors),
+        Model(main.name, main, {"miss": (len(parts) * count,)} | factors, {"change": (len(values),)}),
+    )
+    for key, own in zip(keys, (made.factor, made.solve), strict=True):
+        if key is not None:
+            program_store.write(key, own)
+    return made
+
+
+def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointSlope]:
+    """How forces of joints grow with their own coordinates and rates, by the rates that are symbols."""
+    forces = joint_forces(tree, q, rates, np.zeros(tree.n))
+    found = {}
+    for link in tree.links:
+        if link.joint.one_axis and isinstance(rates[link.v.start], Expression):
+            k = link.v.start
+            ((stiffness, damping),) = jacobian([forces[k]], [q[link.q.start], rates[k]])
+            found[k] = JointSlope(stiffness, damping)
+    return found
+
+
+def _held(step: EliminationStep) -> EliminationStep:
+    """Factors as values of their own, which passes do not mix into what is solved with them."""
+    column = {j: _hold(value) for j, value in step.column.items()}
+    return replace(step, inverse=_hold(step.inverse), column=column)
+
+
+def _hold(value: Any) -> Any:
+    if isinstance(value, Pair):
+        return Pair(_hold(value.re), _hold(value.im))
+    return value.hold() if isinstance(value, Expression) else value

@@ -1,0 +1,181 @@
+"""The matrix of an implicit step of a robot cut into pieces: A + c1 D + c2 K, as sparse as the inertia A itself.
+
+Stiffness K and damping D of beams, modes and joints act between the same nodes as inertia, so that the order of
+elimination of the direct model serves, theory (54). What the forces of the motion and their change with the pose add is
+left out: it is small against inertia in a step, and a Newton iteration corrects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.models.cutting import CutBeam
+from parflex.models.forms.in_pieces.node_equations import (
+    add_to,
+    assemble_beam,
+    independent_accelerations,
+    motor_slots,
+    node_state,
+)
+from parflex.models.forms.in_pieces.piece_rates import piece_rates
+from parflex.models.forms.in_pieces.pieces import Pieces
+from parflex.spatial.complex_pairs import Pair, pair
+from parflex.spatial.elimination import EliminationStep, eliminate, is_zero, substitute
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class JointSlope:
+    """How the force of a joint grows with its coordinate and with its rate."""
+
+    stiffness: Any
+    damping: Any
+
+
+def resting(form: Pieces) -> Pieces:
+    """The same pieces without weight: what is linear in accelerations stands alone."""
+    tree = replace(form.robot.tree, gravity=np.zeros(3))
+    robot = replace(form.robot, tree=tree, closures=replace(form.robot.closures, tree=tree))
+    return replace(form, cut=replace(form.cut, robot=robot))
+
+
+class StepMatrix:
+    """The matrix at a pose, for coefficients c1 (s) of damping and c2 (s^2) of stiffness: both real, or both pairs.
+
+    `joints` are the slopes of the forces of joints, by their rates. Where the motors are `driven`, they are held.
+    """
+
+    def __init__(
+        self, form: Pieces, q: Any, c1: Any, c2: Any, driven: bool, joints: Mapping[int, JointSlope] | None = None
+    ) -> None:
+        self.form, self.c1, self.c2, self.joints = resting(form), c1, c2, dict(joints or {})
+        self.state = node_state(self.form, q, np.zeros(len(form.partition.independent)))
+        held = set(motor_slots(self.state)) if driven else set()
+        self.rest = [k for k in range(form.size) if k not in held]
+        motors = {int(k) for k in form.robot.actuated} if driven else set()
+        self.free = [i for i, k in enumerate(form.partition.independent) if int(k) not in motors]
+        self.turning = turning_positions(form, [int(form.partition.independent[i]) for i in self.free])
+
+    # -- the matrix --------------------------------------------------------------------------------------
+
+    def factors(self) -> list[EliminationStep]:
+        """L and D of the matrix."""
+        n = self.form.size
+        stiff, damped = (replace(self.state, A=np.zeros((n, n), dtype=object)) for _ in range(2))
+        for beam in self.form.beams:
+            rates = self._rates(beam)
+            none = np.zeros(rates.shape[1])
+            for state, matrix in zip((stiff, damped), self._beam(beam), strict=True):
+                if np.any(matrix != 0):
+                    assemble_beam(state, beam, rates.T @ matrix @ rates, none)
+        for which, modal in enumerate(self.form.modal):
+            rows = np.eye(n)[modal.slots]
+            for state, matrix in zip((stiff, damped), self._modal(which), strict=True):
+                add_to(state, rows, matrix, np.zeros(len(rows)))
+        for k, slope in self._slopes():
+            for state, value in ((stiff, slope.stiffness), (damped, slope.damping)):
+                if not is_zero(value):
+                    add_to(state, self.state.moving.joints[k][None, :], np.array([[value]], dtype=object), np.zeros(1))
+        whole = np.zeros((n, n), dtype=object)
+        for i in range(n):
+            for k in range(i + 1):
+                own, slow, stiffness = self.state.A[i, k], damped.A[i, k], stiff.A[i, k]
+                if not (is_zero(own) and is_zero(slow) and is_zero(stiffness)):
+                    whole[i, k] = whole[k, i] = self._sum(own, slow, stiffness)
+        return eliminate(whole[np.ix_(self.rest, self.rest)], sparse=True)
+
+    def _sum(self, own: Any, damping: Any, stiffness: Any) -> Any:
+        """An entry of the matrix."""
+        total = pair(own) if isinstance(self.c2, Pair) else own
+        for factor, part in ((self.c1, damping), (self.c2, stiffness)):
+            total = total if is_zero(part) else total + factor * part
+        return total
+
+    def _beam(self, beam: CutBeam) -> tuple[Array, Array]:
+        """Stiffness and damping in the elastic coordinates of a beam."""
+        e = self.state.at.q[self.form.robot.tree.links[beam.link].e]
+        return beam.body.stiffness_at(e), beam.body.damping_at(e)
+
+    def _modal(self, which: int) -> tuple[Array, Array]:
+        """The same of the free coordinates of a body that is not cut."""
+        modal = self.form.modal[which]
+        e, free = self.state.at.q[self.form.robot.tree.links[modal.link].e], np.ix_(modal.free, modal.free)
+        return modal.body.stiffness_at(e)[free], modal.body.damping_at(e)[free]
+
+    def _slopes(self) -> list[tuple[int, JointSlope]]:
+        return [(k, self.joints[k]) for k in self.state.moving.joints if k in self.joints]
+
+    def _rates(self, beam: CutBeam) -> Array:
+        used = self.form.used
+        columns = [*used, *(6 + k for k in used), *(12 + k for k in range(beam.body.held))]
+        return beam.form.elastic_rates(self.state.at.q[self.form.robot.tree.links[beam.link].e])[:, columns]
+
+    # -- a step of Newton --------------------------------------------------------------------------------
+
+    def correction(self, factors: list[EliminationStep], miss: Array) -> tuple[Array, Array]:
+        """What Newton changes the free accelerations by that miss those of the direct model by `miss`.
+
+        Then how a change of rates by that changes the rates of `turning` positions.
+        """
+        stiff, damped = self._apart(self._forces, miss)
+        right = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
+        x = np.zeros(self.form.size, dtype=object)
+        x[self.rest] = substitute(factors, right)
+        (back,) = self._apart(lambda part: (independent_accelerations(self.state, part)[self.free],), x)
+        change = np.array([m - b for m, b in zip(miss, back, strict=True)], dtype=object)
+        (turned,) = self._apart(self._turned, change)
+        return change, turned
+
+    def _apart(self, linear: Callable[[Array], tuple[Array, ...]], values: Array) -> list[Array]:
+        """Outcomes of a linear function with real coefficients, of real and imaginary parts one after the other."""
+        if not isinstance(self.c2, Pair):
+            return list(linear(values))
+        parts = [linear(np.array([getattr(pair(value), word) for value in values])) for word in ("re", "im")]
+        return [
+            np.array([Pair(a, b) for a, b in zip(real, imaginary, strict=True)], dtype=object)
+            for real, imaginary in zip(*parts, strict=True)
+        ]
+
+    def _independent(self, free: Array) -> Array:
+        rates = np.zeros(len(self.form.partition.independent), dtype=object)
+        rates[self.free] = free
+        return rates
+
+    def _turned(self, free: Array) -> tuple[Array]:
+        """Rates of turning positions; the rates of their joints are free ones, or held."""
+        qd = np.zeros(self.form.robot.tree.n, dtype=object)
+        qd[self.form.partition.independent] = self._independent(free)
+        return (self.form.robot.tree.position_rates(self.state.at.q, qd)[self.turning],)
+
+    def _forces(self, free: Array) -> tuple[Array, Array]:
+        """Along the unknowns, what stiffness and damping put against free rates."""
+        form, tree = self.form, self.form.robot.tree
+        qd = piece_rates(form, self.state.at, self._independent(free)).qd
+        stiff, damped = (replace(self.state, f=np.zeros(form.size, dtype=object)) for _ in range(2))
+        for beam in form.beams:
+            strained, turned = qd[tree.links[beam.link].e_v], self._rates(beam).T
+            none = np.zeros((len(turned), len(turned)))
+            for state, matrix in zip((stiff, damped), self._beam(beam), strict=True):
+                if np.any(matrix != 0):
+                    assemble_beam(state, beam, none, turned @ (matrix @ strained))
+        for which, modal in enumerate(form.modal):
+            strained = qd[tree.links[modal.link].e_v][list(modal.free)]
+            for state, matrix in zip((stiff, damped), self._modal(which), strict=True):
+                state.f[modal.slots] = state.f[modal.slots] + matrix @ strained
+        for k, slope in self._slopes():
+            for state, value in ((stiff, slope.stiffness), (damped, slope.damping)):
+                if not is_zero(value):
+                    state.f[:] = state.f + self.state.moving.joints[k] * (value * qd[k])
+        return stiff.f, damped.f
+
+
+def turning_positions(form: Pieces, free: list[int]) -> list[int]:
+    """Positions of joints whose rates are not their derivatives, where such rates are free."""
+    links = [link for link in form.robot.tree.links if not link.joint.one_axis]
+    moved = [link for link in links if set(free) & set(range(link.v.start, link.v.stop))]
+    return [p for link in moved for p in range(link.q.start, link.q.stop)]
