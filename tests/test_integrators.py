@@ -130,6 +130,20 @@ def test_constants_of_a_model_stand_behind_its_inputs_at_every_stage():
     assert (new_work(system, 2, 2).x == [0, 0, 0, 0, 0, 7, 8]).all()  # q, qd, one effort, constants
 
 
+@pytest.mark.parametrize("name", ["gauss4", "gauss6", "generalized-alpha"])
+def test_a_step_of_newton_is_exact_for_linear_systems(name):
+    graph = Graph()
+    q, qd = (np.array([graph.symbol(f"{word}[{k}]") for k in range(2)], dtype=object) for word in ("q", "qd"))
+    graph.symbol("effort[0]")
+    pulls = np.array([[-900.0, 30.0], [40.0, -50.0]]) @ q + np.array([[-8.0, 2.0], [1.0, -3.0]]) @ qd
+    kernel = Kernel(make_program(graph, "line", {"q": q, "position_rates": qd, "rate_changes": pulls}))
+    still, none, both = polynomials.constant(np.zeros(1)), whole(), whole(0, 1)
+    fixed = (kernel.address("one"), 2, 2, both, np.array([[0, 0], [1, 1]], dtype=np.int64), *[none] * 6)
+    system = System(*fixed, np.ones(2), np.zeros(0), 6, 20, still.breaks, still.coefficients)
+    track = run_loop(system, method_named(name), grid_of(2.0, 0.05, 0.05), [1.0, 0.5], [0.0, 0.0], ["a", "b"], 1e-9)
+    assert track.status == "ok" and track.counts["iterations"] <= 2 * track.counts["steps"] + 2  # a change, then none
+
+
 @pytest.mark.parametrize("radius", [0.0, 0.5, 1.0])
 def test_generalized_alpha_damps_what_is_fast_as_asked(radius):
     # a spring far stiffer than the step resolves: each step multiplies the motion by the radius

@@ -82,7 +82,7 @@ def step_programs(robot: Robot, model: str, friction_width: float, by_pairs: boo
     setup, main = program.split()
     main = replace(main, name=f"{robot.name}_solve", variables=main.inputs, parameters=())
     setup = replace(setup, name=f"{robot.name}_factor")
-    factors = {"factors": (len(setup.outputs),)}
+    factors: dict[str, tuple[int, ...]] = {"factors": (len(setup.outputs),)}
     made = StepPrograms(
         Model(setup.name, setup, state, factors),
         Model(main.name, main, {"miss": (len(parts) * count,)} | factors, {"change": (len(values),)}),

@@ -1,7 +1,7 @@
 """The simplified Newton iteration of implicit methods: what a miss of the accelerations changes them by.
 
 Stages are taken apart into modes, each a system of its own with coefficients c1 of damping and c2 of stiffness, real or
-complex, theory (53). A mode is solved by the programs of the step, whose cost is linear in the robot; where the robot
+complex, theory (58). A mode is solved by the programs of the step, whose cost is linear in the robot; where the robot
 is small, or its form has no such programs, by the inverse as a whole.
 """
 

@@ -15,7 +15,7 @@ class Gauss(Bundle):
     """Collocation at the Gauss points: c, A, A A, b, second = b A, and what carries stages on to the next step.
 
     A = T diag(roots) T^-1: of each real root and of one of each complex pair its two parts, its row of T^-1 and its
-    column of T, doubled for a pair, theory (53).
+    column of T, doubled for a pair, theory (58).
     """
 
     c: Array
@@ -66,8 +66,12 @@ def _modes(A: Array) -> tuple[Array, Array, Array]:
     roots = np.where(np.abs(roots.imag) < 1e-9, roots.real, roots)
     kept = [k for k in np.argsort(np.abs(roots.imag)) if roots[k].imag >= 0]
     weights = np.where(roots[kept].imag > 0, 2.0, 1.0)
-    parts = roots[kept], np.linalg.inv(T)[kept], weights[:, None] * T.T[kept]
-    return tuple(np.ascontiguousarray(np.stack([part.real, part.imag], axis=1)) for part in parts)
+    return _parts(roots[kept]), _parts(np.linalg.inv(T)[kept]), _parts(weights[:, None] * T.T[kept])
+
+
+def _parts(values: Array) -> Array:
+    """Real and imaginary parts, behind the mode."""
+    return np.ascontiguousarray(np.stack([values.real, values.imag], axis=1))
 
 
 def rk4() -> Explicit:

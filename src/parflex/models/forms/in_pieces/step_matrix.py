@@ -1,7 +1,7 @@
 """The matrix of an implicit step of a robot cut into pieces: A + c1 D + c2 K, as sparse as the inertia A itself.
 
 Stiffness K and damping D of beams, modes and joints act between the same nodes as inertia, so that the order of
-elimination of the direct model serves, theory (54). What the forces of the motion and their change with the pose add is
+elimination of the direct model serves, theory (59). What the forces of the motion and their change with the pose add is
 left out: it is small against inertia in a step, and a Newton iteration corrects it.
 """
 
@@ -111,9 +111,7 @@ class StepMatrix:
         return [(k, self.joints[k]) for k in self.state.moving.joints if k in self.joints]
 
     def _rates(self, beam: CutBeam) -> Array:
-        used = self.form.used
-        columns = [*used, *(6 + k for k in used), *(12 + k for k in range(beam.body.held))]
-        return beam.form.elastic_rates(self.state.at.q[self.form.robot.tree.links[beam.link].e])[:, columns]
+        return beam.form.all_rates(self.state.at.q[self.form.robot.tree.links[beam.link].e], self.form.used)
 
     # -- a step of Newton --------------------------------------------------------------------------------
 
