@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.codegen.traces.stepping import step_programs
+from parflex.codegen.step_programs import step_programs
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
 from parflex.models.forms.in_pieces.pieces import Pieces, pieces
