@@ -223,6 +223,35 @@ def test_loads_inside_a_beam_make_steps_in_what_it_carries(tmp_path, elements):
     assert max(stations) <= bent.largest_stress["value"] <= max(stations) * (1 + 1e-9)
 
 
+def test_a_spring_between_the_ends_is_carried_before_its_place(tmp_path):
+    """Its force is known from where its hook is; sections behind it carry nothing."""
+    more = """
+[[point]]
+name = "wall"
+frame = "base"
+position = [0.5, 0.6, 0.9]
+[[element]]
+name = "spring"
+kind = "spring"
+between = ["wall", "arm@0.6"]
+stiffness = 300
+rest = 0.1
+"""
+    robot = arm(tmp_path, RECTANGLE, "", more, gravity=(0, 0, 0))
+    rest = parflex.equilibrium(robot)
+    bent, at = deflection_at(rest), rest.configuration.at
+    hook = at.of(robot.tree.places["arm@0.6"])[1]
+    across = np.array([0.5, 0.6, 0.9]) - hook
+    force = 300 * (np.linalg.norm(across) - 0.1) * across / np.linalg.norm(across)
+    assert np.linalg.norm(force) > 30
+    for s in (0.0, 0.4, 0.6, 0.61, 1.0):
+        own, here = at.of(robot.tree.places[f"arm@{s}"])
+        load = force * (s <= 0.6)
+        found = np.array([bent.beams["arm"].at(s)[word] for word in FORCES])
+        exact = [*(own.T @ load), *(own.T @ np.cross(hook - here, load))]
+        assert np.abs(found - exact).max() < 1e-10 * np.linalg.norm(force), s
+
+
 def test_a_turning_beam_is_pulled_by_what_lies_beyond(tmp_path):
     robot = arm(tmp_path, RECTANGLE, ", elements = 3", gravity=(0, 0, 0))
     here, speed = parflex.configure(robot), 12.0

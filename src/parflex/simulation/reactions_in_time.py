@@ -77,8 +77,8 @@ def reactions_of_rows(
         _wrenches(problem, {word: values[first : first + length] for word, values in state.items()}, robot, chains)
         for first in range(0, max(count, 1), length)
     ]
-    joints, elements = ({k: np.concatenate([part[n][k] for part in parts]) for k in parts[0][n]} for n in (0, 1))
-    return joints, elements
+    joints = {name: np.concatenate([part[0][name] for part in parts]) for name in parts[0][0]}
+    return joints, {j: np.concatenate([part[1][j] for part in parts]) for j in parts[0][1]}
 
 
 def _wrenches(
