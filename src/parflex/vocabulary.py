@@ -99,6 +99,7 @@ WORDS: dict[str, Word] = {
     "check_width": Word(
         "bool", "", "Run again with half the friction width, where there is one, and report the difference."
     ),
+    "check_steps": Word("bool", "", "Run again with half the steps and report the error that follows."),
     "motion": Word(
         "str, Path, Mapping or callable",
         SI,
@@ -113,7 +114,7 @@ WORDS: dict[str, Word] = {
     "drive": Word("{'motors', 'platform'}", "", "What follows the motion."),
     "start": Word("str or Mapping", "", "State at the start."),
     "method": Word("str", "", "Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha."),
-    "tolerance": Word("float", SI, "Tolerance of a step of dopri5, or of the iteration of other methods."),
+    "tolerance": Word("float", "m", "What positions may err by in a step, angles times the typical length."),
     "radius": Word("float", "dimensionless", "Spectral radius of generalized-alpha: 1 damps nothing, 0 most."),
     "progress": Word("callable", "", "Called with the progress at intervals."),
     "reference": Word("str, Mapping, Reference or callable", SI, "Reference of the end effector."),

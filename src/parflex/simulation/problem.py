@@ -130,6 +130,7 @@ class Problem:
             2 * tree.nq + len(robot.actuated) + 6 * len(self.wrenches), self.slack,
             _whole([link.q.start for link in self.sticking]),
             np.array([[link.terms.coulomb, link.terms.bears] for link in self.sticking]).reshape(-1, 2),
+            metres=metres(tree)[rates][free],
         )  # fmt: skip
         return self._with_steps(found)
 
@@ -157,6 +158,16 @@ class Problem:
             [SLACK_RATE * tree.rate_units[link.v.start], np.inf] for link in self.sticking
         ]  # what holds follows none
         return np.array([value for part in [*found, *rates] for value in part])
+
+
+def metres(tree: Tree) -> Array:
+    """What one unit of each rate's position moves the robot by: typical lengths where it turns, a mode by its shape."""
+    found = tree.length / tree.rate_units
+    for link in tree.links:
+        for k, unit in enumerate(link.body.units):
+            if unit == "1":  # in the mean over its mass
+                found[link.e_v.start + k] = np.sqrt(np.trace(link.body.G[k + 1, k + 1]) / link.body.m)
+    return found
 
 
 def _address(program: Model | None) -> int:

@@ -21,7 +21,7 @@ SAME_LENGTH = 1e-9  # of the time: rounding
 QUATERNION = ("qw", "qx", "qy", "qz")
 
 
-def refuse_longer(time: float, step: float, out_step: float | None, sample_time: float | None) -> None:
+def refuse_longer(time: float, step: float | None, out_step: float | None, sample_time: float | None) -> None:
     """Steps, rows and samples that do not fit into the time of a run."""
     for key, value in (("step", step), ("out_step", out_step), ("sample_time", sample_time)):
         if value is not None and value > time * (1 + SAME_LENGTH):
@@ -133,29 +133,34 @@ def balance_warnings(columns: Mapping[str, Array], method: str) -> list[str]:
     return [f"the energy balance is off by {off:.2g} J of {turned:.2g} J: the steps are too long for this motion"]
 
 
-def width_effect(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, width: float) -> dict[str, Any]:
-    """How far a frame and all coordinates go elsewhere in another run, that with friction of half the width."""
+def apart_from(
+    columns: Mapping[str, Array], other: Mapping[str, Array], frame: str
+) -> tuple[float, float, dict[str, float]]:
+    """How far a frame goes elsewhere in another run (m, rad), and each coordinate, as a share of its range."""
     rows = min(len(other["t"]), len(columns["t"]))
 
     def apart(name: str) -> float:
         return float(np.abs(other[name][:rows] - columns[name][:rows]).max(initial=0.0))
 
     positions = [f"{frame}.{axis}" for axis in "xyz" if f"{frame}.{axis}" in columns]
-    moved = {
-        "frame": frame,
-        "metres": max(map(apart, positions), default=0.0),
-        "radians": turned_apart(columns, other, frame, rows),
-    }
     shares = {}
     for name in (name for name in columns if name.startswith("q.")):
         ranged = float(np.ptp(columns[name][:rows]))
         shares[name.removeprefix("q.")] = apart(name) / ranged if ranged > 0 else 0.0
+    return max(map(apart, positions), default=0.0), turned_apart(columns, other, frame, rows), shares
+
+
+def width_effect(columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, width: float) -> dict[str, Any]:
+    """How far a frame and all coordinates go elsewhere in another run, that with friction of half the width."""
+    metres, radians, shares = apart_from(columns, other, frame)
+    rows = min(len(other["t"]), len(columns["t"]))
+    efforts = [np.abs(other[n][:rows] - columns[n][:rows]).max(initial=0.0) for n in columns if n.startswith("effort.")]
     most = max(shares, key=lambda name: shares[name], default="")
     return {
         "width": width,
-        "half_width_moves": moved,
+        "half_width_moves": {"frame": frame, "metres": metres, "radians": radians},
         "half_width_changes_coordinate": {"coordinate": most, "share_of_range": shares.get(most, 0.0)},
-        "half_width_changes_efforts": max(map(apart, [n for n in columns if n.startswith("effort.")]), default=0.0),
+        "half_width_changes_efforts": float(max(efforts, default=0.0)),
     }
 
 

@@ -80,14 +80,19 @@ class Segments:
         }
         seconds = sum(part.track.seconds for part in self.parts)
         events = np.concatenate([part.track.events for part in self.parts])
-        return replace(last, t=self.t, counts=counts, seconds=seconds, events=events)
+        known = [part.track.judged for part in self.parts if part.track.judged and part.track.judged[2]]
+        judged = tuple(pick(values) for pick, values in zip((max, min, max), zip(*known, strict=True), strict=False))
+        return replace(last, t=self.t, counts=counts, seconds=seconds, events=events, judged=judged or None)
 
 
 def inner_grid(grid: Grid) -> Grid:
     """Rows often enough to see what comes: every few steps, a whole number of them between two rows of output."""
+    if grid.begin:
+        parts = max(1, int(np.ceil(grid.step / OFTEN * (1 - 1e-9))))
+        return replace(grid, step=grid.step / parts, rows=grid.rows * parts)
     most = max(2, int(OFTEN / grid.step))
     every = max(k for k in range(1, grid.every + 1) if grid.every % k == 0 and k <= most)
-    return Grid(grid.step, every, grid.rows * (grid.every // every))
+    return replace(grid, every=every, rows=grid.rows * (grid.every // every))
 
 
 def _once(control: Control) -> Control:
@@ -117,7 +122,7 @@ class Runner:
         )
         self.watch = Watch(problem) if loops else None
         self.grid = inner_grid(grid) if loops and control is None else grid
-        self.per = grid.every // self.grid.every
+        self.per = self.grid.rows // grid.rows
         self.event: Event | None = None
         self.worked = np.zeros(2)
         self.done = Segments(self.per, grid.out_step)

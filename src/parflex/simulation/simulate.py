@@ -28,7 +28,7 @@ from parflex.simulation.inputs.motor_motions import MotorMotion, motion_of
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.inputs.spare_motions import SpareMotors, shared_case
-from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, grid_of, method_named
+from parflex.simulation.integrators.integrate import CITATIONS, Grid, IntegratedRows, LaboriousError, method_named
 from parflex.simulation.outputs.place_columns import add_places, frames_of, read_place_words
 from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.outputs.stick_report import stick_entries
@@ -52,6 +52,9 @@ from parflex.simulation.run_checks import (
 from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import Started, start_state
+from parflex.simulation.step_lengths.default_step import default_step, shorter_grid
+from parflex.simulation.step_lengths.halved_steps import estimated_error, halved
+from parflex.simulation.step_lengths.step_choice import STEP, asked_steps, step_summary, step_warnings, with_longest
 from parflex.simulation.stop_report import (
     contact_warnings,
     flank_entries,
@@ -61,11 +64,9 @@ from parflex.simulation.stop_report import (
 )
 
 Array = np.ndarray
-STEP, OUT_STEP = 5e-4, 1e-3
+OUT_STEP = 1e-3
 DRIVES = ("motors", "platform")
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction under a driven platform, turn
-TOLERANCE = {"dopri5": 1e-8}  # of one step, in units of length and angle; implicit methods iterate to:
-ITERATION_TOLERANCE = 1e-12
 MOST_ROWS = 5_000_000
 
 
@@ -89,6 +90,7 @@ class Case:
     independent: tuple[str, ...] = ()  # rates that were chosen; none: the model chooses
     spare: SpareMotors | None = None  # where motors that are more than freedoms follow a motion
     stops: bool = False  # whether limits act
+    steps: str = ""  # why they are so long; empty: nothing was said of them
 
 
 def simulate(
@@ -102,7 +104,7 @@ def simulate(
     drive: Literal["motors", "platform"] = "motors",
     start: Any = None,
     pose: Pose | None = None,
-    step: float = STEP,
+    step: float | None = None,
     out_step: float | None = None,
     method: Literal["gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha"] = "gauss4",
     tolerance: float | None = None,
@@ -110,6 +112,7 @@ def simulate(
     without: Collection[str] = (),
     friction_width: float | None = None,
     check_width: bool = True,
+    check_steps: bool | None = None,
     frames: Sequence[str] | None = None,
     independent: Sequence[str] | None = None,
     weights: Weights | None = None,
@@ -149,14 +152,14 @@ def simulate(
         State at the start: 'rest', 'equilibrium', 'held' or a table; None: equilibrium if flexible, else rest.
     pose : Pose, default None
         Pose in which a run without a motion starts; None is home (m, rad).
-    step : float, default 0.0005
-        Integration step (s).
+    step : float, default None
+        Integration step. None: chosen by `tolerance`, else from frequencies and motion, at most 0.0005 (s).
     out_step : float, default None
         Time between rows of the result; None: 0.001 (s).
     method : str, default "gauss4"
         Integrator: gauss4, gauss6, rk4, dopri5 or generalized-alpha.
     tolerance : float, default None
-        Tolerance of a step of dopri5, or of the iteration of other methods; None: 1e-8 and 1e-12 (m, rad).
+        What positions may err by in a step, angles times the typical length. Without `step` it chooses the steps (m).
     radius : float, default 0.8
         Spectral radius of generalized-alpha: 1 damps nothing, 0 most (dimensionless).
     without : Sequence[str], default ()
@@ -165,6 +168,8 @@ def simulate(
         Rate over which Coulomb friction changes its sign; None: joints stick (rad/s, m/s).
     check_width : bool, default True
         Run again with half the friction width, where there is one, and report the difference.
+    check_steps : bool, default None
+        Run again with half the steps and report the error that follows. None: where a tolerance chooses them.
     frames : Sequence[str], default None
         Frames to report; None: the end effector.
     independent : Sequence[str], default None
@@ -225,13 +230,13 @@ def simulate(
     begin = perf_counter()
     sticking = friction_width is None
     problem = _prepared(case, friction_width or FRICTION_WIDTH, sticking)
-    segments, started = _run(case, problem, progress)
+    case, segments, started = _run(case, problem, progress)
     seen = seen_in(problem, segments, [*looked_at, *frames_of(places)], case.spare)
     columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
     add_places(problem.robot.tree, places, seen, columns)
     jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, words, case.spare)
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
-    summary |= {"start": started.kind, "start_energy": started.energy}
+    summary |= step_summary(case.grid, case.steps, track) | {"start": started.kind, "start_energy": started.energy}
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]
@@ -250,7 +255,8 @@ def simulate(
         *started.warnings,
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
-        *contact_warnings(problem, track.events, columns, method, case.grid.step),
+        *step_warnings(summary, method),
+        *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *cable_warnings(problem.robot, columns),
         *(left_choice(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
@@ -258,8 +264,12 @@ def simulate(
     ]
     if problem.width and check_width and track.status == "ok":
         half = _prepared(case, problem.width / 2, sticking)
-        other = columns_of(half, _run(case, half, None)[0], looked_at[:1], case.spare)
+        other = columns_of(half, _run(case, half, None)[1], looked_at[:1], case.spare)
         summary["friction"] = width_effect(columns, other, looked_at[0], problem.width)
+    if (bool(case.grid.begin) if check_steps is None else check_steps) and track.status == "ok":
+        second = _run(halved(case, problem.robot.tree.length), problem, None)[1]
+        other = columns_of(problem, second, looked_at[:1], case.spare)
+        summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
     settings = _settings(given, case, problem, method)
     return Run(columns, settings, summary)
 
@@ -279,16 +289,18 @@ def _case(
     if controller is not None and not getattr(controller, "sample_time", 0) > 0:
         raise InputError("the controller has no sample time", key="controller", hint="give it a positive sample_time")
     refuse_longer(time, step, out_step, None if controller is None else controller.sample_time)
-    rows = controller.sample_time if controller is not None else out_step or min(max(step, OUT_STEP), time)
-    if time / rows > MOST_ROWS or time / step > 1e10:
+    rows = controller.sample_time if controller is not None else out_step or min(max(step or STEP, OUT_STEP), time)
+    if time / rows > MOST_ROWS or time / (step or STEP) > 1e10:
         raise InputError(
-            f"the run would have {time / rows:.3g} rows and {time / step:.3g} steps",
+            f"the run would have {time / rows:.3g} rows and {time / (step or STEP):.3g} steps",
             key="step",
             value=step,
             hint=f"at most {MOST_ROWS} rows: give a larger step or a shorter time",
         )
-    grid = grid_of(time, step, rows)
-    span = Span(grid.rows * grid.out_step, grid.step)
+    chosen = method_named(method, radius)
+    asked = asked_steps(time, step, rows, tolerance, chosen, robot.tree.length)
+    grid = asked.grid
+    span = Span(grid.rows * grid.out_step, min(grid.step, STEP) if grid.begin else grid.step)
     moved: Any = None if motion is None else motion_of(robot, motion, span, drive)
     wrenches = given_wrenches(robot, wrench, span)
     prescribed = drive if moved is not None and controller is None else "efforts"
@@ -302,10 +314,9 @@ def _case(
     given: Polynomials = moved.given if prescribed != "efforts" else given_efforts(robot, effort, span)
     for pieces in wrenches.values():
         given = given.beside(pieces)
-    limit = tolerance if tolerance is not None else TOLERANCE.get(method, ITERATION_TOLERANCE)
     return Case(
-        robot, prescribed, moved, given, controller, wrenches, tuple(without), start, pose,
-        method_named(method, radius), grid, limit, (*span.warnings, *length_warnings(time, grid)),
+        robot, prescribed, moved, given, controller, wrenches, tuple(without), start, pose, chosen,
+        with_longest(grid, given), asked.tolerance, (*span.warnings, *length_warnings(time, grid)), steps=asked.why,
     )  # fmt: skip
 
 
@@ -316,21 +327,29 @@ def _prepared(case: Case, width: float, sticking: bool) -> Problem:
     )  # fmt: skip
 
 
-def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Segments, Started]:
-    """The run, and how it started."""
+def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Case, Segments, Started]:
+    """The case with its steps, the run, and how it started."""
     started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.qd[problem.places]
     refuse_start_outside(problem.robot, q)
     if case.independent:
         refuse_singular(problem, q, "independent")
-    control, given = None, case.given
-    if case.controller is not None:
-        given = Polynomials(given.breaks, given.coefficients.copy())  # efforts are written into it
-        assert not isinstance(case.motion, PoseMotion)
-        control = controlled(case.robot, case.controller, case.motion, q, given)
     say_first_compilation(case.method.steps)
-    runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
-    return runner.run(q, qd), started
+    if not case.steps:
+        grid, why = default_step(problem, case.given, case.method, case.grid, q, qd)
+        case = replace(case, grid=grid, steps=why)
+    while True:
+        control, given = None, case.given
+        if case.controller is not None:
+            given = Polynomials(given.breaks, given.coefficients.copy())  # efforts are written into it
+            assert not isinstance(case.motion, PoseMotion)
+            control = controlled(case.robot, case.controller, case.motion, q, given)
+        runner = Runner(problem, given, case.method, case.grid, case.tolerance, control, shown)
+        try:
+            return case, runner.run(q, qd), started
+        except LaboriousError:
+            grid, why = shorter_grid(case.grid, case.steps)
+            case = replace(case, grid=grid, steps=why)
 
 
 def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
@@ -395,9 +414,9 @@ def _settings(robot: Robot, case: Case, problem: Problem, method: str) -> dict[s
         "sticking": [link.name for link in problem.sticking],
         "method": method,
         "citation": CITATIONS[method],
-        "step": case.grid.step,
+        "step": None if case.grid.begin else case.grid.step,
         "out_step": case.grid.out_step,
-        "tolerance": case.tolerance,
+        "tolerance": case.grid.aim or case.tolerance,
         "operators": problem.model.counts["total"],
         "versions": versions(),
     }

@@ -10,6 +10,7 @@ import numpy as np
 from parflex.models.given_states.joint_stops import without_stop
 from parflex.recursion import pose
 from parflex.recursion.contact_depths import depths
+from parflex.simulation.integrators.integrate import rounded_down
 from parflex.simulation.problem import Problem
 from parflex.tree import Tree
 from parflex.tree.contacts import watched
@@ -85,16 +86,10 @@ def contact_warnings(
             found[of[place].kind, of[place].name] = first, min(least, duration)
     return [
         f"{TOLD[kind].format(name)} takes {least:.2g} s (first at t = {first:.4g} s), too short for steps of "
-        f"{step:.2g} s: how it rebounds is not resolved; give steps of {_rounded(least * step / enough)} s or less, "
-        "or the method 'dopri5'"
+        f"{step:.2g} s: how it rebounds is not resolved; give steps of {rounded_down(least * step / enough)} s or "
+        "less, or the method 'dopri5'"
         for (kind, name), (first, least) in list(found.items())[:MOST_TOLD]
     ]
-
-
-def _rounded(step: float) -> str:
-    """Down to one digit."""
-    digit = 10.0 ** np.floor(np.log10(max(step, 1e-300)))
-    return f"{np.floor(step / digit) * digit:.1g}"
 
 
 def _met(tree: Tree, events: Array) -> list[tuple[int, float, float, float]]:

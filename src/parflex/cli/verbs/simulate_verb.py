@@ -35,13 +35,19 @@ from parflex.errors import InputError
     help="Motion of the motors: a name in the robot file, a table in .toml or { ... }, or knots in .csv or .npz.",
 )
 @click.option("--time", type=float, required=True, metavar="T", help="Duration, s.")
-@click.option("--step", type=float, metavar="H", help="Step, s; default 0.0005.")
+@click.option(
+    "--step", type=float, metavar="H",
+    help="Step, s; default: by the tolerance, else by frequencies and motion, at most 0.0005.",
+)  # fmt: skip
 @click.option("--out-step", type=float, metavar="DT", help="Output interval, s; default 0.001.")
 @click.option("--method", metavar="NAME", default="gauss4", show_default=True,
               help="gauss4, gauss6, rk4, dopri5 or generalized-alpha.")  # fmt: skip
 @click.option(
-    "--tolerance", type=float, metavar="E", help="Tolerance of a dopri5 step, or of the iteration of other methods."
-)
+    "--tolerance", type=float, metavar="E",
+    help="What positions may err by in a step, m, angles times the typical length; without --step it chooses steps.",
+)  # fmt: skip
+@click.option("--check-steps/--no-check-steps", default=None,
+              help="Run again with half the steps for the error of the run; default: with a tolerance.")  # fmt: skip
 @click.option(
     "--radius",
     type=float,
@@ -114,11 +120,26 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         frame, way, turn = found["half_width_moves"].values()
         half = f"with half the friction width of {found['width']:g}, '{frame}'"
         rows += [(f"{half} goes elsewhere by (m)", way), (f"{half} turns elsewhere by (rad)", turn)]
+    rows += _step_rows(run.summary)
     for name, most in run.summary.get("couplings", {}).items():
         rows.append((f"largest effort of the coupling '{name}' (N, N m), at t = {most['time']:.4g} s", most["effort"]))
     tables = [("run", ["", "value"], rows), *_tables(run.summary)]
     output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in written]))
     return 0 if done else 1
+
+
+def _step_rows(summary: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Lengths and errors of chosen steps, and the error of the run."""
+    found: list[tuple[str, Any]] = []
+    if "step_error" in summary:
+        of = summary["step_error"]
+        found += [("shortest and longest step (s)", f"{of['shortest']:.3g}, {of['longest']:.3g}")]
+        found += [("largest error of a step (m)", of["largest"])]
+    if "estimated_error" in summary:
+        of = summary["estimated_error"]
+        words = f"error of '{of['frame']}' in the run, by {of['how']}"
+        found += [(f"{words} (m)", of["metres"]), ("... (rad)", of["radians"])]
+    return found
 
 
 def _tables(summary: dict[str, Any]) -> list[Any]:

@@ -13,7 +13,17 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 from parflex.simulation.integrators import tableaux
-from parflex.simulation.integrators.system import COUNTS, NOT_CONVERGED, NUMBERS, OK, STEP_TOO_SMALL, System, new_work
+from parflex.simulation.integrators.system import (
+    COUNTS,
+    NOT_CONVERGED,
+    NUMBERS,
+    OK,
+    ROUNDING_FORBIDS,
+    STEP_TOO_LONG,
+    STEP_TOO_SMALL,
+    System,
+    new_work,
+)
 
 Array = np.ndarray
 METHODS = ("gauss4", "gauss6", "rk4", "dopri5", "generalized-alpha")
@@ -26,7 +36,11 @@ CITATIONS = {
 }
 STARTED, PIECE, OPEN, EVENTS = (COUNTS.index(word) for word in ("started", "piece", "open", "events"))
 INPUT_WORK, LOST_WORK = NUMBERS.index("input"), NUMBERS.index("loss")
+ASKED, AIM, MOST = (NUMBERS.index(word) for word in ("step", "aim", "most"))
+LAST_LENGTH, FIRST_ERROR = NUMBERS.index("last length"), NUMBERS.index("first error")
+ERRORS = tuple(NUMBERS.index(word) for word in ("largest error", "shortest", "longest"))
 NEAR = 1e-9  # of the time between two rows: a corner as near to a row is at it
+FIRST_SHARE = 0.2  # of the steps of a run, that say nothing yet of how many evaluations one takes
 PORTION = 0.1  # seconds of a call of the loop: how often the clock is shown and an interrupt is heard
 
 
@@ -67,6 +81,10 @@ def method_named(name: str, radius: float = 0.8) -> Method:
     return Method(name, adaptive_steps, tableaux.dopri5(), 7)
 
 
+class LaboriousError(Exception):
+    """Steps do not converge so often that shorter ones would take fewer evaluations."""
+
+
 def no_events() -> Array:
     """Rows for events of gates, none yet."""
     return np.zeros((0, 4))
@@ -87,15 +105,23 @@ class IntegratedRows(Record):
     coordinate: str = ""
     why: str = ""
     events: Array = field(default_factory=no_events)  # of gates: which, what it became, time, rate
+    judged: tuple[float, float, float] | None = None  # largest error of a step (m), shortest and longest step (s)
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Steps of length `step`, `every` of them between two rows of output, `rows` rows behind that of the start."""
+    """Steps of length `step`, `every` of them between two rows of output, `rows` rows behind that of the start.
+
+    With an `aim` errors of steps are estimated; they choose the steps, from a `begin` on, where there is one.
+    """
 
     step: float
     every: int
     rows: int
+    aim: float = 0.0  # m: what positions may err by in a step
+    begin: float = 0.0  # s: the first step; `step` is then the time between two rows
+    most: float = np.inf  # s: the longest step
+    labour: float = 0.0  # evaluations a step in the mean, with which a run is given up; 0: none are too many
 
     @property
     def out_step(self) -> float:
@@ -138,6 +164,8 @@ def run_loop(
     loop = _Loop(system, method, grid, q, qd, tolerance, list(corners), first)
     if worked is not None:
         loop.work.numbers[INPUT_WORK], loop.work.numbers[LOST_WORK] = worked
+    for place, value in ((AIM, grid.aim), (ASKED, grid.begin), (MOST, grid.most)):
+        loop.work.numbers[place] = value
     x, y = loop.x, loop.y
     method.steps(  # no row is asked for: this compiles the loop, or reads it from the cache
         system, new_work(system, method.stages, method.unknowns), method.tableau, 0.0, grid.step, grid.every,
@@ -151,13 +179,17 @@ def run_loop(
         while loop.done < loop.rows and loop.status == OK and stop is None:
             if control is not None:
                 control(first + loop.done, x[loop.done], y[loop.done])
-                loop.portion = 1
+                loop.portion, loop.work.numbers[LAST_LENGTH] = 1, 0.0  # efforts jump: the last step says nothing
                 if not first + loop.done:  # the first row has the efforts that act from then on
                     if len(system.rubbing):
                         settle(system, loop.work, 0.0, q, qd)
                     record(system, loop.work, 0.0, q, qd, x[0], y[0])
             before = loop.done
             loop.go_on()
+            _refuse_steps(loop.status, loop.work.numbers, grid, loop.now)
+            evaluations, steps = loop.work.counts[:2]
+            if grid.labour and evaluations > grid.labour * max(steps, FIRST_SHARE * grid.rows * grid.every):
+                raise LaboriousError
             events.append(loop.work.events[: loop.work.counts[EVENTS]].copy())
             loop.work.counts[EVENTS] = 0
             if watch is not None and loop.done > before:
@@ -171,6 +203,8 @@ def run_loop(
     t = np.arange(first, first + loop.done + 1) * grid.out_step
     counts = dict(zip(COUNTS[:5], (int(count) for count in loop.work.counts[:5]), strict=True))
     track = IntegratedRows(t, x[rows], y[rows, : system.outputs], y[rows, system.outputs :], loop.seconds, counts)
+    if grid.aim:
+        track.judged = tuple(float(loop.work.numbers[k]) for k in ERRORS)
     happened = np.concatenate(events)
     track.events = happened[happened[:, 2] <= t[-1] + loop.near]
     if interrupted:
@@ -240,7 +274,7 @@ class _Loop:
     def _part(self, end: float, x: Array, y: Array) -> int:
         """Part of an interval, in steps of its own."""
         begin = perf_counter()
-        count = max(1, math.ceil((end - self.now) / self.grid.step * (1 - 1e-9)))
+        count = 1 if self.grid.begin else max(1, math.ceil((end - self.now) / self.grid.step * (1 - 1e-9)))
         self.work.counts[STARTED] = 0  # the matrix is that of another step
         filled, self.status = self.method.steps(
             self.system, self.work, self.method.tableau, self.now, (end - self.now) / count, count, self.q, self.qd,
@@ -260,6 +294,32 @@ class _Loop:
             self.work.numbers[INPUT_WORK] += work
         self.system = corner.behind
         self.work.counts[STARTED] = self.work.counts[PIECE] = 0
+
+
+def _refuse_steps(status: int, numbers: Array, grid: Grid, t: float) -> None:
+    """Steps whose error stays above what was asked for."""
+    error = numbers[FIRST_ERROR]
+    if status == STEP_TOO_LONG:
+        raise InputError(
+            f"the step {grid.step:g} s is too long for the tolerance {grid.aim:g} m: about t = {t:.4g} s one errs by "
+            f"{error:.2g} m",
+            key="step",
+            value=grid.step,
+            hint=f"give at most {rounded_down(numbers[ASKED])}, or no step: it is then chosen",
+        )
+    if status == ROUNDING_FORBIDS:
+        raise InputError(
+            f"rounding forbids the tolerance {grid.aim:g} m: about t = {t:.4g} s short steps err by {error:.2g} m too",
+            key="tolerance",
+            value=grid.aim,
+            hint=f"give at least {3 * error:.1g}",
+        )
+
+
+def rounded_down(value: float) -> str:
+    """To one digit."""
+    digit = 10.0 ** np.floor(np.log10(max(value, 1e-300)))
+    return f"{np.floor(value / digit) * digit:.1g}"
 
 
 def _reason(status: int) -> str:

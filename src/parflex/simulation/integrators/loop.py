@@ -11,8 +11,9 @@ from parflex.simulation.integrators.jit import call_model, compiled, inlined, in
 
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
-EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN, EVENTS = range(11)
+EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN, EVENTS, REFUSALS = range(12)
 CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
+AIM, LAST, MADE_FOR, LAST_ERROR, LARGEST_ERROR, SHORTEST, LONGEST, FIRST_ERROR, MOST = range(6, 15)
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
 MOST_CLOSINGS = 6
@@ -180,6 +181,7 @@ def add_work(system: Any, work: Any, weights: Array, h: float) -> None:
     for i in range(len(weights)):
         if weights[i] != 0.0:
             find_powers(system, work, work.x[i], work.y[i])
+            copy(work.powers, work.course[len(weights) + i, work.course.shape[1] - 2 :])
             work.numbers[INPUT] += h * weights[i] * work.powers[0]
             work.numbers[LOSS] += h * weights[i] * work.powers[1]
 

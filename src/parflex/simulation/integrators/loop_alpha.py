@@ -7,11 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from parflex.simulation.integrators.chosen_steps import choose, cut
 from parflex.simulation.integrators.crossings import (
     LENGTH,
     MOST_PARTS,
     NOTHING,
+    PHASE,
     TRIES,
+    WHOLE,
     judge,
     keep,
     put_back,
@@ -19,13 +22,18 @@ from parflex.simulation.integrators.crossings import (
 )
 from parflex.simulation.integrators.jit import compiled, inlined, inner
 from parflex.simulation.integrators.loop import (
+    AIM,
     BEST,
     INPUT,
     ITERATIONS,
+    LAST,
+    LAST_ERROR,
     LAST_INPUT,
     LAST_LOSS,
     LOSS,
+    MADE_FOR,
     STARTED,
+    STEP,
     STEPS,
     WASTED,
     copy,
@@ -41,6 +49,7 @@ from parflex.simulation.integrators.loop_newton import costs, make_modes, solve_
 
 Array = np.ndarray
 MOST_ITERATIONS = 25
+TOO_LONG = 5  # status, as in `system`
 OLD, SLOW, NEW, AVERAGE = range(4)  # rows of Work.acceleration: SLOW is the algorithm's own, AVERAGE its next value
 
 
@@ -50,10 +59,17 @@ def _new_matrix(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array
     last = len(work.x) - 1  # a literal number would be compiled on its own
     evaluate_at(system, work, t, q, qd, last - 1)
     take_state(system, work, last - 1)
+    _modes_for(system, work, alpha, h)
+    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+
+
+@inner
+def _modes_for(system: Any, work: Any, alpha: Any, h: float) -> None:
+    """The same at the state that is known, for any length of the step."""
     share, c = (1 - alpha.mean_force) / (1 - alpha.mean_mass), work.coefficients[0]
     c[0], c[1], c[2], c[3] = share * h * alpha.gamma, 0.0, share * h * h * alpha.beta, 0.0
     make_modes(system, work)
-    work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
+    work.numbers[MADE_FOR] = h
 
 
 @inlined
@@ -155,6 +171,30 @@ def _finish(system: Any, work: Any, q: Array, qd: Array) -> None:
     work.counts[STEPS] += 1
 
 
+@inner
+def _error(system: Any, work: Any, alpha: Any, h: float) -> float:
+    """Error of the positions in a step (m) by the change of acceleration."""
+    largest = 0.0
+    for k in range(len(system.free)):
+        change = work.acceleration[NEW, k] - work.acceleration[OLD, k]
+        size = h * h * alpha.error * abs(change) * system.metres[k]
+        if not size <= largest:  # NaN too
+            largest = size
+    return largest
+
+
+@inner
+def _lead_in(system: Any, work: Any, alpha: Any, h: float) -> None:
+    """The matrix for a step of this length; the algorithm's own accelerations lie a share of a step away."""
+    if work.numbers[MADE_FOR] != h:
+        _modes_for(system, work, alpha, h)
+    if work.numbers[LAST] > 0.0:
+        ratio, old, slow = h / work.numbers[LAST], work.acceleration[OLD], work.acceleration[SLOW]
+        for k in range(len(system.free)):
+            slow[k] = old[k] + ratio * (slow[k] - old[k])
+        work.numbers[LAST] = h
+
+
 @compiled
 def alpha_steps(
     system: Any,
@@ -169,25 +209,29 @@ def alpha_steps(
     out_x: Array,
     out_y: Array,
 ) -> tuple[int, int]:
-    """Fixed steps until the rows of output are full; gives the rows that are and a status."""
+    """Steps until the rows of output are full; gives the rows that are and a status.
+
+    Where errors choose them, a step is part of the time between two rows, `h` then.
+    """
     nq, counts, count = system.positions, work.counts, len(system.free)
     spent, renewal = costs(system, 1, 1)
     start_row = len(work.x) - 2
     evaluate_at(system, work, t, q, qd, start_row)
     _add_work(system, work, start_row, 0.0)  # efforts may have jumped since the last call
-    gated = system.gaps != 0
+    gated, numbers = system.gaps != 0, work.numbers
     waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
+    judged, chosen = numbers[AIM] > 0.0, numbers[AIM] > 0.0 and numbers[STEP] > 0.0  # steps, by their error
     for row in range(len(out_x)):
         for _ in range(every):
             begin, left, parts, used = t + done * h, h, 0, 0
             while left > 0.0:
-                length = left
+                length = cut(left, numbers[STEP]) if chosen else left
                 if waiting:
                     length = settling(work.crossing)
                 elif again:
                     length = work.crossing[LENGTH]
                 elif gated:
-                    keep(work.kept, work.crossing, work.numbers, q, qd, length)
+                    keep(work.kept, work.crossing, numbers, q, qd, length)
                 tries = 0 if length > 0.0 else 2
                 while tries < 2:
                     anew = again or counts[STARTED] == 0
@@ -199,30 +243,44 @@ def alpha_steps(
                                 work.acceleration[place_of, k] = work.y[1, 2 * nq + system.free[k]]
                         copy(work.y[1, nq:], work.rate[0])
                         _add_work(system, work, start_row, 0.0)
-                        counts[STARTED] = 1
+                        counts[STARTED], numbers[LAST], numbers[LAST_ERROR] = 1, 0.0, 0.0
+                    if judged:
+                        _lead_in(system, work, alpha, length)
                     used = _solve(system, work, alpha, begin, length, q, qd, tolerance)
                     tries = 2 if used > 0 else tries + 1
                 if length > 0.0:
+                    if judged and not again and (used > 0 or chosen):
+                        error = _error(system, work, alpha, length) if used > 0 else math.inf
+                        found = choose(numbers, counts, error, length, 3)
+                        if found != 0 and not chosen:
+                            return row, TOO_LONG
+                        if found > 0:
+                            return row, found
+                        if found < 0:
+                            continue
                     if used == 0:
                         return row, 1
                     _finish(system, work, q, qd)
                     _add_work(system, work, start_row - 1, length)
                 again = gated and not judge(system, work, begin, q, qd)
                 if again:
-                    put_back(work.kept, work.numbers, q, qd)
+                    put_back(work.kept, numbers, q, qd)
                     continue
                 if waiting:
                     waiting = False
                     counts[STARTED] = 0 if work.crossing[TRIES] > 0.0 else counts[STARTED]
                     continue
                 begin, left = begin + length, (left - length if left - length > NOTHING * h else 0.0)
-                parts += 1
-                if left > 0.0 or parts > 1:
+                turned = gated and (work.crossing[PHASE] != WHOLE or work.crossing[TRIES] > 0.0)
+                parts = parts + 1 if turned or not chosen else 0
+                numbers[LAST] = length
+                if (chosen and turned) or (not chosen and (left > 0.0 or parts > 1)):
                     counts[STARTED] = 0
                 if parts > MOST_PARTS:
                     return row, 3
-            counts[BEST] = min(counts[BEST], used)
-            counts[WASTED] += used - counts[BEST]
+                if chosen or left == 0.0:
+                    counts[BEST] = min(counts[BEST], used)
+                    counts[WASTED] += used - counts[BEST]
             done += 1
         if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
             return row, 2

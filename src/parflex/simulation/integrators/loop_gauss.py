@@ -7,11 +7,24 @@ from typing import Any
 
 import numpy as np
 
+from parflex.simulation.integrators.chosen_steps import (
+    carry_on,
+    choose,
+    cut,
+    go_over,
+    note_stages,
+    note_start,
+    rows_ahead,
+    rows_inside,
+    step_error,
+)
 from parflex.simulation.integrators.crossings import (
     LENGTH,
     MOST_PARTS,
     NOTHING,
+    PHASE,
     TRIES,
+    WHOLE,
     judge,
     keep,
     put_back,
@@ -19,12 +32,16 @@ from parflex.simulation.integrators.crossings import (
 )
 from parflex.simulation.integrators.jit import compiled, inlined, inner
 from parflex.simulation.integrators.loop import (
+    AIM,
     BEST,
     INPUT,
     ITERATIONS,
+    LAST,
     LOSS,
+    MADE_FOR,
     REJECTED,
     STARTED,
+    STEP,
     STEPS,
     WASTED,
     add_work,
@@ -41,6 +58,7 @@ from parflex.simulation.integrators.loop_newton import costs, make_modes, solve_
 Array = np.ndarray
 MOST_ITERATIONS = 25
 MOST_CUTS = 7  # each time by four: steps down to 1/4096
+TOO_LONG = 5  # status, as in `system`
 
 
 @inner
@@ -61,6 +79,7 @@ def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
         c = work.coefficients[m]
         c[0], c[1], c[2], c[3] = re, im, re * re - im * im, 2 * re * im
     make_modes(system, work)
+    work.numbers[MADE_FOR] = h
 
 
 @inner
@@ -236,6 +255,21 @@ def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 
 
 @inner
+def _lead_in(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
+    """The matrix for a step of this length, and stages from those of the step before, or from the state as it is."""
+    stages, numbers = len(tableau.c), work.numbers
+    if numbers[MADE_FOR] != h:
+        _modes_for(system, work, tableau, h)
+    if numbers[LAST] > 0.0:
+        carry_on(work.course, work.points, tableau.c, h / numbers[LAST], work.acceleration, work.rate)
+        return
+    if numbers[LAST] == 0.0:
+        evaluate_at(system, work, t, q, qd, stages)
+        note_start(system, work, stages)
+    _still(work.acceleration, work.rate, work.y[stages], system.free, system.positions, stages)
+
+
+@inner
 def _carefully(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array, tolerance: float) -> bool:
     """One step as ever more short ones, each with a matrix of its own: where friction turns, or something snaps."""
     copy(q, work.before)
@@ -275,32 +309,61 @@ def gauss_steps(
     out_x: Array,
     out_y: Array,
 ) -> tuple[int, int]:
-    """Steps until the rows of output are full; gives the rows that are and a status."""
+    """Steps until the rows of output are full; gives the rows that are and a status.
+
+    Where errors choose them, a step is part of the time between two rows, `h` then, or goes over some rows.
+    """
     stages, counts = len(tableau.c), work.counts
     spent, renewal = costs(system, len(tableau.roots), stages)
-    gated = system.gaps != 0
+    gated, numbers = system.gaps != 0, work.numbers
     waiting, again, done = gated, False, 0  # for the gates to settle; a part of a step that is made again, shorter
-    for row in range(len(out_x)):
+    judged, chosen = numbers[AIM] > 0.0, numbers[AIM] > 0.0 and numbers[STEP] > 0.0  # steps, by their error
+    row, known = 0, 0
+    while row < len(out_x):
+        span = rows_ahead(numbers[STEP], h, len(out_x) - row) if chosen and not gated else 1
         for _ in range(every):
-            begin, left, parts, used, fresh = t + done * h, h, 0, 0, False
+            begin, left, parts, used, fresh = t + done * h, span * h, 0, 0, False
             while left > 0.0:
-                length = left
+                length = cut(left, numbers[STEP]) if chosen else left
                 if waiting:
                     length = settling(work.crossing)
                 elif again:
                     length = work.crossing[LENGTH]
-                elif gated:
-                    keep(work.kept, work.crossing, work.numbers, q, qd, length)
+                elif gated or span > 1:
+                    keep(work.kept, work.crossing, numbers, q, qd, length)
                 if length > 0.0:
                     if again and fresh:
                         _modes_for(system, work, tableau, length)
                         _still(work.acceleration, work.rate, work.y[stages], system.free, system.positions, stages)
                     elif again or counts[STARTED] == 0:
                         _restart(system, work, tableau, begin, length, q, qd)
-                        counts[STARTED], fresh = 1, True
+                        counts[STARTED], fresh, numbers[LAST] = 1, True, 0.0
                     elif counts[WASTED] * spent > renewal:
                         _new_matrix(system, work, tableau, begin, length, q, qd)
+                        fresh = True
+                    if judged and not again:
+                        _lead_in(system, work, tableau, begin, length, q, qd)
                     used = _solve_stages(system, work, tableau, begin, length, q, qd, tolerance)
+                    if used == 0 and chosen and not fresh:  # the matrix may be old
+                        counts[WASTED] = renewal
+                        continue
+                    if judged and not again and (used > 0 or chosen):
+                        known = note_stages(work, tableau.c, numbers[LAST] / length)
+                        error = (
+                            step_error(work, known, tableau.error * length * length, system.metres)
+                            if used > 0
+                            else math.inf
+                        )
+                        found = choose(numbers, counts, error, length, 2 * stages - known + 1)
+                        if found != 0 and not chosen:
+                            return row, TOO_LONG
+                        if found > 0:
+                            return row, found
+                        if found < 0:
+                            if span > 1:
+                                span = rows_ahead(numbers[STEP], h, span)
+                                left = span * h
+                            continue
                     if used > 0:
                         _finish(system, work, tableau, length, q, qd)
                     elif _carefully(system, work, tableau, begin, length, q, qd, tolerance):
@@ -309,24 +372,34 @@ def gauss_steps(
                         return row, 1
                 again = gated and not judge(system, work, begin, q, qd)
                 if again:
-                    put_back(work.kept, work.numbers, q, qd)
+                    put_back(work.kept, numbers, q, qd)
                     continue
                 if waiting:
                     waiting = False
                     counts[STARTED] = 0 if work.crossing[TRIES] > 0.0 else counts[STARTED]
                     continue
                 begin, left = begin + length, (left - length if left - length > NOTHING * h else 0.0)
-                parts, fresh = parts + 1, False
-                if left > 0.0 or parts > 1:
+                turned = gated and (work.crossing[PHASE] != WHOLE or work.crossing[TRIES] > 0.0)
+                parts, fresh = (parts + 1 if turned or not chosen else 0), False
+                if (chosen and turned) or (not chosen and (left > 0.0 or parts > 1)):
                     counts[STARTED] = 0
                 if parts > MOST_PARTS:
                     return row, 3
-            if used > 0 and counts[STARTED] != 0:
-                counts[BEST] = min(counts[BEST], used)
-                counts[WASTED] += used - counts[BEST]
-                _predict(system, work, tableau)
-            counts[STEPS] += 1
-            done += 1
-        if not record(system, work, t + done * h, q, qd, out_x[row], out_y[row]):
-            return row, 2
+                if chosen or left == 0.0:
+                    counts[STEPS] += 1
+                    if used > 0 and counts[STARTED] != 0:
+                        counts[BEST] = min(counts[BEST], used)
+                        counts[WASTED] += used - counts[BEST]
+                        if not judged:
+                            _predict(system, work, tableau)
+                if span > 1 and not rows_inside(
+                    system, work, tableau, t, h, done, known, span, out_x[row:], out_y[row:]
+                ):
+                    return row, 2
+                if judged:
+                    go_over(work.course, numbers, length if used > 0 else 0.0)
+            done += span
+        row += span
+        if not record(system, work, t + done * h, q, qd, out_x[row - 1], out_y[row - 1]):
+            return row - 1, 2
     return len(out_x), 0

@@ -53,6 +53,7 @@ class System(Bundle):
     factoring: int = 0  # operators of a call
     solving: int = 0
     dense: int = 1  # 1: inverses are made as a whole, 0: each iteration calls the programs
+    metres: Array = np.zeros(0)  # that one unit of each free rate's position moves the robot by: of errors of steps
 
 
 class Work(Bundle):
@@ -85,12 +86,30 @@ class Work(Bundle):
     stuck: Array  # of joints that may stick, see `sticking`
     aside_x: Array  # inputs and outputs of a call that changes nothing
     aside_y: Array
+    course: Array  # accelerations, rates of change and powers at the stages of the last step, then of this one
+    points: Array  # when these are, in steps; weights of them
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
 
 
 MOST_EVENTS = 20_000  # that are noted in one call of the loop
-NUMBERS = ("contraction", "step", "input", "loss", "last input power", "last loss power")
+NUMBERS = (
+    "contraction",
+    "step",  # that is asked for where errors choose steps; 0: they are alike
+    "input",
+    "loss",
+    "last input power",
+    "last loss power",
+    "aim",  # m: the error that a step may have; 0: it is not estimated
+    "last length",  # of the step before; 0: none is known; negative: the start of this one is
+    "matrix length",  # of the step for which the matrix was made
+    "last error",  # m
+    "largest error",
+    "shortest",  # steps that were made
+    "longest",
+    "first error",  # of steps that were refused one after the other
+    "most",  # s: the longest step that may be chosen
+)
 COUNTS = (
     "evaluations",
     "steps",
@@ -103,8 +122,9 @@ COUNTS = (
     "started",
     "open",
     "events",
+    "refusals",
 )
-OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL = range(4)
+OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL, _, STEP_TOO_LONG, ROUNDING_FORBIDS = range(7)  # 4: see loop_sampled
 
 
 def new_work(system: System, stages: int, unknowns: int) -> Work:
@@ -145,6 +165,8 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros((3, len(system.rubbing))),
         np.zeros(width),
         np.zeros(system.outputs),
-        np.array([1e-3, 0.0, 0.0, 0.0, 0.0, 0.0]),
+        np.zeros((2 * stages, count + system.positions + 2)),
+        np.zeros((2, 2 * stages)),
+        np.array([1e-3, *[0.0] * (len(NUMBERS) - 1)]),
         np.zeros(len(COUNTS), dtype=np.int64),
     )

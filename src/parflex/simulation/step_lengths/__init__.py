@@ -1,0 +1,1 @@
+"""How long the steps of a run are, and what its error is."""

@@ -1,0 +1,169 @@
+"""The fixed step of a run for which none is given: from the frequencies that are excited and from the speeds.
+
+The model is linearised at the start. What jumps (the start itself, accelerations and velocities of the motion, efforts,
+wrenches) excites its modes; those that then vibrate visibly are resolved. Speeds that the robot has or gets count as
+frequencies too: in one turn everything changes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.integrators.integrate import Grid, Method, grid_of
+from parflex.simulation.integrators.system import System, new_work
+from parflex.simulation.problem import Problem
+from parflex.simulation.step_lengths.step_choice import LABOUR
+
+Array = np.ndarray
+PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  # steps
+STABLE = {"rk4": 2.0}  # of an explicit method: steps times the highest frequency of all
+VISIBLE, BESIDE = 1e-6, 1e-2  # amplitudes that count: of the typical length, and of the largest one
+WAY = 1e-6  # of differences, in units of the rates
+SHORTEST = 1e-6  # s
+MOST_COORDINATES = 200  # whose frequencies are asked for: they take the third power of it
+
+
+@dataclass(frozen=True)
+class Excited:
+    """Circular frequencies (rad/s): the highest one that is excited visibly, that of the fastest turn, the highest."""
+
+    vibration: float
+    turning: float
+    highest: float
+
+
+def default_step(
+    problem: Problem, given: Polynomials, method: Method, grid: Grid, q: Array, qd: Array
+) -> tuple[Grid, str]:
+    """Steps for a run from a state, and why they are so long."""
+    grid = replace(grid, labour=LABOUR)
+    system = problem.system(given)
+    if not len(system.free) or len(system.free) > MOST_COORDINATES:
+        return grid, f"{grid.step:g} s, that of all runs"
+    time = grid.rows * grid.out_step
+    found = excited(problem, system, given, q, qd, time)
+    count = PER_PERIOD[method.name]
+    ways = [
+        (
+            2 * np.pi / count / max(found.vibration, 1e-9),
+            f"{count} in a period of the excited {_hertz(found.vibration)}",
+        ),
+        (np.pi / count / max(found.turning, 1e-9), f"{2 * count} in a turn at {found.turning:.3g} rad/s"),
+        (STABLE.get(method.name, np.inf) / max(found.highest, 1e-9), f"stable up to {_hertz(found.highest)}"),
+    ]
+    step, why = min(ways)
+    if not step < grid.step:
+        return grid, f"{grid.step:g} s, that of all runs: no frequency that is excited asks for less"
+    short = replace(grid_of(time, max(step, SHORTEST), grid.out_step), labour=LABOUR)
+    return short, f"{short.step:.3g} s: {why}"
+
+
+def shorter_grid(grid: Grid, why: str) -> tuple[Grid, str]:
+    """Steps a quarter as long, since most of those that were chosen did not converge."""
+    short = Grid(grid.step / 4, grid.every * 4, grid.rows)
+    said = why if "did not converge" in why else f"longer ones ({grid.step:.3g} s) did not converge"
+    labour = LABOUR if short.step / 4 > SHORTEST else 0.0
+    return replace(short, labour=labour), f"{short.step:.3g} s: {said.partition(': ')[2] or said}"
+
+
+def _hertz(frequency: float) -> str:
+    return f"{frequency / (2 * np.pi):.3g} Hz"
+
+
+def excited(problem: Problem, system: System, given: Polynomials, q: Array, qd: Array, time: float) -> Excited:
+    """What vibrates and turns from a state on."""
+    linear = _Linear(system, q, qd)
+    values, shapes = np.linalg.eig(-linear.stiffness())
+    omega = np.sqrt(np.maximum(values.real, 0.0))
+    pushes, jumps = linear.pushes(given, problem.driven, len(problem.robot.actuated), time)
+    try:
+        parts = np.abs(np.linalg.solve(shapes, np.concatenate([pushes, jumps]).T.astype(complex))).T
+    except np.linalg.LinAlgError:
+        return Excited(0.0, 0.0, float(omega.max()))
+    sizes = np.abs(shapes) * system.metres[:, None]
+    slow = np.minimum(time, 1 / np.maximum(omega, 1e-9))  # what a constant push acts for
+    speeds = parts[: len(pushes)].sum(axis=0) * slow + parts[len(pushes) :].sum(axis=0)
+    amplitude = speeds * slow * sizes.max(axis=0)
+    length = problem.robot.tree.length
+    vibrates = (omega * time > np.pi) & (amplitude > max(VISIBLE * length, BESIDE * float(amplitude.max())))
+    turning = float((speeds * sizes.max(axis=0)).max()) / length
+    own = np.abs(qd / problem.robot.tree.rate_units[problem.places]).max(initial=0.0)
+    motors = _motor_speed(problem, given, time)
+    return Excited(float(omega[vibrates].max(initial=0.0)), max(turning, float(own), motors), float(omega.max()))
+
+
+def _motor_speed(problem: Problem, given: Polynomials, time: float) -> float:
+    """The fastest motor of a prescribed motion, in units of its rate."""
+    if not problem.driven:
+        return 0.0
+    motors = list(problem.robot.actuated)
+    times = np.unique(
+        np.concatenate([np.linspace(0, time, 101), given.breaks[(given.breaks > 0) & (given.breaks < time)]])
+    )
+    speeds = np.abs(given.at(times, 1)[:, : len(motors)])
+    return float((speeds / problem.robot.tree.rate_units[motors]).max(initial=0.0))
+
+
+class _Linear:
+    """The model about a state, at rest and with the inputs of the start, by differences."""
+
+    def __init__(self, system: System, q: Array, qd: Array) -> None:
+        self.system, self.q, self.qd = system, q, qd
+        self.work = new_work(system, 1, 1)
+        self.first = np.zeros((1, 6, system.coefficients.shape[2]))
+        self.first[0, 0] = Polynomials(system.breaks, system.coefficients).at(0.0, behind=True)
+        self.held = self._with(self.first)
+        self.rest = self._evaluated(q, np.zeros_like(qd), self.held)
+
+    def _with(self, inputs: Array) -> System:
+        """The system with constant inputs."""
+        return self.system._replace(breaks=np.zeros(1), coefficients=inputs)
+
+    def _evaluated(self, q: Array, qd: Array, system: System) -> Array:
+        """Closed positions, their rates of change, and free accelerations behind them, at t = 0."""
+        from parflex.simulation.integrators.loop import record
+
+        x = np.empty(self.work.x.shape[1] - len(system.constants))
+        y = np.empty(system.outputs + 2)
+        record(system, self.work, 0.0, q.copy(), qd.copy(), x, y)
+        nq = system.positions
+        return np.concatenate([y[: 2 * nq], y[2 * nq + system.free]])
+
+    def stiffness(self) -> Array:
+        """d(acceleration)/d(position), each position along all that its rate moves."""
+        system, nq, still = self.system, self.system.positions, np.zeros_like(self.qd)
+        columns = []
+        for k, place in enumerate(system.free):
+            rate = still.copy()
+            rate[place] = 1.0
+            way = system.units[k] * WAY * self._evaluated(self.q, rate, self.held)[nq : 2 * nq]
+            there, back = (self._evaluated(self.rest[:nq] + side * way, still, self.held) for side in (1, -1))
+            columns.append((there - back)[2 * nq :] / (2 * WAY * system.units[k]))
+        found = np.array(columns).T
+        return np.where(np.isfinite(found), found, 0.0)
+
+    def pushes(self, given: Polynomials, driven: bool, motors: int, time: float) -> tuple[Array, Array]:
+        """Accelerations that jump, and jumps of velocity, one row for each cause."""
+        nq, still = self.system.positions, np.zeros_like(self.qd)
+        accelerations = [self._evaluated(self.q, self.qd, self.system)[2 * nq :]]
+        velocities = [np.zeros(len(self.system.free))]
+        for j in range(given.channels):
+            moved = driven and j < motors
+            unit = self.first.copy()
+            unit[0, 2 if moved else 0, j] += 0.5 if moved else 1.0
+            effect = (self._evaluated(self.q, still, self._with(unit)) - self.rest)[2 * nq :]
+            accelerations.append(effect * _largest(given, 2 if moved else 0, j, time))
+            velocities.append(effect * (_largest(given, 1, j, time) if moved else 0.0))
+        found = np.array(accelerations), np.array(velocities)
+        return tuple(np.where(np.isfinite(part), part, 0.0) for part in found)  # type: ignore[return-value]
+
+
+def _largest(given: Polynomials, order: int, channel: int, time: float) -> float:
+    """The largest jump of a derivative on the way."""
+    one = Polynomials(given.breaks, given.coefficients[:, :, channel : channel + 1])
+    times, sizes = one.jumps(order)
+    inside = sizes[(times > 0) & (times < time)]
+    return float(np.abs(inside).max(initial=0.0))
