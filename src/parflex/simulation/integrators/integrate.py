@@ -105,7 +105,7 @@ class IntegratedRows(Record):
     coordinate: str = ""
     why: str = ""
     events: Array = field(default_factory=no_events)  # of gates: which, what it became, time, rate
-    judged: tuple[float, float, float] | None = None  # largest error of a step (m), shortest and longest step (s)
+    judged: tuple[float, ...] | None = None  # largest error of a step (m), shortest and longest step (s)
 
 
 @dataclass(frozen=True)
