@@ -93,4 +93,6 @@ EQUATIONS: dict[int, str] = {
     55: "u = T b + sum_{j<=k} phi_j q_j        K phi_j = mu_j M phi_j  with both ends held",
     56: "lambda <= lambda_k <= lambda mu/(mu - lambda)        f_k - f <= f (1/sqrt(1 - f^2/f_mu^2) - 1)",
     57: "(M + J_s^T H J_s) qdd + c + J_s^T (lam + H b_s) = J_a^T tau        lam <- lam + H (J_s qdd + b_s)",
+    58: "(1 - h mu Jv - h^2 mu^2 Jq) d_mu = (T^-1 m)_mu        da_i = sum T_i,mu d_mu",
+    59: "d = m - P (A + c1 D + c2 K)^-1 (c1 D + c2 K) E m        c1 = h mu        c2 = h^2 mu^2",
 }
