@@ -234,7 +234,7 @@ def test_a_passive_joint_of_a_loop_sticks_without_drift_while_the_robot_moves(fi
     start = {"velocity": {"left.1": 1.5, "right.1": -0.4}}
     run = parflex.simulate(
         five_bar, None, 0.6, effort={"left.1": -1.0, "right.1": 1.6}, start=start, method="rk4", step=2e-3,
-        out_step=2e-3,
+        out_step=2e-3, independent=["left.2", "right.2"],
     )  # fmt: skip
     told = [(one, (run.t > one["time"]) & (run.t < (one["until"] or np.inf))) for one in run.summary["sticks"]]
     moving = [one for one, inside in told if inside.sum() > 9 and np.abs(run["qd.left.1"][inside]).max() > 1e-3]
