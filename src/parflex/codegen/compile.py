@@ -41,7 +41,7 @@ def _new_machine(opt: int = 2) -> Any:
 @lru_cache(maxsize=1)
 def _code() -> str:
     """A hash of the source that writes machine code, so that none that is kept outlives a change of it."""
-    files = (__file__, *(part.__file__ for part in (emit_llvm, llvm_lines, llvm_trigonometry, workspace)))
+    files = (__file__, *(str(part.__file__) for part in (emit_llvm, llvm_lines, llvm_trigonometry, workspace)))
     return hashlib.sha256(b"\0".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 

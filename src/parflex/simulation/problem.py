@@ -164,9 +164,12 @@ def metres(tree: Tree) -> Array:
     """What one unit of each rate's position moves the robot by: typical lengths where it turns, a mode by its shape."""
     found = tree.length / tree.rate_units
     for link in tree.links:
+        if "1" not in link.body.units:
+            continue
+        M = link.body.inertia_matrix(np.zeros(link.body.size))
         for k, unit in enumerate(link.body.units):
             if unit == "1":  # in the mean over its mass
-                found[link.e_v.start + k] = np.sqrt(np.trace(link.body.G[k + 1, k + 1]) / link.body.m)
+                found[link.e_v.start + k] = np.sqrt(M[6 + k, 6 + k] / link.body.m)
     return found
 
 

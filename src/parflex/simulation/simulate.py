@@ -276,7 +276,7 @@ def simulate(
 
 def _case(
     robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, drive: str, start: Any,
-    pose: Any, step: float, out_step: float | None, method: str, tolerance: float | None, radius: float,
+    pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
     without: Collection[str],
 ) -> Case:  # fmt: skip
     for key, value in (("time", time), ("step", step), ("out_step", out_step), ("tolerance", tolerance)):

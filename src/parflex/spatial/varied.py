@@ -79,7 +79,7 @@ class Varied:
     def __mul__(self, other: Any) -> Any:
         if isinstance(other, Varied):
             both = self.slopes is not None and other.slopes is not None
-            slopes = other.values * self.slopes + self.values * other.slopes if both else None  # type: ignore[operator]
+            slopes = other.values * self.slopes + self.values * other.slopes if both else None
             return self._with(self.values * other.values, slopes)
         if isinstance(other, int | float):
             return self._mapped(self.values * other, lambda: np.asarray(float(other))) if other else 0.0
