@@ -240,7 +240,7 @@ def test_a_passive_joint_of_a_loop_sticks_without_drift_while_the_robot_moves(fi
     moving = [one for one, inside in told if inside.sum() > 9 and np.abs(run["qd.left.1"][inside]).max() > 1e-3]
     assert moving, run.summary["sticks"]  # one joint sticks and the loop moves about it
     for one, inside in told:
-        assert np.ptp(run[f"q.{one['joint']}"][inside]) < 1e-12, one
+        assert np.ptp(run[f"q.{one['joint']}"][inside]) < 1e-13, one  # 3e-13 where drift is not taken away
     assert run.summary["energy_balance_error"] < 1e-5  # rk4
 
 
