@@ -1,0 +1,243 @@
+"""Programs of an implicit step against dense corrections, by differences of the general reduction's accelerations."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pytest
+from oracles.modal_data import invented
+
+import parflex
+from parflex.codegen.emit.emit_python import functions_of, run
+from parflex.codegen.program import Program
+from parflex.codegen.step_programs import step_programs
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.reduced import reduced_equations
+from parflex.models.forms.in_pieces.piece_rates import piece_rates
+from parflex.models.forms.in_pieces.pieces import Pieces, pieces
+from parflex.models.robot import Robot
+from parflex.recursion import pose
+
+H = 5e-4  # s
+ROOT = 0.25 + 0.14433756729740643j  # of Gauss collocation of order 4
+PAIR, REAL = (H * ROOT, (H * ROOT) ** 2), (0.5 * H, 0.3 * H**2)  # coefficients of damping and stiffness
+SMALL = 1e-6
+LONG, BENT, SPEED = 5e-3, 0.02, 1.0  # s; m, rad; m/s, rad/s
+HEAD = """format = 1
+name = "stepped"
+gravity = [1, -2, -9.81]
+[materials.soft]
+elastic_modulus = 7e9
+density = 1500
+[sections.flat]
+shape = "rectangle"
+y = 0.02
+z = 0.03
+[sections.round]
+shape = "circle"
+diameter = 0.025
+"""
+LOAD = "inertia = { mass = 0.4, centre = [0.02, 0.01, 0.03], about_centre = [0.002, 0.003, 0.0025] }"
+TREE = f"""{HEAD}
+[[frame]]
+name = "upper"
+joint = "revolute"
+actuated = true
+motor_inertia = 0.02
+beam = {{ length = 0.5, material = "soft", section = "flat", roll = 0.4 }}
+[[frame]]
+name = "fore"
+parent = "upper.tip"
+joint = "revolute"
+actuated = true
+place = {{ rotation = [1.2, 0.3, 0.2] }}
+start = 0.7
+beam = {{ length = 0.4, material = "soft", section = "round" }}
+[[frame]]
+name = "load"
+parent = "fore.tip"
+joint = "universal"
+{LOAD}
+"""
+SPRUNG = TREE.replace(
+    "actuated = true\nplace",
+    "spring = { stiffness = 900, rest = 0.7 }\ndamper = 2\nfriction = { viscous = 0.5 }\nplace",
+)
+REDUCED = TREE.replace('section = "flat"', 'section = "flat", elements = 4, reduce = { error = 2, band = 60 }')
+CLOSED = f"""{HEAD}
+[[frame]]
+name = "left"
+joint = "revolute"
+actuated = true
+beam = {{ length = 0.5, material = "soft", section = "flat", roll = 0.5 }}
+[[frame]]
+name = "wrist"
+parent = "left.tip"
+joint = "revolute"
+place = {{ rotation = [0.3, 0.2, 0] }}
+start = 1.2
+spring = {{ stiffness = 50, rest = 1.74727 }}  # home
+beam = {{ length = 0.3, material = "soft", section = "round" }}
+[[frame]]
+name = "right"
+joint = "revolute"
+actuated = true
+damper = 0.5
+place = {{ position = [0.6, 0.1, 0], rotation = [0.2, 0.1, 0] }}
+start = 2.0
+beam = {{ length = 0.45, material = "soft", section = "flat", roll = -0.3 }}
+[[frame]]
+name = "load"
+parent = "right.tip"
+{LOAD}
+[[closure]]
+between = ["wrist.tip", "right.tip"]
+joint = "spherical"
+"""
+CORNERS = {"one": np.array([-0.2, 0.0, 0.0]), "two": np.array([0.2, 0.05, 0.0])}
+PLATFORM = f"""{HEAD}
+[[frame]]
+name = "platform"
+joint = "free"
+start = [0.2, 0.1, 0.5, 0.1, -0.2, 0.3]
+modal = {{ file = "platform.npz" }}
+[[frame]]
+name = "first"
+joint = "revolute"
+actuated = true
+place = {{ rotation = [0.2, -1.2, 0.1] }}
+beam = {{ length = 0.5, material = "soft", section = "flat" }}
+[[frame]]
+name = "second"
+place = {{ position = [0.4, 0.1, 0], rotation = [-0.1, -1.4, 0.3] }}
+joint = "revolute"
+actuated = true
+beam = {{ length = 0.45, material = "soft", section = "round" }}
+[[point]]
+name = "one"
+frame = "platform"
+position = [-0.2, 0, 0]
+[[point]]
+name = "two"
+frame = "platform"
+position = [0.2, 0.05, 0]
+[[closure]]
+between = ["one", "first.tip"]
+joint = "spherical"
+[[closure]]
+between = ["two", "second.tip"]
+joint = "spherical"
+"""
+ROBOTS = {
+    "tree with a spring and dampers": SPRUNG, "reduced beams": REDUCED, "closed": CLOSED,
+    "modal platform on beams": PLATFORM,
+}  # fmt: skip
+
+
+@cache
+def made(name: str) -> tuple[Robot, Pieces]:
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "stepped.toml"
+        file.write_text(ROBOTS[name])
+        invented(CORNERS, 2, seed=4, mass=3.0).write(file.with_name("platform.npz"))
+        robot = parflex.load(file)
+    form = pieces(robot)
+    assert form is not None
+    return robot, form
+
+
+@cache
+def state(name: str, moving: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Home at rest; or a pose beside it, bent and in motion, stiff motions as small as behind a long implicit step."""
+    robot, form = made(name)
+    tree, loops, count = robot.tree, list(robot.closures.loops), len(form.partition.independent)
+    if not moving:
+        return robot.home, np.zeros(count)
+    rng, elastic = np.random.default_rng(7), {k for link in tree.links for k in range(link.e_v.start, link.e_v.stop)}
+    joints = [k for k in robot.free if k not in elastic]
+    step = np.zeros(tree.n)
+    step[joints] = rng.uniform(-0.1, 0.1, len(joints))
+    q, _ = robot.assembler.newton(tree.moved(robot.home, step), joints, loops)
+    slow = np.linalg.inv(np.eye(count) - LONG**2 * tangents(name, False)[0][0])
+    way, rates = slow @ rng.uniform(-BENT, BENT, count), slow @ rng.uniform(-SPEED, SPEED, count)
+    qd = np.asarray(piece_rates(form, pose(tree, q), way).qd, dtype=float)
+    q, error = robot.assembler.newton(tree.moved(q, qd), joints, loops)
+    assert error < 1e-10
+    return q, rates
+
+
+def accelerations(form: Pieces, q: np.ndarray, rates: np.ndarray) -> np.ndarray:
+    """Independent accelerations by the general reduction: without efforts, and with motors that do not accelerate."""
+    robot, independent = form.robot, form.partition.independent
+    qd = np.asarray(piece_rates(form, pose(robot.tree, q), rates).qd, dtype=float)
+    at = Configuration(robot, q)
+    M, c, b = reduced_equations(at, qd)
+    J, m = at.J_a, len(at.J_a)
+    whole = np.block([[M, -J.T], [J, np.zeros((m, m))]])
+    driven = np.linalg.solve(whole, np.concatenate([-c, -b[list(robot.actuated)]]))[: len(M)]
+    return np.array([(at.J @ own + b)[independent] for own in (np.linalg.solve(M, -c), driven)])
+
+
+@cache
+def tangents(name: str, moving: bool) -> np.ndarray:
+    """Of accelerations without efforts, then with driven motors: derivatives by positions and by rates."""
+    form, (q, rates) = made(name)[1], state(name, moving)
+    tree, columns = form.robot.tree, []
+    for k, rate in enumerate(form.partition.independent):
+        way = np.zeros(len(rates))
+        way[k] = SMALL * tree.rate_units[rate]
+        turned = np.asarray(piece_rates(form, pose(tree, q), way).qd, dtype=float)
+        by_position = [accelerations(form, tree.moved(q, s * turned), rates) for s in (1, -1)]
+        by_rate = [accelerations(form, q, rates + s * way) for s in (1, -1)]
+        columns.append([(ahead - back) / (2 * way[k]) for ahead, back in (by_position, by_rate)])
+    return np.array(columns).transpose(2, 1, 3, 0)
+
+
+def evaluated(program: Program, values: list) -> np.ndarray:
+    """A program over rows of numbers, without a compiler."""
+    return np.array(np.broadcast_arrays(*run(program, values, functions_of("numpy"))))
+
+
+def corrections(name: str, moving: bool, driven: bool, c1: complex, c2: complex) -> np.ndarray:
+    """What the programs of the step change accelerations by, for each unit miss: the columns of a matrix."""
+    by_pairs = isinstance(c1, complex)
+    programs = step_programs(made(name)[0], "state-rates-driven" if driven else "state-rates", 0.0, by_pairs)
+    assert programs is not None
+    numbers = np.array([c1, c2], dtype=complex)
+    q, rates = state(name, moving)
+    factors = evaluated(programs.factor.program, [*q, *rates, *numbers.view(float)])
+    count = programs.solve.inputs["miss"][0] // (1 + by_pairs)
+    found = evaluated(programs.solve.program, [*np.eye(count), *np.zeros((count * by_pairs, count)), *factors])
+    return found[:count] + (1j * found[len(found) // 2 :][:count] if by_pairs else 0.0)
+
+
+def dense(name: str, moving: bool, driven: bool, c1: complex, c2: complex) -> np.ndarray:
+    """The matrix of Newton."""
+    robot, form = made(name)
+    free = [k for k, rate in enumerate(form.partition.independent) if not (driven and rate in robot.actuated)]
+    by_position, by_rate = tangents(name, moving)[int(driven)][:, free][:, :, free]
+    return np.eye(len(free)) - c1 * by_rate - c2 * by_position
+
+
+@pytest.mark.parametrize("driven", [False, True], ids=["efforts", "driven"])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_corrections_at_rest_are_those_of_the_dense_matrix(name, driven):
+    for c1, c2 in (PAIR,) if driven else (PAIR, REAL):
+        wanted = np.linalg.inv(dense(name, False, driven, c1, c2))
+        # differences have six digits of the largest entries
+        assert np.abs(corrections(name, False, driven, c1, c2) - wanted).max() < 2e-5 * np.abs(wanted).max()
+
+
+@pytest.mark.parametrize("driven", [False, True], ids=["efforts", "driven"])
+@pytest.mark.parametrize("name", ROBOTS)
+def test_iterations_in_motion_shrink_what_is_missed_ten_times(name, driven, figure):
+    """Forces in bent beams turn with them, and inertial forces change: neither is in the matrix."""
+    matrix = dense(name, True, driven, *PAIR)
+    left = np.eye(len(matrix)) - corrections(name, True, driven, *PAIR) @ matrix
+    radius = np.abs(np.linalg.eigvals(left)).max()
+    figure(f"an iteration of {name}{', driven' * driven} in motion", radius, 0.1)
+    assert radius < 0.1
+    assert np.abs(np.linalg.eigvals(np.eye(len(matrix)) - matrix)).max() > 0.3  # without a matrix
