@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from oracles.modal_data import invented
+from traced import VERIFY, long
 
 import parflex
 from parflex.codegen.emit.emit_python import functions_of, run
@@ -225,7 +226,7 @@ def dense(name: str, moving: bool, driven: bool, c1: complex, c2: complex) -> np
 @pytest.mark.parametrize("driven", [False, True], ids=["efforts", "driven"])
 @pytest.mark.parametrize("name", ROBOTS)
 def test_corrections_at_rest_are_those_of_the_dense_matrix(name, driven):
-    for c1, c2 in (PAIR,) if driven else (PAIR, REAL):
+    for c1, c2 in (PAIR, REAL) if VERIFY or (name == "closed" and not driven) else (PAIR,):
         wanted = np.linalg.inv(dense(name, False, driven, c1, c2))
         # differences have six digits of the largest entries
         assert np.abs(corrections(name, False, driven, c1, c2) - wanted).max() < 2e-5 * np.abs(wanted).max()
@@ -241,3 +242,21 @@ def test_iterations_in_motion_shrink_what_is_missed_ten_times(name, driven, figu
     figure(f"an iteration of {name}{', driven' * driven} in motion", radius, 0.1)
     assert radius < 0.1
     assert np.abs(np.linalg.eigvals(np.eye(len(matrix)) - matrix)).max() > 0.3  # without a matrix
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "closed" else long) for name in ROBOTS])
+def test_implicit_runs_come_where_short_explicit_steps_do(name, figure):
+    """A fall from home under weight, through vibrations of a few kHz: explicit steps resolve them a hundred times."""
+    robot, _ = made(name)
+    runs = [
+        parflex.simulate(robot, time=0.01, effort={}, step=step, out_step=0.005, method=method)
+        for method, step in (("gauss4", 5e-5), ("generalized-alpha", 5e-5), ("rk4", 2e-6))
+    ]
+    ends = [np.array([run[word][[0, -1]] for word in run.columns if word.startswith("q.")]) for run in runs]
+    moved = np.abs(ends[-1][:, 1] - ends[-1][:, 0]).max()
+    assert moved > 4e-4
+    for method, end, limit in (("gauss4", ends[0], 1e-4), ("generalized-alpha", ends[1], 5e-2)):
+        off = np.abs(end - ends[-1])[:, 1].max() / moved
+        figure(f"{method} against rk4, {name}", off, limit)
+        # phases err by (h w)^4/720 and (h w)^2/12 of w t, with h w = 0.3 and w t = 60; a tenth of the motion vibrates
+        assert off < limit
