@@ -34,7 +34,6 @@ METHODS = (
     ("generalized-alpha", STEP),
     ("rk4", 1e-4),
 )
-BEST = (("gauss4", 5e-3), ("gauss6", 2e-3))
 FINE = ("gauss6", 1e-4)
 FINE_PEER = 5e-5
 ELEMENTS = (1, 2, 4, 8, 16)
@@ -65,7 +64,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
         for motion in ("square", "circle-harsh"):
             for elements in (1, 2, 4):
                 _agreement(report, peer, motion, elements)
-    _growth(report, harness, peer)
+    _growth(report, harness)
 
 
 def ours(motion: str, end: float, method: str, step: float, elements: int = 1, rounds: int = 1) -> Path2D:
@@ -136,8 +135,8 @@ def _agreement(report: Report, peer: ModuleType, motion: str, elements: int) -> 
     report.figure(benchmark, name, 100 * distance(mine, fine, size), "%", note=note)
 
 
-def _growth(report: Report, harness: Harness, peer: ModuleType | None) -> None:
-    """More elements per link: operators and one call of the direct model, one second of the circle."""
+def _growth(report: Report, harness: Harness) -> None:
+    """More elements per link: operators and one call of the direct model."""
     benchmark = "growth, dualemps"
     for elements in ELEMENTS:
         report.progress(f"{benchmark}: {elements} elements per link")
@@ -152,10 +151,3 @@ def _growth(report: Report, harness: Harness, peer: ModuleType | None) -> None:
         outputs = sum(int(np.prod(shape)) for shape in made.outputs.values())
         loop = harness.one(kernel.address("one"), np.tile(x, (4, 1)), outputs)
         report.figure(benchmark, f"direct call, {elements} elements", measure({"": loop})[""].min(), "ns")
-        for method, step in (("gauss4", STEP), BEST[-1]):
-            found = ours("circle", 1.0, method, step, elements, rounds=2)
-            name = f"one second of the circle, {method}, {1e3 * step:g} ms, {elements} elements"
-            report.figure(benchmark, name, found.seconds, "s")
-        if peer is not None:
-            name = f"one second of the circle, Exudyn, {1e3 * STEP:g} ms, {elements} elements"
-            report.figure(benchmark, name, theirs(peer, "circle", 1.0, STEP, elements).seconds, "s")

@@ -25,6 +25,7 @@ import flexible_platform  # noqa: E402
 import frequency_map  # noqa: E402
 import gough_stewart  # noqa: E402
 import growth  # noqa: E402
+import growth_elements  # noqa: E402
 import puma  # noqa: E402
 from report import Report  # noqa: E402
 from timing import Harness, machine  # noqa: E402
@@ -36,7 +37,7 @@ BENCHMARKS = {
     "array-calls": array_calls.run,
     "operators": counts.run,
     "files": growth.run_files,
-    "growth": growth.run_growth,
+    "growth": growth_elements.run,
     "starts": growth.run_starts,
     "dualemps": dualemps_motion.run,
     "frequency-map": frequency_map.run,

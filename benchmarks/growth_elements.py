@@ -1,0 +1,175 @@
+"""How the time loop grows with the elements of each link: one second of the DualEMPS beside Exudyn, errors with it.
+
+A run is prepared once and its loop is called again and again; both sides take turns within a round. Errors are those of
+P against one converged run, as a share of the elastic deviation, with axial load on both sides.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from time import thread_time
+from types import ModuleType
+from typing import Any
+from unittest.mock import patch
+
+import growth
+import numpy as np
+from dualemps_motion import MEAN, OUTPUT, STEP, Path2D, distance, theirs
+from report import Report
+from timing import Harness
+
+import parflex
+from parflex.simulation import segments
+from parflex.simulation.integrators import integrate
+
+BENCHMARK = "growth of the time loop"
+ELEMENTS = (1, 2, 4, 8, 16, 32)
+FITTED = (4, 32)  # elements between which the slope is taken
+AGAINST = 16  # elements with which longer steps are tried
+STEPS = (1e-3, 2e-3)  # longer ones, of both sides, with these elements: time at equal error
+CONVERGED = 32  # elements of the reference, with half the step; 64 would exceed the largest program that is traced
+ROUNDS = 11
+SPATIAL = (1, 4)  # elements of gough-stewart-beams; with 16 its programs exceed the largest size that is traced
+FALL = 0.1  # seconds
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """What a run found, and its loop alone: CPU seconds of a call in this thread."""
+
+    found: Any
+    loop: Callable[[], float]
+
+    @property
+    def p(self) -> Path2D:
+        return Path2D(self.found.t, np.column_stack([self.found["P.x"], self.found["P.y"]]), 0.0)
+
+
+def prepared(robot: Any, motion: str | None, end: float, step: float) -> PreparedRun:
+    """Simulate with `gauss4`, and keep what the time loop was called with."""
+    calls: list[tuple[Any, ...]] = []
+
+    def noted(*given: Any) -> Any:
+        calls.append(given)
+        return integrate.run_loop(*given)
+
+    with patch.object(segments, "run_loop", noted):
+        found = parflex.simulate(
+            robot, motion, end, method="gauss4", step=step, out_step=OUTPUT, without=("friction",), check_width=False
+        )
+
+    def loop() -> float:
+        with patch.object(integrate, "perf_counter", thread_time):
+            return sum(float(integrate.run_loop(*given).seconds) for given in calls)
+
+    return PreparedRun(found, loop)
+
+
+def run(report: Report, harness: Harness, folder: Path) -> None:
+    """Chains, then elements."""
+    growth.run_growth(report, harness, folder)
+    run_elements(report)
+
+
+def run_elements(report: Report) -> None:
+    """Loops of the DualEMPS beside Exudyn, then of the Gough-Stewart robot with beams."""
+    peer = report.optional("exudyn_peer", "Exudyn")
+    reference = _dualemps(report, CONVERGED, STEP / 2).p
+    size = float(np.linalg.norm(reference.deviation("circle"), axis=1).max())
+    note = f"{CONVERGED} elements per link, {1e3 * STEP / 2:g} ms; errors are shares of it"
+    report.figure(BENCHMARK, "elastic deviation", 1e6 * size, "um", note=note)
+    runs = {elements: _dualemps(report, elements, STEP) for elements in ELEMENTS}
+    ours, peers = _rounds(report, runs, peer)
+    for elements, made in runs.items():
+        name = f"parflex, {elements} elements"
+        _figure(report, name, ours[elements], distance(made.p, reference, size), _work(made))
+        if peer is not None:
+            error = distance(theirs(peer, "circle", 1.0, STEP, elements), reference, size)
+            _figure(report, f"Exudyn, {elements} elements", peers[elements], error, "generalized-alpha")
+            ratio = np.array(peers[elements]) / ours[elements]
+            name = f"Exudyn / parflex, {elements} elements"
+            report.figure(BENCHMARK, name, float(np.median(ratio)), "", note=_range(ratio))
+    for name, found in (("parflex", ours), ("Exudyn", peers)):
+        if found:
+            slopes = _slopes(found)
+            report.figure(BENCHMARK, f"{name}, log-log slope", float(np.median(slopes)), "", note=_range(slopes))
+    if peer is not None:
+        fine = theirs(peer, "circle", 1.0, STEP / 10, AGAINST, fine=True)
+        note = "its step a tenth, smaller tolerance: what remains is not of its steps"
+        name = f"Exudyn, {AGAINST} elements, fine: distance from the reference"
+        report.figure(BENCHMARK, name, 100 * distance(fine, reference, size), "%", note=note)
+    _longer_steps(report, peer, reference, size)
+    _spatial(report)
+
+
+def _longer_steps(report: Report, peer: ModuleType | None, reference: Path2D, size: float) -> None:
+    """Both sides at longer steps, since their errors at the same step are not alike."""
+    for step in STEPS:
+        made, name = _dualemps(report, AGAINST, step), f"{AGAINST} elements, {1e3 * step:g} ms"
+        seconds: tuple[list[float], list[float]] = ([], [])
+        found = None
+        for _ in range(ROUNDS):
+            seconds[0].append(made.loop())
+            if peer is not None:
+                found = theirs(peer, "circle", 1.0, step, AGAINST)
+                seconds[1].append(found.seconds - peer.run("circle", step, step, AGAINST, step).seconds)
+        _figure(report, f"parflex, {name}", seconds[0], distance(made.p, reference, size), _work(made))
+        if found is not None:
+            _figure(report, f"Exudyn, {name}", seconds[1], distance(found, reference, size), "generalized-alpha")
+
+
+def _dualemps(report: Report, elements: int, step: float) -> PreparedRun:
+    report.progress(f"{BENCHMARK}: {elements} elements per link get ready")
+    return prepared(parflex.load("dualemps", elements=elements, settings=MEAN), "circle", 1.0, step)
+
+
+def _rounds(
+    report: Report, runs: dict[int, PreparedRun], peer: ModuleType | None
+) -> tuple[dict[int, list[float]], dict[int, list[float]]]:
+    """Seconds of the loops, round by round; of Exudyn without what it needs for a run of one step."""
+    ours: dict[int, list[float]] = {elements: [] for elements in runs}
+    peers: dict[int, list[float]] = {elements: [] for elements in runs} if peer is not None else {}
+    for number in range(ROUNDS):
+        report.progress(f"{BENCHMARK}: round {number + 1} of {ROUNDS}, load {os.getloadavg()[0]:.1f}")
+        for elements, made in runs.items():
+            ours[elements].append(made.loop())
+            if peer is not None:
+                start = peer.run("circle", STEP, STEP, elements, STEP).seconds
+                peers[elements].append(theirs(peer, "circle", 1.0, STEP, elements).seconds - start)
+    return ours, peers
+
+
+def _figure(report: Report, name: str, seconds: list[float], error: float | None, what: str) -> None:
+    note = f"{_range(1e3 * np.array(seconds))}; {what}; load {os.getloadavg()[0]:.1f}"
+    report.figure(BENCHMARK, name, 1e3 * float(np.median(seconds)), "ms", error=error, note=note)
+
+
+def _work(made: PreparedRun) -> str:
+    return ", ".join(f"{made.found.summary[key]} {key}" for key in ("steps", "iterations", "evaluations"))
+
+
+def _range(values: np.ndarray) -> str:
+    low, high = np.percentile(values, [10, 90])
+    return f"10 to 90 %: {low:.3g} to {high:.3g}"
+
+
+def _slopes(found: dict[int, list[float]]) -> np.ndarray:
+    """Of each round, the power of the elements with which the time grows."""
+    counts = [elements for elements in found if FITTED[0] <= elements <= FITTED[1]]
+    return np.polyfit(np.log(counts), np.log([found[elements] for elements in counts]), 1)[0]
+
+
+def _spatial(report: Report) -> None:
+    """The Gough-Stewart robot with beams, let go."""
+    for elements in SPATIAL:
+        name = f"gough-stewart-beams, {FALL:g} s, {elements} elements"
+        report.progress(f"{BENCHMARK}: {name}")
+        try:
+            made = prepared(parflex.load("gough-stewart-beams", elements=elements), None, FALL, STEP)
+        except parflex.ParflexError as error:
+            report.fail(f"{BENCHMARK}, {name}", error)
+            continue
+        _figure(report, name, [made.loop() for _ in range(ROUNDS)], None, _work(made))
