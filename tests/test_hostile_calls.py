@@ -163,7 +163,7 @@ RUNS: dict[str, dict[str, list[Any]]] = {
     "simulate": {
         "motion": [3.5, "nonsense", OBJECT, {"nonsense": 1}, ["nonsense"], b"x"],
         "time": NUMBERS,
-        "step": NUMBERS,
+        "step": NUMBERS[:-1],  # None: it is chosen
         "out_step": [value for value in NUMBERS if value is not None],
         "tolerance": [value for value in NUMBERS if value is not None],
         "effort": [*TABLES, np.zeros(7), np.full(2, NAN), NAN],

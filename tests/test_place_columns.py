@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.simulation import run_checks
 
 FLAT = """
 [materials.aluminium]
@@ -130,3 +131,13 @@ def test_outputs_that_are_not_there_are_refused_before_the_run(arm, word, said):
     with pytest.raises(parflex.InputError, match=said) as caught:
         parflex.simulate(arm, "swing", 0.1, outputs=[word])
     assert caught.value.key == "outputs" and caught.value.hint
+
+
+def test_accelerations_that_are_not_how_rates_change_are_said():
+    t = np.linspace(0.0, 0.1, 101)
+    smooth = {"t": t, "qd.a": np.sin(50 * t), "qdd.a": 50 * np.cos(50 * t)}
+    assert run_checks.rough_warnings(["a"], np.ones(1), smooth) == []
+    noisy = smooth | {"qdd.a": smooth["qdd.a"] + 20 * (-1.0) ** np.arange(101)}  # of a mode that the steps alternate
+    assert "hold vibrations" in run_checks.rough_warnings(["a"], np.ones(1), noisy)[0]
+    assert run_checks.by_acceleration(["arm.N@0.5"]) and run_checks.by_acceleration(["tip.sensor"])
+    assert not run_checks.by_acceleration(["tip.vx", "arm.chord_y@0.5"])

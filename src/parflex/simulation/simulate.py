@@ -33,19 +33,21 @@ from parflex.simulation.outputs.place_columns import add_places, frames_of, read
 from parflex.simulation.outputs.sections_in_time import read_section_words
 from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.partitions import read_independent, refuse_singular
-from parflex.simulation.problem import Problem, prepare
+from parflex.simulation.problem import Problem, metres, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
 from parflex.simulation.refining.converged_run import converged_run
 from parflex.simulation.refining.strain_content import content_warnings
 from parflex.simulation.run_checks import (
     balance_error,
     balance_warnings,
+    by_acceleration,
     cable_warnings,
     coupling_summary,
     jam_reason,
     left_choice,
     length_warnings,
     refuse_longer,
+    rough_warnings,
     stop_warnings,
     width_effect,
 )
@@ -53,7 +55,7 @@ from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.start import Started, start_state
 from parflex.simulation.step_lengths.default_step import default_step, shorter_grid
-from parflex.simulation.step_lengths.halved_steps import estimated_error, halved
+from parflex.simulation.step_lengths.halved_steps import MORE_STEPS, estimated_error, halved, halved_evenly
 from parflex.simulation.step_lengths.step_choice import STEP, asked_steps, step_summary, step_warnings, with_longest
 from parflex.simulation.stop_report import (
     contact_warnings,
@@ -256,6 +258,7 @@ def simulate(
         *jump_warnings(jumps),
         *balance_warnings(columns, method),
         *step_warnings(summary, method),
+        *(rough_warnings(robot.tree.rate_names, metres(robot.tree), columns) if by_acceleration(outputs) else []),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *cable_warnings(problem.robot, columns),
         *(left_choice(segments.changes) if case.independent else []),
@@ -268,6 +271,8 @@ def simulate(
         summary["friction"] = width_effect(columns, other, looked_at[0], problem.width)
     if (bool(case.grid.begin) if check_steps is None else check_steps) and track.status == "ok":
         second = _run(halved(case, problem.robot.tree.length), problem, None)[1]
+        if case.grid.begin and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
+            second = _run(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None)[1]
         other = columns_of(problem, second, looked_at[:1], case.spare)
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
     settings = _settings(given, case, problem, method)

@@ -134,7 +134,7 @@ def _solve(system: Any, work: Any, alpha: Any, t: float, h: float, q: Array, qd:
         size = _iterate(system, work, alpha, h, q, qd)
         if not math.isfinite(size) or (iteration > 2 and size > 0.9 * before and size > 100 * tolerance):
             return 0
-        if size <= tolerance:
+        if size <= tolerance and iteration > 1:  # the state holds the change of the iteration before, not the last one
             return iteration
         before = size
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from parflex.simulation.run_checks import apart_from
 from parflex.simulation.step_lengths.step_choice import LEAST
 
 Array = np.ndarray
+MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps
 ORDERS = {"gauss4": 4, "gauss6": 6, "rk4": 4, "dopri5": 5, "generalized-alpha": 2}
 
 
@@ -25,6 +27,13 @@ def halved(case: Any, length: float) -> Any:
         aim = max(grid.aim * less, LEAST * length)
         return replace(case, grid=replace(grid, aim=aim, begin=grid.begin / 2), tolerance=case.tolerance * 0.1)
     return replace(case, grid=replace(grid, step=grid.step / 2, every=grid.every * 2, aim=0.0))
+
+
+def halved_evenly(case: Any, time: float, steps: int) -> Any:
+    """The case with even steps of half the mean length: rows and events may end steps that errors would halve."""
+    grid = case.grid
+    every = max(2, math.ceil(2 * steps * grid.out_step / time))
+    return replace(case, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
 
 
 def estimated_error(

@@ -242,7 +242,8 @@ class Session:
             unit = "N" if self.robot.tree.links[self.robot.tree.number(joint)].joint.unit == "m" else "N m"
             self.coupling_efforts[name] = f"{one['effort']:.4g} {unit}"
             note += f" Coupling '{name}': {self.coupling_efforts[name]}."
-        if any(one["undetermined"] for part in found.reactions.values() for one in part.values()):
+        joints = [part for kind, part in found.reactions.items() if kind not in ("beams", "largest_stress")]
+        if any(one["undetermined"] for part in joints for one in part.values()):
             note += " The robot is over-constrained: arrows are those of least norm."
         return *arrows(places, forces, self.scene.size), note
 
