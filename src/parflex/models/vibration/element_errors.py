@@ -73,9 +73,9 @@ def beam_links(robot: Robot) -> dict[str, tuple[int, ...]]:
 
 def inner_beams(robot: Robot) -> dict[str, BeamElements]:
     """Of each beam its elements; those of alike beams are made once, and of a robot once."""
-    made = robot.inner_motions
-    if made:
-        return made
+    if robot.inner_motions:
+        return robot.inner_motions
+    made: dict[str, BeamElements] = {}
     known: dict[tuple[str, int], tuple[InnerMotions, tuple[Array, Array]]] = {}
     specs = {frame.name: frame.beam for frame in robot.description.frame}
     for name, links in beam_links(robot).items():
@@ -86,6 +86,7 @@ def inner_beams(robot: Robot) -> dict[str, BeamElements]:
             inside = of_beam(robot.description, name, spec, len(links) // spec.elements)
             known[key] = inside, inside.modes(0.0)
         made[name] = BeamElements(name, links, *known[key])
+    robot.inner_motions.update(made)  # all at once: another thread may ask meanwhile
     return made
 
 
