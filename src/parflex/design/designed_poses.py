@@ -26,6 +26,7 @@ from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 
 Array = np.ndarray
+NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
 
 
@@ -84,7 +85,7 @@ class DesignedPoses:
             return none
         own = np.flatnonzero(~numbers.alone)
         placed = positions(self.poses[rows[own]], own)
-        good = (placed.status == OK) & ~self._tense(numbers, own, placed.q)
+        good = (placed.status == OK) & ~self._tense(numbers, own, placed.q, geometry.kept)
         chosen = own[good]
         if not len(chosen):
             return none
@@ -108,7 +109,7 @@ class DesignedPoses:
         except np.linalg.LinAlgError:
             return False
         scale = np.abs(K).max() / np.abs(M).max()
-        if (np.abs(values[:free]) > ZERO * scale).any() or (len(values) > free and values[free] <= 0):
+        if (np.abs(values[:free]) > ZERO * scale).any() or values[free] <= NEARLY_FREE * values[-1]:
             return False
         self.frequencies[row] = np.sqrt(values[free:]) / (2 * np.pi)
         if J is not None and platform is not None and self.twists is not None:
@@ -120,7 +121,7 @@ class DesignedPoses:
         found = natural_frequencies(self.robot, None, self.modes, self.lock)
         return len(found.free_motions)
 
-    def _tense(self, numbers: DesignNumbers, rows: Array, q: Array) -> Array:
+    def _tense(self, numbers: DesignNumbers, rows: Array, q: Array, kept: Array) -> Array:
         """Rows with a spring of a joint under tension, or with forces of elements: about their equilibrium alone."""
         tree, count = numbers.tree, len(numbers.values)
         locked = locked_robot(self.robot, self.lock).locked
@@ -129,7 +130,7 @@ class DesignedPoses:
             plain = self.robot.tree.links[j]
             if plain.joint.one_axis and np.any(of_designs(link.terms.stiffness, count)) and plain.v.start not in locked:
                 rest = np.broadcast_to(of_designs(link.terms.rest, count), count)[rows]
-                position = int(np.searchsorted(Geometry(self.robot).kept, plain.q.start))
+                position = int(np.searchsorted(kept, plain.q.start))
                 found |= np.abs(q[:, position] - rest) > NEAR_REST * self.robot.tree.rate_units[plain.v.start]
         return found
 
@@ -140,7 +141,7 @@ class DesignedPoses:
         settings = {key: float(values[row]) for key, values in self.designs.items()}
         try:
             robot = redesigned(self.robot, settings)
-            home = robot.home  # noqa: F841 - raises where the design cannot be assembled
+            robot.assemble()  # home: where it cannot be assembled, the design is impossible
         except ParflexError as error:
             self.status[row], self.reasons[row] = IMPOSSIBLE, error.message
             return

@@ -151,7 +151,8 @@ def redesigned(robot: Robot, settings: Mapping[str, Any]) -> Robot:
     description = describe(copy.deepcopy(table), robot.file)
     actuation = None if robot.actuation == "default" else robot.actuation
     made = _build(description, robot.file, written.payload, actuation, robot.working_mode, written.elements)
-    return replace(made, written=replace(written, table=table))
+    made = replace(made, written=replace(written, table=table))
+    return made if made.locked == robot.locked else made.locking(robot.locked)
 
 
 def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
