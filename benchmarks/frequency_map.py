@@ -14,8 +14,8 @@ from report import Report
 from timing import Harness
 
 import parflex
-from parflex.design.grid import frequency_map
-from parflex.design.positions import OK
+from parflex.maps.grid import frequency_map
+from parflex.maps.positions import OK
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from oracles.navaro_frame import Navaro, directions
@@ -95,7 +95,7 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
 
 def _again(found: object, poses: np.ndarray, shapes: bool = False) -> float:
     """Seconds a pose with the tables already there."""
-    from parflex.design.positions import PositionSolver
+    from parflex.maps.positions import PositionSolver
 
     solver = found.solver  # type: ignore[attr-defined]
     positions = PositionSolver(solver.geometry, ["x", "y", "rz"], poses[0].tolist())

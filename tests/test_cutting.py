@@ -22,10 +22,10 @@ from test_flexible_lagrange import reduced
 from test_forms_lagrange import BEHIND, held_from_behind
 
 import parflex
-from parflex.design.batches import Geometry
-from parflex.design.frequencies import FrequencySolver
-from parflex.design.many import many_frequencies
-from parflex.design.nodes import NotCoveredError, node_model
+from parflex.maps.batches import Geometry
+from parflex.maps.frequencies import FrequencySolver
+from parflex.maps.many import many_frequencies
+from parflex.maps.nodes import NotCoveredError, node_model
 from parflex.models.configuration import Configuration
 from parflex.models.cutting import cut_at_beams
 from parflex.models.elastic.linear_model import natural_frequencies

@@ -11,12 +11,12 @@ from oracles.navaro_frame import Navaro, directions
 
 import parflex
 from parflex.cli.main import main
-from parflex.design import frequencies, grid
-from parflex.design.frequencies import FrequencySolver
-from parflex.design.grid import OK, UNREACHABLE, WAITING, frequency_map
-from parflex.design.many import many_frequencies
-from parflex.design.positions import PositionSolver
 from parflex.errors import InputError
+from parflex.maps import frequencies, grid
+from parflex.maps.frequencies import FrequencySolver
+from parflex.maps.grid import OK, UNREACHABLE, WAITING, frequency_map
+from parflex.maps.many import many_frequencies
+from parflex.maps.positions import PositionSolver
 from parflex.models.elastic.linear_model import natural_frequencies
 
 

@@ -114,7 +114,7 @@ def test_every_kind_of_body_answers_the_same_questions(kind):
 RECOGNISED = {  # modules that may ask for the kind of a joint: what they do not know they leave to others
     "closure/closed_form.py": "closed forms of known legs; others are solved by Newton",
     "closure/drives.py": "a motor behind a spring on one axis; others are no elastic drives",
-    "design/legs.py": "tables of known legs; others are solved pose by pose",
+    "maps/legs.py": "tables of known legs; others are solved pose by pose",
     "models/dynamics/base_parameters.py": "rules of grouping; the rank finds the rest",
     "models/explaining/explain.py": "words",
     "models/forms/in_pieces/piece_bodies.py": "bodies that are fixed to others",
@@ -317,7 +317,7 @@ def test_a_second_definition_is_seen(what, lines):
     assert list(TELL_TALES[what](ast.parse(lines)))
 
 
-@pytest.mark.parametrize("user", ["models/forms/in_pieces/pieces.py", "design/nodes.py"])
+@pytest.mark.parametrize("user", ["models/forms/in_pieces/pieces.py", "maps/nodes.py"])
 def test_programs_and_maps_cut_robots_by_the_one_definition(user):
     called = [ast.unparse(node.func) for node in ast.walk(modules()[user]) if isinstance(node, ast.Call)]
     assert "cut_at_beams" in called

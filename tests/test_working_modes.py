@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.design.batches import Geometry
-from parflex.design.positions import OK, PositionSolver
 from parflex.errors import UnreachableError
+from parflex.maps.batches import Geometry
+from parflex.maps.positions import OK, PositionSolver
 from parflex.models.forms import Question, choose
 
 ROBOTS = Path(__file__).parent / "robots"

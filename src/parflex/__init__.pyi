@@ -13,10 +13,6 @@ from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
 from parflex.description.names import catalogue_names as catalogue_names
-from parflex.design.grid import FrequencyMap as FrequencyMap
-from parflex.design.grid import frequency_map as frequency_map
-from parflex.design.many import ManyFrequencies as ManyFrequencies
-from parflex.design.many import many_frequencies as many_frequencies
 from parflex.errors import ActuationError as ActuationError
 from parflex.errors import InputError as InputError
 from parflex.errors import ParflexError as ParflexError
@@ -24,6 +20,10 @@ from parflex.errors import ParflexWarning as ParflexWarning
 from parflex.errors import RobotFileError as RobotFileError
 from parflex.errors import SingularError as SingularError
 from parflex.errors import UnreachableError as UnreachableError
+from parflex.maps.grid import FrequencyMap as FrequencyMap
+from parflex.maps.grid import frequency_map as frequency_map
+from parflex.maps.many import ManyFrequencies as ManyFrequencies
+from parflex.maps.many import many_frequencies as many_frequencies
 from parflex.models.configuration import Configuration as Configuration
 from parflex.models.configuration import Pose as Pose
 from parflex.models.configuration import configure as configure

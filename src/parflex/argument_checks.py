@@ -178,7 +178,7 @@ def _study(value: Any, key: str) -> Any:
 
 
 def _map(value: Any, key: str) -> Any:
-    from parflex.design.grid import FrequencyMap
+    from parflex.maps.grid import FrequencyMap
 
     return checking.instance(value, FrequencyMap, key, "make one first: parflex.frequency_map(robot, over)")
 

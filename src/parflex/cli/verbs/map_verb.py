@@ -41,7 +41,7 @@ def map_verb(
     **choice: Any,
 ) -> None:
     """Natural frequencies over a grid of poses; run it again to go on where it stopped."""
-    from parflex.design.grid import OK, SINGULAR, UNREACHABLE, frequency_map
+    from parflex.maps.grid import OK, SINGULAR, UNREACHABLE, frequency_map
 
     if figure:
         from parflex.view.figures.robot_figure import picture_path

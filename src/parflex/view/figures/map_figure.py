@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from parflex.design.grid import FrequencyMap
 from parflex.errors import InputError
+from parflex.maps.grid import FrequencyMap
 from parflex.view.figures.style import drawing, finished, new_figure, styled
 
 if TYPE_CHECKING:

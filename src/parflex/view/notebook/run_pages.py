@@ -6,9 +6,9 @@ from typing import Any
 
 from parflex.control.control_result import Controlled
 from parflex.control.study import Study
-from parflex.design.grid import FrequencyMap
-from parflex.design.positions import OK, SINGULAR, UNREACHABLE
 from parflex.errors import ParflexError
+from parflex.maps.grid import FrequencyMap
+from parflex.maps.positions import OK, SINGULAR, UNREACHABLE
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.simulation.runs import Run

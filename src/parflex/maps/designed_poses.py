@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from parflex.design.batches import Geometry
-from parflex.design.nodes import Assembly, NotCoveredError, node_model
-from parflex.design.platform import Platform
-from parflex.design.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at, of_designs
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
+from parflex.maps.batches import Geometry
+from parflex.maps.nodes import Assembly, NotCoveredError, node_model
+from parflex.maps.platform import Platform
+from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, locked_robot, natural_frequencies
 from parflex.models.elastic.tension import NEAR_REST

@@ -14,14 +14,14 @@ from functools import cached_property
 import numpy as np
 import scipy.linalg
 
-from parflex.design.batches import Geometry
-from parflex.design.condensation import Band
-from parflex.design.legs import LegStructure, LegSubstructure, NotTabulatedError, alike, structure
-from parflex.design.nodes import Assembly, NotCoveredError, node_model
-from parflex.design.platform import Platform
-from parflex.design.small_problem import ReducedProblem
-from parflex.design.tables import LegTable, build_table
 from parflex.errors import InputError, ParflexError, ParflexWarning
+from parflex.maps.batches import Geometry
+from parflex.maps.condensation import Band
+from parflex.maps.legs import LegStructure, LegSubstructure, NotTabulatedError, alike, structure
+from parflex.maps.nodes import Assembly, NotCoveredError, node_model
+from parflex.maps.platform import Platform
+from parflex.maps.small_problem import ReducedProblem
+from parflex.maps.tables import LegTable, build_table
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, check_modes, locked_robot, natural_frequencies
 from parflex.models.elastic.tension import NEAR_REST, has_force_elements

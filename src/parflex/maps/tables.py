@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from parflex.design.condensation import (
+from parflex.maps.condensation import (
     FAR,
     POINTS,
     Band,
@@ -21,7 +21,7 @@ from parflex.design.condensation import (
     kept_modes,
     separate,
 )
-from parflex.design.legs import LegSubstructure, NotTabulatedError
+from parflex.maps.legs import LegSubstructure, NotTabulatedError
 from parflex.records import Record
 
 Array = np.ndarray

@@ -46,7 +46,7 @@ class Search:
     """Modes of one block at some poses, given by rows of entries."""
 
     def __init__(self, block: Elimination, rows: Array, top: float) -> None:
-        from parflex.design import root_loop  # numba takes a third of a second to load
+        from parflex.maps import root_loop  # numba takes a third of a second to load
 
         self.loops, self.rows, self.program = root_loop, rows, block.for_loops(rows)
         self.sizes = 1.0 / self.program[4][-block.size :, 0]  # typical pivots

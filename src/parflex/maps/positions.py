@@ -11,9 +11,9 @@ from scipy.spatial import cKDTree
 from parflex.closure.loops import Loop
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import following_rates, judged_blocks
-from parflex.design.batches import Geometry, Stepper, stepper
-from parflex.design.legs import CLOSED
 from parflex.errors import ParflexError, SingularError
+from parflex.maps.batches import Geometry, Stepper, stepper
+from parflex.maps.legs import CLOSED
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
 from parflex.records import Record

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from parflex.checking import names, numbers
-from parflex.design.batches import Geometry
-from parflex.design.designed_poses import DesignedPoses
-from parflex.design.frequencies import FrequencySolver
-from parflex.design.positions import OK, SINGULAR, UNREACHABLE, PositionSolver
 from parflex.errors import InputError
+from parflex.maps.batches import Geometry
+from parflex.maps.designed_poses import DesignedPoses
+from parflex.maps.frequencies import FrequencySolver
+from parflex.maps.positions import OK, SINGULAR, UNREACHABLE, PositionSolver
 from parflex.models.robot import Robot
 from parflex.records import Record, counted
 

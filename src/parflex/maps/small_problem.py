@@ -19,12 +19,12 @@ from scipy.sparse.csgraph import connected_components
 
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.condensation import SEPARATE, Band
-from parflex.design.legs import LegStructure, LegSubstructure
-from parflex.design.null_vectors import NullVectors, null_program
-from parflex.design.search import Elimination, Search
-from parflex.design.tables import LegTable, unpacked
 from parflex.graph.expression import Graph
+from parflex.maps.condensation import SEPARATE, Band
+from parflex.maps.legs import LegStructure, LegSubstructure
+from parflex.maps.null_vectors import NullVectors, null_program
+from parflex.maps.search import Elimination, Search
+from parflex.maps.tables import LegTable, unpacked
 from parflex.records import Record
 from parflex.spatial.elimination import eliminate, is_zero
 

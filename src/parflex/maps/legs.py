@@ -18,8 +18,8 @@ from scipy.spatial import cKDTree
 
 from parflex.closure.loops import Loop
 from parflex.closure.working_modes import following_rates
-from parflex.design.batches import Geometry, Places, Stepper, stepper
-from parflex.design.nodes import Assembly, NodeModel, NotCoveredError, node_model
+from parflex.maps.batches import Geometry, Places, Stepper, stepper
+from parflex.maps.nodes import Assembly, NodeModel, NotCoveredError, node_model
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import pose

@@ -14,9 +14,9 @@ import numpy as np
 from parflex.codegen.compile import Kernel
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
-from parflex.design.search import ACCURATE
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
+from parflex.maps.search import ACCURATE
 from parflex.spatial.elimination import eliminate, is_zero, substitute
 
 Array = np.ndarray
@@ -42,7 +42,7 @@ class NullVectors:
 
         Tasks go pose by pose, modes upwards; `sizes` are typical pivots.
         """
-        from parflex.design import root_loop  # numba takes a third of a second to load
+        from parflex.maps import root_loop  # numba takes a third of a second to load
 
         vectors, off = np.zeros((len(x), self.size)), np.zeros((len(x), 2))
         kernel = self.kernel

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from parflex.codegen.program_store import digest_of
-from parflex.design.batches import Geometry
-from parflex.design.frequencies import WORTH, FrequencySolver
-from parflex.design.many import cells_line
-from parflex.design.positions import OK, SINGULAR, UNREACHABLE, WAITING, PositionSolver
 from parflex.errors import InputError
+from parflex.maps.batches import Geometry
+from parflex.maps.frequencies import WORTH, FrequencySolver
+from parflex.maps.many import cells_line
+from parflex.maps.positions import OK, SINGULAR, UNREACHABLE, WAITING, PositionSolver
 from parflex.models.elastic.linear_model import check_modes
 from parflex.models.robot import Robot
 from parflex.records import Record

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.design.batches import Geometry
-from parflex.design.legs import LegStructure
-from parflex.design.nodes import Assembly, NodeModel
 from parflex.designs.design_numbers import of_designs
 from parflex.errors import InputError
+from parflex.maps.batches import Geometry
+from parflex.maps.legs import LegStructure
+from parflex.maps.nodes import Assembly, NodeModel
 from parflex.models.cutting import PLANE
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
