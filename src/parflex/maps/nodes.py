@@ -170,10 +170,14 @@ class Assembly:
         size = len(self.columns)
         K, M = np.zeros((2, len(rotation), size, size))
         for j in self.bodies:
-            if j in self.model.tip:
-                self._add_beam(K, M, j, self.model.tip[j], rotation, position)
-            elif np.any(self.inertia[j]):
-                self._add_body(K, M, j, rotation, position)
+            if not np.any(self.inertia[j]) and j not in self.model.tip:
+                continue
+            columns, W = self.motion(j, rotation, position)
+            columns = self.number[columns]
+            _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
+            if W.shape[1] > 6:
+                bent = W[:, 6:]
+                _add(K, columns, np.swapaxes(bent, 1, 2) @ (self.stiffness[j] @ bent))
         self._add_joints(K, M)
         return K, M
 
@@ -187,19 +191,19 @@ class Assembly:
         )
         return made
 
-    def _add_body(self, K: Array, M: Array, j: int, rotation: Array, position: Array) -> None:
-        """A body that is not cut: if flexible, its own coordinates are unknowns beside the twist of its frame."""
+    def motion(self, j: int, rotation: Array, position: Array) -> tuple[Array, Array]:
+        """Unknowns that move a body; twist of its frame, in its axes, and its elastic rates per unit of them."""
+        if j in self.model.tip:
+            return self._motion_of_beam(j, self.model.tip[j], rotation, position)
         columns, W = self.twist(j, rotation, position)
         W = self.local(j, rotation, position) @ W
-        if j in self.model.modal:
-            entry = self.model.modal[j]
-            free, slots = list(entry.free), np.arange(entry.slots.start, entry.slots.stop)
-            _add(K, self.number[slots], self.stiffness[j][..., free, :][..., free])
-            bent = np.broadcast_to(np.eye(entry.body.size)[:, free], (len(W), entry.body.size, len(free)))
-            every = np.union1d(columns, slots).astype(int)
-            W = np.concatenate([_spread(every, columns, W), _spread(every, slots, bent)], axis=1)
-            columns = every
-        _add(M, self.number[columns], np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
+        if j not in self.model.modal:
+            return columns, W
+        entry = self.model.modal[j]  # not cut: its own coordinates are unknowns beside the twist of its frame
+        free, slots = list(entry.free), np.arange(entry.slots.start, entry.slots.stop)
+        bent = np.broadcast_to(np.eye(entry.body.size)[:, free], (len(W), entry.body.size, len(free)))
+        every = np.union1d(columns, slots).astype(int)
+        return every, np.concatenate([_spread(every, columns, W), _spread(every, slots, bent)], axis=1)
 
     def _add_joints(self, K: Array, M: Array) -> None:
         """Springs and rotors in the rows of joints."""
@@ -217,9 +221,8 @@ class Assembly:
         wide = of_designs(value, self.designs)
         return wide[self.chosen] if wide.ndim else wide
 
-    def _add_beam(self, K: Array, M: Array, j: int, tip: int, rotation: Array, position: Array) -> None:
-        tree = self.model.robot.tree
-        node = tree.links[tip].node
+    def _motion_of_beam(self, j: int, tip: int, rotation: Array, position: Array) -> tuple[Array, Array]:
+        node = self.model.robot.tree.links[tip].node
         assert node is not None
         Phi = np.concatenate([node.Phi_d, node.Phi_r])
         first, A = self.twist(j, rotation, position)
@@ -231,10 +234,7 @@ class Assembly:
         bent = Phi.T @ (self.local(tip, rotation, position) @ (ends[1] - ends[0]))
         if len(slots):  # modes with both ends held
             bent[:, bent.shape[1] - len(slots) + np.arange(len(slots)), np.searchsorted(columns, slots)] = 1.0
-        W = np.concatenate([root, bent], axis=1)
-        columns = self.number[columns]
-        _add(M, columns, np.swapaxes(W, 1, 2) @ (self.inertia[j] @ W))
-        _add(K, columns, np.swapaxes(bent, 1, 2) @ (self.stiffness[j] @ bent))
+        return columns, np.concatenate([root, bent], axis=1)
 
     def twist(self, j: int, rotation: Array, position: Array) -> tuple[Array, Array]:
         """Unknowns that move a link, and its twist at the common point per unit of them (poses x 6 x c)."""
