@@ -34,7 +34,7 @@ CATALOGUE = Path(str(resources.files("parflex.description"))) / "catalogue"
 PUBLIC = sorted([*(n for n in parflex.__all__ if inspect.isfunction(getattr(parflex, n))), "PD"])
 # proven in test_known_machines and test_hybrid_machines; in the long lists of all rigid robots others of their kind
 # stand for them
-MACHINES = ["3-prs-2r", "4rrr", "hexaglide", "orthoglide", "par4", "planar-cable"]
+MACHINES = ["3-prs-2r", "4rrr", "emps", "hexaglide", "orthoglide", "par4", "planar-cable"]
 RIGID = [name for name in parflex.catalogue_names() if name not in MACHINES and not _bends(name)]
 
 # files whose tests run the compiled time loop: one worker takes them all, so that it is compiled once, not in each

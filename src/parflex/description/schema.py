@@ -159,16 +159,19 @@ PointMasses = Annotated[
 
 
 class Friction(Table):
-    """FV qd + FS sign(qd); at rest up to `static`."""
+    """FV qd + FS sign(qd) + offset; other numbers for negative rates where they are given; at rest up to `static`."""
 
     viscous: Number = 0.0
     coulomb: Number = 0.0
+    viscous_back: Number | None = None
+    coulomb_back: Number | None = None
+    offset: Number = 0.0
     static: Number | None = None
 
     @model_validator(mode="after")
     def _possible(self) -> Friction:
-        _not_negative("viscous", self.viscous)
-        _not_negative("coulomb", self.coulomb)
+        for key in ("viscous", "coulomb", "viscous_back", "coulomb_back"):
+            _not_negative(key, getattr(self, key))
         _check_static(self.static, self.coulomb)
         return self
 

@@ -21,6 +21,7 @@ from parflex.tree.point_elements import PointElement
 from parflex.tree.springs import CoupledSpring
 
 Without = Sequence[str]
+FRICTION = ("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset")
 COUNTED_WITHOUT = ("friction", "motor-inertia", "springs")  # what counts of operators leave out unless asked
 
 
@@ -98,7 +99,7 @@ def _links(change: Callable[[Link], Link]) -> Callable[[Tree], Tree]:
 
 
 def _smooth(link: Link) -> Link:
-    return replace(link, terms=replace(link.terms, viscous=0.0, coulomb=0.0, static=0.0))
+    return replace(link, terms=replace(link.terms, **dict.fromkeys(FRICTION, 0.0)))
 
 
 def _light(link: Link) -> Link:
@@ -127,7 +128,7 @@ def _elements(change: Callable[[PointElement], PointElement], rest: Callable[[Tr
 
 
 TERMS: dict[str, Callable[[Tree], Tree]] = {
-    # viscous and Coulomb friction of joints, losses of couplings
+    # viscous and Coulomb friction of joints with its offset, losses of couplings
     "friction": _springs(lambda spring: replace(spring, efficiency=1.0, back=1.0), _links(_smooth)),
     # dampers of joints, couplings and elements, and the damping of bodies
     "damping": _elements(

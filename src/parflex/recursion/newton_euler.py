@@ -80,9 +80,11 @@ def joint_forces(tree: Tree, q: Array, qd: Array, qdd: Array, without: tuple[str
         if terms.inert and "motor-inertia" not in without:
             forces[k] = forces[k] + terms.inertia * qdd[k]
         if terms.viscous and "friction" not in without:
-            forces[k] = forces[k] + terms.viscous * qd[k]
+            forces[k] = forces[k] + terms.viscous_friction(qd[k])
         if terms.rubs and "friction" not in without:
             forces[k] = forces[k] + terms.friction(qd[k])
+        if terms.offset and "friction" not in without:
+            forces[k] = forces[k] + terms.offset
         if terms.stiffness and "springs" not in without:
             forces[k] = forces[k] + terms.stiffness * (q[link.q.start] - terms.rest)
         if terms.damper and "springs" not in without:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -41,16 +42,29 @@ def read_body(inertia: schema.Inertia, point_masses: tuple[schema.PointMass, ...
 
 
 def _terms(frame: schema.Frame) -> JointTerms:
-    spring = frame.spring
+    spring, friction = frame.spring, frame.friction
+    viscous, coulomb = friction.viscous + frame.inertia.FV, friction.coulomb + frame.inertia.FS
+    (viscous, more_viscous), (coulomb, more_coulomb) = (
+        _both_ways(viscous, friction.viscous_back),
+        _both_ways(coulomb, friction.coulomb_back),
+    )
     return JointTerms(
         motor_inertia=frame.motor_inertia + frame.inertia.IA,
-        viscous=frame.friction.viscous + frame.inertia.FV,
-        coulomb=frame.friction.coulomb + frame.inertia.FS,
+        viscous=viscous,
+        coulomb=coulomb,
         stiffness=spring.stiffness if spring else 0.0,
         rest=spring.rest if spring else 0.0,
         damper=frame.damper,
-        static=frame.friction.static or 0.0,
+        static=friction.static - more_coulomb if friction.static else 0.0,
+        more_viscous=more_viscous,
+        more_coulomb=more_coulomb,
+        offset=friction.offset,
     )
+
+
+def _both_ways(forth: Any, back: Any | None) -> tuple[Any, Any]:
+    """The mean of a number for positive and for negative rates, and by how much the first is above it."""
+    return (forth, 0.0) if back is None else ((forth + back) / 2, (forth - back) / 2)
 
 
 class _Builder:

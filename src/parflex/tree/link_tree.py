@@ -39,6 +39,9 @@ class JointTerms:
     stop: JointStop | None = None  # at its limits, in runs where stops act
     static: float = 0.0  # what Coulomb friction bears at rest, in runs where joints stick
     rubbing: Rubbing | None = None  # in runs where the joint may stick
+    more_viscous: float = 0.0  # by which viscous friction is larger for positive rates, and smaller for negative ones
+    more_coulomb: float = 0.0  # the same of Coulomb friction
+    offset: float = 0.0  # what the motor gives at any rate, e.g. the offset of its amplifier
 
     @property
     def rubs(self) -> bool:
@@ -51,10 +54,17 @@ class JointTerms:
         return max(self.static, self.coulomb)
 
     def friction(self, rate: Any) -> Any:
-        """What Coulomb friction takes, along the rate."""
+        """What Coulomb friction takes, along the rate; at rest nothing, or between both directions in runs."""
         if self.rubbing is not None and self.rubbing.known:
-            return self.rubbing.effort
-        return self.coulomb * direction(rate, self.width)
+            return self.rubbing.effort + self.more_coulomb if self.more_coulomb else self.rubbing.effort
+        side = direction(rate, self.width)
+        found = self.coulomb * side
+        return found + self.more_coulomb * (side * side) if self.more_coulomb else found
+
+    def viscous_friction(self, rate: Any) -> Any:
+        """What viscous friction takes, along the rate."""
+        found = self.viscous * rate
+        return found + self.more_viscous * (rate * direction(rate, self.width)) if self.more_viscous else found
 
     @property
     def inertia(self) -> Any:

@@ -29,7 +29,7 @@ EQUATIONS: dict[int, str] = {
             "f_i += R f_j        m_i += R m_j + p x (R f_j)",
         ]
     ),
-    7: "IA qdd + FV qd + FS sign(qd) + k (q - q0) + damper qd",
+    7: "IA qdd + FV qd + FS sign(qd) + offset + k (q - q0) + damper qd",
     8: "f_tot = M_tot qdd_tot + c_tot",
     9: "\n".join(
         [

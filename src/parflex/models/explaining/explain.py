@@ -23,6 +23,7 @@ TERMS = {
     "motor_inertia": "motor inertia",
     "viscous": "viscous friction",
     "coulomb": "Coulomb friction",
+    "offset": "offsets of friction",
     "stiffness": "springs",
     "damper": "dampers",
 }

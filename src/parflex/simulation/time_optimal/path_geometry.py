@@ -142,8 +142,9 @@ def places_along(rigid: Robot, part: PathPart, s: Array, near: Array) -> PathPla
 
 
 def reversals(rigid: Robot, part: PathPart, near: Array, s: Array) -> list[float]:
-    """PathPlaces at which a joint with Coulomb friction turns back, found by bisection between given ones."""
-    rubbing = [link.v.start for link in rigid.tree.links if link.terms.coulomb and link.v.stop > link.v.start]
+    """PathPlaces at which a joint turns back whose friction knows directions, found by bisection between given ones."""
+    links = [link for link in rigid.tree.links if link.v.stop > link.v.start]
+    rubbing = [link.v.start for link in links if link.terms.coulomb or link.terms.more_viscous]
     if not rubbing:
         return []
     rates, positions = [], []
