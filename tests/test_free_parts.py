@@ -42,7 +42,7 @@ def test_rates_along_a_path_are_derivatives_of_the_poses_on_it(case):
     robot = loaded(case)
     begin, way = place(robot), np.array([0.5, 0.4, -0.3])
     q = robot.assemble(words(robot, begin + 0.05 * way))
-    rates, _ = robot.path_motion(words(robot, begin + 0.05 * way), q, lambda row: (way, np.zeros(3)))
+    rates, _ = robot.pose_finder.path_motion(words(robot, begin + 0.05 * way), q, lambda row: (way, np.zeros(3)))
     h = 2e-3
     near = [robot.assemble(words(robot, begin + (0.05 + k * h) * way), q) for k in (-2, -1, 1, 2)]
     slope = (8 * (near[2] - near[1]) - (near[3] - near[0])) / (12 * h)

@@ -173,7 +173,7 @@ def test_random_conditions_are_met_in_any_order_of_questions(name):
         except ParflexError as error:  # the pose may stand beyond a singularity of these conditions
             assert "working mode" in error.message
             continue
-        rows = as_rows(robot.tree, robot._read(words)).frames
+        rows = as_rows(robot.tree, robot.pose_finder.read(words)).frames
         assert robot.assembler.opening(q, [*rows, *robot.closures.rows]) < MET
         found.append((words, q))
     again = parflex.load(file if file.exists() else name)

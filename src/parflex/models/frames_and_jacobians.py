@@ -170,7 +170,7 @@ def counts(robot: Robot) -> dict[str, Any]:
     rigid = robot.locking(robot.deformations)
     names = robot.closures.row_names
     held = robot.locked | moving
-    locked = robot.mobility_with(held)
+    locked = robot.motions.mobility_with(held)
     remaining = tree.n - len(held)
     return {
         "bodies": sum(1 for link in tree.links if link.heavy),

@@ -68,7 +68,7 @@ def load(
         robot = _build(description, file, payload, actuation, working_mode, refine)
         mounted = None if payload is None else tuple(float(value) for value in payload)
         robot = replace(robot, written=WrittenRobot(table, mounted, refine))
-        slack = robot.slack_cables()
+        slack = robot.home_pose.slack_cables()
         return replace(robot, warnings=(*robot.warnings, *slack), known_home=robot.home) if slack else robot
     except ParflexError as error:
         error.file = error.file or file

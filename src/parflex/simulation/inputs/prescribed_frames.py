@@ -64,9 +64,9 @@ def joints_of_pose(
     axes = range(2 if rigid.tree.planar else 3)
     place = pose_words(rigid, frame, desired, axes)
     turns = sum(c > 2 for c in driven)
-    loose = desired.rotation is not None and desired.turn != "direction" and rigid.loose(place)
+    loose = desired.rotation is not None and desired.turn != "direction" and rigid.pose_finder.loose(place)
     if desired.rotation is not None and turns == 2 and not loose:  # at home the third may rest, elsewhere it follows
-        loose = rigid.leaves_free(place)
+        loose = rigid.pose_finder.leaves_free(place)
     if desired.rotation is not None and (desired.turn == "direction" or (desired.turn == "axis" and loose)):
         return _led(rigid, place | axis_words(frame, desired.rotation[:, 2]), desired, near)
     if desired.turn == "whole" and (loose or not turns):
@@ -78,11 +78,11 @@ def joints_of_pose(
         )
     if loose:
         return _led(rigid, place, desired, near)
-    if desired.rotation is None and rigid.leaves_free(place):
+    if desired.rotation is None and rigid.pose_finder.leaves_free(place):
         return _led(rigid, place, desired, near)
     asked = [c for c in driven if c < 3 or desired.rotation is not None]
     words = pose_words(rigid, frame, desired, asked)
-    if rigid.leaves_free(words):
+    if rigid.pose_finder.leaves_free(words):
         return _led(rigid, words, desired, near)
     here = _at(rigid, words, near)
     velocity = _twist_words(rigid, frame, desired.twist, asked)
@@ -94,7 +94,7 @@ def _led(
     rigid: Robot, words: dict[str, float], desired: FrameMotion, near: Array
 ) -> tuple[Configuration, Array, Array]:
     here = _at(rigid, words, near)
-    return here, *rigid.path_motion(words, here.q, desired.derivatives)
+    return here, *rigid.pose_finder.path_motion(words, here.q, desired.derivatives)
 
 
 def axis_words(frame: str, direction: Array) -> dict[str, float]:

@@ -1,0 +1,128 @@
+"""Home: the pose from which every answer starts, and what is unusual about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parflex.closure.targets import Target
+from parflex.errors import RobotFileError, SingularError, UnreachableError
+from parflex.models.given_states.coupled_values import coupling_warnings
+from parflex.models.pose_input import read_pose
+from parflex.recursion import pose
+from parflex.recursion.point_forces import distance
+
+if TYPE_CHECKING:
+    from parflex.models.robot import Robot
+
+Array = np.ndarray
+FAR = 0.6  # rad or typical lengths from its stated start at which a motor of the assembled robot is reported
+
+
+class HomePose:
+    """Home of a robot."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+
+    def found(self) -> Array:
+        """Positions at home, whichever motors were chosen; a coupling in the way is named."""
+        try:
+            return HomePose(self._of_default_motors).assembled()
+        except (UnreachableError, SingularError):
+            contradiction = self._contradiction()
+            if contradiction is None:
+                raise
+            raise contradiction from None
+
+    @property
+    def _of_default_motors(self) -> Robot:
+        """The same robot with the motors that its frames name: home does not depend on the chosen actuation."""
+        from parflex.models.loading import default_motors  # which stands on robots
+
+        motors = default_motors(self.robot.description, self.robot.tree)
+        return self.robot if not motors or motors == self.robot.actuated else replace(self.robot, actuated=motors)
+
+    def _contradiction(self) -> RobotFileError | None:
+        """What is said where the robot would stand without one of its couplings, and does not with it."""
+        constraints = self.robot.closures.constraints
+        for count in range(len(constraints) + 1):
+            kept = replace(self.robot, closures=replace(self.robot.closures, constraints=constraints[:count]))
+            try:
+                HomePose(kept).assembled()
+            except (UnreachableError, SingularError):
+                if not count:
+                    return None
+                culprit = constraints[count - 1]
+                parts = kept.assembler.parts(Target(), frozenset())
+                beside = next(part.rows for part in parts if culprit in part.rows)
+                names = ", ".join(f"'{row.name}'" for row in beside if row is not culprit) or "the pose home"
+                return RobotFileError(
+                    f"the {culprit.kind} '{culprit.name}' contradicts {names}: no pose near home meets both",
+                    file=self.robot.file,
+                    key=f"{culprit.kind if culprit.kind == 'coupling' else 'element'} '{culprit.name}'",
+                    value=culprit.name,
+                    hint="correct its offset, ratio or length, give consistent starts, or remove it",
+                )
+        return None
+
+    def assembled(self) -> Array:
+        """Positions at home with the motors of this robot."""
+        robot, locked = self.robot, self.robot.locked
+        given = robot.description.poses.get("home", {})
+        target = read_pose(robot.tree, given, "poses.home", robot.file, robot.start) if given else Target()
+        try:
+            found = robot.pose_finder.assemble(target, robot.start, None, locked)
+        except UnreachableError:
+            if not locked:
+                raise
+            locked = frozenset()  # locked joints stand as this pose needs them
+            found = robot.pose_finder.assemble(target, robot.start, None, locked)
+        stated = frozenset(self._stated_starts) - set(target.values)
+        found = robot.assembler.nearer(found, target, robot.start, stated, locked | set(robot.deformations))
+        return robot.tree.within_limits(found, set(target.values))
+
+    @cached_property
+    def _stated_starts(self) -> tuple[int, ...]:
+        """Positions of motors of which the file says where they start."""
+        said = self.robot.said_starts
+        links = [self.robot.tree.links[self.robot.tree.link_of_rate[k]] for k in self.robot.actuated]
+        return tuple(link.q.start for link in links if link.joint.one_axis and {link.name, link.name[:-2]} & said)
+
+    def start_warnings(self) -> list[str]:
+        """Sentences on motors that the loops leave far from where they are said to start, and on couplings."""
+        said = [link for link in self.robot.tree.links if {link.name, link.name[:-2]} & self.robot.said_starts]
+        warnings = coupling_warnings(self.robot.closures.constraints, self.robot.tree, said)
+        given = self.robot.description.poses.get("home", {})
+        flipped = self.robot.assembler.legs_of_other_sign(self.robot.start)
+        for index in self._stated_starts:
+            link = next(link for link in self.robot.tree.links if link.q.start == index and link.q.stop > index)
+            away = float(self.robot.home[index] - self.robot.start[index])
+            away = float(np.arctan2(np.sin(away), np.cos(away))) if link.periodic else away
+            if (
+                link.name not in given
+                and link.leg not in flipped
+                and abs(away) > FAR * float(self.robot.tree.rate_units[link.v.start])
+            ):
+                warnings.append(
+                    f"joint '{link.name}' is assembled at {self.robot.home[index]:.4g}, far from its start "
+                    f"{self.robot.start[index]:.4g}: check its start, or the starts of the joints that it carries"
+                )
+        return warnings
+
+    def slack_cables(self) -> list[str]:
+        """A sentence for each cable that is longer than its path at home."""
+        if not any(element.pulls_only for element in self.robot.tree.elements):
+            return []
+        at, found = pose(self.robot.tree, self.robot.home), []
+        for element in self.robot.tree.elements:
+            path = float(distance(at, (element.first, element.second)))
+            if element.pulls_only and element.rest > path:
+                found.append(
+                    f"the cable '{element.name}' of {element.rest:.4g} m is longer than its path of {path:.4g} m at "
+                    "home: it is slack there"
+                )
+        return found

@@ -1,0 +1,89 @@
+"""How a robot can move: judged at home and at closed poses beside it, since home may be special."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parflex.closure import mobility
+from parflex.records import Record
+
+if TYPE_CHECKING:
+    from parflex.models.robot import Robot
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mobility(Record):
+    """Rank of the closures and what follows from it."""
+
+    rank: int
+    redundant: tuple[int, ...]  # rows that repeat others
+    home_rank: int
+
+    def freedoms(self, columns: int) -> int:
+        """Independent motions when this many rates are free."""
+        return columns - self.rank
+
+
+class MotionsAtHome:
+    """Ranks and sizes of the closures of a robot at home and beside it."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+
+    def mobility_with(self, locked: frozenset[int]) -> Mobility:
+        """Mobility with the rates `locked` (numbers) locked."""
+        free = np.array([k for k in range(self.robot.tree.n) if k not in locked], dtype=int)
+        J = mobility.scaled_jacobian(self.robot.closures, self.robot.home)[:, free]
+        home_rank = mobility.rank(J)
+        best, rank = J, home_rank
+        for q in self._random_poses(free, J):
+            other = mobility.scaled_jacobian(self.robot.closures, q)[:, free]
+            if mobility.rank(other) > rank:
+                best, rank = other, mobility.rank(other)
+        return Mobility(rank, tuple(mobility.redundant_rows(best, rank)), home_rank)
+
+    @cached_property
+    def reference_poses(self) -> tuple[Array, ...]:
+        """Home and closed poses nearby: what holds at all of them holds in general."""
+        J = mobility.scaled_jacobian(self.robot.closures, self.robot.home)[:, self.robot.free]
+        return (self.robot.home, *self._random_poses(self.robot.free, J))
+
+    @cached_property
+    def usual_sizes(self) -> Array:
+        """Largest singular values at regular poses: of the scaled closures, and of motors per allowed motion."""
+        driven = [i for i, k in enumerate(self.robot.free) if k in self.robot.actuated]
+        sizes = np.zeros(2)
+        for q in self.reference_poses:
+            J = mobility.scaled_jacobian(self.robot.closures, q)[:, self.robot.free]
+            A = mobility.null_space(J, self.robot.mobility.rank)[driven]
+            sizes = np.maximum(sizes, np.array([np.linalg.norm(part, 2) if part.size else 0.0 for part in (J, A)]))
+        return sizes
+
+    def _random_poses(self, free: Array, J: Array) -> list[Array]:
+        """Two closed poses a little away from home, along motions that the closures allow."""
+        if not self.robot.closures.size:
+            return []
+        V = np.linalg.svd(J)[2] if J.size else np.eye(len(free))
+        poses = []
+        for q in self.beside_home(free, V[mobility.rank(J) :]):
+            closed, error = self.robot.assembler.newton(q, free, list(self.robot.closures.rows))
+            if error < 1e-11:
+                poses.append(closed)
+        return poses
+
+    def beside_home(self, free: Array, motions: Array | None = None) -> list[Array]:
+        """Two poses a little away from home along random motions, of all free rates or of these (rows)."""
+        rng, ways = np.random.default_rng(0), np.eye(len(free)) if motions is None else motions
+        poses = []
+        for size in (0.15, 0.1) if len(ways) else ():
+            direction = rng.standard_normal(len(ways)) @ ways
+            step = np.zeros(self.robot.tree.n)
+            step[free] = size * direction / np.abs(direction).max() * self.robot.tree.rate_units[free]
+            poses.append(self.robot.tree.moved(self.robot.home, step))
+        return poses

@@ -1,0 +1,220 @@
+"""Poses that are asked for by names and values: what is given is met, what is left open stays near home."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from parflex.closure.free_part import FreePart
+from parflex.closure.missed import missed_condition
+from parflex.closure.pose_rows import as_rows
+from parflex.closure.targets import PoseRows, Target
+from parflex.errors import ParflexError, SingularError, UnreachableError
+from parflex.models.given_states.coupled_values import Contradiction, contradiction
+from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.records import counted
+
+if TYPE_CHECKING:
+    from parflex.models.robot import Robot
+
+Array = np.ndarray
+SAME_FRAME = 1e-8  # typical lengths: a frame is where it should be
+
+
+class PoseFinder:
+    """Finds poses of a robot by conditions on joints and frames."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+
+    def read(self, given: Mapping[str, float]) -> Target:
+        """The conditions of a pose that is given by names."""
+        return read_pose(self.robot.tree, given, "pose", None, self.robot.home)
+
+    def found(self, target: Target, q: Array) -> Array:
+        """Positions at a target, from a pose on; where there are none, the condition that is missed is named."""
+        try:
+            return self.assemble(target, q, self.robot.home, self.robot.locked)
+        except (UnreachableError, SingularError) as error:
+            if self._conditions(target) > self.rigid_freedoms:
+                raise
+            held = self.robot.locked | set(self.robot.deformations)
+            missed = missed_condition(self.robot.assembler, target, self.robot.home, held)
+            if missed is None:
+                raise
+            missed.file = error.file
+            raise missed from None
+
+    def assemble(self, target: Target, q: Array, reference: Array | None, locked: frozenset[int]) -> Array:
+        """What the target leaves open keeps its value; it follows from the loops where they have fewer freedoms.
+
+        Bodies stay undeformed, and so do the springs of elastic drives.
+        """
+        if self.robot.at_rest is not None:
+            try:
+                return self.robot.at_rest.pose_finder.assemble(target, q, reference, locked)
+            except (UnreachableError, SingularError):
+                pass  # the target itself stretches a coupling, or several cannot rest together
+        locked = locked | set(self.robot.deformations)
+        if reference is None or not self._leaves_free(target):
+            return self._closed(target, q, reference, locked)
+        part = FreePart(self.robot.closures, self.robot.actuated, locked, reference, self.nearby, self._keepable)
+        asked = part.widened(target)
+        try:
+            found = self._closed(self._given_whole(target, asked, reference), q, reference, locked, widen=False)
+        except (UnreachableError, SingularError) as missed:  # not with what it had better keep
+            if asked is target:
+                raise
+            asked = target
+            try:
+                found = self._closed(asked, q, reference, locked, widen=False)
+            except ParflexError as error:
+                dependent = self._conditions(target) >= self.rigid_freedoms
+                raise (error if dependent else missed) from None
+        near = part.pose(asked, found)
+        if near is None:
+            raise UnreachableError(
+                "the pose does not determine the configuration, and none is nearest to home",
+                key="pose",
+                file=self.robot.file,
+                hint="give more components of the pose",
+            )
+        return near
+
+    def _closed(
+        self, target: Target, q: Array, reference: Array | None, locked: frozenset[int], widen: bool = True
+    ) -> Array:
+        """Closed positions at a target, near `q`."""
+        wider = whole_end_effector(self.robot.tree, self.robot.actuated, target, q) if widen else None
+        try:
+            if wider is None:
+                return self.robot.assembler.assemble(target, q, reference, locked)
+            asked = len(wider.fixed) + sum(frame.size for frame in wider.frames)
+            if reference is not None and asked <= self.rigid_freedoms:
+                return self.robot.assembler.assemble(wider, q, reference, locked)
+            for choice in (wider, target):
+                found = self.robot.assembler.near(choice, q, reference, locked)
+                if found is not None:
+                    return found
+            return self.robot.assembler.assemble(target if reference is None else wider, q, reference, locked)
+        except ParflexError as error:
+            error.file = error.file or self.robot.file
+            if isinstance(error, UnreachableError) and reference is not None:
+                said = self._contradicted(target, q, locked)
+                if said is None:
+                    self._count_conditions(error, target, locked)
+                else:
+                    error.message, error.hint = said.message("pose"), said.hint
+            raise
+
+    def _given_whole(self, target: Target, asked: Target, reference: Array) -> Target:
+        """`asked` by coordinates of the platform where it keeps all of them: then the legs stand apart."""
+        wider = whole_end_effector(self.robot.tree, self.robot.actuated, target, reference)
+        if asked is target or not asked.frames or wider is None or wider.frames:
+            return asked
+        bodies = [self.robot.tree.links[self.robot.tree.link_of_rate[k]] for k in wider.fixed]
+        kept = {i: float(reference[i]) for link in bodies for i in range(link.q.start, link.q.stop)}
+        return replace(wider, values=kept | wider.values)
+
+    def leaves_free(self, given: Mapping[str, float]) -> bool:
+        """Whether the pose `given` by coordinates (m, rad) and other conditions leaves motions of the robot free."""
+        if self.robot.at_rest is not None:
+            return self.robot.at_rest.pose_finder.leaves_free(given)
+        return self._leaves_free(self.read(given))
+
+    def loose(self, given: Mapping[str, float]) -> bool:
+        """Whether places of frames `given` (m, rad) leave motions free in which the frames cannot keep their turns."""
+        if self.robot.at_rest is not None:
+            return self.robot.at_rest.pose_finder.loose(given)
+        target = self.read(given)
+        return self._leaves_free(target) and self.free_part.widened(target) is target
+
+    def path_motion(
+        self, given: Mapping[str, float], q: Array, derivatives: Callable[[PoseRows], tuple[Array, Array]]
+    ) -> tuple[Array, Array]:
+        """All rates and accelerations where a path goes through a pose `q` that is `given` by conditions.
+
+        `derivatives` has the first and second one of the rows of each condition, by the way along the path. Of what the
+        conditions leave free they are those of the nearest pose; its accelerations are missing (nan).
+        """
+        target = as_rows(self.robot.tree, self.read(given))
+        part = self.free_part
+        asked = part.widened(target) if (self.robot.at_rest or self.robot).pose_finder._leaves_free(target) else target
+        moved = max((abs(q[k] - value) for k, value in asked.values.items()), default=0.0)
+        if self.robot.assembler.opening(q, asked.frames) > SAME_FRAME or moved > SAME_FRAME:
+            asked = target
+        rates, pushes = zip(*map(derivatives, target.frames), strict=True)
+        return part.moved(asked, q, np.concatenate(rates), np.concatenate(pushes))
+
+    @property
+    def free_part(self) -> FreePart:
+        """How what a pose leaves free follows, from home on."""
+        rows_held = self.robot.closures if self.robot.at_rest is None else self.robot.at_rest.closures
+        held = self.robot.locked | set(self.robot.deformations)
+        return FreePart(rows_held, self.robot.actuated, held, self.robot.home, self.nearby, self._keepable)
+
+    @cached_property
+    def nearby(self) -> tuple[Array, ...]:
+        """Poses beside home, where rows have the rank that they have in general; of robots without loops too."""
+        rigid = self._undeformed
+        return rigid.reference_poses[1:] if self.robot.closures.size else tuple(rigid.motions.beside_home(rigid.free))
+
+    @cached_property
+    def _keepable(self) -> dict[tuple, tuple[int, ...]]:
+        return {}
+
+    @cached_property
+    def _undetermined(self) -> dict[tuple, int]:
+        return {}
+
+    def _leaves_free(self, target: Target) -> bool:
+        """Whether there are fewer conditions than freedoms, or some of them repeat others wherever the robot is."""
+        if self._conditions(target) < self.rigid_freedoms:
+            return True
+        key = (target.fixed, tuple(row.sort for row in target.frames))
+        if key not in self._undetermined:
+            own = self._undeformed.pose_finder
+            self._undetermined[key] = own.free_part.undetermined(target, (own.robot.home, *own.nearby))
+        return self._undetermined[key] > 0
+
+    @property
+    def _undeformed(self) -> Robot:
+        """The same robot as long as nothing deforms."""
+        return self.robot.locking(self.robot.deformations) if self.robot.deformations else self.robot
+
+    @cached_property
+    def rigid_freedoms(self) -> int:
+        """Independent motions while nothing deforms."""
+        rigid = self._undeformed
+        return rigid.mobility.freedoms(len(rigid.free))
+
+    def _conditions(self, target: Target) -> int:
+        return len(self._words(target))
+
+    def _words(self, target: Target) -> list[str]:
+        """One for each condition; of conditions on one direction some are empty."""
+        words = [self.robot.tree.rate_names[k] for k in sorted(target.fixed)]
+        return words + [word for frame in target.frames for word in frame.words(self.robot.tree.planar)]
+
+    def _contradicted(self, target: Target, q: Array, locked: frozenset[int]) -> Contradiction | None:
+        """What couplings say against the joint values of a pose."""
+        given = {}
+        for link in self.robot.tree.links:
+            if link.joint.one_axis and link.v.start in target.fixed | locked:
+                given[link.v.start] = float(target.values.get(link.q.start, q[link.q.start]))
+        return contradiction(self.robot.closures.constraints, self.robot.tree, given, offsets=True)
+
+    def _count_conditions(self, error: UnreachableError, target: Target, locked: frozenset[int]) -> None:
+        """Say so where more is asked for than the robot has freedoms: then nothing is too short."""
+        names = self._words(target)
+        if len(names) > self.rigid_freedoms and not self.robot.assembler.sets_out(target, self.robot.home, locked):
+            given, freedoms = ", ".join(filter(None, names)), counted(self.rigid_freedoms, "freedom")
+            error.message = (
+                f"{len(names)} conditions are given ({given}), but the robot has {freedoms}, and the conditions "
+                "contradict each other"
+            )
+            error.hint = f"leave out {len(names) - self.rigid_freedoms} of them"
