@@ -21,7 +21,7 @@ import parflex
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.impulse import impulse_of_motors
-from parflex.simulation.start import start_energy
+from parflex.simulation.starts.start import start_energy
 
 ROBOTS = Path(__file__).parent / "robots"
 SPEED = 150.0  # rad/s

@@ -12,13 +12,13 @@ from parflex.codegen.model import Model
 from parflex.control.following import Track
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.inputs.polynomials import constant
 from parflex.simulation.inputs.prescribed_frames import pose_words, velocity_words
 from parflex.simulation.integrators.system import System
 from parflex.simulation.problem import Problem, has_coulomb, prepare
+from parflex.simulation.starts.relaxed import relaxed
 
 Array = np.ndarray
 FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction of the plant changes its sign
@@ -98,8 +98,8 @@ def check_plant(nominal: Robot, plant: Robot, sensed: Sequence[str]) -> None:
 def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple[Array, Array]:
     """All positions and rates of the plant where the reference begins: its motors are there, or its end effector.
 
-    A flexible plant starts in the equilibrium of its weight with its motors locked. It is as fast as the reference,
-    which mostly begins at rest; bodies deform as little as can be (`Configuration.rates`).
+    A flexible plant starts in the equilibrium of its weight with its motors, and joints that nothing keeps, locked. It
+    is as fast as the reference, which mostly begins at rest; bodies deform as little as can be (`Configuration.rates`).
     """
     robot = plant.robot
     rigid = robot.locking(robot.tree.elastic)
@@ -114,7 +114,7 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
         velocity = velocity_words(rigid, frame, begin, track.driven)
     q = rigid.assemble(given, near)
     if robot.tree.elastic:
-        q = equilibrium(robot, Configuration(robot, q)).configuration.q
+        q = relaxed(robot, Configuration(robot, q), {}, None).q
     if not any(velocity.values()):
         return q, np.zeros(robot.tree.n)
     return q, Configuration(robot, q).rates(velocity)

@@ -53,7 +53,7 @@ from parflex.simulation.run_checks import (
 )
 from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
-from parflex.simulation.start import Started, start_state
+from parflex.simulation.starts.start import Started, start_state
 from parflex.simulation.step_lengths.default_step import default_step, shorter_grid
 from parflex.simulation.step_lengths.halved_steps import MORE_STEPS, estimated_error, halved, halved_evenly
 from parflex.simulation.step_lengths.step_choice import STEP, asked_steps, step_summary, step_warnings, with_longest
@@ -151,7 +151,8 @@ def simulate(
     drive : {'motors', 'platform'}, default "motors"
         What follows the motion.
     start : str or Mapping, default None
-        State at the start: 'rest', 'equilibrium', 'held' or a table; None: equilibrium if flexible, else rest.
+        State at the start: 'rest', 'relaxed' (bodies at rest, joints at the pose), 'equilibrium', 'held' or a table;
+        None: relaxed if flexible (held if the platform is driven), else rest.
     pose : Pose, default None
         Pose in which a run without a motion starts; None is home (m, rad).
     step : float, default None
@@ -238,7 +239,7 @@ def simulate(
     add_places(problem.robot.tree, places, seen, columns)
     jumps, carried = segments.jumps, add_reactions(problem, seen, columns, asked, words, case.spare)
     summary = _summary(track, columns, perf_counter() - begin - track.seconds)
-    summary |= step_summary(case.grid, case.steps, track) | {"start": started.kind, "start_energy": started.energy}
+    summary |= step_summary(case.grid, case.steps, track) | started.told
     summary |= {"velocity_jumps": jumps, "changes": segments.changes} | coupling_summary(robot, columns)
     if "why" in summary:
         summary["why"] = jam_reason(problem.robot, columns) or summary["why"]

@@ -59,8 +59,9 @@ from parflex.errors import InputError
 @click.option("--drive", metavar="motors|platform", default="motors", show_default=True,
               help="What the motion prescribes: the motors, or the platform by the inverse model.")  # fmt: skip
 @click.option(
-    "--start", metavar="rest|equilibrium|held",
-    help="Undeformed, deflected with locked motors, or with the platform held; default: by what is flexible.",
+    "--start", metavar="rest|relaxed|equilibrium|held",
+    help="Undeformed; bodies deflected, joints at the pose; deflected with locked motors, or with the platform held; "
+    "default: relaxed if flexible, else rest.",
 )  # fmt: skip
 @click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Initial pose of a run without a motion.")
 @click.option("--velocity", metavar="KEY=VALUE,...", help="Initial velocities of what the motion does not prescribe.")

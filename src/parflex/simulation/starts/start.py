@@ -8,7 +8,7 @@ rest stays at rest as far as it can (`Configuration.rates`). Which rates are ind
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,15 @@ from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.problem import Problem
+from parflex.simulation.starts.relaxed import named_rates, relaxed, stable
 
 Array = np.ndarray
 Prescribed = MotorMotion | PoseMotion | None
-STARTS = ("rest", "equilibrium", "held")
+STARTS = ("rest", "relaxed", "equilibrium", "held")
 WORDS = ("pose", "velocity", "positions", "q", "qd")
 TWIST = ("x", "y", "z", "rx", "ry", "rz")
 SAME = 1e-6  # in units of the rates or of typical lengths: a state that is given and the motion differ by rounding
+AWAY = 1e-2  # in radians or typical lengths: more than bodies deflect
 OPEN = 1e-3  # in typical lengths: loops of given positions that are open by less are closed
 
 
@@ -45,6 +47,22 @@ class Started(Record):
     kind: str
     energy: dict[str, float]  # of the start: all kinetic energy, and that of elastic rates alone
     warnings: list[str] = field(default_factory=list)
+    held: tuple[str, ...] = ()  # rates that something held until the run began
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the summary of a run says of its start."""
+        return {"start": self.kind, "start_energy": self.energy} | ({"start_held": [*self.held]} if self.held else {})
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """All positions at the start, and what the run says of them."""
+
+    q: Array
+    kind: str
+    warnings: list[str] = field(default_factory=list)
+    held: tuple[str, ...] = ()
 
 
 def start_state(
@@ -52,23 +70,25 @@ def start_state(
 ) -> Started:
     """Where a run starts; `pose` is where one without a motion does.
 
-    By default a flexible robot starts in equilibrium: with motors locked where a motion prescribes them, else with the
-    motors where they hold the end effector, if there is one for each of its ways to move. From the undeformed pose it
-    would start with several times the static forces.
+    By default the joints of a flexible robot are where the pose puts them, and its bodies in equilibrium: with motors
+    locked where a motion or the pose says where they are, else with the motors where they hold the end effector, if
+    there is one for each of its ways to move. From the undeformed pose it would start with several times the static
+    forces. Joints without a motor stay where they are until the run begins: they may have no equilibrium, or one that
+    is elsewhere.
     """
     if motion is not None and pose is not None:
         raise InputError("the motion defines the initial pose", key="pose", hint="leave out the pose or the motion")
     if isinstance(start, Mapping):
         start = _with_pose(start, pose)
-        q, kind, warnings = _given_positions(problem, robot, start, motion, wrenches)
-        return _started(problem, q, _given_rates(Configuration(robot, q), start, motion), kind, warnings)
+        placed = _given_positions(problem, robot, start, motion, wrenches)
+        return _started(problem, placed, _given_rates(Configuration(robot, placed.q), start, motion))
     _check_start(start, "start")
-    q, kind, warnings = _positions(
-        problem, start, motion.start if motion is not None else configure(robot, pose).q, wrenches
-    )
+    q = motion.start if motion is not None else configure(robot, pose).q
+    placed = _positions(problem, start, q, wrenches, pose)
     driven = _prescribed(robot, motion)
-    qd = Configuration(robot, q).rates(driven) if any(driven.values()) else np.zeros(robot.tree.n)  # rest is everywhere
-    return _started(problem, q, qd, kind, warnings)
+    still = not any(driven.values())  # rest is everywhere
+    qd = np.zeros(robot.tree.n) if still else Configuration(robot, placed.q).rates(driven)
+    return _started(problem, placed, qd)
 
 
 def _with_pose(start: Mapping[str, Any], pose: Any) -> Mapping[str, Any]:
@@ -88,32 +108,64 @@ def _check_start(start: Any, key: str) -> None:
 
 
 def _positions(
-    problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Polynomials]
-) -> tuple[Array, str, list[str]]:
-    """All positions, the kind of start, and warnings."""
+    problem: Problem, start: str | None, q: Array, wrenches: Mapping[str, Polynomials], pose: Any
+) -> _Placed:
+    """All positions for a word of the start; None: as is usual."""
     if start == "rest" or (start is None and not problem.robot.tree.elastic):
-        return q, "rest", []
+        return _Placed(q, "rest")
     loads = {frame: pieces.at(0.0).tolist() for frame, pieces in wrenches.items()}
-    here = Configuration(problem.robot, q)
-    kind = start or _usual(problem)
-    if kind == "equilibrium" and len(problem.independent) <= len(problem.robot.actuated):
-        return q, "rest", []
+    here, robot = Configuration(problem.robot, q), problem.robot
+    kind = start or _usual(problem, pose)
+    if kind != "held" and len(problem.independent) <= len(robot.actuated):
+        return _Placed(q, "rest")
     try:
-        if kind == "held":
-            if problem.prescribed != "platform":
-                return held_frame(problem.robot, here, wrench=loads).configuration.q, kind, []
-            driven = zero_dynamics(problem.robot, here, wrench=loads)
-            near = check_system(driven.held.configuration, driven.held.frame)
-            return driven.held.configuration.q, kind, [*near, *driven.warnings()]
-        return equilibrium(problem.robot, here, wrench=loads).configuration.q, kind, []
+        if start in ("equilibrium", "held"):
+            return _left(robot, here, pose, _static(problem, here, kind, loads))
+        found = relaxed(robot, here, loads, pose, frame_held=kind == "held")
     except SingularError as error:
         if start is not None:
             raise
-        return q, "rest", [f"the run starts undeformed: {error.message}"]
+        return _Placed(q, "rest", [f"the run starts undeformed: {error.message}"])
+    if problem.prescribed == "platform" and not found.held:
+        return _static(problem, here, kind, loads)
+    return _Placed(found.q, "relaxed" if found.held else "held" if kind == "held" else "equilibrium", held=found.held)
 
 
-def _started(problem: Problem, q: Array, qd: Array, kind: str, warnings: list[str] | None = None) -> Started:
-    return Started(q, qd, kind, start_energy(Configuration(problem.robot, q), qd), warnings or [])
+def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> _Placed:
+    """The whole robot in equilibrium, wherever that is."""
+    robot = problem.robot
+    if kind == "equilibrium":
+        rest = equilibrium(robot, here, wrench=loads)
+        steady = stable(rest.configuration, rest.loading)
+        said = "the run starts in an equilibrium that is not stable: the robot will leave it"
+        return _Placed(rest.configuration.q, kind, [] if steady else [said])
+    if problem.prescribed != "platform":
+        return _Placed(held_frame(robot, here, wrench=loads).configuration.q, kind)
+    driven = zero_dynamics(robot, here, wrench=loads)
+    near = check_system(driven.held.configuration, driven.held.frame)
+    return _Placed(driven.held.configuration.q, kind, [*near, *driven.warnings()])
+
+
+def _left(robot: Robot, here: Configuration, pose: Any, placed: _Placed) -> _Placed:
+    """A word where an equilibrium that was asked for is not at the pose that was given."""
+    away = {}
+    for k in named_rates(robot, pose) - {*robot.actuated}:
+        link = robot.tree.links[robot.tree.link_of_rate[k]]
+        if link.joint.one_axis and k == link.v.start:
+            away[link.name] = abs(float(placed.q[link.q.start] - here.q[link.q.start])) / robot.tree.rate_units[k]
+    worst = max(away, key=away.__getitem__, default="")
+    if not worst or away[worst] < AWAY:
+        return placed
+    gone = away[worst] * robot.tree.rate_units[robot.tree.rate_names.index(worst)]
+    said = (
+        f"the equilibrium is not at the pose that was given: '{worst}' is off by {gone:.3g}; start='relaxed' keeps it"
+    )
+    return replace(placed, warnings=[said, *placed.warnings])
+
+
+def _started(problem: Problem, placed: _Placed, qd: Array) -> Started:
+    energy = start_energy(Configuration(problem.robot, placed.q), qd)
+    return Started(placed.q, qd, placed.kind, energy, placed.warnings, placed.held)
 
 
 def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
@@ -136,16 +188,17 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
     return {f"{motion.frame}.{word}": float(twist[k]) for k, word in words.items()}
 
 
-def _usual(problem: Problem) -> str:
+def _usual(problem: Problem, pose: Any) -> str:
     """How a flexible robot starts if nothing is said."""
     ways = 3 if problem.robot.tree.planar else 6
-    held = problem.prescribed == "platform" or (problem.prescribed == "efforts" and len(problem.robot.actuated) == ways)
-    return "held" if held else "equilibrium"
+    enough = problem.prescribed == "efforts" and len(problem.robot.actuated) == ways
+    said = bool(named_rates(problem.robot, pose) & {*problem.robot.actuated})
+    return "held" if problem.prescribed == "platform" or (enough and not said) else "relaxed"
 
 
 def _given_positions(
     problem: Problem, robot: Robot, start: Mapping[str, Any], motion: Prescribed, wrenches: Mapping[str, Polynomials]
-) -> tuple[Array, str, list[str]]:
+) -> _Placed:
     """All positions `q` of the tree, or a pose, undeformed unless `positions` gives its deformation."""
     for word in start:
         if word not in WORDS:
@@ -170,8 +223,8 @@ def _given_positions(
     if isinstance(motion, MotorMotion):
         _same_positions(robot, q, motion)
     if start.get("positions") is None:
-        return q, "given", []
-    return _positions(problem, start["positions"], q, wrenches)
+        return _Placed(q, "given")
+    return _positions(problem, start["positions"], q, wrenches, start.get("pose") if "q" not in start else q)
 
 
 def _given_rates(here: Configuration, start: Mapping[str, Any], motion: Prescribed) -> Array:

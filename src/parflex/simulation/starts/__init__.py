@@ -1,0 +1,1 @@
+"""Where and how fast a run starts."""

@@ -1,0 +1,133 @@
+"""Flexible bodies at rest under their loads while the joints stay where a pose puts them.
+
+Motions of the rigid robot that no motor keeps are held at the pose as by brakes, which are let go when the run begins:
+an equilibrium of such motions may be anywhere, and upside down. Springs keep a motion too, unless a pose is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from parflex.closure.mobility import RANK_TOLERANCE
+from parflex.errors import SingularError
+from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.forces import Wrench
+from parflex.models.elastic.driven_frame import held_frame
+from parflex.models.elastic.equilibrium import equilibrium
+from parflex.models.elastic.linear_model import tree_stiffness
+from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
+from parflex.models.elastic.stiff_system import rate_units
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
+BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than Newton's method leaves
+UNSTABLE = -1e-9  # of the largest stiffness: below is more than rounding
+
+
+@dataclass(frozen=True)
+class Relaxed:
+    """Where bodies are at rest, and the rates whose brakes carry something there."""
+
+    q: Array
+    held: tuple[str, ...] = ()
+
+
+def relaxed(robot: Robot, here: Configuration, wrench: Wrench, pose: Pose | None, frame_held: bool = False) -> Relaxed:
+    """Bodies in equilibrium at the positions `here`, with motors and all motions of joints held that nothing keeps.
+
+    With a `pose` these are all motions of joints, without one those that no springs keep in a stable equilibrium. With
+    `frame_held` motors stand where the end effector is as at `here`.
+    """
+    motions = rigid_motions(here)
+    if pose is None:
+        soft = unsprung(here, motions)
+        if soft.shape[1] < motions.shape[1]:
+            found = _settled(robot, here, _joints_of(robot, soft, ()), wrench, frame_held)
+            if found is not None:
+                return found
+    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held)[0]
+
+
+def _settled(
+    robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wrench, frame_held: bool
+) -> Relaxed | None:
+    """With joints on springs at rest too; None where they would not stay there."""
+    try:
+        found, at, loading = _at_rest(robot, here, rates, wrench, frame_held)
+    except SingularError:
+        return None
+    return found if stable(at, loading) else None
+
+
+def _at_rest(
+    robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wrench, frame_held: bool
+) -> tuple[Relaxed, Configuration, Loading]:
+    """The robot at rest with brakes at `rates`, which are named if they carry something."""
+    braked = robot.locking(rates) if rates else robot
+    rest = (held_frame if frame_held else equilibrium)(braked, Configuration(braked, here.q), wrench=wrench)
+    at, loading = rest.configuration, rest.loading
+    loose = Configuration(robot.locking(robot.actuated), at.q)
+    carried = loose.reduction.forces(loading.forces(loose)) * rate_units(loose)
+    acting = [loading.forces(Configuration(robot, q)) * robot.tree.rate_units for q in (here.q, at.q)]
+    idle = np.abs(carried).max(initial=0.0) <= BALANCED * np.abs(acting).max(initial=0.0)
+    names = () if idle else tuple(robot.tree.rate_names[k] for k in rates)
+    return Relaxed(at.q, names), at, loading
+
+
+def rigid_motions(here: Configuration) -> Array:
+    """All rates, without units, per motion of joints that closures and motors at rest allow with bodies as they are."""
+    robot, n = here.robot, here.robot.tree.n
+    moving = sorted({*range(n)} - {*robot.deformations, *robot.actuated, *robot.locked})
+    rows = here.scaled_closure_jacobian[:, moving]
+    own = scipy.linalg.null_space(rows, rcond=RANK_TOLERANCE) if rows.size else np.eye(len(moving))
+    motions = np.zeros((n, own.shape[1]))
+    motions[moving] = own
+    return motions
+
+
+def unsprung(here: Configuration, motions: Array) -> Array:
+    """Those of the motions that no spring of a joint, coupling or element resists."""
+    units = here.robot.tree.rate_units
+    scaled = units[:, None] * motions
+    K = scaled.T @ tree_stiffness(here)[0] @ scaled
+    values, vectors = np.linalg.eigh((K + K.T) / 2)
+    return motions @ vectors[:, np.abs(values) <= NO_STIFFNESS * np.abs(values).max(initial=0.0)]
+
+
+def _joints_of(robot: Robot, motions: Array, first: Collection[int]) -> list[int]:
+    """One rate for each of the motions, which determine them well; of `first` as many as can be."""
+    left, chosen = motions, list[int]()
+    for rates in ([k for k in range(robot.tree.n) if k in first], list(range(robot.tree.n))):
+        if not left.shape[1] or not rates:
+            continue
+        _, R, order = scipy.linalg.qr(left[rates].T, mode="economic", pivoting=True)
+        sizes = np.abs(np.diag(R))
+        chosen += [rates[k] for k in order[: int((sizes > RANK_TOLERANCE).sum())]]
+        left = motions @ scipy.linalg.null_space(motions[chosen], rcond=RANK_TOLERANCE) if chosen else motions
+    return sorted(chosen)
+
+
+def named_rates(robot: Robot, pose: Pose | None) -> set[int]:
+    """Rates of the joints that a pose speaks of; of all where it is given in full."""
+    if isinstance(pose, str):
+        pose = robot.description.poses.get(pose, {})
+    if pose is None or not isinstance(pose, Mapping):
+        return set(range(robot.tree.n)) if pose is not None else set()
+    links = robot.tree.links
+    named = [link for link in links if {link.name, link.name[:-2]} & set(pose)]
+    return {k for link in named for k in range(link.v.start, link.v.stop)} | {
+        k for k, name in enumerate(robot.tree.rate_names) if name in pose
+    }
+
+
+def stable(at: Configuration, loading: Loading) -> bool:
+    """Whether no motion from an equilibrium sets energy free."""
+    units = rate_units(at)
+    K = tangent_stiffness(at, loading) * np.outer(units, units)
+    values = np.linalg.eigvalsh((K + K.T) / 2)
+    return bool(values.min(initial=0.0) >= UNSTABLE * np.abs(values).max(initial=0.0))

@@ -1,0 +1,163 @@
+"""Runs of flexible robots start where the pose puts their joints, with bodies at rest as if brakes held the joints.
+
+The proof of each start is a second run: with a motor in every joint that was held, nothing moves.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bars
+import numpy as np
+import pytest
+
+import parflex
+
+ROBOTS = Path(__file__).parent / "robots"
+DOWN, STILL = (0, -9.81, 0), 1e-9  # in metres and radians; Newton's method leaves 1e-12 of a typical length
+
+
+def arm(name, of="base", more="", place="", start=0.0, joint="revolute"):
+    return f"""
+[[frame]]
+name = "{name}"
+parent = "{of}"
+joint = "{joint}"
+start = {start}
+{place}
+{more}
+inertia = {{ mass = 0.2, about_centre = [0.0001, 0.0001, 0.0002] }}
+beam = {{ length = 0.4, material = "steel", section = "bar", elements = 1 }}
+"""
+
+
+TURNED = "place = { rotation = ['pi/2', 0, 0.3] }"  # the axis of the joint lies level
+CART = """
+[[frame]]
+name = "cart"
+joint = "prismatic"
+actuated = true
+place = { rotation = [0, "pi/2", 0] }
+inertia = { mass = 2 }
+[[frame]]
+name = "carried"
+parent = "cart"
+place = { rotation = [0, "-pi/2", 0] }
+"""
+FOUR_BAR = (
+    arm("crank", start=0.9)
+    + arm("coupler", "crank.tip", start=-0.8)
+    + arm("rocker", place="place = { position = [0.5, 0, 0] }", start=0.9)
+    + """
+[[closure]]
+between = ["coupler.tip", "rocker.tip"]
+joint = "revolute"
+"""
+)
+GEARED = """
+[[frame]]
+name = "motor"
+joint = "revolute"
+actuated = true
+place = { position = [-1, 0, 0] }
+inertia = { mass = 1, about_centre = [0, 0, 0.001] }
+[[coupling]]
+name = "gear"
+joint = "arm"
+terms = { motor = 0.1 }
+stiffness = 800
+""" + arm("arm")
+SPRUNG = "spring = { stiffness = 60, rest = 0.1 }"
+WEAK = "spring = { stiffness = 0.1, rest = 1.5 }"
+# text, gravity, pose, planar: which joints are held, and which may go elsewhere
+CASES = {
+    "a pendulum": (arm("arm"), DOWN, {"arm": 0.5}, True, ["arm"]),
+    "a pendulum at home": (arm("arm", start=1.1), DOWN, None, True, ["arm"]),
+    "a pendulum level": (arm("arm"), DOWN, None, True, ["arm"]),
+    "a pendulum nearly upside down": (arm("arm"), DOWN, {"arm": 1.5}, True, ["arm"]),
+    "two pendulums": (arm("arm") + arm("fore", "arm.tip"), DOWN, {"arm": 0.3, "fore": -1}, True, ["arm", "fore"]),
+    "a pendulum in space": (arm("arm", place=TURNED), (0, 0, -9.81), {"arm": 0.4}, False, ["arm"]),
+    "a pendulum on a cart": (CART + arm("arm", "carried", start=-1.0), DOWN, None, True, ["arm"]),
+    "a loop": (FOUR_BAR, DOWN, None, True, ["crank"]),
+    "a loop at a pose": (FOUR_BAR, DOWN, {"rocker": 1.2}, True, ["rocker"]),
+    "a sprung arm at a pose": (arm("arm", more=SPRUNG), DOWN, {"arm": -0.6}, True, ["arm"]),
+    "an upright arm on a weak spring": (arm("arm", more=WEAK, start=1.4), DOWN, None, True, ["arm"]),
+    "an elastic gear at a pose": (GEARED, DOWN, {"motor": 0.0, "arm": 0.2}, True, ["arm"]),
+}
+
+
+def robot(tmp_path, text, gravity, planar, motors=()):
+    for name in motors:
+        text = text.replace(f'name = "{name}"\n', f'name = "{name}"\nactuated = true\n')
+    return bars.robot(tmp_path, text, gravity, "planar" if planar else "spatial")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_joints_start_where_the_pose_puts_them_and_bodies_at_rest(tmp_path, case):
+    text, gravity, pose, planar, held = CASES[case]
+    of = robot(tmp_path, text, gravity, planar)
+    run = parflex.simulate(of, None, 1e-3, pose=pose)
+    assert run.summary["start"] == "relaxed" and len(run.summary["start_held"]) == len(held)
+    there = parflex.configure(of, pose)
+    for name in held if pose else run.summary["start_held"]:
+        assert run[f"q.{name}"][0] == there.q[of.tree.position_names.index(name)]  # not moved at all
+    # the same state with a motor in each held joint, led nowhere: all stays there
+    braked = robot(tmp_path, text, gravity, planar, run.summary["start_held"])
+    q = np.array([run[f"q.{name}"][0] for name in of.tree.position_names])
+    rest = parflex.configure(braked, q)
+    motion = {
+        "t": [0.0, 0.01],
+        **{name: [rest.q[braked.tree.position_names.index(name)]] * 2 for name in braked.motors},
+    }
+    kept = parflex.simulate(braked, motion, 0.01, start={"q": q}, out_step=1e-3, step=1e-3)
+    for name in braked.tree.position_names:
+        assert np.ptp(kept[f"q.{name}"]) < STILL, name
+    assert max(abs(run[f"q.{n}"][0]) for n in of.tree.position_names if n.endswith("uy")) > 1e-6  # it is bent
+
+
+def test_a_pendulum_sags_at_the_start_as_a_cantilever(tmp_path):
+    of = parflex.load(ROBOTS / "pendulum-beam.toml")
+    run = parflex.simulate(of, None, 1e-3, pose={"arm": 0.0}, frames=["arm.tip"])
+    load, EI = 2700 * 0.004 * 0.02 * 9.81, 70e9 * 0.02 * 0.004**3 / 12
+    assert run["arm.tip.y"][0] == pytest.approx(-load * 0.4**4 / (8 * EI), rel=1e-4)  # small deflections: 1e-3 of it
+    assert run["q.arm"][0] == 0.0 and run.summary["start_held"] == ["arm"]
+
+
+def test_what_springs_keep_settles_where_no_pose_is_given(tmp_path):
+    for text, name in ((arm("arm", more=SPRUNG), "arm"), (GEARED, "arm")):
+        of = bars.robot(tmp_path, text, DOWN)
+        run = parflex.simulate(of, None, 1e-3)
+        assert run.summary["start"] == "equilibrium" and "start_held" not in run.summary
+        rest = parflex.equilibrium(of)
+        assert run[f"q.{name}"][0] == pytest.approx(rest.configuration.q[of.tree.position_names.index(name)], abs=STILL)
+
+
+def test_brakes_that_carry_nothing_are_not_spoken_of(tmp_path):
+    of = bars.robot(tmp_path, arm("arm"))  # without gravity
+    run = parflex.simulate(of, None, 1e-3, pose={"arm": 0.5})
+    assert run.summary["start"] == "equilibrium" and run["q.arm"][0] == 0.5
+    of = bars.robot(tmp_path, arm("arm"), DOWN)
+    run = parflex.simulate(of, None, 1e-3, pose={"arm": -np.pi / 2})  # it hangs
+    assert run.summary["start"] == "equilibrium" and run["q.arm"][0] == -np.pi / 2
+
+
+def test_an_equilibrium_that_is_asked_for_tells_that_it_is_elsewhere_or_not_stable(tmp_path):
+    of = bars.robot(tmp_path, arm("arm"), DOWN)
+    up = parflex.simulate(of, None, 1e-3, pose={"arm": 1.2}, start="equilibrium")
+    assert up["q.arm"][0] == pytest.approx(np.pi / 2, abs=STILL)
+    said = " ".join(up.summary["warnings"])
+    assert "not at the pose that was given: 'arm' is off by 0.371" in said and "not stable" in said
+    down = parflex.simulate(of, None, 1e-3, pose={"arm": -1.565}, start="equilibrium")
+    assert not [sentence for sentence in down.summary["warnings"] if "equilibrium" in sentence]
+
+
+def test_motors_stay_where_a_pose_of_joints_puts_them_and_hold_the_frame_at_a_pose_of_it():
+    of = parflex.load("3rrr-flexible", settings={"gravity": [0, -9.81, 0]})
+    where = parflex.configure(of, {"x": 0.02, "y": 0.01, "theta": 0.1})
+    motors = {name: float(where.q[of.tree.position_names.index(name)]) for name in of.motors}
+    run = parflex.simulate(of, None, 1e-3, pose=motors)
+    assert [run[f"q.{name}"][0] for name in of.motors] == pytest.approx(list(motors.values()), abs=1e-12)
+    assert run.summary["start"] == "equilibrium"
+    held = parflex.simulate(of, None, 1e-3, pose={"x": 0.02, "y": 0.01, "theta": 0.1})
+    assert held.summary["start"] == "held"
+    assert abs(held["q." + of.motors[0]][0] - motors[of.motors[0]]) > 1e-8  # its bars are stiff
