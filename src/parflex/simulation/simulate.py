@@ -246,7 +246,7 @@ def simulate(
     if case.stops:
         summary |= {"stops": stop_entries(problem, track.events), "largest_stop_effort": largest_stop_effort(columns)}
     if problem.sticking:
-        summary["sticks"] = stick_entries(problem, track.events)
+        summary["sticks"] = stick_entries(problem, track.events, columns)
     if any(spring.has_flanks for spring in problem.robot.tree.springs):
         summary["flanks"] = flank_entries(problem, track.events)
     summary |= carried | ({} if case.spare is None else {"internal": case.spare.told()})

@@ -141,6 +141,9 @@ def judge(system: Any, work: Any, t: float, q: Array, qd: Array) -> bool:
         _look(system, work, row)
     if contacts < len(work.gates):
         if found != GO_ON:
+            if found == TURN:  # rates jump before the first step alone: others are drift
+                keep_at_rest(system, work, row, q, qd)
+                evaluate_at(system, work, at, q, qd, row)
             forced = found == TURN and which >= contacts and work.gates[which] == STUCK
             work.crossing[TRIES] += settle_friction(system, work, row, forced, at)
         keep_at_rest(system, work, row, q, qd)

@@ -24,6 +24,7 @@ PLACE, TOLD, INERTIA = range(
 HOLDING = 1e6  # inertia that holds a joint, of that which it moves: efforts are found to as many digits at once
 FEELS = 1e-12  # of its acceleration: a joint that friction moves less does not feel it
 AT_REST = 10.0  # of the slack of rates
+KEPT = 1e5  # of it, of a joint that sticks: bodies that vibrate make it drift, and what impulses leave is more
 LOOSE = (
     1e-2  # of the static effort, that the inertia would take: less does not move, and goes back where it is negative
 )
@@ -91,13 +92,21 @@ def _stick(system: Any, work: Any, row: int, j: int) -> None:
 
 
 @inner
+def _rests(system: Any, work: Any, row: int, j: int) -> bool:
+    """Whether a joint is at rest, or drifts where it stuck."""
+    limit = KEPT if work.stuck[TOLD, j] == STUCK else AT_REST
+    k = len(work.gates) - 2 * (len(system.friction) - j)
+    return abs(work.y[row, system.positions + system.rubbing[j]]) <= limit * system.slack[k]
+
+
+@inner
 def _begin(system: Any, work: Any, row: int) -> int:
     """Let all joints at rest stick, and those slide that move; gives how many change."""
     count, turned = len(system.friction), 0
     first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
     for j in range(count):
         rate, does = work.y[row, system.positions + system.rubbing[j]], work.gates[first + 2 * j]
-        if abs(rate) > AT_REST * system.slack[first + 2 * j]:
+        if not _rests(system, work, row, j):
             side = 1.0 if rate > 0.0 else -1.0
             if does != (FORTH if side > 0.0 else BACK):
                 work.gates[first + 2 * j] = FORTH if side > 0.0 else BACK
@@ -125,8 +134,9 @@ def _push(system: Any, work: Any, row: int, j: int) -> float:
     """What would hold a joint that slides from rest, on the side to which it slides; 0 of one that sticks or moves."""
     count = len(system.friction)
     k = len(work.gates) - 2 * count + 2 * j
-    resting = abs(work.y[row, system.positions + system.rubbing[j]]) <= AT_REST * system.slack[k]
-    side = 0.0 if work.gates[k] == STUCK or not resting else (1.0 if work.gates[k] == FORTH else -1.0)
+    side = (
+        0.0 if work.gates[k] == STUCK or not _rests(system, work, row, j) else (1.0 if work.gates[k] == FORTH else -1.0)
+    )
     share = work.stuck[INERTIA, j] / system.friction[j, STATIC]
     return side * share * work.y[row, system.outputs - count + j]
 
@@ -185,7 +195,7 @@ def _note(system: Any, work: Any, row: int, at: float) -> int:
     first = len(work.gates) - 2 * count
     for j in range(count):
         does, n = work.gates[first + 2 * j], work.counts[EVENTS]
-        resting = abs(work.y[row, system.positions + system.rubbing[j]]) <= AT_REST * system.slack[first + 2 * j]
+        resting = _rests(system, work, row, j)
         changed += 1 if does != work.stuck[TOLD, j] else 0
         if n < len(work.events) and (does != work.stuck[TOLD, j] or (resting and does != STUCK)):
             work.events[n, 0], work.events[n, 1] = first + 2 * j, does
@@ -204,6 +214,13 @@ def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
     """
     count, nq, y = len(system.friction), system.positions, work.y[row]
     first, first_x = len(work.gates) - 2 * count, system.gate_x + len(work.gates) - 2 * count
+    sticks = False
+    for j in range(count):
+        sticks = sticks or work.gates[first + 2 * j] == STUCK
+    if not sticks:
+        return
+    # with the last efforts of `hold`, which are not in the outputs yet: what they change is no drift
+    call_model(system.address, work.x[row].ctypes.data, y.ctypes.data)  # type: ignore[call-arg]
     for level in range(2):
         far = 0.0
         copy(work.x[row], work.aside_x)
