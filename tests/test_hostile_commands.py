@@ -222,6 +222,13 @@ motion 5r '{ sines = { "left.1" = [0.1] }, frequency = 1e19 }'
 motion 5r '{ sines = { "left.1" = [0.1] }, frequency = 1 }'
 motion 5r '{ circle = { centre = [0, 0.4, 0], start = [0.1, 0.4, 0] }, speed = 1, ramp = 1 }' --time 1e300
 codegen 5r motion --target c -o out
+export
+export mjcf
+export mjcf 5r
+export step 5r -o out.step
+export mjcf c5 -o out.xml
+export urdf planar-cable -o out.urdf
+export urdf 5r -o taken.toml/out.urdf
 codegen 5r motion --motion nowhere --target c -o out
 codegen 5r inverse --motion nowhere --target c -o out
 simulate 5r

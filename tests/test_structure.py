@@ -115,6 +115,8 @@ RECOGNISED = {  # modules that may ask for the kind of a joint: what they do not
     "closure/closed_form.py": "closed forms of known legs; others are solved by Newton",
     "closure/drives.py": "a motor behind a spring on one axis; others are no elastic drives",
     "maps/legs.py": "tables of known legs; others are solved pose by pose",
+    "exchange/mjcf.py": "kinds that MuJoCo has",
+    "exchange/urdf.py": "kinds that URDF has",
     "models/dynamics/base_parameters.py": "rules of grouping; the rank finds the rest",
     "models/explaining/explain.py": "words",
     "models/forms/in_pieces/piece_bodies.py": "bodies that are fixed to others",

@@ -20,6 +20,9 @@ from parflex.errors import ParflexWarning as ParflexWarning
 from parflex.errors import RobotFileError as RobotFileError
 from parflex.errors import SingularError as SingularError
 from parflex.errors import UnreachableError as UnreachableError
+from parflex.exchange.mjcf import export_mjcf as export_mjcf
+from parflex.exchange.rigid_parts import ExportedRobot as ExportedRobot
+from parflex.exchange.urdf import export_urdf as export_urdf
 from parflex.maps.grid import FrequencyMap as FrequencyMap
 from parflex.maps.grid import frequency_map as frequency_map
 from parflex.maps.many import ManyFrequencies as ManyFrequencies

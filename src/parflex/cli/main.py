@@ -14,6 +14,7 @@ from parflex.cli.verbs import (  # noqa: F401
     control_verbs,
     dynamics_verbs,
     explain_verb,
+    export_verb,
     map_verb,
     motion_verb,
     plot_verb,
