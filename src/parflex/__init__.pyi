@@ -27,6 +27,8 @@ from parflex.maps.grid import FrequencyMap as FrequencyMap
 from parflex.maps.grid import frequency_map as frequency_map
 from parflex.maps.many import ManyFrequencies as ManyFrequencies
 from parflex.maps.many import many_frequencies as many_frequencies
+from parflex.maps.responses.many_responses import ManyResponses as ManyResponses
+from parflex.maps.responses.many_responses import many_responses as many_responses
 from parflex.models.configuration import Configuration as Configuration
 from parflex.models.configuration import Pose as Pose
 from parflex.models.configuration import configure as configure

@@ -129,6 +129,17 @@ def _poses(value: Any, key: str) -> Any:
     return value
 
 
+def _pose_rows(value: Any, key: str) -> Any:
+    """Rows of numbers, some of which may be not a number."""
+    from parflex.maps.rows.pose_table import pose_rows
+
+    return pose_rows(value, key)
+
+
+def _shapes(value: Any, key: str) -> Any:
+    return value if isinstance(value, str) and value == "all" else checking.flag(value, key)
+
+
 def _coordinates(value: Any, key: str) -> Any:
     """A set of coordinates by its name, or coordinates by their names."""
     return value if isinstance(value, str) else checking.names(value, key)
@@ -246,6 +257,8 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench"), None),
     **dict.fromkeys(("delay", "noise", "rate_noise", "resolution", "rates", "effort_limit", "seed"), None),
     "converge": None,
+    "responses": None,
+    "threads": _count,
     **dict.fromkeys(("weights", "preload"), checking.table),  # values of motors: read in one place, spare_motors
     **dict.fromkeys(("velocity_limit", "acceleration_limit"), None),
 }
@@ -258,6 +271,8 @@ OTHERS: dict[str, dict[str, Check | None]] = {
     "inverse_dynamics": {"velocity": _moving, "acceleration": _moving, "out": None},
     "forward_dynamics": {"velocity": _moving, "out": None},
     "geometry_from_sensors": {"robot": _robot_or_state},  # sets of sensors that were made before
+    "many_frequencies": {"poses": _pose_rows, "shapes": _shapes},  # rows that are not numbers are marked
+    "many_responses": {"poses": _pose_rows},
     "draw_study": {"study": _finished_study},
     "draw_modes": {"modes": _modes},
 }

@@ -69,6 +69,10 @@ WORDS: dict[str, Word] = {
     "designs": Word(
         "Mapping[str, Sequence[float]]", "", "Numbers of the robot file by dotted path, one for each pose."
     ),
+    "responses": Word(
+        "Sequence[str]", "", "What is asked: 'frequency:K', 'stiffness:FRAME.x', 'deflection:FRAME', ..."
+    ),
+    "threads": Word("int", "", "Number of threads."),
     "inputs": Word("Sequence[str]", "", "JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes)."),
     "outputs": Word(
         "Sequence[str]",

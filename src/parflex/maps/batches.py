@@ -27,6 +27,7 @@ Array = np.ndarray
 STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
 COMPILE_FROM = 4000  # poses from which machine code pays for making it
 POLISH = 1e-6  # opening from which one more Newton step goes to rounding
+EXPANDED = 7  # rows up to which determinants are expanded: the terms of larger ones are too many
 BLOCK = 512  # poses that interpreted programs take at a time: their values stay in the cache
 
 
@@ -49,13 +50,14 @@ def _placing(place: Sequence[str | int]) -> bool:
 class BatchProgram:
     """A traced program as a function of rows: interpreted on arrays, compiled when there are many rows."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, compiled: bool | None = None) -> None:
         self.program = program
-        self._kernel: Kernel | None = None  # as soon as it was worth it
+        self.compiled = compiled  # None: as soon as it was worth it
+        self._kernel: Kernel | None = Kernel(program) if compiled else None
 
     def __call__(self, rows: Array) -> Array:
         """Outputs (count x outputs) for rows of inputs (count x inputs)."""
-        if self._kernel is None and len(rows) >= COMPILE_FROM:
+        if self._kernel is None and self.compiled is None and len(rows) >= COMPILE_FROM:
             self._kernel = Kernel(self.program)
         if self._kernel is not None:
             return self._kernel.many(np.ascontiguousarray(rows))
@@ -86,6 +88,14 @@ class Geometry:
         )
         self.home = robot.home[self.kept]
         self._steppers: dict[tuple, Stepper] = {}
+        self.compiled: bool | None = None
+
+    def settle(self, poses: int) -> None:
+        """Decide once for all programs, by the number of poses to come, whether they are compiled.
+
+        Both ways round differently: a program that is compiled on the way would make what comes later depend on it.
+        """
+        self.compiled = poses >= COMPILE_FROM
 
     def rate(self, k: int) -> int:
         """Number here of a rate of the robot."""
@@ -105,7 +115,7 @@ class Geometry:
         at = pose(branch.tree, q)
         own = [branch.number[j] for j in links]
         outputs = {f"{k}": np.concatenate([at.rotation[k].ravel(), at.position[k]]) for k in own}
-        program = BatchProgram(make_program(graph, "places", outputs, quick=True))
+        program = BatchProgram(make_program(graph, "places", outputs, quick=True), self.compiled)
         return Places(program, self.inputs(branch.positions), len(own))
 
     def traced(self) -> tuple[Graph, Robot]:
@@ -180,11 +190,22 @@ class Stepper(Record):
     program: BatchProgram
     side: float  # sign of the determinant at home: the working mode
     size: float  # of the determinant at home
+    rows: int = 0  # of the matrix that the program gives in the place of its determinant
 
     def judge(self, q: Array) -> tuple[Array, Array]:
         """Opening and determinant at positions as they are."""
-        found = self.program(q[:, self.inputs])
-        return np.sqrt(found[:, -2]), found[:, -1] * self.side
+        _, opening, side = self._judged(self.program(q[:, self.inputs]))
+        return opening, side
+
+    def _judged(self, found: Array) -> tuple[Array, Array, Array]:
+        """Positions after a step, opening, and determinant times its home sign, from what the program gives."""
+        moved = len(self.moving)
+        opening = np.sqrt(found[:, moved])
+        if not self.rows:
+            return found[:, :moved], opening, found[:, -1] * self.side
+        matrix = found[:, moved + 1 :].reshape(len(found), self.rows, self.rows)
+        with np.errstate(invalid="ignore"):
+            return found[:, :moved], opening, np.linalg.det(matrix) * self.side
 
     def solve(self, q: Array, steps: int = 40) -> tuple[Array, Array, Array]:
         """Positions after Newton, the remaining opening in typical lengths, and the determinant times its home sign."""
@@ -192,14 +213,14 @@ class Stepper(Record):
         opening, side = np.full(len(q), np.inf), np.zeros(len(q))
         active, polished = np.arange(len(q)), np.zeros(len(q), dtype=bool)
         for _ in range(steps):
-            found = self.program(rows[active])
-            opening[active], side[active] = np.sqrt(found[:, -2]), found[:, -1] * self.side
-            going = ~polished[active] & np.isfinite(found).all(axis=1)
+            found, opening[active], side[active] = self._judged(self.program(rows[active]))
+            whole = np.isfinite(found).all(axis=1) & np.isfinite(opening[active]) & np.isfinite(side[active])
+            going = ~polished[active] & whole
             polished[active] = opening[active] < POLISH
             active = active[going]
             if not len(active):
                 break
-            rows[active[:, None], self.moving] = found[going, :-2]
+            rows[active[:, None], self.moving] = found[going]
         q = q.copy()
         q[:, self.inputs] = rows
         return q, opening, side
@@ -244,15 +265,16 @@ def _stepper(
     increment = np.zeros(tree.n, dtype=object)
     increment[own] = step / np.sqrt(1 + length / STRIDE**2)  # short steps stay as they are to second order
     opening = sum((value * unit / L) ** 2 for value, unit in zip(residual, metres, strict=True))
+    size = len(picked) if len(picked) > EXPANDED else 0
     outputs = {
         "q": tree.moved(q, increment)[moving],
         "opening": np.array([opening], dtype=object),
-        "determinant": np.array([determinant(J[picked])], dtype=object),
+        "determinant": J[picked].ravel() if size else np.array([determinant(J[picked])], dtype=object),
     }
     here = float(np.linalg.det(home[picked]))
-    program = BatchProgram(make_program(graph, "closing", outputs, quick=True))
+    program = BatchProgram(make_program(graph, "closing", outputs, quick=True), geometry.compiled)
     inputs = geometry.inputs(branch.positions)
-    return Stepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here))
+    return Stepper(inputs, moving + len(geometry.varied), program, float(np.sign(here)), abs(here), size)
 
 
 def _rows(tree: Tree, loops: Sequence[Loop], q: Array, columns: Array) -> tuple[Array, Array]:

@@ -45,7 +45,7 @@ class DesignedPoses:
     ) -> None:
         self.robot, self.coordinates, self.poses = robot, list(coordinates), poses
         self.modes, self.lock, count = modes, lock, len(poses)
-        self.designs = {key: _column(robot, key, values, count) for key, values in designs.items()}
+        self.designs = {key: design_column(robot, key, values, count) for key, values in designs.items()}
         self.frequencies = np.full((count, modes), np.nan)
         self.twists = np.full((count, modes, 6), np.nan) if shapes else None
         self.status = np.full(count, OK)
@@ -55,7 +55,10 @@ class DesignedPoses:
     def solve(self) -> None:
         """All rows: together where that is possible, the rest one by one."""
         alone = np.ones(len(self.poses), dtype=bool)
-        finite = np.ones(len(self.poses), dtype=bool)
+        finite = np.isfinite(self.poses).all(axis=1)
+        for row in np.flatnonzero(~finite):
+            name = self.coordinates[int(np.argmin(np.isfinite(self.poses[row])))]
+            self.status[row], self.reasons[row] = UNREACHABLE, f"'{name}' is not a finite number in this row"
         for key, values in self.designs.items():
             for row in np.flatnonzero(finite & ~np.isfinite(values)):
                 self.status[row], self.reasons[row] = IMPOSSIBLE, f"'{key}' is not a finite number in this row"
@@ -162,7 +165,7 @@ class DesignedPoses:
                 self.twists[row] = Platform(robot, Geometry(robot), None).of_tree(q, found.shapes)
 
 
-def _column(robot: Robot, key: str, values: Any, count: int) -> Array:
+def design_column(robot: Robot, key: str, values: Any, count: int) -> Array:
     """Values of a key for all rows."""
     number_at(robot, key)  # refuses what is not a number of the file
     try:

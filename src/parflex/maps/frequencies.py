@@ -23,7 +23,7 @@ from parflex.maps.platform import Platform
 from parflex.maps.small_problem import ReducedProblem
 from parflex.maps.tables import LegTable, build_table
 from parflex.models.configuration import Configuration
-from parflex.models.elastic.linear_model import ZERO, check_modes, locked_robot, natural_frequencies
+from parflex.models.elastic.linear_model import ZERO, About, check_modes, locked_robot, natural_frequencies
 from parflex.models.elastic.tension import NEAR_REST, has_force_elements
 
 Array = np.ndarray
@@ -43,6 +43,7 @@ class FrequencySolver:
     geometry: Geometry
     modes: int
     lock: str | Sequence[str] = "actuators"
+    about: About | None = None  # 'undeformed': springs under tension do not ask for an equilibrium
     problem: ReducedProblem | None = None
     why_not: str = ""
     solved_in_full: int = 0
@@ -63,7 +64,9 @@ class FrequencySolver:
         except NotCoveredError as error:
             self.assembly, self.why_not = None, str(error)
             try:
-                found = natural_frequencies(self.robot, None, self.modes, self.lock)  # refuses what cannot be asked
+                found = natural_frequencies(
+                    self.robot, None, self.modes, self.lock, self.about
+                )  # refuses what cannot be asked
                 self.free = len(found.free_motions)
             except ParflexError as home:  # elements may be slack at home alone
                 if not has_force_elements(self.robot.tree) or home.key == "lock":
@@ -105,7 +108,7 @@ class FrequencySolver:
     def _tense(self, q: Array) -> Array:
         """Poses with a spring of a joint under tension, which have frequencies about the equilibrium only."""
         found = np.zeros(len(q), dtype=bool)
-        if self.assembly is None:  # asked pose by pose, which looks itself
+        if self.assembly is None or self.about == "undeformed":  # asked pose by pose, which looks itself
             return found
         whole, tree = self.geometry.whole(q), self.robot.tree
         for link in tree.links:
@@ -179,7 +182,7 @@ class FrequencySolver:
         for k, whole in enumerate(self.geometry.whole(q)):
             here = Configuration(self.robot, whole)
             try:
-                found = natural_frequencies(self.robot, here, self.modes, self.lock)
+                found = natural_frequencies(self.robot, here, self.modes, self.lock, self.about)
             except ParflexError as error:  # singular here, or more motions without stiffness: not a number
                 self.reasons[q[k].tobytes()] = error.message
                 self.too_many = error if error.key == "modes" else self.too_many
@@ -187,7 +190,7 @@ class FrequencySolver:
             self.balanced += found.model.about == "equilibrium"
             result[k] = found.frequencies
             if twists is not None:
-                twists[k] = self.platform.of_tree(whole, found.shapes)
+                twists[k] = self.platform.of_tree(found.model.configuration.q, found.shapes)
         return result
 
     def say(self, poses: int, some: bool) -> None:
@@ -198,7 +201,7 @@ class FrequencySolver:
             warnings.warn(
                 f"{self.balanced} of {poses} poses have springs under tension: they are answered about the equilibrium",
                 ParflexWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     @cached_property

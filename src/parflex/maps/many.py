@@ -7,12 +7,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from parflex.checking import names, numbers
-from parflex.errors import InputError
-from parflex.maps.batches import Geometry
-from parflex.maps.designed_poses import DesignedPoses
+from parflex.maps.designed_poses import DesignedPoses, design_column
 from parflex.maps.frequencies import FrequencySolver
-from parflex.maps.positions import OK, SINGULAR, UNREACHABLE, PositionSolver
+from parflex.maps.positions import OK
+from parflex.maps.responses.at_one_pose import Held
+from parflex.maps.responses.many_responses import solve_rows
+from parflex.maps.responses.response_names import read_responses
+from parflex.maps.responses.response_rows import ResponseRows
+from parflex.maps.rows.frequency_rows import FrequencyRows
+from parflex.maps.rows.pose_table import pose_table
+from parflex.models.dynamics.forces import Wrench
+from parflex.models.elastic.linear_model import About, check_modes
 from parflex.models.robot import Robot
 from parflex.records import Record, counted
 
@@ -32,18 +37,18 @@ class ManyFrequencies(Record):
         Hz, poses x modes; NaN where the pose is impossible.
     status : Array
         Of each pose: 0 ok, 1 unreachable, 2 singular, 3 its design is impossible.
-    solver : FrequencySolver | DesignedPoses
+    solver : FrequencySolver | DesignedPoses | ResponseRows
         What computed them.
     shapes : Array | None
         Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode), the largest component
-        positive; None unless asked for.
+        positive; those of all rates (poses x modes x rates) where all are asked for; None unless asked for.
     reasons : list[str]
         Of each pose why it has no frequencies; empty where it has.
     """
 
     frequencies: Array
     status: Array
-    solver: FrequencySolver | DesignedPoses = field(compare=False, repr=False)
+    solver: FrequencySolver | DesignedPoses | ResponseRows = field(compare=False, repr=False)
     shapes: Array | None = None
     reasons: list[str] = field(default_factory=list, repr=False)
 
@@ -69,10 +74,13 @@ def many_frequencies(
     poses: Array,
     modes: int = 6,
     lock: str | Sequence[str] = "actuators",
-    shapes: bool = False,
+    shapes: bool | str = False,
     designs: Mapping[str, Sequence[float]] | None = None,
+    about: About | None = None,
+    wrench: Wrench | None = None,
+    threads: int | None = None,
 ) -> ManyFrequencies:
-    """Lowest natural frequencies at many undeformed poses; with springs under tension about the equilibrium.
+    """Lowest natural frequencies at many poses: undeformed, or about their equilibria under gravity and loads.
 
     Parameters
     ----------
@@ -86,11 +94,18 @@ def many_frequencies(
         Number of modes.
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
-    shapes : bool, default False
-        Also compute the twist of the end effector in each mode.
+    shapes : bool or 'all', default False
+        Also compute the twist of the end effector in each mode; 'all': the rates of all coordinates.
     designs : Mapping[str, Sequence[float]], default None
         Numbers of the robot file by dotted path, one for each pose, e.g. {'constants.arm': [0.2, 0.3]}; None: those
         of the file.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    threads : int, default None
+        Number of threads; None: one for each core.
 
     Returns
     -------
@@ -102,29 +117,41 @@ def many_frequencies(
     --------
     >>> found = parflex.many_frequencies(robot, ["x", "y"], [[0.0, 0.0], [0.01, 0.0]], modes=2)
     """
-    coordinates, values = names(coordinates, "coordinates", "['x', 'y']"), numbers(poses, (None, None), "poses")
-    if values.ndim != 2 or values.shape[1] != len(coordinates) or not len(values):
-        raise InputError(
-            f"poses have the shape {values.shape}", key="poses", hint=f"give rows of {len(coordinates)} coordinates"
-        )
+    coordinates, values = pose_table(coordinates, poses)
+    check_modes(modes)
+    held = Held(lock, about, wrench)
+    held.check(())
+    if held.balanced or shapes == "all":
+        return _responses(robot, coordinates, values, modes, shapes, designs, held, threads)
     if designs:
-        rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, shapes)
+        rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes))
         rows.solve()
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons)
-    geometry = Geometry(robot)
-    solver = FrequencySolver(geometry, modes, lock)
-    placed = PositionSolver(geometry, coordinates, values[0].tolist())(values)
-    good = placed.status == OK
-    result = np.full((len(values), modes), np.nan)
-    twists = np.full((len(values), modes, 6), np.nan) if shapes else None
-    if good.any():
-        own = None if twists is None else np.full((int(good.sum()), modes, 6), np.nan)
-        result[good] = solver(placed.q[good], own)
-        if twists is not None:
-            twists[good] = own
-    status = placed.status.copy()
-    status[good & ~np.isfinite(result).all(axis=1)] = SINGULAR
-    solver.say(int(good.sum()), bool((status == OK).any()))
-    said = {UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there", OK: ""}
-    reasons = [solver.reasons.get(q.tobytes(), said[int(state)]) for q, state in zip(placed.q, status, strict=True)]
-    return ManyFrequencies(result, status, solver, twists, reasons)
+    plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
+    found = plain.all(threads)
+    plain.say(found.status)
+    return ManyFrequencies(
+        found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons
+    )
+
+
+def _responses(
+    robot: Robot,
+    coordinates: Sequence[str],
+    values: Array,
+    modes: int,
+    shapes: bool | str,
+    designs: Mapping[str, Sequence[float]] | None,
+    held: Held,
+    threads: int | None,
+) -> ManyFrequencies:
+    """About equilibria, or with the shapes of all rates: mode by mode as responses."""
+    kind = "motion" if shapes == "all" else "shape"
+    numbers = range(1, modes + 1)
+    words = [f"frequency:{k}" for k in numbers] + [f"{kind}:{k}" for k in numbers if shapes]
+    columns = {key: design_column(robot, key, own, len(values)) for key, own in (designs or {}).items()}
+    rows = ResponseRows(robot, coordinates, values, read_responses(robot, words), held, columns)
+    found = solve_rows(rows, threads)
+    frequencies = np.stack([found.values[f"frequency:{k}"] for k in numbers], axis=1)
+    own = np.stack([found.values[f"{kind}:{k}"] for k in numbers], axis=1) if shapes else None
+    return ManyFrequencies(frequencies, found.status, rows, own, found.reasons)

@@ -166,7 +166,7 @@ class Assembly:
         `designs` are the numbers of the designs of the poses, where there are several.
         """
         if designs is not None:
-            return self._of(designs)(rotation, position)
+            return self.of_rows(designs)(rotation, position)
         size = len(self.columns)
         K, M = np.zeros((2, len(rotation), size, size))
         for j in self.bodies:
@@ -181,7 +181,7 @@ class Assembly:
         self._add_joints(K, M)
         return K, M
 
-    def _of(self, designs: Array) -> Assembly:
+    def of_rows(self, designs: Array) -> Assembly:
         """The assembly of poses with these designs, one by one."""
         made = copy.copy(self)
         made.chosen = designs
@@ -207,19 +207,24 @@ class Assembly:
 
     def _add_joints(self, K: Array, M: Array) -> None:
         """Springs and rotors in the rows of joints."""
-        tree = self.tree
-        own = set(self.bodies)
-        for step in (step for piece in self.model.cut.pieces for step in piece.steps if step.tie.size):
-            j = step.tie.joint
-            if j in own and tree.links[j].joint.one_axis:
-                k = self.number[step.slots.start]
-                K[:, k, k] += self._chosen(tree.links[j].terms.stiffness)
-                M[:, k, k] += self._chosen(tree.links[j].terms.motor_inertia)
+        for j, k in self.joint_rows():
+            K[:, k, k] += self.chosen_number(self.tree.links[j].terms.stiffness)
+            M[:, k, k] += self.chosen_number(self.tree.links[j].terms.motor_inertia)
 
-    def _chosen(self, value: Any) -> Array:
-        """A number in the designs of the poses."""
+    def joint_rows(self) -> list[tuple[int, int]]:
+        """Links that a joint with one axis moves, and the unknown that is its rate."""
+        own = set(self.bodies)
+        steps = (step for piece in self.model.cut.pieces for step in piece.steps if step.tie.size)
+        return [
+            (step.tie.joint, int(self.number[step.slots.start]))
+            for step in steps
+            if step.tie.joint in own and self.tree.links[step.tie.joint].joint.one_axis
+        ]
+
+    def chosen_number(self, value: Any) -> Array:
+        """A number, or an array of them, in the designs of the poses."""
         wide = of_designs(value, self.designs)
-        return wide[self.chosen] if wide.ndim else wide
+        return wide[self.chosen] if wide.ndim > np.ndim(value) else wide
 
     def _motion_of_beam(self, j: int, tip: int, rotation: Array, position: Array) -> tuple[Array, Array]:
         node = self.model.robot.tree.links[tip].node

@@ -25,9 +25,20 @@ def participation(here: Configuration, shapes: Array) -> list[dict[str, float]]:
     result, robot = [], here.robot
     for shape in shapes.T:
         bending, springs = _strain(here, shape)
-        parts = [(_frame_of(robot, link.name), bending[j] + springs[j]) for j, link in _links(robot)]
+        parts = [(file_frame(robot, link.name), bending[j] + springs[j]) for j, link in _links(robot)]
         result.append(_shares([*parts, *_stretched(here, shape)]))
     return result
+
+
+def strain_shares(here: Configuration, shape: Array) -> dict[str, float]:
+    """The share of the strain energy of a motion in each frame with a beam or a spring, and in each element."""
+    bending, springs = _strain(here, shape)
+    table: dict[str, float] = {}
+    own = [(file_frame(here.robot, link.name), bending[j] + springs[j]) for j, link in _links(here.robot)]
+    for name, energy in [*own, *_stretched(here, shape)]:
+        table[name] = table.get(name, 0.0) + energy
+    total = sum(table.values())
+    return {name: energy / total for name, energy in table.items()} if total else table
 
 
 def energy_shares(modes: Modes) -> list[dict[str, Any]]:
@@ -175,14 +186,14 @@ def _shares(parts: Iterable[tuple[str, float]], of: float = 0.0) -> dict[str, fl
 
 
 def _body(robot: Robot, link: Link) -> str:
-    return _frame_of(robot, link.name)
+    return file_frame(robot, link.name)
 
 
 def _leg(robot: Robot, link: Link) -> str | None:
     return link.leg
 
 
-def _frame_of(robot: Robot, link: str) -> str:
+def file_frame(robot: Robot, link: str) -> str:
     """The frame of the file that an element of a beam belongs to."""
     names = {frame.name for frame in robot.description.frame}
     while link not in names and "." in link:

@@ -1,0 +1,161 @@
+"""Responses of a robot at one pose, by the functions that answer for single poses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.maps.responses.response_names import STATIC, ResponseName, spread
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.forces import Wrench
+from parflex.models.elastic.linear_model import About, LinearModel, Modes, linear_model, modes_of, state_about
+from parflex.models.elastic.participation import strain_shares
+from parflex.models.elastic.stiffness import Deflection, Stiffness, deflection, stiffness_of
+from parflex.models.inside_beams.beam_loads import largest_of
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import place_jacobian
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True)
+class Held:
+    """How a robot is held and loaded at all poses: locked joints, what is linearised about, wrenches."""
+
+    lock: str | Sequence[str] = "actuators"
+    about: About | None = None
+    wrench: Wrench | None = None
+
+    @property
+    def balanced(self) -> bool:
+        """Whether the equilibrium is asked for at every pose."""
+        return state_about(self.about, self.wrench, None) == "equilibrium"
+
+    def check(self, responses: Sequence[ResponseName]) -> None:
+        """Refuse a wrench that nothing feels."""
+        felt = any(one.kind in STATIC for one in responses)
+        state_about(self.about, self.wrench, None, felt=felt)
+
+
+class AtOnePose:
+    """Answers at one pose; what several of them need is computed once."""
+
+    def __init__(self, robot: Robot, q: Array, held: Held, modes: int) -> None:
+        self.robot, self.here, self.held, self.modes_asked = robot, Configuration(robot, q), held, modes
+        self._stiffness: dict[str, Stiffness] = {}
+
+    def answer(self, one: ResponseName) -> Array:
+        """The numbers of a response; not a number where it has none here."""
+        return np.asarray(getattr(self, f"_of_{one.kind}")(one), dtype=float)
+
+    @cached_property
+    def model(self) -> LinearModel:
+        """The linear model; about the undeformed pose no wrench changes it."""
+        held = self.held
+        wrench = held.wrench if held.balanced else None
+        return linear_model(self.robot, self.here, held.lock, held.about, wrench=wrench)
+
+    @cached_property
+    def modes(self) -> Modes:
+        """The lowest modes."""
+        return modes_of(self.model, self.modes_asked)
+
+    @cached_property
+    def bent(self) -> Deflection:
+        """The robot under its loads."""
+        held = self.held
+        return deflection(self.robot, self.here, (), held.lock, held.about, wrench=held.wrench)
+
+    @property
+    def balanced_itself(self) -> bool:
+        """Whether springs under tension make the answers those of an equilibrium that was not asked for."""
+        made = self.__dict__.get("model")
+        return made is not None and made.about == "equilibrium" and not self.held.balanced
+
+    def twists(self) -> Array:
+        """Twists of the end effector in the modes (modes x 6), the largest component positive."""
+        tree, q = self.robot.tree, self.modes.model.configuration.q
+        at = pose(tree, q)
+        place = tree.places[tree.end_effector]
+        J_v, J_w = place_jacobian(tree, at, jacobians(tree, at), place)
+        R = at.rotation[place.link] @ place.rotation
+        return largest_positive(np.concatenate([R @ J_v, R @ J_w]).dot(self.modes.shapes).T, tree.length)
+
+    # -- kinds of responses ----------------------------------------------------------------------------
+
+    def _of_frequency(self, one: ResponseName) -> float:
+        return float(self.modes.frequencies[one.mode - 1])
+
+    def _of_damping(self, one: ResponseName) -> float:
+        return float(self.modes.damping[one.mode - 1])
+
+    def _of_shape(self, one: ResponseName) -> Array:
+        return self.twists()[one.mode - 1]
+
+    def _of_motion(self, one: ResponseName) -> Array:
+        return self.modes.shapes[:, one.mode - 1]
+
+    def _of_strain(self, one: ResponseName) -> Array:
+        modes = self.modes
+        return spread(strain_shares(modes.model.configuration, modes.shapes[:, one.mode - 1]), one.parts)
+
+    def _stiff(self, frame: str) -> Stiffness:
+        if frame not in self._stiffness:
+            self._stiffness[frame] = stiffness_of(self.model, frame)
+        return self._stiffness[frame]
+
+    def _of_compliance(self, one: ResponseName) -> Array:
+        return picked(self._stiff(one.of).compliance, one)
+
+    def _of_stiffness(self, one: ResponseName) -> Array:
+        found = self._stiff(one.of).stiffness
+        return picked(np.full((len(one.parts),) * 2, np.nan) if found is None else found, one)
+
+    def _of_deflection(self, one: ResponseName) -> Array:
+        held = self.held
+        if one.of == self.robot.tree.end_effector:
+            moved = self.bent.frames[one.of]
+        else:
+            bent = deflection(self.robot, self.here, [one.of], held.lock, held.about, wrench=held.wrench)
+            moved = bent.frames[one.of]
+        return moved if one.direction is None else moved[one.direction]
+
+    def _of_effort(self, one: ResponseName) -> float:
+        return self.bent.efforts[one.of]
+
+    def _of_stress(self, one: ResponseName) -> float:
+        most = largest_of({name: own for name, own in self.bent.beams.items() if name == one.of})
+        return float("nan") if most is None else float(most["value"])
+
+    def _of_conditioning(self, one: ResponseName) -> float:
+        return self.here.condition.platform
+
+    def _of_singularity(self, one: ResponseName) -> float:
+        found = self.here.condition
+        return 1.0 / max(1.0, found.closures, found.platform if found.enough_motors else 1.0, *found.legs.values())
+
+    def _of_mass(self, one: ResponseName) -> float:
+        return float(sum(link.body.m for link in self.robot.tree.links))
+
+
+def picked(matrix: Array, one: ResponseName) -> Array:
+    """The whole matrix, or its entry on the diagonal in the direction that is asked for."""
+    return matrix if one.direction is None else matrix[..., one.direction, one.direction]
+
+
+def largest_positive(twists: Array, length: float) -> Array:
+    """Twists with their largest component positive; turns count by the typical length."""
+    sized = twists * np.array([1.0] * 3 + [length] * 3)
+    largest = np.take_along_axis(sized, np.abs(sized).argmax(axis=-1)[..., None], axis=-1)
+    return np.where(largest < 0, -twists, twists)
+
+
+def refuse_still(robot: Robot) -> None:
+    """Refuse shapes of an end effector that stands on the ground."""
+    if robot.tree.places[robot.tree.end_effector].link < 0:
+        raise InputError("the end effector does not move, so it has no shapes", key="shapes")

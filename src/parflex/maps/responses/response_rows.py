@@ -1,0 +1,222 @@
+"""Responses at rows of poses and designs: together where matrices in node coordinates exist, the rest one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import numpy as np
+
+from parflex.designs.design_numbers import DesignNumbers, design_numbers, of_designs
+from parflex.errors import ParflexError, SingularError, UnreachableError
+from parflex.maps.batches import Geometry
+from parflex.maps.nodes import Assembly, NodeModel, NotCoveredError, node_model
+from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
+from parflex.maps.responses.at_one_pose import AtOnePose, Held
+from parflex.maps.responses.response_names import OF_MODES, ResponseName
+from parflex.maps.responses.together import PosesTogether, covers
+from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
+from parflex.models.dynamics.forces import checked_wrenches
+from parflex.models.elastic.linear_model import locked_robot, natural_frequencies
+from parflex.models.elastic.tension import NEAR_REST
+from parflex.models.loading import redesigned
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
+CHUNK_TOGETHER, CHUNK_ALONE = 1024, 64  # rows of a chunk
+
+
+class ResponseRows:
+    """Rows of poses of a robot, with or without designs, and the responses that are asked there."""
+
+    def __init__(
+        self,
+        robot: Robot,
+        coordinates: Sequence[str],
+        poses: Array,
+        responses: Sequence[ResponseName],
+        held: Held,
+        designs: Mapping[str, Array] | None = None,
+    ) -> None:
+        self.robot, self.coordinates, self.poses = robot, list(coordinates), poses
+        self.responses, self.held, self.designs = tuple(responses), held, dict(designs or {})
+        self.modes = max((one.mode for one in responses), default=1) or 1
+        self.wrench = checked_wrenches(robot.tree, held.wrench)
+        self.solved_in_full = 0
+        self.why_not = "an equilibrium is asked for" if held.balanced else covers(robot, responses, held.wrench)
+        self._finite_designs()
+        self._set_up()
+
+    def _finite_designs(self) -> None:
+        """Rows whose designs are numbers; the others say which is not."""
+        self.impossible: dict[int, str] = {}
+        for key, values in self.designs.items():
+            for row in np.flatnonzero(~np.isfinite(values)):
+                self.impossible.setdefault(int(row), f"'{key}' is not a finite number in this row")
+
+    def _set_up(self) -> None:
+        """Programs and bodies for all rows; where they do not exist `why_not` says why."""
+        self.numbers: DesignNumbers | None = None
+        self.model: NodeModel | None = None
+        self.readable = np.array([row for row in range(len(self.poses)) if row not in self.impossible], dtype=int)
+        usual = np.flatnonzero(np.isfinite(self.poses).all(axis=1))
+        if self.designs and not self.why_not and len(self.readable):
+            try:
+                own = {key: values[self.readable] for key, values in self.designs.items()}
+                self.numbers = design_numbers(self.robot, own)
+            except ParflexError as error:
+                self.why_not = error.message
+        if not self.why_not:
+            try:
+                self.model = node_model(locked_robot(self.robot, self.held.lock))
+                self.assembly = Assembly(self.model, designs=self.numbers)
+            except NotCoveredError as error:
+                self.model, self.why_not = None, str(error)
+        self.geometry = Geometry(self.robot, self.numbers if self.model is not None else None)
+        self.geometry.settle(len(self.poses))
+        first = self.poses[usual[0]] if len(usual) else np.zeros(len(self.coordinates))
+        self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist())
+        if self.designs and not self.positions.fast:
+            self.model, self.why_not = None, self.why_not or "poses are found one by one"
+        if self.model is not None:
+            self.places = self.geometry.places(self.assembly.links)
+            self.some = max(1, min(64, LARGEST // max(1, self.model.columns) ** 2))
+            self.number = np.full(len(self.poses), -1)  # of each row among the designs that were read
+            self.number[self.readable] = np.arange(len(self.readable))
+
+    @property
+    def way(self) -> str:
+        """How rows are solved."""
+        return "together" if self.model is not None else "one by one"
+
+    @property
+    def chunk(self) -> int:
+        """Rows of a chunk."""
+        return CHUNK_TOGETHER if self.model is not None else CHUNK_ALONE
+
+    @cached_property
+    def free(self) -> int:
+        """Motions without stiffness of the robot at home; the number of modes is checked on the way."""
+        if not any(one.kind in OF_MODES for one in self.responses):
+            return 0
+        return len(natural_frequencies(self.robot, None, self.modes, self.held.lock).free_motions)
+
+    def prepare(self) -> None:
+        """What threads share is made before they start."""
+        if self.model is not None:
+            _ = self.free
+
+    # -- a chunk ---------------------------------------------------------------------------------------
+
+    def solve(self, rows: slice) -> RowAnswers:
+        """What is found at some rows."""
+        poses, first = self.poses[rows], rows.start
+        found = RowAnswers.empty({one.name: one.shape for one in self.responses}, len(poses))
+        usable = mark_unfinite(found, self.coordinates, poses)
+        for row in range(len(poses)):
+            if first + row in self.impossible:
+                found.mark(row, IMPOSSIBLE, self.impossible[first + row])
+                usable[row] = False
+        open_rows = np.flatnonzero(usable)
+        left = self._with_designs(found, open_rows, first) if self.designs else self._nominal(found, open_rows, poses)
+        found.fallbacks = len(left) if self.model is not None else len(open_rows) if self.designs else 0
+        return found
+
+    def _nominal(self, found: RowAnswers, rows: Array, poses: Array) -> Array:
+        """Rows of the robot itself; those that were solved one by one."""
+        if not len(rows):
+            return rows
+        placed = self.positions(poses[rows])
+        for row, state in zip(rows, placed.status, strict=True):
+            if state != OK:
+                found.mark(int(row), int(state))
+        good = placed.status == OK
+        rows, q = rows[good], placed.q[good]
+        done = np.zeros(len(rows), dtype=bool)
+        if self.model is not None and len(rows):
+            tense = self._tense(q, rows)
+            done[~tense] = self._together(found, rows[~tense], q[~tense], None)
+        whole = self.geometry.whole(q)
+        for k in np.flatnonzero(~done):
+            self._alone(found, int(rows[k]), self.robot, whole[k])
+        return rows[~done]
+
+    def _with_designs(self, found: RowAnswers, rows: Array, first: int) -> Array:
+        """Rows with their own designs; those that were loaded one by one."""
+        done = np.zeros(len(rows), dtype=bool)
+        if self.model is not None and self.numbers is not None and len(rows):
+            own = self.number[first + rows]
+            read = ~self.numbers.alone[own]
+            placed = self.positions(self.poses[first + rows[read]], own[read])
+            good = (placed.status == OK) & ~self._tense(placed.q, own[read])
+            chosen = np.flatnonzero(read)[good]
+            done[chosen] = self._together(found, rows[chosen], placed.q[good], own[chosen])
+        for k in np.flatnonzero(~done):
+            self._loaded(found, int(rows[k]), first + int(rows[k]))
+        return rows[~done]
+
+    def _together(self, found: RowAnswers, rows: Array, q: Array, designs: Array | None) -> Array:
+        """Which of these rows have all their answers from matrices."""
+        assert self.model is not None
+        done = np.zeros(len(rows), dtype=bool)
+        for start in range(0, len(rows), self.some):
+            part = slice(start, start + self.some)
+            own = None if designs is None else designs[part]
+            here = PosesTogether(
+                self.model, self.assembly, self.places(q[part]), self.free, self.modes, self.wrench, own
+            )
+            answers = {one.name: here.answer(one) for one in self.responses}
+            for name, values in answers.items():
+                found.values[name][rows[part]] = values
+            done[part] = ~here.failed
+        return done
+
+    def _tense(self, q: Array, designs: Array) -> Array:
+        """Rows with a spring of a joint under tension: about their equilibrium alone."""
+        tense = np.zeros(len(q), dtype=bool)
+        if self.held.about == "undeformed":
+            return tense
+        tree, count = self.assembly.tree, self.assembly.designs
+        locked = locked_robot(self.robot, self.held.lock).locked
+        for link, plain in zip(tree.links, self.robot.tree.links, strict=True):
+            if plain.joint.one_axis and np.any(of_designs(link.terms.stiffness, count)) and plain.v.start not in locked:
+                rest = of_designs(link.terms.rest, count)
+                rest = rest[designs] if rest.ndim else rest
+                position = int(np.searchsorted(self.geometry.kept, plain.q.start))
+                tense |= np.abs(q[:, position] - rest) > NEAR_REST * self.robot.tree.rate_units[plain.v.start]
+        return tense
+
+    # -- one by one ------------------------------------------------------------------------------------
+
+    def _loaded(self, found: RowAnswers, row: int, number: int) -> None:
+        """A row by loading its design."""
+        settings = {key: float(values[number]) for key, values in self.designs.items()}
+        try:
+            robot = redesigned(self.robot, settings)
+            robot.assemble()  # home: where it cannot be assembled, the design is impossible
+        except ParflexError as error:
+            found.mark(row, IMPOSSIBLE, error.message)
+            return
+        try:
+            q = robot.assemble(dict(zip(self.coordinates, self.poses[number].tolist(), strict=True)))
+        except ParflexError as error:
+            found.mark(row, SINGULAR if isinstance(error, SingularError) else UNREACHABLE, error.message)
+            return
+        self._alone(found, row, robot, q)
+
+    def _alone(self, found: RowAnswers, row: int, robot: Robot, q: Array) -> None:
+        """A row by the functions of single poses."""
+        here = AtOnePose(robot, q, self.held, self.modes)
+        try:
+            for one in self.responses:
+                found.values[one.name][row] = here.answer(one)
+        except UnreachableError as error:
+            found.mark(row, UNREACHABLE, error.message)
+        except SingularError as error:
+            found.mark(row, SINGULAR, error.message)
+        except ParflexError as error:  # it makes no sense here; if it makes none anywhere, it is refused
+            found.mark(row, SINGULAR, error.message)
+            found.refused = error
+        else:
+            found.balanced += here.balanced_itself

@@ -1,0 +1,225 @@
+"""Responses at many undeformed poses at once, from the matrices in node coordinates, each pose with its design."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import scipy.linalg
+
+from parflex.maps.nodes import Assembly, NodeModel
+from parflex.maps.responses.at_one_pose import largest_positive, picked
+from parflex.maps.responses.response_names import PLANAR, ResponseName
+from parflex.models.dynamics.forces import Wrench
+from parflex.models.elastic.participation import file_frame
+from parflex.models.elastic.stiff_system import ZERO
+from parflex.models.elastic.stiffness import RIGID
+from parflex.models.robot import Robot
+from parflex.tree.link_tree import GROUND
+
+Array = np.ndarray
+COVERED = ("frequency", "damping", "shape", "strain", "stiffness", "compliance", "deflection", "mass")
+REGULAR = 1e11  # condition number up to which K is taken as regular, as for one pose
+PLANE = [0, 1, 5]
+
+
+def covers(robot: Robot, responses: Sequence[ResponseName], wrench: Wrench | None) -> str:
+    """Why these responses cannot be had together; empty where they can."""
+    apart = sorted({one.kind for one in responses if one.kind not in COVERED})
+    if apart:
+        return f"{', '.join(apart)}: computed pose by pose"
+    frames = [one.of for one in responses if one.of] + list(wrench or {})
+    frames += [robot.tree.end_effector] * any(one.kind == "shape" for one in responses)
+    for frame in frames:
+        place = robot.tree.place(frame)
+        if place.inner is not None or place.link == GROUND:
+            return f"'{frame}' is inside a body or on the ground"
+    return ""
+
+
+class PosesTogether:
+    """Matrices of some poses, and what follows from them; what several responses need is computed once."""
+
+    def __init__(
+        self,
+        model: NodeModel,
+        assembly: Assembly,
+        places: tuple[Array, Array],
+        free: int,
+        modes: int,
+        wrench: Wrench | None = None,
+        designs: Array | None = None,
+    ) -> None:
+        self.robot, self.model, self.places = model.robot, model, places
+        self.assembly = assembly if designs is None else assembly.of_rows(designs)
+        self.free, self.modes, self.wrench = free, modes, wrench or {}
+        self.K, self.M = self.assembly(*places)
+        self.motions = {j: self.assembly.motion(j, *places) for j in self.assembly.bodies}
+        self.failed = np.zeros(len(self.K), dtype=bool)  # poses that are left to the functions of single poses
+
+    def answer(self, one: ResponseName) -> Array:
+        """Numbers of a response at all poses."""
+        return np.asarray(getattr(self, f"_of_{one.kind}")(one), dtype=float)
+
+    # -- modes -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def vectors(self) -> Array:
+        """Mass-normalised modes (poses x unknowns x modes) in the order of their strain energies."""
+        count, size, _ = self.K.shape
+        found = np.zeros((count, size, self.modes))
+        for k in range(count):
+            try:
+                w, v = scipy.linalg.eigh(self.K[k], self.M[k], subset_by_index=[0, self.free + self.modes - 1])
+            except np.linalg.LinAlgError:
+                self.failed[k] = True
+                continue
+            scale = np.abs(self.K[k]).max() / np.abs(self.M[k]).max()
+            if (np.abs(w[: self.free]) > ZERO * scale).any() or w[self.free] <= 1e-9 * w[-1]:
+                self.failed[k] = True  # not the motions without stiffness that the robot has at home
+            found[k] = v[:, self.free :]
+        return found
+
+    @cached_property
+    def energies(self) -> dict[str, Array]:
+        """Twice the strain energy of each mode (poses x modes) by frame, body by body: none is a difference."""
+        tree = self.robot.tree
+        found: dict[str, Array] = {}
+        for j, (columns, W) in self.motions.items():
+            name = file_frame(self.robot, tree.links[j].name)
+            if W.shape[1] > 6:
+                bent = W[:, 6:] @ self.vectors[:, columns]
+                energy = np.einsum("pim,pim->pm", bent, self.assembly.stiffness[j] @ bent)
+                found[name] = found.get(name, 0.0) + energy
+        for j, k in self.assembly.joint_rows():
+            stiffness = np.reshape(self.assembly.chosen_number(self.assembly.tree.links[j].terms.stiffness), (-1, 1))
+            name = file_frame(self.robot, tree.links[j].name)
+            found[name] = found.get(name, 0.0) + stiffness * self.vectors[:, k] ** 2
+        return found
+
+    @cached_property
+    def squares(self) -> Array:
+        """Squared circular frequencies (poses x modes), as sums of energies."""
+        return sum(self.energies.values(), np.zeros((len(self.K), self.modes)))
+
+    @cached_property
+    def frequencies(self) -> Array:
+        """In Hz (poses x modes)."""
+        return np.sort(np.sqrt(self.squares) / (2 * np.pi), axis=1)
+
+    @cached_property
+    def order(self) -> Array:
+        """Columns of the modes from the lowest frequency up."""
+        return np.argsort(self.squares, axis=1, kind="stable")
+
+    def _mode(self, values: Array, one: ResponseName) -> Array:
+        """Of numbers of modes (poses x ... x modes) those of one."""
+        number = self.order[:, one.mode - 1]
+        index = number.reshape(-1, *[1] * (values.ndim - 1))
+        return np.take_along_axis(values, index, axis=-1)[..., 0]
+
+    def _of_frequency(self, one: ResponseName) -> Array:
+        return self.frequencies[:, one.mode - 1]
+
+    def _of_damping(self, one: ResponseName) -> Array:
+        lost = np.einsum("pim,pij,pjm->pm", self.vectors, self.damping, self.vectors)
+        return self._mode(lost / (2 * np.sqrt(self.squares)), one)
+
+    def _of_shape(self, one: ResponseName) -> Array:
+        return self.twists[:, one.mode - 1]
+
+    def _of_strain(self, one: ResponseName) -> Array:
+        shares = np.stack([np.broadcast_to(self.energies.get(p, 0.0), self.squares.shape) for p in one.parts], axis=1)
+        return self._mode(shares / self.squares[:, None], one)
+
+    @cached_property
+    def twists(self) -> Array:
+        """Twists of the end effector (poses x modes x 6), the largest component positive."""
+        own = self.frame_rows(self.robot.tree.end_effector) @ self.vectors
+        ordered = np.take_along_axis(own, self.order[:, None, :], axis=2)
+        return largest_positive(np.swapaxes(ordered, 1, 2), self.robot.tree.length)
+
+    @cached_property
+    def damping(self) -> Array:
+        """D (poses x n x n): bodies, dampers and viscous friction of joints."""
+        D, tree = np.zeros_like(self.K), self.assembly.tree
+        for j, (columns, W) in self.motions.items():
+            if W.shape[1] > 6:
+                body = tree.links[j].body
+                own = self.assembly.chosen_number(body.damping_at(np.zeros(body.size)))
+                D[:, columns[:, None], columns] += np.swapaxes(W[:, 6:], 1, 2) @ (own @ W[:, 6:])
+        for j, k in self.assembly.joint_rows():
+            terms = tree.links[j].terms
+            D[:, k, k] += self.assembly.chosen_number(terms.damper) + self.assembly.chosen_number(terms.viscous)
+        return D
+
+    # -- statics ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def inverse(self) -> Array:
+        """K^-1 (poses x n x n); poses at which something is free are left to those who name it."""
+        size = np.sqrt(np.maximum(np.einsum("pii->pi", self.K), 1e-300))
+        scaled = self.K / (size[:, :, None] * size[:, None, :])
+        try:
+            inverse = np.linalg.inv(scaled)
+        except np.linalg.LinAlgError:
+            self.failed[:] = True
+            return np.zeros_like(self.K)
+        condition = np.abs(scaled).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
+        self.failed |= ~(condition < REGULAR)
+        return inverse / (size[:, :, None] * size[:, None, :])
+
+    def frame_rows(self, frame: str) -> Array:
+        """World twist of a frame per unit of the unknowns (poses x 6 x n)."""
+        place = self.assembly.tree.place(frame)
+        columns, W = self.motions[place.link]
+        R = self.places[0][:, self.assembly.index[place.link]]
+        position = np.atleast_2d(self.assembly.chosen_number(place.position))
+        v = W[:, :3] + np.cross(W[:, 3:6], position[:, :, None], axis=1)
+        J = np.zeros((len(W), 6, self.K.shape[1]))
+        J[:, :, columns] = np.concatenate([R @ v, R @ W[:, 3:6]], axis=1)
+        return J
+
+    def compliance(self, frame: str, planar: bool) -> Array:
+        """Of a frame in world axes."""
+        P = self.frame_rows(frame)
+        P = P[:, PLANE] if planar else P
+        return P @ self.inverse @ np.swapaxes(P, 1, 2)
+
+    def _of_compliance(self, one: ResponseName) -> Array:
+        return picked(self.compliance(one.of, one.parts == PLANAR), one)
+
+    def _of_stiffness(self, one: ResponseName) -> Array:
+        C = self.compliance(one.of, one.parts == PLANAR)
+        turning = np.array([part in ("rx", "ry", "rz", "theta") for part in one.parts])
+        lengths = np.where(turning, self.robot.tree.length, 1.0)
+        scaled = C * np.outer(lengths, lengths)
+        values = np.linalg.svd(scaled, compute_uv=False)
+        rigid = values[:, -1] < RIGID * np.maximum(values[:, 0], 1e-300)
+        scaled[rigid] = np.eye(len(one.parts))
+        found = np.linalg.inv(scaled) * np.outer(lengths, lengths)
+        found[rigid] = np.nan
+        return picked(found, one)
+
+    @cached_property
+    def step(self) -> Array:
+        """How the unknowns move under gravity and the wrenches (poses x n), to first order."""
+        force = np.zeros(self.K.shape[:2])
+        tree = self.assembly.tree
+        g = np.atleast_2d(self.assembly.chosen_number(tree.gravity))
+        for j, (columns, W) in self.motions.items():
+            R = self.places[0][:, self.assembly.index[j]]
+            pull = self.assembly.inertia[j][..., :3] @ (np.swapaxes(R, 1, 2) @ g[:, :, None])
+            force[:, columns] += np.einsum("pic,pi->pc", W, np.broadcast_to(pull[..., 0], W.shape[:2]))
+        for frame, wrench in self.wrench.items():
+            force += np.einsum("pic,i->pc", self.frame_rows(frame), np.asarray(wrench, dtype=float))
+        return np.einsum("pij,pj->pi", self.inverse, force)
+
+    def _of_deflection(self, one: ResponseName) -> Array:
+        moved = np.einsum("pij,pj->pi", self.frame_rows(one.of), self.step)
+        return moved if one.direction is None else moved[:, one.direction]
+
+    def _of_mass(self, one: ResponseName) -> Array:
+        own = [self.assembly.chosen_number(link.body.m) for link in self.assembly.tree.links]
+        return np.broadcast_to(sum(own), len(self.K))

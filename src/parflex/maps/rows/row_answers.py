@@ -1,0 +1,66 @@
+"""What was found at rows of poses: numbers by name, and of each row its state and why it has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from parflex.errors import ParflexError
+from parflex.maps.positions import OK, SINGULAR, UNREACHABLE
+from parflex.records import Record, counted
+
+Array = np.ndarray
+SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
+
+
+@dataclass(eq=False, repr=False)
+class RowAnswers(Record):
+    """Numbers (rows x ...) by name, not a number where there are none; state and reason of each row.
+
+    `fallbacks` rows were solved one by one where others are solved together; `balanced` rows are about an equilibrium
+    that was not asked for, because springs are under tension there.
+    """
+
+    values: dict[str, Array]
+    status: Array
+    reasons: list[str]
+    fallbacks: int = 0
+    balanced: int = 0
+    difference: float = 0.0  # largest between two ways, at rows that were solved by both (Hz)
+    refused: ParflexError | None = field(default=None, compare=False)  # what a row could not be asked
+
+    @classmethod
+    def empty(cls, shapes: Mapping[str, tuple[int, ...]], count: int) -> RowAnswers:
+        """Rows of which nothing is known."""
+        values = {name: np.full((count, *shape), np.nan) for name, shape in shapes.items()}
+        return cls(values, np.full(count, OK), [""] * count)
+
+    def put(self, rows: slice, part: RowAnswers) -> None:
+        """Take over what was found at some rows."""
+        for name, own in part.values.items():
+            self.values[name][rows] = own
+        self.status[rows], self.reasons[rows] = part.status, part.reasons
+        self.fallbacks += part.fallbacks
+        self.balanced += part.balanced
+        self.difference = max(self.difference, part.difference)
+        self.refused = self.refused or part.refused
+
+    def mark(self, row: int, state: int, reason: str = "") -> None:
+        """Say that a row has no answer, and why."""
+        self.status[row], self.reasons[row] = state, reason or SAID.get(state, "")
+        for own in self.values.values():
+            own[row] = np.nan
+
+    def _told(self) -> str:
+        return f"{counted(len(self.status), 'row')}, {int((self.status == OK).sum())} with an answer"
+
+
+def mark_unfinite(found: RowAnswers, names: list[str], values: Array) -> Array:
+    """Rows of which all coordinates are numbers; the others are marked."""
+    finite = np.isfinite(values)
+    for row in np.flatnonzero(~finite.all(axis=1)):
+        name = names[int(np.argmin(finite[row]))]
+        found.mark(int(row), UNREACHABLE, f"'{name}' is not a finite number in this row")
+    return finite.all(axis=1)
