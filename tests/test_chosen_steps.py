@@ -289,3 +289,21 @@ def test_the_error_of_a_run_is_told_where_rows_end_its_steps(tmp_path):
     true = np.abs(run["q.s"] - 0.5 * np.cos(5 * run["t"])).max()
     # steps of half the length, of second order: within some tens of percent of what is told
     assert 0.5 < run.summary["estimated_error"]["metres"] / true < 2
+
+
+@pytest.mark.parametrize(("tolerance", "out_step"), [(1e-6, 0.1), (1e-8, 0.1), (1e-4, 0.02)])
+def test_a_tolerance_of_dopri5_gives_the_error_of_the_run_also_where_rows_end_its_steps(tolerance, out_step):
+    of = parflex.load("rx90")
+    words = {"time": 1.0, "without": ["friction"], "out_step": out_step}
+    exact = parflex.simulate(of, None, method="gauss6", step=5e-4, **words)
+    run = parflex.simulate(of, None, method="dopri5", tolerance=tolerance, **words)
+    off = max(np.abs(run[f"6.{axis}"] - exact[f"6.{axis}"]).max() for axis in "xyz")
+    assert 0.5 < run.summary["estimated_error"]["metres"] / off < 2
+    assert "estimated_error" not in parflex.simulate(of, None, method="dopri5", **words).summary
+
+
+def test_a_fast_slide_is_told_as_such(tmp_path):
+    path = tmp_path / "slide.toml"
+    path.write_text('format = 1\nname = "s"\n[[frame]]\nname = "m"\njoint = "prismatic"\ninertia = { mass = 1 }\n')
+    run = parflex.simulate(parflex.load(path), None, 0.01, start={"velocity": {"m": 1000.0}})
+    assert "a slide of 6.28 m at 1e+03 m/s" in run.summary["step_choice"]

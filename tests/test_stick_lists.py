@@ -123,3 +123,30 @@ def test_a_beam_on_a_rubbing_joint_sticks_when_the_exact_solution_does(tmp_path,
         assert one == pytest.approx(other, abs=1e-6)
     assert np.abs(run["q.arm"] - angles).max() < 1e-3 * np.abs(angles).max()
     check(run, ["arm"])
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """The beam, and its run with steps of which half change the angle by 1e-6 rad."""
+    of = parflex.load(ROBOTS / "beam-with-friction.toml")
+    return of, parflex.simulate(of, None, 0.1, frames=["arm.tip"], **LOADED, step=2e-5, method="gauss6")
+
+
+@pytest.mark.parametrize(("method", "most"), [("gauss4", 1e-3), ("generalized-alpha", 2e-2)])
+def test_the_usual_step_follows_friction_and_the_run_tells_what_it_errs_by(loaded, method, most):
+    """Fifty rests and slips, of which each makes the beam vibrate and moves the next."""
+    of, exact = loaded
+    run = parflex.simulate(of, None, 0.1, frames=["arm.tip"], **LOADED, method=method)
+    off, told = np.abs(run["arm.tip.theta"] - exact["arm.tip.theta"]).max(), run.summary["estimated_error"]
+    assert run.status == "ok" and off < most
+    assert 0.3 < told["radians"] / off < 3  # as near as errors of a run are known that goes on from event to event
+    assert run.summary["step"] < 1e-4 and "excited" in run.summary["step_choice"]
+    said = [sentence for sentence in run.summary["warnings"] if "may err by" in sentence]
+    assert bool(said) == (told["radians"] > 2e-3 * np.ptp(run["arm.tip.theta"]))
+    check(run, ["arm"])
+
+
+def test_steps_that_do_not_converge_are_quartered_by_generalized_alpha_too(loaded):
+    of, _ = loaded
+    run = parflex.simulate(of, None, 0.1, **LOADED, without=["friction"], method="generalized-alpha")
+    assert run.status == "ok" and "did not converge" in run.summary["step_choice"]

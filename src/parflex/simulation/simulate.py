@@ -55,7 +55,14 @@ from parflex.simulation.runs import Run
 from parflex.simulation.segments import Runner, Segments
 from parflex.simulation.starts.start import Started, start_state
 from parflex.simulation.step_lengths.default_step import default_step, shorter_grid
-from parflex.simulation.step_lengths.halved_steps import MORE_STEPS, estimated_error, halved, halved_evenly
+from parflex.simulation.step_lengths.halved_steps import (
+    MORE_STEPS,
+    checked_by_default,
+    error_warnings,
+    estimated_error,
+    halved,
+    halved_evenly,
+)
 from parflex.simulation.step_lengths.step_choice import STEP, asked_steps, step_summary, step_warnings, with_longest
 from parflex.simulation.stop_report import (
     contact_warnings,
@@ -172,7 +179,8 @@ def simulate(
     check_width : bool, default True
         Run again with half the friction width, where there is one, and report the difference.
     check_steps : bool, default None
-        Run again with half the steps and report the error that follows. None: where a tolerance chooses them.
+        Run again with half the steps and report the error that follows. None: where a tolerance chooses them, and where
+        joints of a flexible robot stuck at a step that was not given.
     frames : Sequence[str], default None
         Frames to report; None: the end effector.
     independent : Sequence[str], default None
@@ -270,12 +278,15 @@ def simulate(
         half = _prepared(case, problem.width / 2, sticking)
         other = columns_of(half, _run(case, half, None)[1], looked_at[:1], case.spare)
         summary["friction"] = width_effect(columns, other, looked_at[0], problem.width)
-    if (bool(case.grid.begin) if check_steps is None else check_steps) and track.status == "ok":
+    usual = checked_by_default(case, tolerance, robot.tree, summary.get("sticks"))
+    if (usual if check_steps is None else check_steps) and track.status == "ok":
         second = _run(halved(case, problem.robot.tree.length), problem, None)[1]
-        if case.grid.begin and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
+        chosen = case.grid.begin or (case.method.name == "dopri5" and case.controller is None)
+        if chosen and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
             second = _run(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None)[1]
         other = columns_of(problem, second, looked_at[:1], case.spare)
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
+        summary["warnings"] += error_warnings(columns, summary["estimated_error"])
     settings = _settings(given, case, problem, method)
     return Run(columns, settings, summary)
 

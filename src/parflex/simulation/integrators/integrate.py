@@ -188,7 +188,8 @@ def run_loop(
             loop.go_on()
             _refuse_steps(loop.status, loop.work.numbers, grid, loop.now)
             evaluations, steps = loop.work.counts[:2]
-            if grid.labour and evaluations > grid.labour * max(steps, FIRST_SHARE * grid.rows * grid.every):
+            laborious = evaluations > grid.labour * max(steps, FIRST_SHARE * grid.rows * grid.every)
+            if grid.labour and (laborious or loop.status == NOT_CONVERGED):
                 raise LaboriousError
             events.append(loop.work.events[: loop.work.counts[EVENTS]].copy())
             loop.work.counts[EVENTS] = 0

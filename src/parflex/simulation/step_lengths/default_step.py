@@ -22,6 +22,7 @@ PER_PERIOD = {"gauss4": 20, "gauss6": 12, "rk4": 40, "generalized-alpha": 60}  #
 STABLE = {"rk4": 2.0}  # of an explicit method: steps times the highest frequency of all
 VISIBLE, BESIDE = 1e-6, 1e-2  # amplitudes that count: of the typical length, and of the largest one
 WAY = 1e-6  # of differences, in units of the rates
+ALL_HOLD = 1e30  # times what joints bear at rest
 SHORTEST = 1e-6  # s
 MOST_COORDINATES = 200  # whose frequencies are asked for: they take the third power of it
 
@@ -33,6 +34,7 @@ class Excited:
     vibration: float
     turning: float
     highest: float
+    slides: bool = False  # whether the fastest turn is a slide, whose typical lengths count as radians
 
 
 def default_step(
@@ -51,7 +53,7 @@ def default_step(
             2 * np.pi / count / max(found.vibration, 1e-9),
             f"{count} in a period of the excited {_hertz(found.vibration)}",
         ),
-        (np.pi / count / max(found.turning, 1e-9), f"{2 * count} in a turn at {found.turning:.3g} rad/s"),
+        (np.pi / count / max(found.turning, 1e-9), _turns(found, 2 * count, problem.robot.tree.length)),
         (STABLE.get(method.name, np.inf) / max(found.highest, 1e-9), f"stable up to {_hertz(found.highest)}"),
     ]
     step, why = min(ways)
@@ -69,13 +71,29 @@ def shorter_grid(grid: Grid, why: str) -> tuple[Grid, str]:
     return replace(short, labour=labour), f"{short.step:.3g} s: {said.partition(': ')[2] or said}"
 
 
+def _turns(found: Excited, count: int, length: float) -> str:
+    """Why a speed asks for short steps."""
+    if not found.slides:
+        return f"{count} in a turn at {found.turning:.3g} rad/s"
+    way = f"{2 * np.pi * length:.3g} m at {found.turning * length:.3g} m/s"
+    return f"{count} in a slide of {way}, the circle about the typical length"
+
+
 def _hertz(frequency: float) -> str:
     return f"{frequency / (2 * np.pi):.3g} Hz"
 
 
 def excited(problem: Problem, system: System, given: Polynomials, q: Array, qd: Array, time: float) -> Excited:
-    """What vibrates and turns from a state on."""
-    linear = _Linear(system, q, qd)
+    """What vibrates and turns from a state on, joints with friction sliding, and all of them sticking."""
+    loose = _excited(problem, _Linear(system, q, qd), given, qd, time)
+    if not len(system.friction):
+        return loose
+    stuck = _excited(problem, _Linear(system, q, qd, stuck=True), given, qd, time)
+    return replace(loose, vibration=max(loose.vibration, stuck.vibration), highest=max(loose.highest, stuck.highest))
+
+
+def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, time: float) -> Excited:
+    system = linear.system
     values, shapes = np.linalg.eig(-linear.stiffness())
     omega = np.sqrt(np.maximum(values.real, 0.0))
     pushes, jumps = linear.pushes(given, problem.driven, len(problem.robot.actuated), time)
@@ -89,34 +107,49 @@ def excited(problem: Problem, system: System, given: Polynomials, q: Array, qd: 
     amplitude = speeds * slow * sizes.max(axis=0)
     length = problem.robot.tree.length
     vibrates = (omega * time > np.pi) & (amplitude > max(VISIBLE * length, BESIDE * float(amplitude.max())))
-    turning = float((speeds * sizes.max(axis=0)).max()) / length
-    own = np.abs(qd / problem.robot.tree.rate_units[problem.places]).max(initial=0.0)
-    motors = _motor_speed(problem, given, time)
-    return Excited(float(omega[vibrates].max(initial=0.0)), max(turning, float(own), motors), float(omega.max()))
+    places, units = np.asarray(problem.places), problem.robot.tree.rate_units
+    pushed = (speeds * sizes).max(axis=1) / length
+    turns = [(places[system.free], pushed), (places, np.abs(qd / units[places])), _motor_speeds(problem, given, time)]
+    fastest, rate = max((float(speed), int(k)) for rates, found in turns for k, speed in zip(rates, found, strict=True))
+    link = problem.robot.tree.links[problem.robot.tree.link_of_rate[rate]]
+    slides = link.joint.kind == "prismatic" and rate == link.v.start
+    return Excited(float(omega[vibrates].max(initial=0.0)), fastest, float(omega.max()), slides)
 
 
-def _motor_speed(problem: Problem, given: Polynomials, time: float) -> float:
-    """The fastest motor of a prescribed motion, in units of its rate."""
+def _motor_speeds(problem: Problem, given: Polynomials, time: float) -> tuple[list[int], Array]:
+    """Motors of a prescribed motion, and how fast they get, in units of their rates."""
     if not problem.driven:
-        return 0.0
+        return [], np.zeros(0)
     motors = list(problem.robot.actuated)
     times = np.unique(
         np.concatenate([np.linspace(0, time, 101), given.breaks[(given.breaks > 0) & (given.breaks < time)]])
     )
     speeds = np.abs(given.at(times, 1)[:, : len(motors)])
-    return float((speeds / problem.robot.tree.rate_units[motors]).max(initial=0.0))
+    return motors, (speeds / problem.robot.tree.rate_units[motors]).max(axis=0, initial=0.0)
 
 
 class _Linear:
-    """The model about a state, at rest and with the inputs of the start, by differences."""
+    """The model about a state, at rest and with the inputs of the start, by differences.
 
-    def __init__(self, system: System, q: Array, qd: Array) -> None:
+    Joints with friction slide without it, or are `stuck`.
+    """
+
+    def __init__(self, system: System, q: Array, qd: Array, stuck: bool = False) -> None:
         self.system, self.q, self.qd = system, q, qd
         self.work = new_work(system, 1, 1)
+        if stuck:
+            self._stick()
         self.first = np.zeros((1, 6, system.coefficients.shape[2]))
         self.first[0, 0] = Polynomials(system.breaks, system.coefficients).at(0.0, behind=True)
         self.held = self._with(self.first)
         self.rest = self._evaluated(q, np.zeros_like(qd), self.held)
+
+    def _stick(self) -> None:
+        """Let all joints with friction stick, whatever they bear."""
+        from parflex.simulation.integrators.crossings import settle
+
+        self.system = self.system._replace(friction=self.system.friction * ALL_HOLD)
+        settle(self.system, self.work, 0.0, self.q.copy(), np.zeros_like(self.qd))
 
     def _with(self, inputs: Array) -> System:
         """The system with constant inputs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,10 +12,35 @@ import numpy as np
 from parflex.simulation.integrators.integrate import IntegratedRows
 from parflex.simulation.run_checks import apart_from
 from parflex.simulation.step_lengths.step_choice import LEAST
+from parflex.tree import Tree
 
 Array = np.ndarray
 MORE_STEPS = 1.5  # times the steps of a run: a second one with fewer is none with half the steps
+LARGE = 2e-3  # of the range of the end effector: errors of a run that it tells of
 ORDERS = {"gauss4": 4, "gauss6": 6, "rk4": 4, "dopri5": 5, "generalized-alpha": 2}
+
+
+def checked_by_default(case: Any, tolerance: float | None, tree: Tree, sticks: Sequence[Any] | None) -> bool:
+    """Whether nothing must be said for a second run: with a tolerance, and with friction in flexible robots.
+
+    Each time a joint sticks or slides bodies begin to vibrate, and later events come at other times.
+    """
+    chosen = tolerance is not None and (bool(case.grid.begin) or case.method.name == "dopri5")
+    return chosen or (case.steps not in ("", "given") and bool(tree.elastic) and bool(sticks))
+
+
+def error_warnings(columns: Mapping[str, Array], error: Mapping[str, Any]) -> list[str]:
+    """A sentence where the error of a run is a visible part of what the end effector does."""
+    frame, kinds = error["frame"], (("metres", ("x", "y", "z")), ("radians", ("theta",)))
+    for kind, words in kinds:
+        own = [columns[f"{frame}.{word}"] for word in words if f"{frame}.{word}" in columns]
+        way = float(np.linalg.norm([np.ptp(column) for column in own])) if own else 0.0
+        if way and error[kind] > LARGE * way:
+            return [
+                f"'{frame}' may err by {error[kind]:.2g} {'m' if kind == 'metres' else 'rad'} ({error[kind] / way:.1%} "
+                "of its way) by the length of the steps: give a tolerance, or a shorter step"
+            ]
+    return []
 
 
 def halved(case: Any, length: float) -> Any:
@@ -32,6 +57,8 @@ def halved(case: Any, length: float) -> Any:
 def halved_evenly(case: Any, time: float, steps: int) -> Any:
     """The case with even steps of half the mean length: rows and events may end steps that errors would halve."""
     grid = case.grid
+    if case.method.name == "dopri5":  # whose steps end at rows: at more of them
+        return replace(case, grid=replace(grid, step=grid.out_step / 2, every=1, rows=2 * grid.rows))
     every = max(2, math.ceil(2 * steps * grid.out_step / time))
     return replace(case, grid=replace(grid, step=grid.out_step / every, every=every, begin=0.0, aim=0.0))
 
@@ -40,6 +67,8 @@ def estimated_error(
     columns: Mapping[str, Array], other: Mapping[str, Array], frame: str, case: Any, second: IntegratedRows
 ) -> dict[str, Any]:
     """What a run errs by: its difference to one with half the steps, and what that one errs by still."""
+    between = (len(other["t"]) - 1) // max(1, len(columns["t"]) - 1)
+    other = {name: column[::between] for name, column in other.items()} if between > 1 else other
     order = ORDERS[case.method.name]
     more = 1 / (1 - 0.5**order)
     metres, radians, shares = apart_from(columns, other, frame)
