@@ -281,8 +281,8 @@ def simulate(
     usual = checked_by_default(case, tolerance, robot.tree, summary.get("sticks"))
     if (usual if check_steps is None else check_steps) and track.status == "ok":
         second = _run(halved(case, problem.robot.tree.length), problem, None)[1]
-        chosen = case.grid.begin or (case.method.name == "dopri5" and case.controller is None)
-        if chosen and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
+        by_error = case.grid.begin or (case.method.name == "dopri5" and case.controller is None)
+        if by_error and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
             second = _run(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None)[1]
         other = columns_of(problem, second, looked_at[:1], case.spare)
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)

@@ -112,7 +112,8 @@ def _excited(problem: Problem, linear: _Linear, given: Polynomials, qd: Array, t
     turns = [(places[system.free], pushed), (places, np.abs(qd / units[places])), _motor_speeds(problem, given, time)]
     fastest, rate = max((float(speed), int(k)) for rates, found in turns for k, speed in zip(rates, found, strict=True))
     link = problem.robot.tree.links[problem.robot.tree.link_of_rate[rate]]
-    slides = link.joint.kind == "prismatic" and rate == link.v.start
+    own = rate - link.v.start
+    slides = own < len(link.joint.rate_units) and link.joint.rate_units[own] == "m"
     return Excited(float(omega[vibrates].max(initial=0.0)), fastest, float(omega.max()), slides)
 
 
