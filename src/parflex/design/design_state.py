@@ -7,7 +7,7 @@ the loops and from what the pose asks for, by the implicit function theorem: the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -16,13 +16,14 @@ import numpy as np
 from parflex.closure.mobility import Partition
 from parflex.closure.pose_rows import as_rows
 from parflex.closure.reduction import Reduction, reduction
-from parflex.closure.targets import Target
-from parflex.designs.design_numbers import design_numbers, number_at
+from parflex.closure.targets import Target, small_turn
+from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.errors import InputError, RobotFileError
 from parflex.models.configuration import Configuration, Pose, configure
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import place_jacobian
 from parflex.spatial.dual import Sensitive, slopes, small_steps
 from parflex.spatial.linear import solve
 
@@ -61,6 +62,14 @@ class FollowingConfiguration(Configuration):
         assert self.partition is not None
         return reduction(self.closure_jacobian, self.partition)
 
+    def pulled(self, forces: Array) -> Array:
+        """J^T of forces along all rates."""
+        part, own = self.partition, self.reduction
+        assert part is not None
+        if not len(part.dependent):
+            return forces[part.independent]
+        return forces[part.independent] - own.rest.T @ solve(own.block.T, forces[part.dependent])
+
     def along(self, independent: Array) -> Array:
         """All rates, from independent ones that do not change: columns of motions that the closures allow."""
         part, own = self.partition, self.reduction
@@ -70,6 +79,41 @@ class FollowingConfiguration(Configuration):
         if len(part.dependent):
             found[part.dependent] = solve(own.block, -(own.rest @ independent))
         return found
+
+
+class SensitiveDesign:
+    """The robot with slopes by keys in all numbers that follow from them, `twin`, and so its description."""
+
+    def __init__(self, robot: Robot, keys: Sequence[str]) -> None:
+        self.keys, self.twin, self.description = tuple(keys), robot, robot.description
+        if not keys:
+            return
+        numbers = read_with_slopes(robot, keys)
+        assert numbers.slopes is not None
+        changes = numbers.slopes[:, 0]
+        self.twin = numbers.with_numbers(
+            {k: Sensitive(float(value), changes[:, k].copy()) for k, value in enumerate(numbers.nominal)}
+        )
+        self.description = numbers.description
+
+
+def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:
+    """The numbers of the robot with slopes by the keys; a key that the reading does not follow is refused by name."""
+    nominal = {key: np.array([checked_number(robot, key)]) for key in keys}
+    try:
+        return design_numbers(robot, nominal, slopes=True)
+    except TypeError:
+        for key in keys:
+            try:
+                design_numbers(robot, {key: nominal[key]}, slopes=True)
+            except TypeError:
+                raise InputError(
+                    f"what follows from '{key}' is computed by finite elements or reduced, without slopes",
+                    key="keys",
+                    value=key,
+                    hint="name keys of beams, rigid bodies, joints and places",
+                ) from None
+        raise
 
 
 class DesignState:
@@ -84,13 +128,14 @@ class DesignState:
         pose: Pose | None = None,
         keys: Sequence[str] = (),
         circumstances: Circumstances | None = None,
-        twin: Robot | None = None,
+        design: SensitiveDesign | None = None,
     ) -> None:
         self.robot, self.keys = robot, tuple(keys)
         self.circumstances = circumstances or Circumstances()
         self.pose = pose
         self.here = configure(robot, pose)
-        self.twin = twin if twin is not None else sensitive_robot(robot, self.keys)
+        self.design = design or SensitiveDesign(robot, self.keys)
+        self.twin = self.design.twin
 
     @property
     def count(self) -> int:
@@ -113,18 +158,6 @@ class DesignState:
     def there(self) -> FollowingConfiguration:
         """Where the robot with slopes is."""
         return FollowingConfiguration(self.twin, self.q, self.here.reduction.partition)
-
-
-def sensitive_robot(robot: Robot, keys: Sequence[str]) -> Robot:
-    """The robot with slopes by the keys in all numbers that follow from them."""
-    if not keys:
-        return robot
-    numbers = design_numbers(robot, {key: np.array([checked_number(robot, key)]) for key in keys}, slopes=True)
-    assert numbers.slopes is not None
-    changes = numbers.slopes[:, 0]
-    return numbers.with_numbers(
-        {k: Sensitive(float(value), changes[:, k].copy()) for k, value in enumerate(numbers.nominal)}
-    )
 
 
 def checked_number(robot: Robot, key: Any, word: str = "keys") -> float:
@@ -204,9 +237,6 @@ def _end_effector(
     robot: Robot, twin: Robot, at: Any, at_twin: Any, links: list[tuple[Array, Array]], count: int
 ) -> tuple[Array, Array]:
     """World twist of the end effector per rate, and per change of each key at fixed positions."""
-    from parflex.closure.targets import FrameTarget, small_turn
-    from parflex.recursion.kinematics import place_jacobian
-
     name = robot.tree.end_effector
     place, own = robot.tree.places[name], twin.tree.places[name]
     R, _ = at.of(place)

@@ -15,11 +15,20 @@ from parflex.design.design_state import Circumstances, DesignState, FollowingCon
 from parflex.errors import InputError
 from parflex.models.elastic.holding import held_alike
 from parflex.models.elastic.linear_model import LinearModel, linear_model, tree_stiffness
-from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
+from parflex.models.elastic.loads_at_rest import Loading, forces_along, multipliers
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.terms import acting
 from parflex.recursion.energy import kinetic_energy
-from parflex.spatial.dual import Sensitive, slopes, small_steps
+from parflex.spatial.dual import (
+    Sensitive,
+    directions_of,
+    plain_values,
+    slopes,
+    slopes_last,
+    small_steps,
+    with_slopes,
+)
+from parflex.spatial.linear import is_symbolic
 
 Array = np.ndarray
 
@@ -76,8 +85,6 @@ class HeldState:
         Locked joints stand where the pose puts them; the dependent rates close the loops, and the independent ones
         bring the forces back to zero.
         """
-        from parflex.models.elastic.loads_at_rest import multipliers
-
         here, count, held = self.model.configuration, self.state.count, self.start.robot
         tree, part, closures = here.robot.tree, here.reduction.partition, held.closures
         step = np.zeros((tree.n, count))
@@ -95,14 +102,51 @@ class HeldState:
         pushed = slopes(self.loading.closed_forces(moved(step), lam), count, Sensitive)
         return moved(step + here.J @ self.solver.solve(-(here.J.T @ pushed), refuse=False))
 
+    @cached_property
+    def step(self) -> Array:
+        """Linear deflection of all coordinates under the loads, about the undeformed pose: K x = -J^T F.
+
+        Its slopes are those that keep the forces in balance, theory (67).
+        """
+        here, there, count = self.model.configuration, self.there, self.state.count
+        x = self.solver.solve(-here.reduction.forces(self.loading.forces(here)))
+        if not count:
+            return here.J @ x
+        moved = there.along(x[:, None])
+        left = there.pulled(self.loading.forces(there) + self.pushed_back(moved)[:, 0])
+        dx = self.solver.solve(-slopes(left, count, Sensitive), refuse=False)
+        return there.along(with_slopes(x, dx, Sensitive)[:, None])[:, 0]
+
+    @cached_property
+    def reactions(self) -> tuple[Array, Array]:
+        """Multipliers of the closures, of least norm, and forces along all rates that locked joints bear."""
+        if not self.state.count:
+            here, loading = self.model.configuration, self.loading
+        else:
+            here, loading = self.there, self.loading
+        strain: Any = 0.0
+        if self.model.about == "undeformed":
+            strain = self.K_tot @ self.step if self.state.count else tree_stiffness(here, loading.without)[0] @ self.step
+        F, free = loading.forces(here) + strain, self.state.robot.locking(self.model.robot.locked).free
+        lam = least_solution(here.closure_jacobian[:, free].T, F[free]) if len(here.closure_jacobian) else np.zeros(0)
+        return lam, loading.closed_forces(here, lam) + strain
+
     # -- energies of motions ---------------------------------------------------------------------------
 
-    def stiffness_of(self, motions: Array) -> Array:
-        """Motions^T K motions, for columns of motions of the robot with slopes."""
+    def pushed_back(self, motions: Array) -> Array:
+        """K times columns of motions of the robot with slopes, along all rates."""
         if self.model.about == "undeformed":
-            K_tot, _ = tree_stiffness(self.there, self.loading.without)
-            return motions.T @ (K_tot @ motions)
-        K = tangent_stiffness(self.there, self.loading, motions)
+            return self.K_tot @ motions
+        return forces_along(self.there, self.loading, motions)
+
+    @cached_property
+    def K_tot(self) -> Array:
+        """Stiffness of the open tree with slopes."""
+        return tree_stiffness(self.there, self.loading.without)[0]
+
+    def stiffness_of(self, motions: Array) -> Array:
+        """Motions^T K motions, symmetric."""
+        K = motions.T @ self.pushed_back(motions)
         return (K + K.T) / 2
 
     def mass_of(self, motions: Array) -> Array:
@@ -128,3 +172,16 @@ def _springy(robot: Any, given: Circumstances) -> bool:
     tree = robot.tree
     springs = tree.springs or tree.elements or any(link.terms.stiffness for link in tree.links)
     return bool(springs) or given.servo is not None
+
+
+def least_solution(A: Array, b: Array) -> Array:
+    """The shortest x with A x = b, for an A whose rank does not change with the keys and a b that it reaches."""
+    if not is_symbolic(A, b):
+        return np.linalg.lstsq(A, b, rcond=1e-12)[0]
+    count = directions_of(Sensitive, A, b)
+    P = np.linalg.pinv(plain_values(A).astype(float), rcond=1e-12)
+    x = P @ plain_values(b).astype(float)
+    dA, db = slopes_last(A, Sensitive, count), slopes_last(b, Sensitive, count)
+    changes = P @ (db - np.einsum("ijk,j->ik", dA, x))
+    along = np.einsum("ijk,i->jk", dA, P.T @ x)  # the part of the change that the rows do not see, as the rows turn
+    return with_slopes(x, changes + along - P @ (plain_values(A).astype(float) @ along), Sensitive)

@@ -126,6 +126,10 @@ class SlopedNumber:
             np.arctan2(self.value, x.value), (x.value * self.slope - self.value * x.slope) / square
         )
 
+    def hypot(self, other: Any) -> Any:
+        """Length of the vector of both."""
+        return (self * self + other * other).sqrt()
+
     def __repr__(self) -> str:
         return f"{self.value!r} with {len(self.slope)} slopes"
 

@@ -138,7 +138,13 @@ def least_multipliers(configuration: Configuration, F: Array) -> Array:
 
 def tangent_stiffness(configuration: Configuration, loading: Loading, along: Array | None = None) -> Array:
     """K = dc/dq of the reduced forces along the independent rates, or along motions that the closures allow."""
-    tree, J = configuration.robot.tree, configuration.J if along is None else along
+    J = configuration.J if along is None else along
+    return J.T @ forces_along(configuration, loading, J)
+
+
+def forces_along(configuration: Configuration, loading: Loading, motions: Array) -> Array:
+    """How F - J_tot^T lam changes along columns of motions that the closures allow, for constant lam."""
+    tree = configuration.robot.tree
     lam = multipliers(configuration, loading.forces(configuration))
-    moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(J)))
-    return J.T @ slopes(loading.closed_forces(moved, lam), J.shape[1])
+    moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(motions)))
+    return slopes(loading.closed_forces(moved, lam), motions.shape[1])

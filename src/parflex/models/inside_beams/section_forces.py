@@ -19,7 +19,8 @@ from parflex.records import Record
 from parflex.recursion import NewtonEuler, Pose
 from parflex.recursion.kinematics import Motion
 from parflex.recursion.point_forces import on_link, pull
-from parflex.spatial import cross
+from parflex.spatial import cross, exponential
+from parflex.spatial.linear import scalar_type
 from parflex.tree import Place, Tree
 from parflex.tree.point_elements import PointElement
 
@@ -116,7 +117,7 @@ def sections_of_element(
     shapes, beyond = parts.shapes(xi), parts.beyond(xi)
     count, fields = len(rows.a), beyond[1].shape[1]
     length = max(1, int(NUMBERS / (len(xi) * fields * 9)))
-    found = np.empty((count, len(xi), 6))
+    found: Array = np.empty((count, len(xi), 6), dtype=scalar_type(rows.tip, beyond[1]))
     for first in range(0, count, length):
         own = slice(first, first + length)
         found[own] = _sections(rows.part(own), xi, shapes, beyond, behind)
@@ -166,6 +167,8 @@ def _hats(vectors: Array) -> Array:
 
 def many_exponentials(turns: Array) -> Array:
     """Rotation matrices of rotation vectors, which stand along the last axis."""
+    if turns.dtype == object:
+        return np.array([exponential(turn) for turn in turns.reshape(-1, 3)]).reshape(*turns.shape, 3)
     angle = np.linalg.norm(turns, axis=-1)[..., None, None]
     H = _hats(turns)
     return np.eye(3) + np.sinc(angle / np.pi) * H + 0.5 * np.sinc(angle / (2 * np.pi)) ** 2 * (H @ H)
