@@ -1,7 +1,7 @@
 """A robot at a pose, and the same robot with slopes by values of its file: the loops stay closed, the pose stays.
 
 The robot with slopes has sensitive numbers in the place of all that follow from the values. Its positions follow from
-the loops and from what the pose asks for, by the implicit function theorem: theory (64).
+the loops and from what the pose asks for, by the implicit function theorem: theory (60).
 """
 
 from __future__ import annotations
@@ -100,20 +100,33 @@ class SensitiveDesign:
 def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:
     """The numbers of the robot with slopes by the keys; a key that the reading does not follow is refused by name."""
     nominal = {key: np.array([checked_number(robot, key)]) for key in keys}
-    try:
-        return design_numbers(robot, nominal, slopes=True)
-    except TypeError:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = _followed(robot, nominal)
+        if found is not None:
+            return found
         for key in keys:
-            try:
-                design_numbers(robot, {key: nominal[key]}, slopes=True)
-            except TypeError:
-                raise InputError(
-                    f"what follows from '{key}' is computed by finite elements or reduced, without slopes",
-                    key="keys",
-                    value=key,
-                    hint="name keys of beams, rigid bodies, joints and places",
-                ) from None
-        raise
+            if _followed(robot, {key: nominal[key]}) is None:
+                raise _without_slopes(key)
+    raise _without_slopes(", ".join(keys))
+
+
+def _followed(robot: Robot, nominal: Mapping[str, Array]) -> DesignNumbers | None:
+    """The numbers with slopes, if the reading follows them and all are finite."""
+    try:
+        found = design_numbers(robot, nominal, slopes=True)
+    except TypeError:  # a number was taken as a float
+        return None
+    assert found.slopes is not None
+    return found if np.isfinite(found.slopes).all() else None
+
+
+def _without_slopes(key: str) -> InputError:
+    return InputError(
+        f"what follows from '{key}' has no slopes: it is computed by finite elements, reduced, or not smooth here",
+        key="keys",
+        value=key,
+        hint="name keys of beams, rigid bodies, joints and places",
+    )
 
 
 class DesignState:
@@ -184,7 +197,7 @@ def kept_conditions(robot: Robot, given: Pose | None) -> Target:
 
 
 def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Sequence[str]) -> Array:
-    """Rates of all coordinates per change of each key, at a pose that stays: theory (64).
+    """Rates of all coordinates per change of each key, at a pose that stays: theory (60).
 
     Loops stay closed and what the pose asks for is kept. What that leaves open is decided by the end effector, which
     stays, then by the motors, then by all coordinates. Bodies stay undeformed, and springs of drives at rest.

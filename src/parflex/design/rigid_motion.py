@@ -1,6 +1,6 @@
 """A robot with rigid bodies in a motion, with slopes: rates and accelerations follow as its numbers change.
 
-What is given of the motion is kept, and what rests keeps resting; theory (64) for velocities and accelerations.
+What is given of the motion is kept, and what rests keeps resting; theory (60) for velocities and accelerations.
 """
 
 from __future__ import annotations
@@ -153,9 +153,7 @@ class _Rows:
             name = next(iter(frames), self.tree.end_effector)
             given = list(frames.get(name, {}))
             rest = [k for k in range(6) if k not in given]
-            found += [
-                (self.here.frame_rows(name)[[k]], self.frame(name)[[k]], np.zeros(1)) for k in rest
-            ]
+            found += [(self.here.frame_rows(name)[[k]], self.frame(name)[[k]], np.zeros(1)) for k in rest]
         found += [(every[own], self.along()[own], np.zeros(len(own))), (every, self.along(), np.zeros(n))]
         return [block for block in found if len(block[1])]
 

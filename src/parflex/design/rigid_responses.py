@@ -106,7 +106,7 @@ def conditioning(state: DesignState, argument: str) -> Any:
     if not state.count:
         return value
     units = rigid.robot.tree.rate_units
-    driven = [k for k in rigid.robot.actuated]
+    driven = list(rigid.robot.actuated)
     B = rigid.here.J / units[:, None]
     A = B[driven]
     squares, vectors = scipy.linalg.eigh(A.T @ A, B.T @ B)
@@ -118,10 +118,17 @@ def conditioning(state: DesignState, argument: str) -> Any:
     ends = []
     for end in (squares[-1], squares[0]):
         own = np.flatnonzero(np.abs(np.sqrt(squares) - np.sqrt(end)) <= EQUAL * np.sqrt(end))
-        moved = rigid.there.along(vectors[:, own]) / units[:, None]
+        moved = rigid.there.along(vectors[:, own]) / _units_with_slopes(rigid)[:, None]
         form = moved[driven].T @ moved[driven] - end * (moved.T @ moved)
         ends.append(slopes_last(form, Sensitive, state.count) / (2 * np.sqrt(end)))
     return ratio_of(ends[0], ends[1], float(np.sqrt(squares[-1])), float(np.sqrt(squares[0])))
+
+
+def _units_with_slopes(rigid: RigidState) -> Array:
+    """Units of all rates: the typical length of the robot, which measures sliding against turning, changes with it."""
+    tree, length = rigid.robot.tree, rigid.twin.tree.own_length
+    slides = tree.rate_units != 1.0
+    return np.array([length if slides[k] else 1.0 for k in range(tree.n)], dtype=object)
 
 
 def ratio_of(top: Array, low: Array, largest: float, smallest: float) -> Any:

@@ -8,15 +8,15 @@ import numpy as np
 
 from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
+from parflex.designs.design_numbers import in_first_design
 from parflex.errors import InputError, did_you_mean
+from parflex.models.dynamics.forces import checked_wrenches
 from parflex.models.elastic.stiffness import picked, stiffness_of
 from parflex.models.elastic.tension import has_force_elements
 from parflex.models.inside_beams.beam_chains import BeamChain, beam_chains
 from parflex.models.inside_beams.beam_loads import largest_of, loads_of_beams
 from parflex.models.inside_beams.section_forces import element_rows, element_signals_of, sections_of_element
 from parflex.models.inside_beams.stresses import stresses
-from parflex.designs.design_numbers import in_first_design
-from parflex.models.dynamics.forces import checked_wrenches
 from parflex.recursion import motion
 from parflex.spatial.dual import Sensitive
 from parflex.spatial.linear import solve
@@ -60,7 +60,7 @@ def compliance(state: DesignState, argument: str) -> Any:
 
 
 def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
-    """C = P K^-1 P^T with slopes, theory (66): stationary in the motions under unit wrenches."""
+    """C = P K^-1 P^T with slopes, theory (62): stationary in the motions under unit wrenches."""
     found, robot = stiffness_of(held.model, frame), held.state.robot
     if stiff and found.stiffness is None:
         raise InputError(

@@ -1,7 +1,7 @@
 """A robot as it vibrates or is loaded, with slopes: held as asked, at its pose or about its equilibrium.
 
 Stationary values need no derivative of the motions at which they are stationary: with float motions of the independent
-rates, energies of the robot with slopes have the slopes of frequencies, compliances and deflections, theory (65), (66).
+rates, energies of the robot with slopes have the slopes of frequencies, compliances and deflections, theory (61), (62).
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class HeldState:
         return self._at_rest()
 
     def _at_rest(self) -> FollowingConfiguration:
-        """The equilibrium by the implicit function theorem, theory (67): J^T d(F - J_tot^T lam) = 0, loops closed.
+        """The equilibrium by the implicit function theorem, theory (63): J^T d(F - J_tot^T lam) = 0, loops closed.
 
         Locked joints stand where the pose puts them; the dependent rates close the loops, and the independent ones
         bring the forces back to zero.
@@ -106,7 +106,7 @@ class HeldState:
     def step(self) -> Array:
         """Linear deflection of all coordinates under the loads, about the undeformed pose: K x = -J^T F.
 
-        Its slopes are those that keep the forces in balance, theory (67).
+        Its slopes are those that keep the forces in balance, theory (63).
         """
         here, there, count = self.model.configuration, self.there, self.state.count
         x = self.solver.solve(-here.reduction.forces(self.loading.forces(here)))
@@ -126,7 +126,9 @@ class HeldState:
             here, loading = self.there, self.loading
         strain: Any = 0.0
         if self.model.about == "undeformed":
-            strain = self.K_tot @ self.step if self.state.count else tree_stiffness(here, loading.without)[0] @ self.step
+            strain = (
+                self.K_tot @ self.step if self.state.count else tree_stiffness(here, loading.without)[0] @ self.step
+            )
         F, free = loading.forces(here) + strain, self.state.robot.locking(self.model.robot.locked).free
         lam = least_solution(here.closure_jacobian[:, free].T, F[free]) if len(here.closure_jacobian) else np.zeros(0)
         return lam, loading.closed_forces(here, lam) + strain

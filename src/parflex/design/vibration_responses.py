@@ -41,7 +41,7 @@ def _mode(held: HeldState, argument: str) -> tuple[int, Modes]:
         return int(inside[0]), modes
     if argument and not (argument.isdigit() and int(argument)):
         raise InputError(
-            f"'{argument}' is no mode", key="response", value=f"frequency:{argument}", hint="give frequency:1"
+            f"'{argument}' is not a mode", key="response", value=f"frequency:{argument}", hint="give frequency:1"
         )
     number = int(argument or 1) - 1
     modes = lowest_modes(held, number + BEYOND)
@@ -62,7 +62,7 @@ def _positive(word: str, argument: str) -> float:
         value = -1.0
     if not (np.isfinite(value) and value >= 0):
         raise InputError(
-            f"'{argument}' is no band of frequencies", key="response", value=argument, hint="give frequency:20-80"
+            f"'{argument}' is not a band of frequencies", key="response", value=argument, hint="give frequency:20-80"
         )
     return value
 
@@ -76,7 +76,7 @@ def lowest_modes(held: HeldState, count: int | None = None) -> Modes:
 
 
 def frequency_of(held: HeldState, modes: Modes, number: int) -> Any:
-    """The frequency of a mode with its slopes, theory (65): those of phi^T (K - lambda M) phi for a fixed lambda."""
+    """The frequency of a mode with its slopes, theory (61): those of phi^T (K - lambda M) phi for a fixed lambda."""
     value = float(modes.frequencies[number])
     count = held.state.count
     if not count:

@@ -122,9 +122,7 @@ class SlopedNumber:
         """Angle of the point (other, self)."""
         x = other if other.__class__ is self.__class__ else self.__class__(other, 0.0 * self.slope)
         square = x.value * x.value + self.value * self.value
-        return self.__class__(
-            np.arctan2(self.value, x.value), (x.value * self.slope - self.value * x.slope) / square
-        )
+        return self.__class__(np.arctan2(self.value, x.value), (x.value * self.slope - self.value * x.slope) / square)
 
     def hypot(self, other: Any) -> Any:
         """Length of the vector of both."""

@@ -20,6 +20,7 @@ from parflex.recursion import NewtonEuler, Pose
 from parflex.recursion.kinematics import Motion
 from parflex.recursion.point_forces import on_link, pull
 from parflex.spatial import cross, exponential
+from parflex.spatial.dual import plain_values
 from parflex.spatial.linear import scalar_type
 from parflex.tree import Place, Tree
 from parflex.tree.point_elements import PointElement
@@ -64,13 +65,17 @@ class InnerLoad(NamedTuple):
 
 def inner_loads(tree: Tree, j: int, frames: Sequence[str]) -> list[InnerLoad]:
     """What may act on an element of a beam between its ends, where wrenches act on these frames."""
-    length = float(tree.links[j].body.nodes["tip"].r0[0])
+    length = float(plain_values(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
     found = [InnerLoad(0.0, tree.places[frame], frame=frame) for frame in frames]
     for one in tree.elements:
         if one.acts:
             found += [InnerLoad(0.0, one.first, element=one), InnerLoad(0.0, one.second, element=one, sign=-1.0)]
     own = [load for load in found if load.place.link == j and load.place.inner is not None]
-    return [load._replace(part=float(load.place.inner.node.r0[0]) / length) for load in own if load.place.inner]
+    return [
+        load._replace(part=float(plain_values(load.place.inner.node.r0)[0]) / length)
+        for load in own
+        if load.place.inner
+    ]
 
 
 def element_signals_of(
