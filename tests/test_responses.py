@@ -50,9 +50,8 @@ def test_double_modes_part_as_their_directional_derivatives_say(navaro):
     # a change of one leg parts them: the lower falls and the upper rises, whichever way it goes
     apart = found.directional["legs.gamma.0"]
     assert apart[0] == pytest.approx(-apart[1], rel=1e-6)
-    slopes = []
-    for h in (2e-4, 1e-4):  # one-sided, since the sorted pair has a kink: twice the shorter less the longer
-        slopes.append((pair(navaro, {"legs.gamma.0": gamma + h}) - found.value) / h)
+    # one-sided, since the sorted pair has a kink: twice the shorter less the longer
+    slopes = [(pair(navaro, {"legs.gamma.0": gamma + h}) - found.value) / h for h in (2e-4, 1e-4)]
     assert 2 * slopes[1] - slopes[0] == pytest.approx(np.array(apart), rel=1e-6)
     # both at once: eigenvalues of the sum of the matrices
     change = np.array([1e-5, 2e-5])

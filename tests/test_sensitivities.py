@@ -8,6 +8,7 @@ shortest step leaves about 1e-10.
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -27,7 +28,7 @@ def extrapolated(function, levels: int = LEVELS) -> float:
         h = STEP / 2**level
         table.append((function(h) - function(-h)) / (2 * h))
     for order in range(1, levels):
-        table = [(4**order * b - a) / (4**order - 1) for a, b in zip(table, table[1:], strict=False)]
+        table = [(4**order * b - a) / (4**order - 1) for a, b in pairwise(table)]
     return table[0]
 
 
@@ -155,6 +156,7 @@ TUBES = ["constants.radius", "constants.plate_mass", "constants.cylinder", "legs
 LINKS = ["constants.bar", "constants.arm", "sections.link.Iz", "sections.link.A", "sections.link.Ip"]
 MODAL = ["platform.modal.stiffness.0", "legs.base_x.1", "legs.frame.2.inertia.M"]
 DOWN = {"wrench": {"platform": [100.0, 200.0, -300.0]}}
+HEAVY = {"wrench": {"platform": [2000.0, 1000.0, -3000.0]}}
 SOFT = {"about": "undeformed", **DOWN}
 LONG = [
     ("navaro", "pose-3", "frequency:1", [*LINKS, "legs.gamma.0"], lowest, (1,), {}),
@@ -167,7 +169,7 @@ LONG = [
     ("gough-stewart-beams", "home", "frequency:1", TUBES, lowest, (1,), {}),
     ("gough-stewart-beams", "home", "frequency:2", TUBES, lowest, (2,), {"about": "equilibrium", **DOWN}),
     ("gough-stewart-beams", "home", "stiffness:platform.x", TUBES, stiff, ("platform", 0), {}),
-    ("gough-stewart-beams", "home", "deflection:platform.x", TUBES, deflected, ("platform", 0), DOWN),
+    ("gough-stewart-beams", "home", "deflection:platform.x", TUBES, deflected, ("platform", 0), HEAVY),
     ("gough-stewart-beams", "home", "effort:leg1.3", TUBES, efforts, ("leg1.3",), DOWN),
     ("gough-stewart-beams", "home", "stress:leg1.rod", TUBES, stressed, ("leg1.rod",), DOWN),
     ("gough-stewart-beams", "home", "mass", TUBES, masses, (), {}),

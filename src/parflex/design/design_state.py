@@ -20,6 +20,7 @@ from parflex.closure.targets import Target, small_turn
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.errors import InputError, RobotFileError
 from parflex.models.configuration import Configuration, Pose, configure
+from parflex.models.pose_input import read_pose
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
@@ -193,7 +194,7 @@ def kept_conditions(robot: Robot, given: Pose | None) -> Target:
         given = poses[given]
     if not isinstance(given, Mapping):
         return Target()
-    return as_rows(robot.tree, robot._read(given))
+    return as_rows(robot.tree, read_pose(robot.tree, given, "pose", None, robot.home))
 
 
 def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Sequence[str]) -> Array:

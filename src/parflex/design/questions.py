@@ -33,7 +33,7 @@ class Tolerances(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Found(Record):
+class DesignAnswer(Record):
     """The answer to a question: with slopes by keys, and the pose at which it was found."""
 
     answer: Any
@@ -42,7 +42,7 @@ class Found(Record):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Question(Record):
+class ResponseQuestion(Record):
     """A response with its argument, the poses at which it is asked, circumstances, and tolerances."""
 
     response: Response
@@ -56,18 +56,20 @@ class Question(Record):
         """Name and argument."""
         return f"{self.response.name}:{self.argument}" if self.argument else self.response.name
 
-    def asked(self, robot: Robot, keys: Sequence[str] = ()) -> Found:
+    def asked(self, robot: Robot, keys: Sequence[str] = ()) -> DesignAnswer:
         """The answer of a robot, with slopes by the keys."""
         if self.tolerances is not None:
             return self._spread(robot, keys, self.tolerances)
         if len(self.poses) == 1:
-            return Found(self._at(robot, self.poses[0], SensitiveDesign(robot, keys)), self.poses[0], [self.poses[0]])
+            return DesignAnswer(
+                self._at(robot, self.poses[0], SensitiveDesign(robot, keys)), self.poses[0], [self.poses[0]]
+            )
         return self._worst(robot, keys)
 
     def _at(self, robot: Robot, pose: Pose | None, design: SensitiveDesign) -> Any:
         return self.response.function(DesignState(robot, pose, design.keys, self.circumstances, design), self.argument)
 
-    def _worst(self, robot: Robot, keys: Sequence[str]) -> Found:
+    def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
         plain = SensitiveDesign(robot, ())
         values = np.array([value_of(self._at(robot, pose, plain)) for pose in self.poses])
@@ -76,12 +78,14 @@ class Question(Record):
         active = np.flatnonzero(sign * values <= worst + TOGETHER * abs(worst))
         if not keys:
             k = int(active[0])
-            return Found(float(values[k]), self.poses[k], [self.poses[i] for i in active])
+            return DesignAnswer(float(values[k]), self.poses[k], [self.poses[i] for i in active])
         design = SensitiveDesign(robot, keys)
         answers = [self._at(robot, self.poses[i], design) for i in active]
-        return Found(joined(answers, len(keys), sign > 0), self.poses[active[0]], [self.poses[i] for i in active])
+        return DesignAnswer(
+            joined(answers, len(keys), sign > 0), self.poses[active[0]], [self.poses[i] for i in active]
+        )
 
-    def _spread(self, robot: Robot, keys: Sequence[str], own: Tolerances) -> Found:
+    def _spread(self, robot: Robot, keys: Sequence[str], own: Tolerances) -> DesignAnswer:
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
         spread_weights(np.zeros(own.samples), own.statistic)  # a wrong statistic is refused before robots are made
         rng = np.random.default_rng(own.seed)
@@ -96,7 +100,7 @@ class Question(Record):
             values[row], changes[row] = value_of(answer), slope_of(answer, len(keys))
         weights = spread_weights(values, own.statistic)
         value = float(weights @ values)
-        return Found(Sensitive(value, weights @ changes) if keys else value, self.poses[0], list(self.poses))
+        return DesignAnswer(Sensitive(value, weights @ changes) if keys else value, self.poses[0], list(self.poses))
 
 
 def spread_weights(values: Array, statistic: str) -> Array:
@@ -145,10 +149,10 @@ def read_question(
     poses: Sequence[Any] | None = None,
     circumstances: Circumstances | None = None,
     tolerances: Tolerances | None = None,
-) -> Question:
+) -> ResponseQuestion:
     """A question from its text."""
     found, argument = read_response(response)
     given = (None,) if poses is None else tuple(poses)
     if not given:
         raise InputError("no pose is given", key="poses", hint="give one or more")
-    return Question(found, argument, given, circumstances or Circumstances(), tolerances)
+    return ResponseQuestion(found, argument, given, circumstances or Circumstances(), tolerances)

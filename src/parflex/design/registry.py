@@ -18,7 +18,23 @@ Unit = str | Callable[[Robot, str], str]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Response(Record):
-    """A response: its function of a state and the text behind the colon, its unit, help, and which end is bad."""
+    """A response that sensitivities know by its name.
+
+    Attributes
+    ----------
+    name : str
+        Its name, without a colon.
+    function : Callable
+        Function of a state and of the text behind the colon.
+    unit : str or Callable
+        Unit of the number, or function of the robot and the text that gives it.
+    help : str
+        One sentence on what it is.
+    worst : {'smallest', 'largest'}
+        Which of many poses counts.
+    argument : str
+        What stands behind the colon, for help.
+    """
 
     name: str
     function: Function
@@ -28,7 +44,7 @@ class Response(Record):
     argument: str = ""  # what stands behind the colon, for help
 
     def unit_of(self, robot: Robot, argument: str) -> str:
-        """Its unit for a robot and an argument."""
+        """Unit of the number for a `robot` and an `argument`, the text behind the colon."""
         return self.unit if isinstance(self.unit, str) else self.unit(robot, argument)
 
     def _told(self) -> str:

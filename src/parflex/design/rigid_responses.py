@@ -78,7 +78,7 @@ def joint_limits(state: DesignState, argument: str) -> Any:
     """Distance of the joint nearest to its limits, as share of its range; negative outside."""
     found: list[Any] = []
     for plain, link in zip(state.robot.tree.links, state.twin.tree.links, strict=True):
-        if plain.limits is not None and (not argument or plain.name == argument):
+        if link.limits is not None and (not argument or plain.name == argument):
             low, high = link.limits
             position = state.q[plain.q.start]
             found += [(position - low) / (high - low), (high - position) / (high - low)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.design.answers import Cluster, slope_of, value_of
 from parflex.design.design_state import Circumstances, checked_number
-from parflex.design.questions import Question, Tolerances, read_question
+from parflex.design.questions import ResponseQuestion, Tolerances, read_question
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Without, Wrench
@@ -117,7 +117,7 @@ def sensitivities(
     pose : Pose, default None
         Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
     poses : Sequence[Pose], default None
-        Many poses in place of one; the worst value counts, and derivatives are those at the poses that reach it.
+        Many poses in place of one; the worst value counts, with the derivatives at the poses that reach it (m, rad).
     lock : Lock, default "actuators"
         Locked joints: 'actuators', 'none' or names.
     about : {'undeformed', 'equilibrium'}, default None
@@ -172,7 +172,7 @@ def checked_keys(robot: Robot, keys: Any) -> list[str]:
     return names
 
 
-def sensitivities_of(robot: Robot, question: Question, keys: Sequence[str]) -> Sensitivities:
+def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[str]) -> Sensitivities:
     """The answer to a question."""
     found = question.asked(robot, keys)
     answer, count = found.answer, len(keys)

@@ -169,9 +169,11 @@ def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, 
     there, tree, still = held.there, held.there.robot.tree, np.zeros(held.there.robot.tree.n)
     if chain.reduced:
         raise InputError(
-            f"'{chain.name}' is reduced, so that its stress has no slopes", key="response", value=f"stress:{chain.name}",
+            f"'{chain.name}' is reduced, so that its stress has no slopes",
+            key="response",
+            value=f"stress:{chain.name}",
             hint="leave 'reduce' out of the beam",
-        )  # fmt: skip
+        )
     own = _sensitive_chain(held.state, chain, there)
     found = held.loading.wrenches(there, held.reactions[0])
     base = np.zeros(3) if "gravity" in held.loading.without else -tree.gravity
@@ -190,7 +192,8 @@ def _sensitive_chain(state: DesignState, chain: BeamChain, there: Any) -> BeamCh
     from dataclasses import replace
 
     description = state.design.description
-    frame = next(frame for frame in description.frame if frame.name == chain.name)
-    parts = in_first_design(element_parts(description, frame.beam, 1.0), Sensitive)
+    beam = next(frame.beam for frame in description.frame if frame.name == chain.name)
+    assert beam is not None
+    parts = in_first_design(element_parts(description, beam, 1.0), Sensitive)
     length = there.robot.tree.links[chain.links[0]].body.nodes["tip"].r0[0]
     return replace(chain, parts=replace(parts, length=length))

@@ -110,7 +110,10 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
 def in_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
     """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
     varied = {place: x for place, x in leaves(part) if isinstance(x, Varied)}
-    found = {place: scalar(float(x.values[1]), x.slopes[:, 1].copy()) for place, x in varied.items()}
+    found = {}
+    for place, x in varied.items():
+        assert x.slopes is not None
+        found[place] = scalar(float(x.values[1]), x.slopes[:, 1].copy())
     return substituted(part, found)
 
 

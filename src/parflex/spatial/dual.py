@@ -163,7 +163,7 @@ def _call(name: str, x: Any) -> Any:
     return getattr(x, name)() if isinstance(x, SlopedNumber) else getattr(math, name)(x)
 
 
-def small_steps(directions: Array, kind: type = Dual) -> Array:
+def small_steps(directions: Array, kind: type[SlopedNumber] = Dual) -> Array:
     """Zeros with these slopes: row k is the slope of entry k; entries that do not move are plain zeros."""
     entries = [kind(0.0, row) if bool(np.any(row)) else 0.0 for row in directions]
     result = np.empty(len(entries), dtype=object)
@@ -171,14 +171,14 @@ def small_steps(directions: Array, kind: type = Dual) -> Array:
     return result
 
 
-def slopes(values: Any, count: int, kind: type = Dual) -> Array:
+def slopes(values: Any, count: int, kind: type[SlopedNumber] = Dual) -> Array:
     """Slopes of a vector, one row for each entry; plain numbers have none."""
     return np.array([entry.slope if isinstance(entry, kind) else np.zeros(count) for entry in values]).reshape(
         -1, count
     )
 
 
-def plain_values(numbers: Any, kind: type = Sensitive) -> Array:
+def plain_values(numbers: Any, kind: type[SlopedNumber] = Sensitive) -> Array:
     """The numbers of an array without their slopes."""
     entries = np.asarray(numbers)
     if entries.dtype != object:
@@ -187,19 +187,19 @@ def plain_values(numbers: Any, kind: type = Sensitive) -> Array:
     return np.array(flat).reshape(entries.shape)
 
 
-def sloped_kind(*arrays: Array) -> type | None:
+def sloped_kind(*arrays: Array) -> type[SlopedNumber] | None:
     """The outer kind of sloped numbers in these arrays, if there are any."""
     kinds = {entry.__class__ for array in arrays for entry in array.flat if isinstance(entry, SlopedNumber)}
     return next((kind for kind in (Dual, Sensitive) if kind in kinds), None)
 
 
-def slopes_last(numbers: Array, kind: type, count: int) -> Array:
+def slopes_last(numbers: Array, kind: type[SlopedNumber], count: int) -> Array:
     """Slopes of all entries of an array along one more axis, behind."""
     found = slopes(np.asarray(numbers).ravel(), count, kind)
     return found.reshape(*np.shape(numbers), count)
 
 
-def with_slopes(values: Array, changes: Array, kind: type) -> Array:
+def with_slopes(values: Array, changes: Array, kind: type[SlopedNumber]) -> Array:
     """Numbers with slopes, which stand along the last axis of `changes`."""
     result = np.empty(np.shape(values), dtype=object)
     for index in np.ndindex(*result.shape):
@@ -207,6 +207,6 @@ def with_slopes(values: Array, changes: Array, kind: type) -> Array:
     return result
 
 
-def directions_of(kind: type, *arrays: Array) -> int:
+def directions_of(kind: type[SlopedNumber], *arrays: Array) -> int:
     """How many slopes the numbers of these arrays have."""
     return next(len(entry.slope) for array in arrays for entry in array.flat if isinstance(entry, kind))

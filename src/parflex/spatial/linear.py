@@ -10,7 +10,7 @@ import scipy.linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
-from parflex.spatial.dual import directions_of, plain_values, sloped_kind, slopes_last, with_slopes
+from parflex.spatial.dual import SlopedNumber, directions_of, plain_values, sloped_kind, slopes_last, with_slopes
 from parflex.spatial.elimination import is_zero, solve_symmetric
 
 Array = np.ndarray
@@ -45,7 +45,7 @@ def solve(A: Array, b: Array) -> Array:
     return x
 
 
-def _solve_sloped(A: Array, b: Array, kind: type) -> Array:
+def _solve_sloped(A: Array, b: Array, kind: type[SlopedNumber]) -> Array:
     """The same for numbers with slopes: d(A^-1 b) = A^-1 (db - dA x), all slopes as right sides of one system."""
     count, n = directions_of(kind, A, b), len(A)
     block, right = plain_values(A, kind), plain_values(b, kind).reshape(n, -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -133,7 +134,8 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
     given = [*(spec.stiffness or ()), spec.damping]
     if not any(is_varied(x) for x in given):
         return modal_body(with_values(data, spec.stiffness, spec.damping))
-    k, ratio = spec.stiffness, spec.damping
+    k: Any = spec.stiffness
+    ratio: Any = spec.damping
     first = None if k is None else [x.nominal if is_varied(x) else x for x in k]
     body = modal_body(with_values(data, first, ratio.nominal if is_varied(ratio) else ratio))
     if data.geometric is not None:

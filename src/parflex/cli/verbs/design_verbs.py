@@ -59,7 +59,7 @@ def sensitivities(
         loaded,
         response,
         [key.strip() for key in keys.split(",") if key.strip()],
-        poses=[read_pose_option(text.strip()) for text in poses.split(";")] if poses else None,
+        poses=[read_pose_option(text.strip()) or "home" for text in poses.split(";")] if poses else None,
         velocity=assignments(velocity, "velocity") if velocity else None,
         acceleration=assignments(acceleration, "acceleration") if acceleration else None,
         tolerances=assignments(tolerances, "tolerances") if tolerances else None,
