@@ -138,6 +138,8 @@ def _pose_rows(value: Any, key: str) -> Any:
 
 def _shapes(value: Any, key: str) -> Any:
     return value if isinstance(value, str) and value == "all" else checking.flag(value, key)
+
+
 def _any_poses(value: Any, key: str) -> Any:
     """Poses of any kind, one after the other."""
     if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__") or not len(value):
