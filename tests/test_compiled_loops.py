@@ -1,16 +1,19 @@
-"""What compiled loops are made of: records read through one address, and functions that are compiled as parts."""
+"""What compiled loops are made of: Python that is read as such, records read through one address, and their cache."""
 
 from __future__ import annotations
 
-import numba
+import math
+
 import numpy as np
 import pytest
 
+from parflex.codegen.loop_code import loop_functions
+from parflex.codegen.loop_code.kinds import Bundle
+from parflex.codegen.loop_code.unsupported import UnsupportedError
 from parflex.simulation.integrators import jit
-from parflex.simulation.integrators.bundles import Bundle
-from parflex.simulation.integrators.inner_code import JITCodeLibrary
 
 Array = np.ndarray
+LIMIT = 3
 
 
 class Several(Bundle):
@@ -53,16 +56,62 @@ def noted(bundle):
     return len(bundle.table)
 
 
-@pytest.fixture(scope="module")
-def outer():
-    @numba.njit(**jit.OPTIONS)
-    def outer(bundle):
-        return noted(bundle) + bundle.table[1].sum()
+@jit.compiled
+def outer(bundle):
+    total = 0
+    for value in bundle.table[1]:
+        total += value
+    return noted(bundle) + total
 
-    return outer
+
+@jit.inner
+def first_beyond(values, limit):
+    for k in range(len(values)):
+        if not values[k] <= limit:
+            return k, values[k]
+    return -1, math.inf
 
 
-def test_compiled_code_reads_and_writes_what_a_bundle_holds(outer):
+@jit.compiled
+def walk(values, whole, start, flag):
+    """A little of all that loops are written with."""
+    left, turns, found = start, 0, 0.0
+    while left > 0.0:
+        turns += 1
+        if turns % 2 == 0:
+            left -= 2.0
+            continue
+        left, found = left - 1, max(found, abs(left), 0.5) if flag and not turns > 10**2 else found
+        if 40 < turns < 60 or turns == LIMIT**3:
+            break
+    place, value = first_beyond(values[1, 1:], 0.5)
+    part = values[:, :2]
+    for row, weight in ((part[0], 1), (part[1], 2)):
+        for k in range(len(row) - 1, -1, -1):
+            found += weight * row[k] ** 2
+    values[0, -1], values[1, -1] = values[1, -1], values[0, -1]
+    kept = (turns // 2, found) if math.isfinite(value) else (-turns // 2, math.sqrt(found))
+    return kept[0] + whole[place] if place >= 0 else -1, kept[1], (-7 % 3) == 2, math.floor(-0.5) + float(-7 // 2)
+
+
+def test_a_loop_does_what_its_python_does():
+    rng = np.random.default_rng(5)
+    for k in range(20):
+        values, whole = rng.random((2, 4)) * (1 if k % 3 else 0.4), np.arange(4) * 10
+        given = (values.copy(), whole, float(rng.uniform(-1, 90)), bool(k % 2))
+        same = (given[0].copy(), *given[1:])
+        expected, inside = plain(*given), walk(*same)
+        assert inside == expected and [type(x) for x in inside] == [int, float, bool, float]
+        assert np.array_equal(given[0], same[0])
+
+
+def plain(*given):
+    """The loop as Python runs it."""
+    names = {"first_beyond": first_beyond.function, "math": math, "LIMIT": LIMIT}
+    return type(walk.function)(walk.function.__code__, names)(*given)
+
+
+def test_compiled_code_reads_and_writes_what_a_bundle_holds():
     for bundle in (several(), several(address=-3, more=2, row=np.ones(3))):
         row = bundle.row.copy()
         i, j, k = np.indices(bundle.cube.shape)
@@ -71,7 +120,7 @@ def test_compiled_code_reads_and_writes_what_a_bundle_holds(outer):
         assert outer(bundle) == pytest.approx(2 + bundle.table[1].sum(), rel=1e-14)  # sums in another order
         assert bundle.row[1] == pytest.approx(expected, rel=1e-14)
         assert bundle.row[0] == row[0]
-    assert len(outer.signatures) == 1  # one machine code for all values
+    assert len(outer.ready) == 1  # one machine code for all values
 
 
 def test_a_bundle_is_made_of_its_fields_alone():
@@ -87,17 +136,50 @@ def test_a_bundle_is_made_of_its_fields_alone():
         several(table=np.ones((3, 4))[:, ::2])
 
 
-def test_functions_inside_a_loop_are_optimised_once_as_parts_of_it(outer, monkeypatch):
-    optimised = []
-    before = JITCodeLibrary._optimize_final_module
-    monkeypatch.setattr(
-        JITCodeLibrary, "_optimize_final_module", lambda self: (optimised.append(self.name), before(self))[1]
-    )
+@jit.compiled
+def listing(values):
+    return [2 * value for value in values]
 
-    @numba.njit(**jit.OPTIONS)
-    def twice(bundle):
-        return noted(bundle) + 2.0 * weighted(bundle)
 
-    twice(several(row=np.ones(3, dtype=np.float32)))  # another kind of bundle: all is compiled anew
-    assert sum("weighted" in name or "noted" in name for name in optimised) == 0
-    assert sum("twice" in name for name in optimised) == 1
+@jit.compiled
+def both(values):
+    found = values
+    found = 1.0
+    return found
+
+
+@jit.compiled
+def sometimes(x):
+    if x > 0.0:
+        return 1.0
+
+
+def test_what_loops_cannot_be_is_refused_with_its_line():
+    for loop, given, match in (
+        (listing, np.ones(2), "know no such expression.*for value in values"),
+        (both, np.ones(2), "two kinds"),
+        (sometimes, 1.0, "not every way"),
+    ):
+        with pytest.raises(UnsupportedError, match=match):
+            loop(given)
+    with pytest.raises(TypeError, match="take no str"):
+        both("text")
+    with pytest.raises(TypeError, match="not contiguous"):
+        first_beyond(np.ones((4, 2))[:, 0], 1.0)
+
+
+def test_a_compiled_loop_is_read_from_the_disk_and_kept_for_one_state_of_its_code(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
+    fresh = loop_functions.LoopFunction(first_beyond.function)
+    assert not fresh.is_kept()
+    assert fresh(np.array([0.1, 0.7]), 0.5) == (1, 0.7)
+    again = loop_functions.LoopFunction(first_beyond.function)
+    assert again.is_kept()
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_functions, "_machine_code", lambda _: pytest.fail("compiled again"))
+        assert again(np.array([0.1, 0.7]), 0.5) == (1, 0.7)
+    texts = []
+    for text in ("one", "another", "one"):
+        (tmp_path / "called.py").write_text(text)
+        texts.append(loop_functions.sources.__wrapped__(str(tmp_path)))
+    assert texts[0] == texts[2] != texts[1]

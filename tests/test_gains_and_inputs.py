@@ -95,12 +95,10 @@ def test_a_model_called_by_position_names_its_inputs(oscillator):
     assert "q=..." in error.value.hint
 
 
-def test_a_first_compilation_is_said_once_on_a_machine(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(first_compilation, "loops_folder", lambda: tmp_path)
-    loop = SimpleNamespace(__name__="gauss_steps", signatures=[])
+def test_a_first_compilation_is_said_once_on_a_machine(caplog):
+    loop = SimpleNamespace(__name__="gauss_steps", is_kept=lambda: False)
     with caplog.at_level(logging.WARNING, logger="parflex"):
         assert first_compilation.say_first_compilation(loop)
         assert "compiles the time loop" in caplog.text
-        (tmp_path / "here").mkdir()
-        (tmp_path / "here" / "loop_gauss.gauss_steps-229.py311.nbi").touch()
+        loop.is_kept = lambda: True
         assert not first_compilation.say_first_compilation(loop)

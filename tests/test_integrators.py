@@ -16,7 +16,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.errors import InputError
 from parflex.graph import Graph
 from parflex.simulation.inputs import polynomials, quintics
-from parflex.simulation.integrators import jit, tableaux
+from parflex.simulation.integrators import tableaux
 from parflex.simulation.integrators.integrate import METHODS, grid_of, method_named, run_loop
 from parflex.simulation.integrators.system import System, new_work
 
@@ -228,23 +228,13 @@ def test_channels_beside_each_other_keep_their_values():
 
 def test_loops_run_where_nothing_can_be_kept(tmp_path):
     if os.name == "nt":
-        pytest.skip("the folder is made unusable by a plain file, which numba treats otherwise there")
+        pytest.skip("the folder is made unusable by a plain file, which is treated otherwise there")
     (tmp_path / "file").write_text("in the way")
-    code = "from parflex.simulation.integrators.jit import compiled\nprint(compiled(lambda x: x + 1)(41))"
-    for place in (str(tmp_path / "file" / "cache"), "off"):
-        environment = {**os.environ, "PARFLEX_CACHE": place}
+    code = "from parflex.simulation.integrators.chosen_steps import rows_ahead\nprint(rows_ahead(42.5, 1.0, 100))"
+    without = {name: value for name, value in os.environ.items() if name != "PARFLEX_CACHE"}
+    for chosen in ({"XDG_CACHE_HOME": str(tmp_path / "file")}, {"PARFLEX_CACHE": "off"}):
+        environment = without | chosen
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
         )
         assert done.stdout.strip() == "42", done.stderr
-
-
-def test_compiled_loops_are_kept_for_one_state_of_their_code(monkeypatch, tmp_path):
-    """numba looks at the file of a function alone: what it calls may have changed in another one."""
-    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(jit, "__file__", str(tmp_path / "jit.py"))
-    places = []
-    for text in ("one", "another", "one"):
-        (tmp_path / "called.py").write_text(text)
-        places.append(jit._cache_folder.__wrapped__())
-    assert places[0] == places[2] != places[1]

@@ -73,15 +73,6 @@ WORDS: dict[str, Word] = {
         "Sequence[str]", "", "What is asked: 'frequency:K', 'stiffness:FRAME.x', 'deflection:FRAME', ..."
     ),
     "threads": Word("int", "", "Number of threads."),
-    "response": Word("str", "", "Name of a response, a colon, and what it is of."),
-    "keys": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
-    "tolerances": Word("Mapping[str, float]", "", "Standard deviations of keys, in their units."),
-    "statistic": Word("str", "", "'mean', or a quantile from 0 to 1 as text."),
-    "function": Word("Callable", "", "Function of a state and of the text behind the colon."),
-    "unit": Word("str", "", "Unit of the number."),
-    "help": Word("str", "", "One sentence on what it is."),
-    "worst": Word("{'smallest', 'largest'}", "", "Which of many poses counts."),
-    "found": Word("Sensitivities", "", "Sensitivities, from `sensitivities`."),
     "inputs": Word("Sequence[str]", "", "JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes)."),
     "outputs": Word(
         "Sequence[str]",

@@ -23,7 +23,7 @@ ROWS = 16  # of all lanes, that `write` hands over at a time
 
 
 @lru_cache(maxsize=1)
-def _host() -> tuple[str, str, str, int]:
+def host() -> tuple[str, str, str, int]:
     """Triple, processor and features of this machine, and the SIMD lanes of a double."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
@@ -32,9 +32,9 @@ def _host() -> tuple[str, str, str, int]:
     return llvm.get_process_triple(), llvm.get_host_cpu_name(), features.flatten(), lanes
 
 
-def _new_machine(opt: int = 2) -> Any:
+def new_machine(opt: int = 2) -> Any:
     """A target machine; each engine takes one of its own and ends it."""
-    triple, cpu, features, _ = _host()
+    triple, cpu, features, _ = host()
     return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=opt)
 
 
@@ -50,7 +50,7 @@ class Kernel:
 
     def __init__(self, program: Program, opt: int = 2) -> None:
         self.program, self.opt = program, opt  # 0: compiled five times as fast, for what is called seldom
-        self.lanes = _host()[-1]
+        self.lanes = host()[-1]
         self._work = work_of(program, 1)
         self._single: list[tuple[Any, ...]] = []  # buffers of one row that no call uses
         self._several: list[tuple[Any, ...]] = []  # and of several rows
@@ -153,7 +153,7 @@ class _Half:
     """Machine code of a program for one input, or for lanes of them."""
 
     def __init__(self, program: Program, name: str, lanes: int, opt: int) -> None:
-        *target, _ = _host()
+        *target, _ = host()
         words = f"{program.digest()} {name} {target} {opt} {llvmlite.__version__} {_code()}"
         key = hashlib.sha256(words.encode()).hexdigest()
         self.engine = _engine(key, program, 1 if name == "one" else lanes, opt)
@@ -168,12 +168,17 @@ def _engine(key: str, program: Program, lanes: int, opt: int) -> Any:
     """An execution engine with the object code of the program, from the cache if it is there."""
     data = disk_cache.read(key)
     if data is None:
-        machine = _new_machine(opt)
+        machine = new_machine(opt)
         module = llvm.parse_assembly(build_module(program, (lanes,)))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
         data = machine.emit_object(module)
         disk_cache.write(key, data)
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _new_machine())
+    return engine_of(data)
+
+
+def engine_of(data: bytes) -> Any:
+    """An execution engine with object code."""
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), new_machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(data))
     engine.finalize_object()
     return engine

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.simulation.integrators.jit import allocating, call_lanes
+from parflex.simulation.integrators.numba_loops import allocating, call_lanes
 
 Array = np.ndarray
 STEPS = 60  # evaluations for a root: bisection alone needs thirty

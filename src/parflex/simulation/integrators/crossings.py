@@ -70,7 +70,7 @@ def _follow(address: int, state: Array, flow: Array, gates: Array, gaps: Array) 
         flow[k] = state[k]
     for k in range(len(gates)):
         flow[count + k] = gates[k]
-    call_model(address, flow.ctypes.data, gaps.ctypes.data)  # type: ignore[call-arg]
+    call_model(address, flow.ctypes.data, gaps.ctypes.data)
 
 
 @inner

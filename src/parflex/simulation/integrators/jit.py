@@ -1,4 +1,4 @@
-"""Compiled Python for the time loop: numba with its cache in parflex's own folder, and calls through an address.
+"""Loops that are written in Python and run as machine code, with calls of programs through an address.
 
 A model's machine code is called through its address, an ordinary integer argument, so that one compiled integrator
 serves every model and is compiled once on a machine.
@@ -6,113 +6,43 @@ serves every model and is compiled once on a machine.
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
-import numba
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
-
-from parflex.codegen import disk_cache
-from parflex.simulation.integrators.inner_code import InnerCompiler
-
-
-@lru_cache(maxsize=1)
-def _cache_folder() -> Path | None:
-    """Where compiled loops are kept; None if nowhere can be written, when they are compiled anew in each process.
-
-    numba checks the file of a function alone, not those of the functions that it calls: the folder has a hash of
-    all files of this package in its name.
-    """
-    place = disk_cache.folder()
-    if place is None:
-        return None
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    chosen = place / f"loops-{digest.hexdigest()[:16]}"
-    try:
-        chosen.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=chosen):
-            return chosen
-    except OSError:
-        return None
-
-
-# 1/0 is infinite, as in the models themselves. The loops allocate nothing and their caller holds all arrays: without
-# counting references to them (`_nrt`) a third of the code, and of the time that it takes to compile, is gone.
-OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "_nrt": False}
+from parflex.codegen.loop_code.loop_functions import LoopFunction
+from parflex.codegen.loop_code.loop_lines import Value
 
 
 def inlined(function: Callable[..., Any]) -> Any:
     """A short function that becomes part of those that call it."""
-    return _inner(function)
+    return LoopFunction(function)
 
 
 def inner(function: Callable[..., Any]) -> Any:
-    """A function for other compiled ones alone: it is optimised, made machine code and kept as a part of these."""
-    return _inner(function)
+    """A function for other compiled ones: it is made machine code and kept as a part of these."""
+    return LoopFunction(function)
 
 
-def _inner(function: Callable[..., Any], **more: bool) -> Any:
-    options = OPTIONS | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | more
-    return numba.njit(pipeline_class=InnerCompiler, **options)(function)
-
-
-def allocating(function: Callable[..., Any]) -> Any:
-    """A function that makes arrays of its own: references to them are counted."""
-    return compiled(function, _nrt=True)
-
-
-def compiled(function: Callable[..., Any], **more: bool) -> Any:
+def compiled(function: Callable[..., Any]) -> Any:
     """The function as machine code, from the cache if it is there."""
-    place = _cache_folder()
-    options = OPTIONS | more
-    config: Any = numba.config
-    if place is None:
-        return numba.njit(**options)(function)
-    before = config.CACHE_DIR  # the choice is numba's own, for all: it is put back at once
-    try:
-        config.CACHE_DIR = str(place)
-        return numba.njit(cache=True, **options)(function)
-    except RuntimeError:  # numba has nowhere to write
-        return numba.njit(**options)(function)
-    finally:
-        config.CACHE_DIR = before
+    return LoopFunction(function)
 
 
-@intrinsic
-def call_model(typing: Any, address: Any, x: Any, y: Any) -> Any:
-    """Call `one(x, y, 1)` of a compiled model; all three arguments are addresses."""
-    signature = types.void(types.intp, types.intp, types.intp)
+class _ModelCall:
+    """`call_model(address, x, y)` in a loop: call `one(x, y, 1)` of a compiled model; all arguments are addresses."""
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, word])
-        function = builder.inttoptr(arguments[0], kind.as_pointer())
-        data = [builder.inttoptr(argument, pointer) for argument in arguments[1:]]
-        builder.call(function, [*data, ir.Constant(word, 1)])
-        return context.get_dummy_value()
+    def __call__(self, address: int, x: int, y: int) -> None:
+        raise TypeError("models are called by compiled loops alone")
 
-    return signature, generate
+    @staticmethod
+    def called_in(lines: Any, values: list[Value]) -> Value:
+        """The call."""
+        place = lines.pointer("i8")
+        kind = "ptr" if place == "ptr" else f"void ({place}, {place}, i64)*"
+        function = lines.new(f"inttoptr i64 {values[0].parts[0]} to {kind}")
+        x, y = (lines.new(f"inttoptr i64 {value.parts[0]} to {place}") for value in values[1:])
+        lines.lines.append(f"  call void {function}({place} {x}, {place} {y}, i64 1)")
+        return Value((), ())
 
 
-@intrinsic
-def call_lanes(typing: Any, address: Any, x: Any, y: Any, count: Any, work: Any) -> Any:
-    """Call `many_in(x, y, count, work)` of a compiled program; all but the count are addresses."""
-    signature = types.void(types.intp, types.intp, types.intp, types.intp, types.intp)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        word, pointer = ir.IntType(64), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, word, pointer])
-        function = builder.inttoptr(arguments[0], kind.as_pointer())
-        data = [builder.inttoptr(argument, pointer) for argument in (arguments[1], arguments[2], arguments[4])]
-        builder.call(function, [data[0], data[1], arguments[3], data[2]])
-        return context.get_dummy_value()
-
-    return signature, generate
+call_model = _ModelCall()

@@ -84,7 +84,7 @@ def hold(address: int, friction: Array, first_x: int, first_y: int, x: Array, y:
             taken = max(taken, abs(push) / friction[j, STATIC])
         if not taken > HELD:
             return calls
-        call_model(address, x.ctypes.data, y.ctypes.data)  # type: ignore[call-arg]
+        call_model(address, x.ctypes.data, y.ctypes.data)
     return MOST_UPDATES
 
 
@@ -96,7 +96,7 @@ def evaluate(system: Any, work: Any, x: Array, y: Array) -> None:
     """
     normalise(system, x)
     for _ in range(MOST_CLOSINGS):
-        call_model(system.address, x.ctypes.data, y.ctypes.data)  # type: ignore[call-arg]
+        call_model(system.address, x.ctypes.data, y.ctypes.data)
         work.counts[EVALUATIONS] += 1
         moved = 0.0
         for p in system.other:
@@ -170,7 +170,7 @@ def find_powers(system: Any, work: Any, x: Array, y: Array) -> None:
         flow[2 * nq + k] = x[given + k]
     for k in range(len(system.slack)):
         flow[system.gate_flow + k] = x[system.gate_x + k]
-    call_model(system.power, flow.ctypes.data, work.powers.ctypes.data)  # type: ignore[call-arg]
+    call_model(system.power, flow.ctypes.data, work.powers.ctypes.data)
 
 
 @inner

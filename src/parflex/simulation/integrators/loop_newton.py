@@ -46,7 +46,7 @@ def make_modes(system: Any, work: Any) -> None:
             work.stepping[len(work.stepping) - 4 + k] = work.coefficients[m, k]
         factors = solving[first:]
         address = system.real_factor if real else system.factor
-        call_model(address, work.stepping.ctypes.data, factors.ctypes.data)  # type: ignore[call-arg]
+        call_model(address, work.stepping.ctypes.data, factors.ctypes.data)
         if system.dense != 0:
             address = system.real_solve if real else system.solve
             _columns(address, solving, work.solved, work.inverses[m], count, real)
@@ -60,7 +60,7 @@ def _columns(address: int, solving: Array, solved: Array, inverse: Array, count:
         solving[k] = 0.0
     for k in range(count):
         solving[k] = 1.0
-        call_model(address, solving.ctypes.data, solved.ctypes.data)  # type: ignore[call-arg]
+        call_model(address, solving.ctypes.data, solved.ctypes.data)
         solving[k] = 0.0
         for r in range(rows):
             inverse[0, k, r] = solved[r]
@@ -129,7 +129,7 @@ def solve_mode(system: Any, work: Any, m: int, real: bool) -> None:
     count = len(system.free)
     if system.dense == 0:
         address = system.real_solve if real else system.solve
-        call_model(address, solving.ctypes.data, solved.ctypes.data)  # type: ignore[call-arg]
+        call_model(address, solving.ctypes.data, solved.ctypes.data)
         return
     rows = count + len(system.turning)
     for r in range(2 * rows):

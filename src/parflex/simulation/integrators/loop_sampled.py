@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from parflex.codegen.loop_code.kinds import Bundle
 from parflex.simulation.integrators.jit import call_model, compiled, inner
 from parflex.simulation.integrators.loop_explicit import explicit_steps
 from parflex.simulation.integrators.loop_gauss import gauss_steps
@@ -16,7 +17,7 @@ OK, GEOMETRY = 0, 4  # status beside those of `system`
 TURN = 2 * math.pi
 
 
-class Sampled(NamedTuple):
+class Sampled(Bundle):
     """What the loop knows of a law: two programs, and where their numbers come from.
 
     The first closes the nominal robot from what is measured: (guess, measured, constants) -> positions. The second is
@@ -39,7 +40,7 @@ class Sampled(NamedTuple):
     open: float  # m or rad by which a closed pose may still move
 
 
-class Given(NamedTuple):
+class Given(Bundle):
     """What the law gets at each sample: a row of the reference; and what the sensors add to the truth."""
 
     reference: Array
@@ -47,7 +48,7 @@ class Given(NamedTuple):
     rate_noise: Array
 
 
-class Memory(NamedTuple):
+class Memory(Bundle):
     """What a run remembers: the last pose found and measured, and efforts that wait for their time."""
 
     guess: Array  # all positions of the nominal robot
@@ -78,7 +79,7 @@ def act(
             sampled.geometry_x[i] = guess[i]
         for i in range(m):
             sampled.geometry_x[sampled.positions + i] = last[i]
-        call_model(sampled.geometry, sampled.geometry_x.ctypes.data, closed.ctypes.data)  # type: ignore[call-arg]
+        call_model(sampled.geometry, sampled.geometry_x.ctypes.data, closed.ctypes.data)
         moved = 0.0
         for i in range(sampled.positions):
             if not abs(closed[i] - guess[i]) <= moved:
@@ -93,7 +94,7 @@ def act(
     for i in range(len(reference)):
         sampled.law_x[sampled.positions + m + i] = reference[i]
     tau, waiting = memory.tau, memory.waiting
-    call_model(sampled.law, sampled.law_x.ctypes.data, tau.ctypes.data)  # type: ignore[call-arg]
+    call_model(sampled.law, sampled.law_x.ctypes.data, tau.ctypes.data)
     for i in range(len(tau)):
         effort = min(max(tau[i], sampled.lower[i]), sampled.upper[i])
         if k == 0:

@@ -70,7 +70,7 @@ def _holding(address: int, x: Array, y: Array, first_x: int, first_y: int, j: in
     """
     for i in range(count):
         x[first_x + 2 * i + 1] = 0.0
-    call_model(address, x.ctypes.data, y.ctypes.data)  # type: ignore[call-arg]
+    call_model(address, x.ctypes.data, y.ctypes.data)
     before = y[first_y + j]
     x[first_x + 2 * j] -= static
     call_model(address, x.ctypes.data, y.ctypes.data)
@@ -220,7 +220,7 @@ def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
     if not sticks:
         return
     # with the last efforts of `hold`, which are not in the outputs yet: what they change is no drift
-    call_model(system.address, work.x[row].ctypes.data, y.ctypes.data)  # type: ignore[call-arg]
+    call_model(system.address, work.x[row].ctypes.data, y.ctypes.data)
     for level in range(2):
         far = 0.0
         copy(work.x[row], work.aside_x)
@@ -232,7 +232,7 @@ def keep_at_rest(system: Any, work: Any, row: int, q: Array, qd: Array) -> None:
                 work.aside_x[first_x + 2 * j] += work.stuck[INERTIA, j] * off
         if not (RATE_DRIFT if level == 0 else DRIFT) < far < FAR:
             continue
-        call_model(system.address, work.aside_x.ctypes.data, work.aside_y.ctypes.data)  # type: ignore[call-arg]
+        call_model(system.address, work.aside_x.ctypes.data, work.aside_y.ctypes.data)
         if level == 0:
             for k in system.free:
                 qd[k] += work.aside_y[2 * nq + k] - y[2 * nq + k]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from parflex.simulation.integrators.bundles import Bundle
+from parflex.codegen.loop_code.kinds import Bundle
 
 Array = np.ndarray
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from parflex.simulation.integrators.bundles import Bundle
+from parflex.codegen.loop_code.kinds import Bundle
 
 Array = np.ndarray
 

@@ -1,0 +1,1 @@
+"""Machine code of loops that are written in plain Python."""

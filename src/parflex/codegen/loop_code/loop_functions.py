@@ -1,0 +1,242 @@
+"""Loops in Python as machine code: written as LLVM at the first call, kept on disk, called by an address.
+
+All functions that a loop calls are compiled with it, as one module: so LLVM sees everything once, and a loop that is on
+the disk is read as a whole.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import hashlib
+import inspect
+import textwrap
+import threading
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import llvmlite
+import llvmlite.binding as llvm
+import numpy as np
+
+from parflex.codegen import disk_cache
+from parflex.codegen.compile import engine_of, host, new_machine
+from parflex.codegen.loop_code.function_text import FunctionText, WidenError
+from parflex.codegen.loop_code.kinds import FLAG, REAL, WHOLE, ArrayKind, Bundle, BundleKind, Kind, kind_of, signature
+from parflex.codegen.loop_code.loop_lines import Value, width_of
+from parflex.codegen.loop_code.unsupported import UnsupportedError
+
+Array = np.ndarray
+SPEED = 2  # of LLVM's passes
+
+
+class LoopFunction:
+    """A function of numbers, arrays and bundles; compiled for the kinds of its arguments when it is first called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function, self.name, self.__doc__ = function, function.__name__, function.__doc__
+        self.__name__, self.__module__ = function.__name__, function.__module__
+        self.names = function.__globals__
+        self.ready: dict[tuple[Kind, ...], _Compiled] = {}
+        self._lock = threading.Lock()
+
+    @property
+    def tree(self) -> ast.FunctionDef:
+        """Its Python."""
+        return _tree(self.function)
+
+    def __call__(self, *values: Any) -> Any:
+        """Run it."""
+        return self.compiled(tuple(kind_of(value) for value in values))(values)
+
+    def compiled(self, kinds: tuple[Kind, ...]) -> _Compiled:
+        """Its machine code for arguments of these kinds."""
+        found = self.ready.get(kinds)
+        if found is None:
+            with self._lock:  # threads that ask at once wait for one compilation
+                found = self.ready.get(kinds) or _Compiled(self, kinds)
+                self.ready[kinds] = found
+        return found
+
+    def is_kept(self) -> bool:
+        """Whether it was compiled before, now or by an earlier process."""
+        return bool(self.ready) or disk_cache.read(key_of(self, ())) is not None
+
+    def called_in(self, lines: Any, values: list[Value]) -> Value:
+        """A call from another function."""
+        kinds = tuple(value.kind for value in values)
+        name, returned = lines.unit.function(self, kinds)
+        given = [
+            f"{text} {part}"
+            for value in values
+            for text, part in zip(lines.types(value.kind), value.parts, strict=True)
+        ]
+        call = f"call {lines.result_type(returned)} @{name}({', '.join(given)})"
+        if returned == ():
+            lines.lines.append(f"  {call}")
+            return Value((), ())
+        whole = lines.new(call)
+        if not isinstance(returned, tuple):
+            return Value(returned, (whole,))
+        kind = lines.result_type(returned)
+        parts = [lines.new(f"extractvalue {kind} {whole}, {k}") for k in range(width_of(returned))]
+        return Value(returned, tuple(parts))
+
+
+@cache
+def _tree(function: Callable[..., Any]) -> ast.FunctionDef:
+    (found,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    if not isinstance(found, ast.FunctionDef):
+        raise UnsupportedError("a loop is a function with a name", found)
+    return found
+
+
+class _Unit:
+    """The module of a loop: each function that is called once for each kinds of its arguments."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.declared: set[str] = set()
+        self.known: dict[tuple[int, tuple[Kind, ...]], tuple[str, Kind]] = {}
+
+    def declare(self, line: str) -> None:
+        """A function that LLVM knows."""
+        self.declared.add(line)
+
+    def function(self, function: LoopFunction, kinds: tuple[Kind, ...]) -> tuple[str, Kind]:
+        """Name and result of a function; it is written when it is first called."""
+        key = (id(function), kinds)
+        if key not in self.known:
+            wide: dict[str, Kind] = {}
+            while True:
+                writer = FunctionText(self, function, kinds, wide)
+                try:
+                    text = writer.write()
+                    break
+                except WidenError as error:
+                    wide[error.name] = error.kind
+            name = f"f{len(self.known)}_{function.name}"
+            self.texts.append(text.replace("@{name}", f"@{name}", 1))
+            self.known[key] = (name, writer.returned)
+        return self.known[key]
+
+    def text(self, function: LoopFunction, kinds: tuple[Kind, ...]) -> str:
+        """The whole, with `entry`: parts of its arguments, then where the result goes."""
+        _, returned = self.function(function, kinds)
+        lines = FunctionText.__new__(FunctionText)
+        super(FunctionText, lines).__init__(self, function)
+        lines.parameters, values = [], []
+        for k, kind in enumerate(kinds):
+            if not isinstance(kind, ArrayKind):
+                text = WHOLE if kind == FLAG else lines.types(kind)[0]
+                lines.parameters.append(f"{text} %a{k}")
+                values.append(Value(kind, (lines.new(f"icmp ne i64 %a{k}, 0") if kind == FLAG else f"%a{k}",)))
+                continue
+            shape = [f"%a{k}.{i}" for i in range(kind.indices)]
+            lines.parameters += [f"{lines.pointer(kind.element)} %a{k}", *(f"i64 {extent}" for extent in shape)]
+            values.append(lines.contiguous(kind, f"%a{k}", shape))
+        found = function.called_in(lines, values)
+        for k, value in enumerate(found.members if isinstance(found.kind, tuple) else [found]):
+            kind = value.kind
+            text, part = kind, value.parts[0]
+            if kind == FLAG:
+                text, part = WHOLE, lines.new(f"zext i1 {part} to i64")
+            place = lines.new(f"getelementptr i64, {lines.pointer(WHOLE)} %result, i64 {k}")
+            if text == REAL:
+                text, part = WHOLE, lines.new(f"bitcast double {part} to i64")
+            lines.lines.append(f"  store {text} {part}, {lines.pointer(WHOLE)} {place}")
+        given = ", ".join([*lines.parameters, f"{lines.pointer(WHOLE)} %result"])
+        entry = "\n".join([f"define void @entry({given}) {{", *lines.lines, "  ret void", "}", ""])
+        self.returned = returned
+        return "\n".join([*self.texts, entry, *sorted(self.declared), "!0 = !{}", ""])
+
+
+def key_of(function: LoopFunction, kinds: tuple[Kind, ...]) -> str:
+    """The name under which the machine code of a loop is kept."""
+    *target, _ = host()
+    words = (
+        f"{function.__module__} {function.name} {signature(kinds)} {target} {llvmlite.__version__} "
+        f"{sources(str(Path(function.function.__code__.co_filename).parent))}"
+    )
+    return hashlib.sha256(words.encode()).hexdigest()
+
+
+@cache
+def sources(folder: str) -> str:
+    """A hash of what machine code comes from: all files beside a loop, and those that compile it."""
+    digest = hashlib.sha256()
+    for place in (Path(folder), Path(__file__).parent):
+        for file in sorted(place.glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+class _Compiled:
+    """Machine code of a loop for some kinds of arguments."""
+
+    def __init__(self, function: LoopFunction, kinds: tuple[Kind, ...]) -> None:
+        key = key_of(function, kinds)
+        data = disk_cache.read(key)
+        if data is None:
+            unit = _Unit()
+            text = unit.text(function, kinds)
+            data = repr(unit.returned).encode() + b"\0" + _machine_code(text)
+            disk_cache.write(key, data)
+            disk_cache.write(key_of(function, ()), b"compiled")
+        said, code = data.split(b"\0", 1)
+        returned = ast.literal_eval(said.decode())
+        self.several = isinstance(returned, tuple)
+        self.returned = returned if self.several else (returned,)
+        self.engine = engine_of(code)
+        types: list[Any] = []
+        for kind in kinds:
+            types += [ctypes.c_void_p, *[ctypes.c_int64] * kind.indices] if isinstance(kind, ArrayKind) else [_c(kind)]
+        self.call = ctypes.CFUNCTYPE(None, *types, ctypes.c_void_p)(self.engine.get_function_address("entry"))
+
+    def __call__(self, values: tuple[Any, ...]) -> Any:
+        given: list[Any] = []
+        for value in values:
+            if isinstance(value, np.ndarray):
+                if not value.flags.c_contiguous:
+                    raise TypeError("an array of a compiled loop is not contiguous")
+                given += (value.ctypes.data, *value.shape)
+            else:
+                given.append(value._address if isinstance(value, Bundle) else value)
+        result = np.zeros(max(len(self.returned), 1), dtype=np.int64)
+        self.call(*given, result.ctypes.data)
+        found = [_python(kind, result[k : k + 1]) for k, kind in enumerate(self.returned)]
+        return (tuple(found) if self.several else found[0]) if found else None
+
+
+def _c(kind: Kind) -> Any:
+    return ctypes.c_double if kind == REAL else ctypes.c_int64
+
+
+def _python(kind: Kind, word: Array) -> Any:
+    if kind == REAL:
+        return float(word.view(float)[0])
+    return bool(word[0]) if kind == FLAG else int(word[0])
+
+
+def _machine_code(text: str) -> bytes:
+    """Object code, after LLVM's own passes."""
+    machine = new_machine(SPEED)
+    module = llvm.parse_assembly(text)
+    module.triple, module.data_layout = machine.triple, str(machine.target_data)
+    if hasattr(llvm, "create_pass_builder"):
+        tuning = llvm.create_pipeline_tuning_options(speed_level=SPEED)
+        tuning.loop_vectorization = True  # of whole inverses
+        builder = llvm.create_pass_builder(machine, tuning)
+        builder.getModulePassManager().run(module, builder)
+    else:
+        manager, builder = llvm.create_module_pass_manager(), llvm.create_pass_manager_builder()
+        builder.opt_level = SPEED
+        builder.inlining_threshold = 225
+        builder.populate(manager)
+        manager.run(module)
+    return machine.emit_object(module)
+
+
+__all__ = ["Bundle", "BundleKind", "LoopFunction", "key_of"]
