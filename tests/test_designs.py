@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import fields, is_dataclass
 
 import numpy as np
@@ -181,3 +182,14 @@ def test_a_comparison_marks_the_designs_in_which_it_comes_out_otherwise():
     number = Varied(np.array([1.0, 2.0, -1.0]), decisions)
     assert number > 0
     assert decisions.differ.tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300, -1e300, 0.0])
+def test_designs_that_are_no_numbers_have_a_reason_and_no_warnings_of_numpy(value):
+    of = parflex.load("dualemps")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = parflex.many_frequencies(
+            of, ["11", "21"], [[0.02, -0.03], [0.05, 0.05]], modes=1, designs={"sections.blade.y": [0.003, value]}
+        )
+    assert found.status.tolist() == [0, 3] and found.reasons[1]

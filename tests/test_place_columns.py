@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import parflex
+from parflex.errors import InputError
 from parflex.simulation import run_checks
+
+ROBOTS = Path(__file__).parent / "robots"
 
 FLAT = """
 [materials.aluminium]
@@ -131,6 +136,33 @@ def test_outputs_that_are_not_there_are_refused_before_the_run(arm, word, said):
     with pytest.raises(parflex.InputError, match=said) as caught:
         parflex.simulate(arm, "swing", 0.1, outputs=[word])
     assert caught.value.key == "outputs" and caught.value.hint
+
+
+def test_ranges_of_places_are_taken_in_all_outputs_and_frames(arm):
+    """And give the columns of each place."""
+    words = {"start": "rest", "step": 1e-3}
+    asked = ("arm@0:1:3.vx", "arm.chord_y@0.25:0.75:3", "arm.Mz@0:1:2")
+    run = parflex.simulate(arm, "swing", 0.005, outputs=asked, frames=["arm.tip", "arm@0.2:0.4:2"], **words)
+    each = ("arm@0.vx", "arm@0.5.vx", "arm@1.vx", "arm.chord_y@0.25", "arm.chord_y@0.5", "arm.chord_y@0.75", "arm.Mz@1")
+    one = parflex.simulate(arm, "swing", 0.005, outputs=each, frames=["arm@0.2", "arm@0.4"], **words)
+    for column in (*each, "arm@0.2.x", "arm@0.4.y"):
+        assert np.array_equal(run[column], one[column])
+    for bad in ("arm@0:2:3.vx", "arm.chord_y@0:1:5000"):
+        with pytest.raises(InputError, match="is not a range of places"):
+            parflex.simulate(arm, "swing", 0.005, outputs=[bad])
+    with pytest.raises(InputError, match="is not a range of places") as caught:
+        parflex.simulate(arm, "swing", 0.005, frames=["arm@1:0:3"])
+    assert caught.value.key == "frames"
+
+
+def test_sensors_of_planar_robots_show_gravity_across_the_plane_and_no_other_zeros():
+    level = parflex.load(ROBOTS / "pendulum-beam.toml", settings={"gravity": [0, 0, -9.81]})
+    run = parflex.simulate(level, None, 0.002, outputs=["arm@0.5.sensor_az"])
+    assert run["arm@0.5.sensor_az"] == pytest.approx(np.full(3, 9.81))
+    upright = parflex.load(ROBOTS / "pendulum-beam.toml")
+    for word in ("sensor_az", "sensor_wx", "sensor_wy"):
+        with pytest.raises(InputError, match=f"'{word}' of a planar robot is zero"):
+            parflex.simulate(upright, None, 0.002, outputs=[f"arm.{word}"])
 
 
 def test_accelerations_that_are_not_how_rates_change_are_said():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 
+import bars
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -26,6 +27,15 @@ STEEL = """
 [materials.steel]
 elastic_modulus = 2.1e11
 density = 7800
+"""
+
+
+HINGED = """
+[[frame]]
+name = "bar"
+joint = "revolute"
+actuated = true
+beam = { length = 0.8, material = "steel", section = "bar", elements = @ }
 """
 
 
@@ -221,6 +231,43 @@ def test_loads_inside_a_beam_make_steps_in_what_it_carries(tmp_path, elements):
         assert np.abs(found - [*(own.T @ force), *(own.T @ moment)]).max() < 1e-11 * 50, s  # of 50 N
     stations = [bent.beams["arm"].at(s)["stress"] for s in np.linspace(0, 1, 301)]
     assert max(stations) <= bent.largest_stress["value"] <= max(stations) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("elements", [1, 3])
+def test_loads_at_the_ends_are_in_the_section_at_the_tip_and_not_in_that_at_the_root(tmp_path, elements):
+    """What acts on the frame of a beam goes into its joint: the reaction is the section at 0 and that load."""
+    made = bars.robot(tmp_path, HINGED.replace("@", str(elements)))
+    push = {"bar@0": [3.0, -40.0, 0.7], "bar@1": [5.0, 20.0, -0.3], "bar@0.5": [0.0, 7.0, 0.0]}
+    asked = ["bar.N@0", "bar.Vy@0", "bar.Mz@0", "bar.N@1", "bar.Vy@1", "bar.Mz@1", "reaction.bar"]
+    still = {"t": [0.0, 0.01], "bar": [0.0, 0.0]}
+    run = parflex.simulate(made, still, 0.002, wrench=push, outputs=asked, frames=["bar@1", "bar@0.5"])
+    first = {word.rpartition(".")[2]: float(run[word][0]) for word in run if word.startswith(("bar.", "reaction."))}
+    turn = float(run["bar@1.theta"][0])  # sections turn with the bar
+    own = [5 * np.cos(turn) + 20 * np.sin(turn), 20 * np.cos(turn) - 5 * np.sin(turn), -0.3]
+    assert [first["N@1"], first["Vy@1"], first["Mz@1"]] == pytest.approx(own, abs=1e-9)
+    assert [first["N@0"], first["Vy@0"]] == pytest.approx([5.0, 27.0], abs=1e-9)
+    moment = 20 * run["bar@1.x"][0] - 5 * run["bar@1.y"][0] + 7 * run["bar@0.5.x"][0] - 0.3
+    assert first["Mz@0"] == pytest.approx(moment, abs=1e-9)
+    # the joint holds what the section and the load pull with
+    assert [-first["fx"], -first["fy"]] == pytest.approx([first["N@0"] + 3.0, first["Vy@0"] - 40.0], abs=1e-9)
+    assert -first["mz"] == pytest.approx(first["Mz@0"] + 0.7, abs=1e-9)
+
+
+def test_loads_inside_of_a_reduced_beam_are_told_of(tmp_path):
+    plain = bars.robot(tmp_path, bars.CANTILEVER, elements=8)
+    text = bars.CANTILEVER.replace('"bar" }', '"bar", elements = 8, reduce = { error = 0.1, band = 60 } }')
+    small = bars.robot(tmp_path, text)
+    push = {"bar@0.5": [0.0, 10.0, 0.0]}
+    away = [parflex.deflection(of, wrench=push, frames=["bar@0.5"]) for of in (plain, small)]
+    true, stiff = (float(one.frames["bar@0.5"][1]) for one in away)
+    assert true == pytest.approx(10 * 0.4**3 / (3 * bars.EI), rel=1e-3) and stiff < 0.9999 * true
+    assert not [word for word in away[0].warnings if "reduced beam" in word]
+    assert [word for word in away[1].warnings if "inside of a reduced beam ('bar@0.5')" in word]
+    run = parflex.simulate(small, None, 0.002, wrench=push)
+    assert [word for word in run.summary["warnings"] if "inside of a reduced beam" in word]
+    assert max(np.ptp(run[name]) for name in run if name.startswith("q.")) < 1e-9 * stiff  # it stays where statics say
+    tip = parflex.deflection(small, wrench={"bar@1": [0.0, 10.0, 0.0]})
+    assert not [word for word in tip.warnings if "reduced beam" in word]
 
 
 def test_a_spring_between_the_ends_is_carried_before_its_place(tmp_path):

@@ -62,6 +62,7 @@ class DesignNumbers(Record):
         return replace(self.robot, tree=made, closures=own, known_home=self.robot.home)
 
 
+@np.errstate(all="ignore")  # designs in which a number is not finite are marked
 def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = False) -> DesignNumbers:
     """What changes in a robot with values of its file, by dotted path as in `load`, one of each for every design."""
     written = robot.written

@@ -18,6 +18,7 @@ from parflex.models.configuration import Pose
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
 from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.given_states.joint_stops import refuse_start_outside
+from parflex.models.inside_beams.beam_chains import all_places, inside_reduced
 from parflex.models.robot import Robot
 from parflex.simulation.columns import columns_from, columns_of, seen_in
 from parflex.simulation.controller import Controller, controlled
@@ -198,7 +199,7 @@ def simulate(
     outputs : Sequence[str], default ()
         More columns: reaction.JOINT.fx (fy fz mx my mz), reaction.JOINT (all six); closures by name (N, N m).
         FRAME.sensor_ax, what an accelerometer shows (ay az; wx wy wz of a gyroscope), FRAME.vx and other motions
-        (m/s^2, rad/s, m, m/s); BEAM.chord_y@0.5 and BEAM.tangent_y@0.5, deflections (also z; m).
+        (m/s^2, rad/s, m, m/s); BEAM.chord_y@0.5 and BEAM.tangent_y@0.5, deflections (also z; m). @0:1:21 is 21 places.
     reactions : bool, default False
         Columns of the reactions of all joints and closures, and their largest values in the summary.
     converge : float, default None
@@ -216,6 +217,8 @@ def simulate(
     --------
     >>> run = parflex.simulate(parflex.load("dualemps"), "square", 2.0, without=["friction"])
     """
+    outputs = outputs if isinstance(outputs, str) else all_places(outputs, "outputs")
+    frames = None if frames is None else all_places(frames, "frames")
     if converge is not None:
         asked_for = {key: value for key, value in locals().items() if key not in ("robot", "converge")}
         return converged_run(simulate, robot, converge, asked_for)
@@ -270,6 +273,7 @@ def simulate(
         *(rough_warnings(robot.tree.rate_names, metres(robot.tree), columns) if by_acceleration(outputs) else []),
         *contact_warnings(problem, track.events, columns, method, 0.0 if case.grid.begin else case.grid.step),
         *cable_warnings(problem.robot, columns),
+        *inside_reduced(robot.tree, list(case.wrenches)),
         *(left_choice(segments.changes) if case.independent else []),
         *deflection_warnings(problem.robot.tree, _positions(robot, columns)),  # as it acts, without what is left out
         *content_warnings(problem.robot, columns),

@@ -162,7 +162,7 @@ def _tables(summary: dict[str, Any]) -> list[Any]:
         found.append(("largest effort of a stop", ["joint", "effort", "time"], [tuple(most.values())]))
     if summary.get("largest_stress"):
         beam, s, time, value = summary["largest_stress"].values()
-        found.append(("largest stress", ["beam", "s", "time", "MPa"], [(beam, s, time, value / 1e6)]))
+        found.append(("largest stress of the rows", ["beam", "s", "time", "MPa"], [(beam, s, time, value / 1e6)]))
     if summary.get("largest_reactions"):
         head = ["", "force (N)", "time", "moment (N m)", "time"]
         found.append(

@@ -33,7 +33,7 @@ from parflex.models.elastic.loads_at_rest import Conditions, Loading, least_mult
 from parflex.models.elastic.preloaded import kept_taut
 from parflex.models.elastic.stiff_system import StiffnessSolver
 from parflex.models.elastic.tension import has_force_elements, why_balanced
-from parflex.models.inside_beams.beam_chains import left_out_of_stress
+from parflex.models.inside_beams.beam_chains import inside_reduced, left_out_of_stress
 from parflex.models.inside_beams.beam_loads import BeamLoads, largest_of, loads_of_beams
 from parflex.models.motor_values import Effort
 from parflex.models.robot import Robot
@@ -313,7 +313,7 @@ def _inside(
         efforts[given.tree.rate_names[k]] = float(needed[k] if k in held.locked else loading.tau[k] - pull * step[k])
     wrenches = loading.wrenches(here, lam)
     warnings = [*given.warnings, *given.limit_warnings(here.q), *deflection_warnings(here.robot.tree, here.q)]
-    warnings += stress_warnings(here, wrenches)
+    warnings += [*stress_warnings(here, wrenches), *inside_reduced(held.tree, list(loading.wrench))]
     if held.mobility.redundant:
         warnings.append("the robot is over-constrained: efforts and section forces are those of least norm")
     elements, still = element_values(here, None, lam), np.zeros(held.tree.n)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,7 @@ FORCES = ("N", "Vy", "Vz", "T", "My", "Mz")
 IN_PLANE = (0, 1, 5)  # what a planar robot says of them
 STRESS = "stress"
 MOST_PLACES = 1001  # of a range
+RANGE = re.compile(r"([^@]+)@([^:@]+):([^:@]+):(\d+)((?:\.[A-Za-z_]\w*)?)")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,22 +119,39 @@ def is_section_word(word: object) -> bool:
     return isinstance(word, str) and "@" in word and word.partition("@")[0].rpartition(".")[2] in (*FORCES, STRESS)
 
 
-def each_place(word: str) -> list[str]:
-    """A text with a range of places, BEAM.Mz@0:1:5, as texts of each; others as they are."""
-    left, _, where = word.partition("@")
-    ends = where.split(":")
-    if len(ends) != 3:
+def each_place(word: str, key: str = "outputs") -> list[str]:
+    """A text with a range of places, BEAM.Mz@0:1:5 or BEAM@0:1:5.vx, as texts of each; others as they are."""
+    match = RANGE.fullmatch(word)
+    if match is None:
         return [word]
+    beam, low, high, number, quantity = match.groups()
     try:
-        first, last, count = float(ends[0]), float(ends[1]), int(ends[2])
+        first, last, count = float(low), float(high), int(number)
     except ValueError:
         return [word]
     if not 2 <= count <= MOST_PLACES or not 0 <= first < last <= 1:
         raise InputError(
-            f"'{where}' is not a range of places", key="outputs", value=word,
+            f"'{low}:{high}:{number}' is not a range of places", key=key, value=word,
             hint=f"give first:last:count from 0 to 1, with at most {MOST_PLACES} places, such as 0:1:21",
         )  # fmt: skip
-    return [f"{left}@{s:.6g}" for s in np.linspace(first, last, count)]
+    return [f"{beam}@{s:.6g}{quantity}" for s in np.linspace(first, last, count)]
+
+
+def all_places(words: Sequence[str], key: str) -> list[str]:
+    """All texts of a list, ranges of places as each of them."""
+    return [one for word in words for one in (each_place(word, key) if isinstance(word, str) else [word])]
+
+
+def inside_reduced(tree: Tree, frames: Sequence[str]) -> list[str]:
+    """A sentence where loads act inside of beams that were reduced to their ends and a few modes."""
+    named = [frame for frame in frames if frame in tree.places and tree.places[frame].inner is not None]
+    named = [frame for frame in named if tree.links[tree.places[frame].link].body.reduced is not None]
+    if not named:
+        return []
+    return [
+        f"a load acts inside of a reduced beam ({', '.join(repr(frame) for frame in named[:5])}), which keeps a few "
+        "modes of its inside: it deflects too little there, ends are right; leave out 'reduce' to see how much"
+    ]
 
 
 def section_examples(robot: Robot) -> list[str]:

@@ -71,6 +71,11 @@ def _of_frame(robot: Robot, word: str) -> list[PlaceWord]:
     if quantity == "sensor":
         used = ("sensor_ax", "sensor_ay", "sensor_wz") if planar else SENSOR
         return [PlaceWord(f"{frame}.{one}", one, (frame,)) for one in used]
+    if planar and quantity in SENSOR and quantity not in _felt_in_plane(robot):
+        raise InputError(
+            f"'{quantity}' of a planar robot is zero", value=word,
+            hint="sensors show sensor_ax, sensor_ay and sensor_wz; sensor_az where gravity acts across the plane",
+        )  # fmt: skip
     still = np.zeros((1, 12))
     known = [*frame_columns("", np.zeros((1, 3)), np.eye(3)[None], still, planar), *(f".{one}" for one in SENSOR)]
     if f".{quantity}" not in known:
@@ -80,6 +85,11 @@ def _of_frame(robot: Robot, word: str) -> list[PlaceWord]:
             hint=did_you_mean(quantity, [one[1:] for one in known]),
         )
     return [PlaceWord(word, quantity, (frame,))]
+
+
+def _felt_in_plane(robot: Robot) -> tuple[str, ...]:
+    """What sensors on a planar robot show."""
+    return ("sensor_ax", "sensor_ay", "sensor_wz", *(["sensor_az"] if robot.tree.gravity[2] else []))
 
 
 def _bent(robot: Robot, word: str) -> list[PlaceWord]:

@@ -13,7 +13,6 @@ from parflex.models.inside_beams.beam_chains import (
     BeamChain,
     SectionWord,
     beam_chains,
-    each_place,
     is_section_word,
     left_out_of_stress,
     read_section_word,
@@ -27,7 +26,7 @@ Array = np.ndarray
 
 def read_section_words(robot: Robot, outputs: Sequence[str]) -> list[SectionWord]:
     """Columns of sections that are asked for, in words as BEAM.Mz@0.5 or BEAM.Mz@0:1:21."""
-    words = [one for word in outputs if is_section_word(word) for one in each_place(word)]
+    words = [word for word in outputs if is_section_word(word)]
     chains = beam_chains(robot) if words else {}
     return [read_section_word(robot, chains, word) for word in dict.fromkeys(words)]
 

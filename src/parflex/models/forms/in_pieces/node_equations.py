@@ -110,13 +110,18 @@ def _add_wrench(state: NodeState, link: int, force: Array, moment: Array) -> Non
 
 
 def _add_bending(state: NodeState, link: int, bend: Array) -> None:
-    """Forces along the elastic coordinates of a body: of a beam they are wrenches on its two ends, theory (29)."""
+    """Forces along the elastic coordinates of a body: of a beam they are wrenches on its two ends, theory (29).
+
+    Those along the modes of a reduced beam act on these.
+    """
     beam = next((beam for beam in state.form.beams if beam.link == link), None)
     if beam is None:
         modal = next(modal for modal in state.form.modal if modal.link == link)
         state.f[modal.slots] = state.f[modal.slots] - bend[list(modal.free)]
         return
-    ends = beam.form.elastic_rates(state.at.q[state.form.robot.tree.links[link].e]).T @ bend
+    ends = beam.form.elastic_rates(state.at.q[state.form.robot.tree.links[link].e]).T @ bend[: beam.ends]
+    if beam.body.held:
+        state.f[beam.slots] = state.f[beam.slots] - bend[beam.ends :]
     X = state.at.local_rotation[beam.tip].T
     _add_wrench(state, link, ends[:3], ends[3:6])
     _add_wrench(state, beam.tip, X @ ends[6:9], X @ ends[9:])
