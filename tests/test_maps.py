@@ -12,11 +12,12 @@ from oracles.navaro_frame import Navaro, directions
 import parflex
 from parflex.cli.main import main
 from parflex.errors import InputError
-from parflex.maps import frequencies, grid
+from parflex.maps import frequencies
 from parflex.maps.frequencies import FrequencySolver
 from parflex.maps.grid import OK, UNREACHABLE, WAITING, frequency_map
 from parflex.maps.many import many_frequencies
 from parflex.maps.positions import PositionSolver
+from parflex.maps.rows import frequency_rows
 from parflex.models.elastic.linear_model import natural_frequencies
 
 
@@ -144,7 +145,7 @@ AXES = [("x", -0.05, 0.05, 5), ("y", -0.05, 0.05, 4)]
 
 def test_an_interrupted_map_is_kept_and_taken_up(navaro, tmp_path, monkeypatch):
     out = tmp_path / "map.npz"
-    monkeypatch.setattr(grid, "BLOCK", 6)
+    monkeypatch.setattr(frequency_rows, "CHUNK_FULL", 6)
 
     def stop(done: int, total: int) -> None:
         if done >= 12:

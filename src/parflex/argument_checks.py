@@ -225,6 +225,7 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("velocity", "acceleration", "fixed"), _numbers_by_name),
     **dict.fromkeys(("wrench", "settings", "designs"), checking.table),
     **dict.fromkeys(("reactions", "shapes", "check_width", "check_steps", "quick", "checks", "stops"), checking.flag),
+    "csv": checking.flag,
     **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
     **dict.fromkeys(("frames", "wrench_frames", "columns", "inputs", "outputs", "sensed"), checking.names),
     **dict.fromkeys(("compensate", "independent", "include"), checking.names),

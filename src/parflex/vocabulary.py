@@ -73,6 +73,7 @@ WORDS: dict[str, Word] = {
         "Sequence[str]", "", "What is asked: 'frequency:K', 'stiffness:FRAME.x', 'deflection:FRAME', ..."
     ),
     "threads": Word("int", "", "Number of threads."),
+    "csv": Word("bool", "", "Write a CSV file too."),
     "inputs": Word("Sequence[str]", "", "JOINT (its effort) or FRAME.fx ... FRAME.mz (force or moment, world axes)."),
     "outputs": Word(
         "Sequence[str]",

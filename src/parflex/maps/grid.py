@@ -1,35 +1,31 @@
-"""Maps of natural frequencies over a grid of poses: block by block, kept on disk, taken up again where they stopped."""
+"""Maps over a grid of poses: chunk by chunk, kept on disk, taken up again where they stopped."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import time
-import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from parflex.codegen.program_store import digest_of
 from parflex.errors import InputError
-from parflex.maps.batches import Geometry
-from parflex.maps.frequencies import WORTH, FrequencySolver
+from parflex.maps.grids.map_files import MapStore, check_map_file, map_settings
+from parflex.maps.grids.map_rows import MapRows
 from parflex.maps.many import cells_line
-from parflex.maps.positions import OK, SINGULAR, UNREACHABLE, WAITING, PositionSolver
-from parflex.models.elastic.linear_model import check_modes
+from parflex.maps.positions import OK, UNREACHABLE, WAITING
+from parflex.maps.responses.at_one_pose import Held
+from parflex.maps.responses.response_names import read_responses
+from parflex.maps.rows.row_chunks import chunks_of
+from parflex.models.dynamics.forces import Wrench
+from parflex.models.elastic.linear_model import About, check_modes
 from parflex.models.robot import Robot
 from parflex.records import Record
-from parflex.whole_files import check_writable, whole_file
 
 Array = np.ndarray
-BLOCK = 4096  # cells between two checks of the clock
 SAVE_EVERY = 10.0  # seconds
-SAMPLE = 2000  # cells spread over the grid that decide the range of tables
+SAVING = 0.05  # share of the time that saving may take, where maps are large
 MOST = 20_000_000  # cells: their frequencies alone are a gigabyte
-STATES = {OK: "ok", UNREACHABLE: "unreachable", SINGULAR: "singular", WAITING: "waiting"}
 Axis = tuple[str, float, float, int]  # coordinate, first and last value, number of values
 
 
@@ -57,6 +53,14 @@ class FrequencyMap(Record):
         Cells solved without tables.
     largest_difference : float
         Between tables and full solution at checked cells (Hz).
+    responses : dict[str, Array]
+        Responses by name over the grid, where some were asked for.
+    units : dict[str, str]
+        Of each response.
+    at : dict[str, Array]
+        Where the lowest frequency was found along coordinates that are no axes any more, from `lowest_over` (m, rad).
+    why : tuple[Array, list[str]]
+        Of each cell the number of its reason, and the reasons; `reason_at` puts them together.
     """
 
     axes: dict[str, Array]
@@ -68,10 +72,58 @@ class FrequencyMap(Record):
     reason: str  # why there are no tables
     solved_in_full: int
     largest_difference: float
+    responses: dict[str, Array] = field(default_factory=dict)
+    units: dict[str, str] = field(default_factory=dict)
+    at: dict[str, Array] = field(default_factory=dict)
+    why: tuple[Array, list[str]] = field(default_factory=lambda: (np.zeros(0, np.uint16), [""]), repr=False)
 
     def count(self, state: int) -> int:
         """Number of cells in the `state` 0 (ok), 1 (unreachable), 2 (singular) or -1 (not computed)."""
         return int((self.status == state).sum())
+
+    def reason_at(self, *cell: int) -> str:
+        """Why the cell with the numbers `cell` along the axes has no frequencies; empty where it has."""
+        numbers, texts = self.why
+        return texts[int(numbers.reshape(self.status.shape)[cell])] if numbers.size == self.status.size else ""
+
+    def lowest_over(self, names: Sequence[str]) -> FrequencyMap:
+        """The map without the axes `names`, such as all orientations.
+
+        Each mode has its lowest value along them; `at` says where the first mode has it. A cell is reached where any
+        of its poses is.
+        """
+        for name in names:
+            if name not in self.axes:
+                known = ", ".join(self.axes)
+                raise InputError(f"'{name}' is no axis of the map", key="lowest-over", value=name, hint=f"name {known}")
+        kept = [k for k, name in enumerate(self.axes) if name not in names]
+        gone = [k for k, name in enumerate(self.axes) if name in names]
+        if not gone or not kept:
+            raise InputError(
+                "an axis must remain and one must go", key="lowest-over", value=str(list(names)), hint="name fewer axes"
+            )
+        shape = [self.status.shape[k] for k in kept]
+        status = self.status.transpose(*kept, *gone).reshape(*shape, -1)
+        found = self.frequencies.transpose(*kept, *gone, -1).reshape(*shape, status.shape[-1], -1)
+        filled = np.where(np.isnan(found), np.inf, found)
+        lowest = filled.min(axis=-2)
+        place = np.unravel_index(filled[..., 0].argmin(axis=-1), [self.status.shape[k] for k in gone])
+        known = np.isfinite(lowest[..., 0])
+        axes = list(self.axes)
+        at = {axes[k]: np.where(known, self.axes[axes[k]][own], np.nan) for k, own in zip(gone, place, strict=True)}
+        best = np.where(
+            (status == OK).any(axis=-1), OK, np.where((status == WAITING).any(axis=-1), WAITING, UNREACHABLE)
+        )
+        return replace(
+            self,
+            axes={axes[k]: self.axes[axes[k]] for k in kept},
+            frequencies=np.where(np.isfinite(lowest), lowest, np.nan),
+            status=best.astype(np.int8),
+            responses={},
+            units={},
+            at=at,
+            why=(np.zeros(0, np.uint16), [""]),
+        )
 
     def _told(self) -> str:
         size = " x ".join(f"{len(axis)} {name}" for name, axis in self.axes.items())
@@ -86,8 +138,13 @@ def frequency_map(
     lock: str | Sequence[str] = "actuators",
     out: str | Path | None = None,
     progress: Callable[[int, int], None] | None = None,
+    responses: Sequence[str] = (),
+    about: About | None = None,
+    wrench: Wrench | None = None,
+    threads: int | None = None,
+    csv: bool = True,
 ) -> FrequencyMap:
-    """Lowest natural frequencies over a grid of undeformed poses; with springs under tension about the equilibrium.
+    """Lowest natural frequencies, and other responses, over a grid of poses: undeformed, or about their equilibria.
 
     Parameters
     ----------
@@ -105,6 +162,17 @@ def frequency_map(
         npz file that keeps the map, with a CSV file beside it; a later call with it continues there.
     progress : callable, default None
         Called with (cells done, all cells) at intervals.
+    responses : Sequence[str], default ()
+        What is asked beside frequencies, as in `many_responses`: 'stiffness:FRAME.x', 'deflection:FRAME', ...
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    threads : int, default None
+        Number of threads; None: one for each core.
+    csv : bool, default True
+        Write the CSV file beside `out`.
 
     Returns
     -------
@@ -118,84 +186,71 @@ def frequency_map(
     fixed = dict(fixed or {})
     _check_axes(over, fixed)
     check_modes(modes)
+    asked = read_responses(robot, responses) if responses else ()
+    held = Held(lock, about, wrench)
+    held.check(asked)
     axes = {name: np.linspace(first, last, count) for name, first, last, count in over}
-    shape = tuple(len(axis) for axis in axes.values())
-    settings = _settings(robot, over, fixed, modes, lock)
-    frequencies, status = np.full((int(np.prod(shape)), modes), np.nan), np.full(int(np.prod(shape)), WAITING, np.int8)
+    settings, store = map_settings(robot, over, fixed, modes, held, asked), MapStore(axes, modes, asked)
     path = None if out is None else Path(out)
     if path is not None:
-        _check_writable(path)
-        _take_up(path, settings, frequencies, status)
-    run = _Run(robot, axes, fixed, modes, lock)
-    before, interrupted, saved = int((status != WAITING).sum()), False, time.monotonic()
-    try:
-        for cells in run.blocks(np.flatnonzero(status == WAITING)):
-            frequencies[cells], status[cells] = run.solve(cells)
-            if progress is not None:
-                progress(int((status != WAITING).sum()), len(status))
-            if path is not None and time.monotonic() - saved > SAVE_EVERY:
-                _save(path, settings, axes, shape, frequencies, status)
-                saved = time.monotonic()
-    except KeyboardInterrupt:
-        interrupted = True
-    if run.solver is not None:
-        run.solver.say(int(((status != WAITING) & (status != UNREACHABLE)).sum()), bool((status != SINGULAR).any()))
-    computed = int((status != WAITING).sum()) - before
+        check_map_file(path)
+        store.take_up(path, settings)
+    before = int((store.status != WAITING).sum())
+    rows = MapRows(robot, axes, fixed, modes, held, asked)
+    interrupted = _fill(rows, store, path, settings, progress, threads)
+    computed = int((store.status != WAITING).sum()) - before
+    if rows.plain is not None:
+        rows.plain.say(store.status)
     if path is not None and (computed or not path.exists()):
-        _save(path, settings, axes, shape, frequencies, status)
-        _save_csv(path.with_suffix(".csv"), axes, frequencies, status)
+        store.save(path, settings)
+    if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
+        store.save_csv(path.with_suffix(".csv"))
+    plain = rows.plain
     return FrequencyMap(
         axes,
-        frequencies.reshape(*shape, modes),
-        status.reshape(shape),
+        store.values["frequencies"].reshape(*store.shape, modes),
+        store.status.reshape(store.shape),
         interrupted,
         computed,
-        "tables" if run.solver is not None and run.solver.problem is not None else "full",
-        run.solver.why_not if run.solver is not None else "",
-        run.solver.solved_in_full if run.solver is not None else 0,
-        run.solver.largest_difference if run.solver is not None else 0.0,
+        "tables" if rows.way == "fast" else "full",
+        plain.solver.why_not if plain is not None else "an equilibrium is asked for",
+        plain.fallbacks if plain is not None else 0,
+        plain.largest_difference if plain is not None else 0.0,
+        {one.name: store.values[one.name].reshape(*store.shape, *one.shape) for one in asked},
+        {one.name: one.unit for one in asked},
+        why=(store.reason.reshape(store.shape), store.reasons),
     )
 
 
-class _Run:
-    """Positions and frequencies of cells."""
-
-    def __init__(
-        self, robot: Robot, axes: dict[str, Array], fixed: dict[str, float], modes: int, lock: str | Sequence[str]
-    ) -> None:
-        self.axes, self.fixed, self.modes = axes, fixed, modes
-        self.names = [*axes, *fixed]
-        self.geometry, self.lock = Geometry(robot), lock
-        self.positions = PositionSolver(self.geometry, self.names, self.values(np.array([0]))[0].tolist())
-        self.solver: FrequencySolver | None = None
-
-    def values(self, cells: Array) -> Array:
-        """Coordinates of cells, the fixed ones last."""
-        index = np.unravel_index(cells, tuple(len(axis) for axis in self.axes.values()))
-        columns = [axis[k] for axis, k in zip(self.axes.values(), index, strict=True)]
-        return np.stack([*columns, *(np.full(len(cells), value) for value in self.fixed.values())], axis=1)
-
-    def blocks(self, cells: Array) -> Iterator[Array]:
-        """Cells in blocks; before the first, tables are made for poses like those of the whole grid."""
-        self.solver = FrequencySolver(self.geometry, self.modes, self.lock)
-        if len(cells) >= WORTH:
-            some = cells[np.unique(np.linspace(0, len(cells) - 1, SAMPLE).astype(int))]
-            placed = self.positions(self.values(some))
-            if (placed.status == OK).sum() > 0:
-                self.solver.prepare(placed.q[placed.status == OK])
-        for start in range(0, len(cells), BLOCK):
-            yield cells[start : start + BLOCK]
-
-    def solve(self, cells: Array) -> tuple[Array, Array]:
-        """Frequencies and states of cells."""
-        assert self.solver is not None
-        placed = self.positions(self.values(cells))
-        result, status = np.full((len(cells), self.modes), np.nan), placed.status.astype(np.int8)
-        good = status == OK
-        if good.any():
-            result[good] = self.solver(placed.q[good])
-            status[good] = np.where(np.isfinite(result[good]).all(axis=1), OK, SINGULAR)
-        return result, status
+def _fill(
+    rows: MapRows,
+    store: MapStore,
+    path: Path | None,
+    settings: Mapping[str, object],
+    progress: Callable[[int, int], None] | None,
+    threads: int | None,
+) -> bool:
+    """Compute what is left and keep it from time to time; whether it was interrupted."""
+    done, total = int((store.status != WAITING).sum()), len(store.status)
+    chunks = [chunk for chunk in chunks_of(total, rows.chunk) if (store.status[chunk] == WAITING).any()]
+    refused, saved, wait = None, time.monotonic(), SAVE_EVERY
+    try:
+        for chunk, part in rows.parts(chunks, threads):
+            store.put(chunk, part.values, part.status, part.reasons)
+            refused = refused or part.refused
+            done = min(total, done + chunk.stop - chunk.start)
+            if progress is not None:
+                progress(done, total)
+            if path is not None and time.monotonic() - saved > wait:
+                begun = time.monotonic()
+                store.save(path, settings)
+                saved = time.monotonic()
+                wait = max(SAVE_EVERY, (saved - begun) / SAVING)
+    except KeyboardInterrupt:
+        return True
+    if refused is not None and not (store.status == OK).any():
+        raise refused
+    return False
 
 
 # -- what is asked for -----------------------------------------------------------------------------------
@@ -215,82 +270,3 @@ def _check_axes(over: Sequence[Axis], fixed: Mapping[str, float]) -> None:
     cells = int(np.prod([count for *_, count in over], dtype=object))
     if cells > MOST:
         raise InputError(f"the map has {cells} cells", key="over", value=cells, hint=f"at most {MOST} are possible")
-
-
-def _settings(
-    robot: Robot, over: Sequence[Axis], fixed: Mapping[str, float], modes: int, lock: str | Sequence[str]
-) -> dict[str, object]:
-    """What the map is of; a map on disk is taken up only if this is the same."""
-    return {
-        "robot": robot.name,
-        "description": digest_of(robot),  # of all that was loaded: a payload or modal data stand in no description
-        "actuation": robot.actuation,
-        "working_mode": robot.working_mode,
-        "over": [[name, float(first), float(last), int(count)] for name, first, last, count in over],
-        "fixed": {name: float(value) for name, value in fixed.items()},
-        "modes": modes,
-        "lock": lock if isinstance(lock, str) else list(lock),
-    }
-
-
-# -- on disk ---------------------------------------------------------------------------------------------
-
-
-def _check_writable(path: Path) -> None:
-    if path.suffix != ".npz" or path.is_dir():
-        raise InputError(
-            f"'{path.name}' is not a map file", key="out", value=str(path), hint="name a file like map.npz"
-        )
-    check_writable(path)
-
-
-def _take_up(path: Path, settings: dict[str, object], frequencies: Array, status: Array) -> None:
-    """Fill in what an earlier run left; a file that is something else is refused."""
-    if not path.exists():
-        return
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            same = json.loads(str(stored["settings"])) == settings
-            if same:
-                frequencies[:] = stored["frequencies"].reshape(frequencies.shape)
-                status[:] = stored["status"].reshape(status.shape)
-    except (OSError, ValueError, KeyError, AttributeError, zipfile.BadZipFile):
-        raise InputError(
-            "the file is not a map", key="out", file=str(path), value=str(path), hint="give another name"
-        ) from None
-    if not same:
-        raise InputError(
-            "the file holds a map with other settings",
-            key="out",
-            file=str(path),
-            value=str(path),
-            hint="give another name, or remove the file",
-        )
-
-
-def _save(
-    path: Path, settings: dict[str, object], axes: dict[str, Array], shape: tuple[int, ...], found: Array, status: Array
-) -> None:
-    content = {f"axis_{name}": axis for name, axis in axes.items()}
-    content |= {"frequencies": found.reshape(*shape, -1), "status": status.reshape(shape)}
-    content["settings"] = np.array(json.dumps(settings))
-    with whole_file(path) as file:
-        np.savez(file, **content)  # type: ignore[arg-type]
-
-
-def _save_csv(path: Path, axes: dict[str, Array], found: Array, status: Array) -> None:
-    shape = tuple(len(axis) for axis in axes.values())
-    with whole_file(path) as file:
-        head = io.StringIO()
-        csv.writer(head).writerow([*axes, "state", *(f"f{k + 1}_hz" for k in range(found.shape[1]))])
-        file.write(head.getvalue().encode())
-        for start in range(0, len(found), BLOCK):
-            cells = np.arange(start, min(start + BLOCK, len(found)))
-            index = np.unravel_index(cells, shape)
-            columns = [axis[k] for axis, k in zip(axes.values(), index, strict=True)]
-            lines = io.StringIO()
-            rows = csv.writer(lines)
-            for row, cell in enumerate(cells):
-                numbers = ["" if np.isnan(value) else repr(float(value)) for value in found[cell]]
-                rows.writerow([*(repr(float(column[row])) for column in columns), STATES[int(status[cell])], *numbers])
-            file.write(lines.getvalue().encode())

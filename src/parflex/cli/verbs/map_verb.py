@@ -10,13 +10,15 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import cli
-from parflex.cli.input import assignments, numbers, open_robot, robot_options
+from parflex.cli.input import assignments, numbers, open_robot, read_wrenches, robot_options, words_of, wrench_option
 from parflex.cli.progress import counter
 from parflex.errors import InputError
 
 
 @cli.command(
-    "map", epilog="\b\nExample:\n  parflex map navaro --over x=-0.1:0.1:40,y=-0.1:0.1:40 --fixed rz=0.2 --out map.npz"
+    "map",
+    epilog="\b\nExamples:\n  parflex map navaro --over x=-0.1:0.1:40,y=-0.1:0.1:40 --fixed rz=0.2 --out map.npz\n"
+    "  parflex map dualemps --over 11=-0.1:0.1:9 --response stiffness:x --out map.npz",
 )
 @robot_options
 @click.option("--over", required=True, metavar="KEY=FROM:TO:COUNT,...", help="Coordinates and ranges of the grid.")
@@ -25,9 +27,17 @@ from parflex.errors import InputError
 )
 @click.option("--fixed", metavar="KEY=VALUE,...", help="Coordinates that stay constant.")
 @click.option("--modes", type=int, default=6, show_default=True, help="Number of modes.")
+@click.option(
+    "--response", "responses", multiple=True, metavar="NAME", help="Also stiffness:FRAME.x, deflection:FRAME, ..."
+)
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
 @click.option("--lock", default="actuators", show_default=True, metavar="actuators|none|NAMES", help="Joints to lock.")
-@click.option("--figure", metavar="FILE.svg", help="Also draw the lowest frequency to this file.")
+@click.option("--about", metavar="undeformed|equilibrium", help="The pose as given, or the equilibrium under loads.")
+@wrench_option
+@click.option("--threads", type=int, metavar="N", help="Number of threads; default: one for each core.")
+@click.option("--no-csv", is_flag=True, help="Write no CSV file.")
+@click.option("--lowest-over", metavar="KEY,...", help="Draw and report the lowest frequency over these coordinates.")
+@click.option("--figure", metavar="FILE.svg", help="Also draw the lowest frequency, or the response, to this file.")
 def map_verb(
     robot: str,
     as_json: bool,
@@ -35,28 +45,90 @@ def map_verb(
     out: str,
     fixed: str | None,
     modes: int,
+    responses: tuple[str, ...],
     elements: int | None,
     lock: str,
+    about: str | None,
+    wrench: tuple[str, ...],
+    threads: int | None,
+    no_csv: bool,
+    lowest_over: str | None,
     figure: str | None,
     **choice: Any,
 ) -> None:
     """Natural frequencies over a grid of poses; run it again to go on where it stopped."""
-    from parflex.maps.grid import OK, SINGULAR, UNREACHABLE, frequency_map
+    from parflex.maps.grid import frequency_map
+    from parflex.maps.positions import OK
 
     if figure:
         from parflex.view.figures.robot_figure import picture_path
 
         picture_path(figure)
     axes = read_axes(over)
+    left_out = words_of(lowest_over or "")
+    _check_lowest([name for name, *_ in axes], left_out)
     held = assignments(fixed, "fixed") if fixed else {}
     loaded = open_robot(robot, elements=elements, **choice)
     names: Any = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
+    given: dict[str, Any] = {"about": about, "wrench": read_wrenches(wrench), "threads": threads, "csv": not no_csv}
     with counter("map") as shown:
-        found = frequency_map(loaded, axes, held, modes, names, out, shown)
+        found = frequency_map(loaded, axes, held, modes, names, out, shown, responses=list(responses), **given)
+    answer = _answer(found, out, no_csv, list(loaded.warnings))
+    drawn = found.lowest_over(left_out) if left_out else found
+    if left_out and (drawn.status == OK).any():
+        answer["lowest"] = _lowest(drawn)
+    if figure:
+        from parflex.view.figures.map_figure import draw_map
+
+        scalar = next((name for name, own in found.responses.items() if own.ndim == found.status.ndim), None)
+        asked = None if left_out else scalar
+        title = f"{loaded.name}: {asked or 'lowest natural frequency'}"
+        draw_map(drawn, figure, title=title, response=asked)
+        answer["figure"] = figure
+    rows = [(name, answer[name]) for name in ("cells", "computed", "ok", "unreachable", "singular")]
+    rows += [
+        ("first frequency, lowest (Hz)", answer["lowest_hz"]),
+        ("first frequency, highest (Hz)", answer["highest_hz"]),
+    ]
+    rows += [
+        (f"{name}, {word} ({found.units[name]})", own[word])
+        for name, own in answer["responses"].items()
+        for word in ("lowest", "highest")
+    ]
+    output.show(answer, as_json, (f"map in {out}", ["", ""], [(name, _shown(value)) for name, value in rows]))
+    if found.interrupted:
+        click.echo("interrupted: run the same command again to resume", err=True)
+        sys.exit(1)
+
+
+def _check_lowest(names: list[str], left_out: list[str]) -> None:
+    """Refuse what cannot be left out before anything is computed."""
+    for word in left_out:
+        if word not in names:
+            raise InputError(
+                f"'{word}' is no axis of the map", key="lowest-over", value=word, hint=f"name {', '.join(names)}"
+            )
+    if left_out and set(left_out) == set(names):
+        raise InputError("an axis must remain", key="lowest-over", value=",".join(left_out), hint="name fewer axes")
+
+
+def _answer(found: Any, out: str, no_csv: bool, warnings: list[str]) -> dict[str, Any]:
+    import numpy as np
+
+    from parflex.maps.positions import OK, SINGULAR, UNREACHABLE
+
     good = found.frequencies[found.status == OK]
-    answer: dict[str, Any] = {
+    spans = {}
+    for name, own in found.responses.items():
+        finite = own[np.isfinite(own)]
+        spans[name] = {
+            "unit": found.units[name],
+            "lowest": float(finite.min()) if finite.size else None,
+            "highest": float(finite.max()) if finite.size else None,
+        }
+    return {
         "out": out,
-        "csv": str(Path(out).with_suffix(".csv")),
+        "csv": None if no_csv else str(Path(out).with_suffix(".csv")),
         "cells": int(found.status.size),
         "computed": found.computed,
         "ok": found.count(OK),
@@ -68,22 +140,21 @@ def map_verb(
         "method": found.method,
         "solved_in_full": found.solved_in_full,
         "largest_difference_hz": found.largest_difference,
-        "warnings": list(loaded.warnings),
+        "responses": spans,
+        "warnings": warnings,
     }
-    if figure:
-        from parflex.view.figures.map_figure import draw_map
 
-        draw_map(found, figure, title=f"{loaded.name}: lowest natural frequency")
-        answer["figure"] = figure
-    rows = [(name, answer[name]) for name in ("cells", "computed", "ok", "unreachable", "singular")]
-    rows += [
-        ("first frequency, lowest (Hz)", answer["lowest_hz"]),
-        ("first frequency, highest (Hz)", answer["highest_hz"]),
-    ]
-    output.show(answer, as_json, (f"map in {out}", ["", ""], [(name, _shown(value)) for name, value in rows]))
-    if found.interrupted:
-        click.echo("interrupted: run the same command again to resume", err=True)
-        sys.exit(1)
+
+def _lowest(drawn: Any) -> dict[str, Any]:
+    """The lowest frequency of all, and where it is."""
+    import numpy as np
+
+    cell = np.unravel_index(int(np.nanargmin(drawn.frequencies[..., 0])), drawn.status.shape)
+    place = {name: float(axis[k]) for (name, axis), k in zip(drawn.axes.items(), cell, strict=True)}
+    return {
+        "frequency_hz": float(drawn.frequencies[(*cell, 0)]),
+        "at": place | {name: float(own[cell]) for name, own in drawn.at.items()},
+    }
 
 
 def _shown(value: Any) -> str:

@@ -105,11 +105,15 @@ class FrequencyRows:
         # one by one is by the interpreter, which runs one thread at a time
         used = 1 if self.way == "one by one" else min(number_of_threads(threads), max(1, len(chunks)))
         for chunk, part in in_order(chunks, self.solve, used):
-            self.fallbacks += part.fallbacks
-            self.balanced += part.balanced
-            self.largest_difference = max(self.largest_difference, part.difference)
-            self.solver.too_many = self.solver.too_many or part.refused
+            self.note(part)
             yield chunk, part
+
+    def note(self, part: RowAnswers) -> None:
+        """Count what happened in a chunk."""
+        self.fallbacks += part.fallbacks
+        self.balanced += part.balanced
+        self.largest_difference = max(self.largest_difference, part.difference)
+        self.solver.too_many = self.solver.too_many or part.refused
 
     def say(self, status: Array) -> None:
         """Warn of poses about an equilibrium; refuse what no pose could be asked."""

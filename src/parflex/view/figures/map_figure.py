@@ -1,4 +1,4 @@
-"""A picture of a map: one frequency over one or two coordinates."""
+"""A picture of a map: one frequency, or a response, over one or two coordinates."""
 
 from __future__ import annotations
 
@@ -18,8 +18,14 @@ Array = np.ndarray
 LENGTHS = ("x", "y", "z")
 
 
-def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: int = 1, title: str = "") -> Figure:
-    """Natural frequency of a map over its first two axes; of further axes the middle value is shown and named.
+def draw_map(
+    frequency_map: FrequencyMap,
+    path: str | Path | None = None,
+    mode: int = 1,
+    title: str = "",
+    response: str | None = None,
+) -> Figure:
+    """Natural frequency, or a response, of a map over its first two axes; of others the middle value is shown.
 
     Poses without frequencies are grey.
 
@@ -33,18 +39,18 @@ def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: 
         Mode, counted from 1, the lowest.
     title : str, default ""
         Title of the figure.
+    response : str, default None
+        Response of the map to draw, of those with one number at each pose; None: the frequency.
 
     Returns
     -------
     Figure
         Matplotlib figure; a notebook shows it.
     """
-    found = frequency_map
-    count = found.frequencies.shape[-1]
-    if not 1 <= mode <= count:
-        raise InputError(f"the map has no mode {mode}", key="mode", value=mode, hint=f"give 1 to {count}")
-    values, names = found.frequencies[..., mode - 1], list(found.axes)
-    title = title or ("lowest natural frequency" if mode == 1 else f"natural frequency {mode}")
+    found, names = frequency_map, list(frequency_map.axes)
+    values, label = (_frequencies(found, mode), "frequency (Hz)") if response is None else _response(found, response)
+    title = title or response or ("lowest natural frequency" if mode == 1 else f"natural frequency {mode}")
+    title += f", lowest over {', '.join(found.at)}" if found.at else ""
     for name in names[2:]:
         middle = len(found.axes[name]) // 2
         values = values[:, :, middle]
@@ -56,25 +62,45 @@ def draw_map(frequency_map: FrequencyMap, path: str | Path | None = None, mode: 
         plot.set_title(title)
         plot.set_xlabel(_label(names[0]))
         if values.ndim == 1:
-            _curve(plot, found.axes[names[0]], values)
+            _curve(plot, found.axes[names[0]], values, label)
         else:
-            _field(plot, found.axes[names[0]], found.axes[names[1]], values)
+            _field(plot, found.axes[names[0]], found.axes[names[1]], values, label)
             plot.set_ylabel(_label(names[1]))
             if names[0] in LENGTHS and names[1] in LENGTHS:
                 plot.set_aspect("equal")
         return finished(figure, path)
 
 
-def _curve(plot: Any, x: Array, values: Array) -> None:
+def _frequencies(found: FrequencyMap, mode: int) -> Array:
+    count = found.frequencies.shape[-1]
+    if not 1 <= mode <= count:
+        raise InputError(f"the map has no mode {mode}", key="mode", value=mode, hint=f"give 1 to {count}")
+    return found.frequencies[..., mode - 1]
+
+
+def _response(found: FrequencyMap, name: str) -> tuple[Array, str]:
+    values = found.responses.get(name)
+    scalars = [word for word, own in found.responses.items() if own.ndim == found.status.ndim]
+    if values is None or values.ndim != found.status.ndim:
+        raise InputError(
+            f"the map has no response '{name}' of one number",
+            key="response",
+            value=name,
+            hint=f"give {' or '.join(scalars)}" if scalars else "ask for one in the map",
+        )
+    return values, f"{name} ({found.units[name]})"
+
+
+def _curve(plot: Any, x: Array, values: Array, label: str) -> None:
     plot.plot(x, values, marker="." if len(values) < 60 else "")
-    plot.set_ylabel("frequency (Hz)")
+    plot.set_ylabel(label)
 
 
-def _field(plot: Any, x: Array, y: Array, values: Array) -> None:
+def _field(plot: Any, x: Array, y: Array, values: Array, label: str) -> None:
     plot.grid(visible=False)
     plot.set_facecolor("0.85")  # where there is no pose
     mesh = plot.pcolormesh(x, y, np.ma.masked_invalid(values.T), shading="nearest", rasterized=True)
-    plot.figure.colorbar(mesh, label="frequency (Hz)")
+    plot.figure.colorbar(mesh, label=label)
 
 
 def _label(name: str) -> str:
