@@ -13,6 +13,10 @@ from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
 from parflex.description.names import catalogue_names as catalogue_names
+from parflex.design.registry import Response as Response
+from parflex.design.registry import add_response as add_response
+from parflex.design.sensitivity import Sensitivities as Sensitivities
+from parflex.design.sensitivity import sensitivities as sensitivities
 from parflex.errors import ActuationError as ActuationError
 from parflex.errors import InputError as InputError
 from parflex.errors import ParflexError as ParflexError
@@ -91,6 +95,7 @@ from parflex.view.figures.run_numbers import Difference as Difference
 from parflex.view.figures.run_numbers import run_differences as run_differences
 from parflex.view.figures.run_numbers import spectrum_peaks as spectrum_peaks
 from parflex.view.figures.section_figure import draw_sections as draw_sections
+from parflex.view.figures.sensitivity_figure import draw_sensitivities as draw_sensitivities
 from parflex.view.figures.study_figure import draw_study as draw_study
 from parflex.view.figures.timing_figure import draw_timing as draw_timing
 

@@ -140,6 +140,13 @@ def _shapes(value: Any, key: str) -> Any:
     return value if isinstance(value, str) and value == "all" else checking.flag(value, key)
 
 
+def _any_poses(value: Any, key: str) -> Any:
+    """Poses of any kind, one after the other."""
+    if isinstance(value, (str, Mapping)) or not hasattr(value, "__len__") or not len(value):
+        _poses(value, key)
+    return value
+
+
 def _coordinates(value: Any, key: str) -> Any:
     """A set of coordinates by its name, or coordinates by their names."""
     return value if isinstance(value, str) else checking.names(value, key)
@@ -206,6 +213,12 @@ def _modes(value: Any, key: str) -> Any:
     return checking.instance(value, Modes, key, "compute them first: parflex.natural_frequencies(robot)")
 
 
+def _sensitivities(value: Any, key: str) -> Any:
+    from parflex.design.sensitivity import Sensitivities
+
+    return checking.instance(value, Sensitivities, key, "compute them first: parflex.sensitivities(robot, ...)")
+
+
 def _columns(value: Any, key: str) -> Any:
     listed = checking.table(value, key, "what parflex.simulate gives")
     checking.numbers(listed.get("t"), (None,), f"{key}: t")
@@ -224,6 +237,11 @@ CHECKS: dict[str, Check | None] = {
     "poses": _poses,
     **dict.fromkeys(("velocity", "acceleration", "fixed"), _numbers_by_name),
     **dict.fromkeys(("wrench", "settings", "designs"), checking.table),
+    **dict.fromkeys(("response", "statistic", "unit", "help"), _word),
+    "tolerances": _numbers_by_name,
+    "function": _call,
+    "found": _sensitivities,
+    **dict.fromkeys(("keys", "worst"), None),  # names of the file, a choice: the functions say more
     **dict.fromkeys(("reactions", "shapes", "check_width", "check_steps", "quick", "checks", "stops"), checking.flag),
     "csv": checking.flag,
     **dict.fromkeys(("frame", "name", "title", "drive", "method", "law", "actuation", "working_mode", "paper"), _word),
@@ -276,4 +294,5 @@ OTHERS: dict[str, dict[str, Check | None]] = {
     "many_responses": {"poses": _pose_rows},
     "draw_study": {"study": _finished_study},
     "draw_modes": {"modes": _modes},
+    "sensitivities": {"poses": _any_poses},
 }

@@ -93,7 +93,9 @@ def beam(
     if not is_varied(missing) and abs(missing) <= 1e-12 * section.Ip:
         missing = 0.0
     # in the plane nothing twists, and left out it does not hide that r0 is the length times the axial shape
-    spin = _spin_of_twist(0.0 if planar else material.density * missing * length, G.dtype)
+    twist = 0.0 if planar else material.density * missing * length
+    G = G.astype(scalar_type(G, np.asarray(twist)))
+    spin = _spin_of_twist(twist, G.dtype)
     add_spin(G, spin)
     K = _stiffness(length, material, section, Ps)
     nodes, small = {"tip": _tip(length)}, SLENDER * length
@@ -205,7 +207,8 @@ def _sections(length: float, Ps: tuple[float, float], roll: float, xi: Array) ->
 def shape_coefficients(length: float, material: Material, section: Section, shear: bool) -> Array:
     """r0 and the shape functions as polynomials in x / L: parts that go with 1, y, z; fields; components; powers."""
     fields = _fields(length, *(_shear_ratios(length, material, section) if shear else (0.0, 0.0)))
-    result = np.zeros((3, len(fields), 3, 4))
+    kind = scalar_type(*(entry for field in fields for entries in field for entry in entries))
+    result: Array = np.zeros((3, len(fields), 3, 4), dtype=kind)
     for a, field in enumerate(fields):
         for part, entries in enumerate(field):
             for i, entry in enumerate(entries):

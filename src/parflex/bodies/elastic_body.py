@@ -18,6 +18,7 @@ import numpy as np
 from parflex.bodies.rigid import RigidBody
 from parflex.records import Record
 from parflex.spatial import cross, hat, inverse_left_jacobian, left_jacobian, left_jacobian_rate
+from parflex.spatial.linear import scalar_type
 
 if TYPE_CHECKING:
     from parflex.bodies.reduced_link import ReducedLink
@@ -245,7 +246,7 @@ class ElasticBody(Record):
         c = np.concatenate([[1.0], e])
         rows = self._rows(c)
         S, Sigma = c @ self.S, _weighted(c, rows)
-        M = np.zeros((6 + N, 6 + N), dtype=np.asarray(Sigma).dtype)
+        M: Array = np.zeros((6 + N, 6 + N), dtype=scalar_type(Sigma, S, self.m))
         M[:3, :3] = self.m * np.eye(3)
         M[:3, 3:6], M[3:6, :3] = hat(S).T, hat(S)
         M[3:6, 3:6] = np.trace(Sigma) * np.eye(3) - Sigma

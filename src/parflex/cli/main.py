@@ -12,6 +12,7 @@ from parflex.cli import completion, output  # noqa: F401 - importing them adds t
 from parflex.cli.group import cli
 from parflex.cli.verbs import (  # noqa: F401
     control_verbs,
+    design_verbs,
     dynamics_verbs,
     explain_verb,
     export_verb,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.constraints import Constraint, build_constraints
+from parflex.closure.targets import small_turn
 from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.records import Record, counted, listed
@@ -107,8 +108,7 @@ class Loop(Record):
         if self.turning == "about-axis":
             parts.append(self.rotations @ cross(self.u1, turn @ self.u2))
         elif self.turning == "none":
-            axial = np.array([turn[2, 1] - turn[1, 2], turn[0, 2] - turn[2, 0], turn[1, 0] - turn[0, 1]]) / 2
-            parts.append(self.rotations @ axial)
+            parts.append(self.rotations @ small_turn(turn))
         elif self.turning == "universal":
             parts.append(np.array([self.u1 @ (turn @ self.u2)]))
         return np.concatenate(parts)

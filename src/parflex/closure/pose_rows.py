@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parflex.closure.targets import FrameTarget, PoseRows, Target
+from parflex.closure.targets import FrameTarget, PoseRows, Target, small_turn
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.spatial import (
     cross,
@@ -114,6 +114,10 @@ class AxisTarget(AlongAxis):
         side = off / sine if sine > TOGETHER else np.array([1.0, 0.0]) * (cosine < 0)
         return side, float(np.arctan2(sine, cosine)), sine
 
+    def linear_residual(self, at: Pose) -> Array:
+        """Components of a small angle."""
+        return across(self.direction) @ self.axis(at)
+
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Rows of the components of the angle."""
         side, angle, sine = self._apart(at)
@@ -184,6 +188,13 @@ class TiltTarget(OnFrame):
         angle = np.arctan2(np.linalg.norm(np.delete(z, self.number)), z[self.number])
         return np.array([length * (angle - np.arccos(self.cosine))])
 
+    def linear_residual(self, at: Pose) -> Array:
+        """How much too far it leans; an axis along that of the world leans to any side."""
+        sine = np.sqrt(1 - self.cosine**2)
+        if sine > 1e-9:
+            return np.array([(self.cosine - self.axis(at)[self.number]) / sine])
+        return across(np.eye(3)[self.number])[:1] @ self.axis(at)
+
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """The angle grows as the component falls; an axis along that of the world leans to any side."""
         z, world = self.axis(at), np.eye(3)[self.number]
@@ -229,6 +240,10 @@ class SpinTarget(AlongAxis):
         """The turn about the direction, times the length."""
         turn = vector_from_rotation(np.asarray(at.of(self.place)[0]) @ self.rotation.T)
         return np.array([length * (self.direction @ turn)])
+
+    def linear_residual(self, at: Pose) -> Array:
+        """A small turn about the direction."""
+        return np.array([self.direction @ small_turn(at.of(self.place)[0] @ self.rotation.T)])
 
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Angular velocity about the direction."""
@@ -292,6 +307,11 @@ class GapTarget(PoseRows):
     def residual(self, at: Pose, length: float) -> Array:
         """How much too far."""
         return np.array([self._line(at)[0] - self.distance])
+
+    def linear_residual(self, at: Pose) -> Array:
+        """How much too far."""
+        apart = at.of(self.second)[1] - at.of(self.first)[1]
+        return np.array([np.sqrt(apart @ apart) - self.distance])
 
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Velocity of one place from the other along the line between them."""
@@ -383,6 +403,10 @@ class JointTarget(PoseRows):
     def residual(self, at: Pose, length: float) -> Array:
         """Too far by so much."""
         return (np.asarray(at.q)[[self.position]] - self.value) * self.scale(length)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """Too far by so much, in its own unit."""
+        return np.asarray(at.q)[[self.position]] - self.value
 
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Its own rate."""

@@ -44,6 +44,10 @@ class PoseRows(Record, ABC):
         """How far the rows are from zero, in metres."""
 
     @abstractmethod
+    def linear_residual(self, at: Pose) -> Array:
+        """How far rows that are nearly met are from zero, over any scalar, in the units of the rows."""
+
+    @abstractmethod
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Rows per unit of all rates."""
 
@@ -124,6 +128,12 @@ class FrameTarget(PoseRows):
             parts += list(length * vector_from_rotation(R @ self.rotation.T))
         return np.array(parts)
 
+    def linear_residual(self, at: Pose) -> Array:
+        """The same, angles by their sines."""
+        R, P = at.of(self.place)
+        parts = [P[axis] - value for axis, value in self.position.items()]
+        return np.array(parts if self.rotation is None else [*parts, *small_turn(R @ self.rotation.T)])
+
     def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
         """Rows in world axes."""
         R, _ = at.of(self.place)
@@ -148,6 +158,12 @@ class FrameTarget(PoseRows):
         if rotation is not None:
             rotation = rotation_from_vector(share * vector_from_rotation(rotation @ R.T)) @ R
         return FrameTarget(self.name, self.place, position, rotation)
+
+
+def small_turn(rotation: Array) -> Array:
+    """Rotation vector of a small turn, over any scalar: exact to first order."""
+    R = rotation
+    return np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / 2
 
 
 @dataclass(frozen=True, eq=False, repr=False)

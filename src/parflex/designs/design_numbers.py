@@ -9,7 +9,7 @@ and impossible ones, are marked; they are loaded one by one.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
@@ -47,6 +47,7 @@ class DesignNumbers(Record):
     values: Array
     alone: Array
     slopes: Array | None = None
+    description: Any = None  # of the file, with the numbers of all designs in it
 
     def with_numbers(self, numbers: Mapping[int, Any]) -> Robot:
         """The robot with other numbers (symbols, as a rule) in the place of some; it stands as the nominal one."""
@@ -103,7 +104,18 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
         values[1:],
         decisions.differ[1:] | ~np.isfinite(values[1:]).all(axis=1),
         changes,
+        description,
     )
+
+
+def in_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
+    """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
+    varied = {place: x for place, x in leaves(part) if isinstance(x, Varied)}
+    found = {}
+    for place, x in varied.items():
+        assert x.slopes is not None
+        found[place] = scalar(float(x.values[1]), x.slopes[:, 1].copy())
+    return substituted(part, found)
 
 
 def of_designs(values: Any, designs: int) -> Array:

@@ -14,9 +14,11 @@ KEPT = 1e-9  # of the size of a block: what is left of it after the earlier ones
 def solve_in_order(basis: Array, blocks: Sequence[Block]) -> tuple[Array, list[Array]]:
     """The combination x = basis s with the rows of each block nearest to its values in turn, and what each misses.
 
-    Rows of a block are comparable with each other (squares of them are added), blocks need not be.
+    Rows of a block are comparable with each other (squares of them are added), blocks need not be. Values may have
+    columns, which are solved side by side.
     """
-    s, null, missed = np.zeros(basis.shape[1]), np.eye(basis.shape[1]), []
+    columns = blocks[0][1].shape[1:] if blocks else ()
+    s, null, missed = np.zeros((basis.shape[1], *columns)), np.eye(basis.shape[1]), []
     for rows, values in blocks:
         along = rows @ basis
         if len(values) and null.shape[1]:
@@ -25,7 +27,7 @@ def solve_in_order(basis: Array, blocks: Sequence[Block]) -> tuple[Array, list[A
             U, sizes, Vt = np.linalg.svd(along @ null, full_matrices=True)
             kept = int(np.sum(sizes > KEPT * max(size, 1e-300)))
             if kept:
-                s = s + null @ (Vt[:kept].T @ ((U[:, :kept].T @ (values - along @ s)) / sizes[:kept]))
+                s = s + null @ (Vt[:kept].T @ ((U[:, :kept].T @ (values - along @ s)).T / sizes[:kept]).T)
             null = null @ Vt[kept:].T
         missed.append(along @ s - values)
     return basis @ s, missed

@@ -42,20 +42,16 @@ class Energies(Unpacked):
 
 def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
     """Energies for all rates of the tree."""
-    moving = motion(tree, at, qd, np.zeros(tree.n))
-    kinetic: Any = 0.0
+    kinetic = kinetic_energy(tree, at, qd)
     elastic: Any = 0.0
     gravity: Any = 0.0
     for j, link in enumerate(tree.links):
-        v, w = moving.v[j], moving.w[j]
-        e, ed = at.q[link.e], qd[link.e_v]
-        kinetic = kinetic + link.body.kinetic_energy(v, w, e, ed)
+        e = at.q[link.e]
         elastic = elastic + link.body.strain_energy(e)
         S, _ = link.body.deformed(e)
         gravity = gravity - tree.gravity @ (link.body.m * at.position[j] + at.rotation[j] @ S)
         if link.joint.one_axis:
-            rate, stretch = qd[link.v.start], at.q[link.q.start] - link.terms.rest
-            kinetic = kinetic + 0.5 * link.terms.motor_inertia * (rate * rate)
+            stretch = at.q[link.q.start] - link.terms.rest
             elastic = elastic + 0.5 * link.terms.stiffness * (stretch * stretch)
             if link.terms.stop is not None:
                 elastic = elastic + link.terms.stop.energy(at.q[link.q.start])
@@ -63,3 +59,15 @@ def energies(tree: Tree, at: Pose, qd: Array) -> Energies:
         elastic = elastic + spring.energy(at.q)
     elastic = elastic + elements_energy(tree, at)
     return Energies(kinetic, elastic, gravity)
+
+
+def kinetic_energy(tree: Tree, at: Pose, qd: Array) -> Any:
+    """Kinetic energy for all rates of the tree, of bodies and of the inertia of motors."""
+    moving = motion(tree, at, qd, np.zeros(tree.n))
+    found: Any = 0.0
+    for j, link in enumerate(tree.links):
+        found = found + link.body.kinetic_energy(moving.v[j], moving.w[j], at.q[link.e], qd[link.e_v])
+        if link.joint.one_axis:
+            rate = qd[link.v.start]
+            found = found + 0.5 * link.terms.motor_inertia * (rate * rate)
+    return found

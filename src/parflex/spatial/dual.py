@@ -1,112 +1,212 @@
-"""Dual numbers: a value with its slopes along many directions, so that the physics gives exact derivatives of itself.
+"""Numbers with slopes along many directions, so that the physics gives exact derivatives of itself.
 
 One pass of any code written over any scalar gives its result and the derivatives of it along all directions, by the
-chain rule: no difference of nearby numbers, no step to choose.
+chain rule: no difference of nearby numbers, no step to choose. There are two kinds, so that one can stand inside the
+other: `Dual` has slopes along small motions of a robot, `Sensitive` along changes of its file. A dual number may be
+made of sensitive ones; then its slopes have slopes.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 Array = np.ndarray
 
 
-class Dual:
-    """A number and its slopes."""
+class SlopedNumber:
+    """A number and its slopes; numbers of the kinds in `plain` are constants beside it."""
 
     __slots__ = ("slope", "value")
+    plain: ClassVar[tuple[type, ...]] = (int, float)
 
-    def __init__(self, value: float, slope: Array) -> None:
+    def __init__(self, value: Any, slope: Array) -> None:
         self.value = value
         self.slope = slope
 
     def __add__(self, other: Any) -> Any:
-        if isinstance(other, Dual):
-            return Dual(self.value + other.value, self.slope + other.slope)
-        if isinstance(other, (int, float)):
-            return Dual(self.value + other, self.slope) if other else self
+        if other.__class__ is self.__class__:
+            return self.__class__(self.value + other.value, self.slope + other.slope)
+        if isinstance(other, self.plain):
+            return self.__class__(self.value + other, self.slope) if other else self
         return NotImplemented
 
     __radd__ = __add__
 
-    def __neg__(self) -> Dual:
-        return Dual(-self.value, -self.slope)
+    def __neg__(self) -> Any:
+        return self.__class__(-self.value, -self.slope)
+
+    def __pos__(self) -> Any:
+        return self
 
     def __sub__(self, other: Any) -> Any:
-        if isinstance(other, Dual):
-            return Dual(self.value - other.value, self.slope - other.slope)
-        if isinstance(other, (int, float)):
-            return Dual(self.value - other, self.slope) if other else self
+        if other.__class__ is self.__class__:
+            return self.__class__(self.value - other.value, self.slope - other.slope)
+        if isinstance(other, self.plain):
+            return self.__class__(self.value - other, self.slope) if other else self
         return NotImplemented
 
     def __rsub__(self, other: Any) -> Any:
-        if isinstance(other, (int, float)):
-            return Dual(other - self.value, -self.slope)
-        return NotImplemented
+        return self.__class__(other - self.value, -self.slope) if isinstance(other, self.plain) else NotImplemented
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, Dual):
-            return Dual(self.value * other.value, other.value * self.slope + self.value * other.slope)
-        if isinstance(other, (int, float)):
-            return Dual(self.value * other, other * self.slope) if other else 0.0
+        if other.__class__ is self.__class__:
+            return self.__class__(self.value * other.value, other.value * self.slope + self.value * other.slope)
+        if isinstance(other, self.plain):
+            return self.__class__(self.value * other, other * self.slope) if other else 0.0
         return NotImplemented
 
     __rmul__ = __mul__
 
     def __truediv__(self, other: Any) -> Any:
-        if isinstance(other, Dual):
+        if other.__class__ is self.__class__:
             value = self.value / other.value
-            return Dual(value, (self.slope - value * other.slope) / other.value)
-        if isinstance(other, (int, float)):
-            return Dual(self.value / other, self.slope / other)
+            return self.__class__(value, (self.slope - value * other.slope) / other.value)
+        if isinstance(other, self.plain):
+            return self.__class__(self.value / other, self.slope / other)
         return NotImplemented
 
     def __rtruediv__(self, other: Any) -> Any:
-        if isinstance(other, (int, float)):
-            value = other / self.value
-            return Dual(value, (-value / self.value) * self.slope)
-        return NotImplemented
+        if not isinstance(other, self.plain):
+            return NotImplemented
+        value = other / self.value
+        return self.__class__(value, (-value / self.value) * self.slope)
+
+    def __pow__(self, power: Any) -> Any:
+        if not isinstance(power, int | float):
+            return NotImplemented
+        return self * self if power == 2 else self._mapped(self.value**power, power * self.value ** (power - 1))
+
+    def __abs__(self) -> Any:
+        return -self if self.value < 0 else self
 
     # by value alone: what NumPy's sign asks
     def __lt__(self, other: Any) -> bool:
-        return bool(self.value < other)
+        return bool(self.value < _value(other, self.__class__))
 
     def __gt__(self, other: Any) -> bool:
-        return bool(self.value > other)
+        return bool(self.value > _value(other, self.__class__))
+
+    def __le__(self, other: Any) -> bool:
+        return bool(self.value <= _value(other, self.__class__))
+
+    def __ge__(self, other: Any) -> bool:
+        return bool(self.value >= _value(other, self.__class__))
 
     def __eq__(self, other: object) -> bool:
-        return self is other if isinstance(other, Dual) else bool(self.value == other)
+        return self is other if isinstance(other, self.__class__) else bool(self.value == other)
 
     __hash__ = object.__hash__
 
+    def _mapped(self, value: Any, slope: Any) -> Any:
+        """A function of this number, `slope` its derivative."""
+        return self.__class__(value, slope * self.slope)
+
     # names that NumPy calls on objects
-    def sin(self) -> Dual:
+    def sin(self) -> Any:
         """Sine."""
-        return Dual(math.sin(self.value), math.cos(self.value) * self.slope)
+        return self._mapped(_call("sin", self.value), _call("cos", self.value))
 
-    def cos(self) -> Dual:
+    def cos(self) -> Any:
         """Cosine."""
-        return Dual(math.cos(self.value), -math.sin(self.value) * self.slope)
+        return self._mapped(_call("cos", self.value), -_call("sin", self.value))
 
-    def sqrt(self) -> Dual:
+    def sqrt(self) -> Any:
         """Square root."""
-        root = math.sqrt(self.value)
-        return Dual(root, (0.5 / root) * self.slope)
+        root = _call("sqrt", self.value)
+        return self._mapped(root, 0.5 / root)
+
+    def arctan2(self, other: Any) -> Any:
+        """Angle of the point (other, self)."""
+        x = other if other.__class__ is self.__class__ else self.__class__(other, 0.0 * self.slope)
+        square = x.value * x.value + self.value * self.value
+        return self.__class__(np.arctan2(self.value, x.value), (x.value * self.slope - self.value * x.slope) / square)
+
+    def hypot(self, other: Any) -> Any:
+        """Length of the vector of both."""
+        return (self * self + other * other).sqrt()
+
+    def __repr__(self) -> str:
+        return f"{self.value!r} with {len(self.slope)} slopes"
 
 
-def small_steps(directions: Array) -> Array:
+class Sensitive(SlopedNumber):
+    """A number and its slopes by values of the robot file. It is zero only where its slopes are zero too."""
+
+    __slots__ = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.value) or bool(np.any(self.slope))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Sensitive):
+            return self is other
+        return bool(self.value == other) and not np.any(self.slope)
+
+    __hash__ = object.__hash__
+
+
+class Dual(SlopedNumber):
+    """A number and its slopes along motions; what it is made of may be sensitive."""
+
+    __slots__ = ()
+    plain = (int, float, Sensitive)
+
+
+def _value(other: Any, kind: type) -> Any:
+    return other.value if other.__class__ is kind else other
+
+
+def _call(name: str, x: Any) -> Any:
+    return getattr(x, name)() if isinstance(x, SlopedNumber) else getattr(math, name)(x)
+
+
+def small_steps(directions: Array, kind: type[SlopedNumber] = Dual) -> Array:
     """Zeros with these slopes: row k is the slope of entry k; entries that do not move are plain zeros."""
-    entries = [Dual(0.0, row) if row.any() else 0.0 for row in directions]
+    entries = [kind(0.0, row) if bool(np.any(row)) else 0.0 for row in directions]
     result = np.empty(len(entries), dtype=object)
     result[:] = entries
     return result
 
 
-def slopes(values: Any, count: int) -> Array:
+def slopes(values: Any, count: int, kind: type[SlopedNumber] = Dual) -> Array:
     """Slopes of a vector, one row for each entry; plain numbers have none."""
-    return np.array([entry.slope if isinstance(entry, Dual) else np.zeros(count) for entry in values]).reshape(
+    return np.array([entry.slope if isinstance(entry, kind) else np.zeros(count) for entry in values]).reshape(
         -1, count
     )
+
+
+def plain_values(numbers: Any, kind: type[SlopedNumber] = Sensitive) -> Array:
+    """The numbers of an array without their slopes."""
+    entries = np.asarray(numbers)
+    if entries.dtype != object:
+        return entries
+    flat = [entry.value if isinstance(entry, kind) else entry for entry in entries.ravel()]
+    return np.array(flat).reshape(entries.shape)
+
+
+def sloped_kind(*arrays: Array) -> type[SlopedNumber] | None:
+    """The outer kind of sloped numbers in these arrays, if there are any."""
+    kinds = {entry.__class__ for array in arrays for entry in array.flat if isinstance(entry, SlopedNumber)}
+    return next((kind for kind in (Dual, Sensitive) if kind in kinds), None)
+
+
+def slopes_last(numbers: Array, kind: type[SlopedNumber], count: int) -> Array:
+    """Slopes of all entries of an array along one more axis, behind."""
+    found = slopes(np.asarray(numbers).ravel(), count, kind)
+    return found.reshape(*np.shape(numbers), count)
+
+
+def with_slopes(values: Array, changes: Array, kind: type[SlopedNumber]) -> Array:
+    """Numbers with slopes, which stand along the last axis of `changes`."""
+    result = np.empty(np.shape(values), dtype=object)
+    for index in np.ndindex(*result.shape):
+        result[index] = kind(values[index] if values.dtype == object else float(values[index]), changes[index])
+    return result
+
+
+def directions_of(kind: type[SlopedNumber], *arrays: Array) -> int:
+    """How many slopes the numbers of these arrays have."""
+    return next(len(entry.slope) for array in arrays for entry in array.flat if isinstance(entry, kind))

@@ -10,6 +10,7 @@ import scipy.linalg
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
 
+from parflex.spatial.dual import SlopedNumber, directions_of, plain_values, sloped_kind, slopes_last, with_slopes
 from parflex.spatial.elimination import is_zero, solve_symmetric
 
 Array = np.ndarray
@@ -33,12 +34,26 @@ def solve(A: Array, b: Array) -> Array:
     """
     if not is_symbolic(A, b):
         return np.linalg.solve(A, b)
+    kind = sloped_kind(A, b)
+    if kind is not None:
+        return _solve_sloped(A, b, kind)
     x = np.zeros(b.shape, dtype=object)
     for rows, columns in triangular_blocks(A):
         known = [k for k in range(len(b)) if k not in set(columns)]
         right = b[rows] - A[np.ix_(rows, known)] @ x[known] if known else b[rows]
         x[columns] = _solve_block(A[np.ix_(rows, columns)], right)
     return x
+
+
+def _solve_sloped(A: Array, b: Array, kind: type[SlopedNumber]) -> Array:
+    """The same for numbers with slopes: d(A^-1 b) = A^-1 (db - dA x), all slopes as right sides of one system."""
+    count, n = directions_of(kind, A, b), len(A)
+    block, right = plain_values(A, kind), plain_values(b, kind).reshape(n, -1)
+    x = solve(block, right)
+    changes = slopes_last(b, kind, count).reshape(n, -1, count) - np.tensordot(
+        slopes_last(A, kind, count).transpose(0, 2, 1), x, 1
+    ).transpose(0, 2, 1)
+    return with_slopes(x, solve(block, changes.reshape(n, -1)).reshape(changes.shape), kind).reshape(b.shape)
 
 
 def _solve_block(A: Array, b: Array) -> Array:

@@ -223,7 +223,8 @@ def matrix_quaternion(rotation: Array) -> Array:
 def vector_from_rotation(rotation: Array) -> Array:
     """Rotation vector of a rotation matrix, of length at most pi."""
     quaternion = matrix_quaternion(rotation)
-    sine = float(np.linalg.norm(quaternion[1:]))
-    if sine < 1e-12:
+    square = quaternion[1:] @ quaternion[1:]
+    if square < 1e-24:
         return 2.0 * quaternion[1:]
+    sine = np.sqrt(square)
     return (2.0 * np.arctan2(sine, quaternion[0]) / sine) * quaternion[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from parflex.bodies import Body, sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
 from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_turns
-from parflex.bodies.modal import modal_body, with_values
+from parflex.bodies.modal import ModalData, modal_body, with_values
 from parflex.bodies.modal_file import load_modal
 from parflex.bodies.reduced_link import reduced_link
 from parflex.description import schema
@@ -115,7 +116,7 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
         raise
     try:
         data = data if spec.modes is None else data.with_modes(spec.modes)
-        body = modal_body(with_values(data, spec.stiffness, spec.damping))
+        body = _modal_body(data, spec)
     except InputError as error:
         raise RobotFileError(error.message, key=f"{key}.{error.key}", value=error.value, hint=error.hint) from None
     if robot.motion == "planar" and any(
@@ -126,6 +127,23 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
         )
     body = body if robot.axial == "mean" else body.with_linear_strain()
     return body if robot.rotations == "consistent" else with_small_turns(body)
+
+
+def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
+    """The body with the modal stiffnesses and the damping ratio of the file; in many designs these differ alone."""
+    given = [*(spec.stiffness or ()), spec.damping]
+    if not any(is_varied(x) for x in given):
+        return modal_body(with_values(data, spec.stiffness, spec.damping))
+    k: Any = spec.stiffness
+    ratio: Any = spec.damping
+    first = None if k is None else [x.nominal if is_varied(x) else x for x in k]
+    body = modal_body(with_values(data, first, ratio.nominal if is_varied(ratio) else ratio))
+    if data.geometric is not None:
+        raise TypeError("the stress of a mode goes with its stiffness")
+    stiffness = np.array(data.modal_stiffnesses if k is None else k, dtype=object)
+    ratios = data.damping_ratios if ratio is None else [ratio] * data.count
+    lost = [2 * r * np.sqrt(x * m) for r, x, m in zip(ratios, stiffness, data.modal_masses, strict=True)]
+    return replace(body, K=np.diag(stiffness), D=np.diag(np.array(lost, dtype=object)))
 
 
 def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:

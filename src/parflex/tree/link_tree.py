@@ -199,11 +199,14 @@ class Tree(Record):
     @cached_property
     def length(self) -> float:
         """A length typical of the robot, which weighs rotations against translations."""
-        if self._known_length is not None:
-            return self._known_length
-        sizes = [float(np.linalg.norm(link.position)) for link in self.links]
-        sizes += [float(np.linalg.norm(place.position)) for place in self.places.values()]
-        sizes += [abs(float(link.start[0])) for link in self.links if link.joint.unit == "m"]
+        return float(self.own_length) if self._known_length is None else self._known_length
+
+    @property
+    def own_length(self) -> Any:
+        """The same over any scalar, from its own numbers."""
+        sizes = [_size(link.position) for link in self.links]
+        sizes += [_size(place.position) for place in self.places.values()]
+        sizes += [abs(link.start[0]) for link in self.links if link.joint.unit == "m"]
         return max(sizes, default=0.0) or 1.0
 
     @cached_property
@@ -291,6 +294,14 @@ class Tree(Record):
     def number(self, name: str) -> int:
         """Number of the link of this name."""
         return next(j for j, link in enumerate(self.links) if link.name == name)
+
+
+def _size(vector: Array) -> Any:
+    """Length of a vector; symbols have no norm."""
+    if vector.dtype != object:
+        return np.linalg.norm(vector)
+    square = vector @ vector
+    return np.sqrt(square) if square > 0 else 0.0
 
 
 def _join(name: str, label: str) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from parflex.errors import InputError, did_you_mean
 from parflex.models.motor_values import by_motor
 from parflex.models.robot import Robot
+from parflex.tree import Tree
 
 Array = np.ndarray
 Lock = str | Sequence[str]
@@ -54,10 +55,27 @@ def held_robot(
     locked = locked_robot(robot, lock, stiffness.keys() | damping.keys())
     if not stiffness and not damping:
         return locked
+    tree = _with_servos(robot, q, stiffness, damping)
+    closures = replace(robot.closures, tree=tree)
+    # springs change neither the home nor how the robot can move
+    return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
+
+
+def held_alike(robot: Robot, like: Robot, q: Array, lock: Lock = "actuators", servo: Servo | None = None) -> Robot:
+    """A robot over any scalar that is held as another one, which moves alike, at positions `q` of any scalar."""
+    stiffness = _by_motor(like, servo, "servo", lock)
+    locked = locked_robot(robot, lock, stiffness.keys())
+    tree = _with_servos(robot, q, stiffness, {})
+    closures = replace(robot.closures, tree=tree)
+    return replace(locked, tree=tree, closures=closures, known_home=like.home)
+
+
+def _with_servos(robot: Robot, q: Array, stiffness: Mapping[int, float], damping: Mapping[int, float]) -> Tree:
+    """The tree with springs and dampers in the rows of motors."""
     links = list(robot.tree.links)
     for k in sorted(stiffness.keys() | damping.keys()):
         j = robot.tree.link_of_rate[k]
-        terms, position = links[j].terms, float(q[links[j].q.start])
+        terms, position = links[j].terms, q[links[j].q.start]
         total = terms.stiffness + stiffness.get(k, 0.0)
         # two springs in parallel are one, which rests at the weighted mean
         pull = terms.stiffness * terms.rest + stiffness.get(k, 0.0) * position
@@ -65,10 +83,7 @@ def held_robot(
             terms, stiffness=total, rest=pull / total if total else 0.0, damper=terms.damper + damping.get(k, 0.0)
         )
         links[j] = replace(links[j], terms=own)
-    tree = replace(robot.tree, links=tuple(links))
-    closures = replace(robot.closures, tree=tree)
-    # springs change neither the home nor how the robot can move
-    return replace(locked, tree=tree, closures=closures, known_home=robot.home, known_mobility=locked.mobility)
+    return replace(robot.tree, links=tuple(links), known_length=robot.tree.length)
 
 
 def _by_motor(robot: Robot, given: Servo | None, key: str, lock: Lock) -> dict[int, float]:

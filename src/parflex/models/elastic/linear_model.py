@@ -36,6 +36,7 @@ from parflex.models.robot import Robot
 from parflex.models.vibration.element_errors import element_errors, element_warnings
 from parflex.records import Record, brief, counted
 from parflex.recursion import mass_matrix as tree_mass_matrix
+from parflex.spatial.linear import scalar_type
 
 if TYPE_CHECKING:
     from parflex.models.vibration.refinement import Refinement
@@ -271,7 +272,9 @@ def tree_stiffness(configuration: Configuration, without: Without = ()) -> tuple
     What a preload adds to the stiffness of bodies is not in K_tot; what the tension of elements adds is.
     """
     tree = configuration.robot.tree
-    K, D = np.zeros((tree.n, tree.n)), np.zeros((tree.n, tree.n))
+    kind = scalar_type(configuration.q)
+    K: Array = np.zeros((tree.n, tree.n), dtype=kind)
+    D: Array = np.zeros((tree.n, tree.n), dtype=kind)
     for link in tree.links:
         e = configuration.q[link.e]
         K[link.e_v, link.e_v] = link.body.material_stiffness(e)

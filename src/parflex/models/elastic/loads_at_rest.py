@@ -24,6 +24,7 @@ from parflex.models.terms import acting
 from parflex.records import Record, listed
 from parflex.recursion import NewtonEuler, joint_forces
 from parflex.spatial.dual import slopes, small_steps
+from parflex.spatial.linear import scalar_type, solve
 
 Array = np.ndarray
 
@@ -122,9 +123,9 @@ def prepare(
 def multipliers(configuration: Configuration, F: Array) -> Array:
     """Lam of the chosen rows that makes the dependent rows of F - J_tot^T lam vanish."""
     part = configuration.reduction.partition
-    lam = np.zeros(configuration.robot.closures.size)
+    lam: Array = np.zeros(configuration.robot.closures.size, dtype=scalar_type(F))
     if len(part.dependent):
-        lam[part.rows] = np.linalg.solve(configuration.reduction.block.T, F[part.dependent])
+        lam[part.rows] = solve(configuration.reduction.block.T, F[part.dependent])
     return lam
 
 
@@ -135,9 +136,15 @@ def least_multipliers(configuration: Configuration, F: Array) -> Array:
     return np.linalg.lstsq(rows.T, F[free], rcond=1e-12)[0] if len(rows) else np.zeros(0)
 
 
-def tangent_stiffness(configuration: Configuration, loading: Loading) -> Array:
-    """K = dc/dq of the reduced forces along the independent rates."""
-    tree, J = configuration.robot.tree, configuration.J
+def tangent_stiffness(configuration: Configuration, loading: Loading, along: Array | None = None) -> Array:
+    """K = dc/dq of the reduced forces along the independent rates, or along motions that the closures allow."""
+    J = configuration.J if along is None else along
+    return J.T @ forces_along(configuration, loading, J)
+
+
+def forces_along(configuration: Configuration, loading: Loading, motions: Array) -> Array:
+    """How F - J_tot^T lam changes along columns of motions that the closures allow, for constant lam."""
+    tree = configuration.robot.tree
     lam = multipliers(configuration, loading.forces(configuration))
-    moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(J)))
-    return J.T @ slopes(loading.closed_forces(moved, lam), J.shape[1])
+    moved = Configuration(configuration.robot, tree.moved(configuration.q, small_steps(motions)))
+    return slopes(loading.closed_forces(moved, lam), motions.shape[1])

@@ -19,7 +19,9 @@ from parflex.records import Record
 from parflex.recursion import NewtonEuler, Pose
 from parflex.recursion.kinematics import Motion
 from parflex.recursion.point_forces import on_link, pull
-from parflex.spatial import cross
+from parflex.spatial import cross, exponential
+from parflex.spatial.dual import plain_values
+from parflex.spatial.linear import scalar_type
 from parflex.tree import Place, Tree
 from parflex.tree.point_elements import PointElement
 
@@ -63,13 +65,17 @@ class InnerLoad(NamedTuple):
 
 def inner_loads(tree: Tree, j: int, frames: Sequence[str]) -> list[InnerLoad]:
     """What may act on an element of a beam between its ends, where wrenches act on these frames."""
-    length = float(tree.links[j].body.nodes["tip"].r0[0])
+    length = float(plain_values(tree.links[j].body.nodes["tip"].r0)[0])  # where loads act is no matter of slopes
     found = [InnerLoad(0.0, tree.places[frame], frame=frame) for frame in frames]
     for one in tree.elements:
         if one.acts:
             found += [InnerLoad(0.0, one.first, element=one), InnerLoad(0.0, one.second, element=one, sign=-1.0)]
     own = [load for load in found if load.place.link == j and load.place.inner is not None]
-    return [load._replace(part=float(load.place.inner.node.r0[0]) / length) for load in own if load.place.inner]
+    return [
+        load._replace(part=float(plain_values(load.place.inner.node.r0)[0]) / length)
+        for load in own
+        if load.place.inner
+    ]
 
 
 def element_signals_of(
@@ -116,7 +122,7 @@ def sections_of_element(
     shapes, beyond = parts.shapes(xi), parts.beyond(xi)
     count, fields = len(rows.a), beyond[1].shape[1]
     length = max(1, int(NUMBERS / (len(xi) * fields * 9)))
-    found = np.empty((count, len(xi), 6))
+    found: Array = np.empty((count, len(xi), 6), dtype=scalar_type(rows.tip, beyond[1]))
     for first in range(0, count, length):
         own = slice(first, first + length)
         found[own] = _sections(rows.part(own), xi, shapes, beyond, behind)
@@ -166,6 +172,8 @@ def _hats(vectors: Array) -> Array:
 
 def many_exponentials(turns: Array) -> Array:
     """Rotation matrices of rotation vectors, which stand along the last axis."""
+    if turns.dtype == object:
+        return np.array([exponential(turn) for turn in turns.reshape(-1, 3)]).reshape(*turns.shape, 3)
     angle = np.linalg.norm(turns, axis=-1)[..., None, None]
     H = _hats(turns)
     return np.eye(3) + np.sinc(angle / np.pi) * H + 0.5 * np.sinc(angle / (2 * np.pi)) ** 2 * (H @ H)

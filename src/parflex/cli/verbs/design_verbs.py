@@ -1,0 +1,86 @@
+"""Verbs about design: sensitivities of responses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from parflex.cli import output
+from parflex.cli.conditions import condition_options, read_conditions
+from parflex.cli.group import cli
+from parflex.cli.input import assignments, read_pose_option, robot_options
+from parflex.errors import InputError
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex sensitivities navaro --response frequency:1 --to constants.bar,sections.link.Iz "
+    "--pose pose-3\n  parflex sensitivities dualemps --response deflection:P.x --to constants.blade --wrench P=10,0,0"
+)
+@robot_options
+@condition_options
+@click.option(
+    "--response", required=True, metavar="NAME[:ARG]",
+    help="Response: frequency:k, stiffness:FRAME.x, deflection:FRAME.x, mass, effort:JOINT, stress:BEAM, ...",
+)  # fmt: skip
+@click.option("--to", "keys", required=True, metavar="KEY,...", help="Numbers of the robot file by dotted path.")
+@click.option("--poses", metavar="POSE;POSE;...", help="Many poses in place of one; the worst value counts.")
+@click.option("--velocity", metavar="KEY=VALUE,...", help="Velocity of the end effector or of joints.")
+@click.option("--acceleration", metavar="KEY=VALUE,...", help="Acceleration of the end effector or of joints.")
+@click.option("--tolerances", metavar="KEY=DEVIATION,...", help="Standard deviations of numbers of the robot file.")
+@click.option("--statistic", default="mean", show_default=True, metavar="mean|QUANTILE", help="What of the spread.")
+@click.option("--figure", metavar="FILE.svg", help="Also draw the elasticities to this file.")
+def sensitivities(
+    robot: str,
+    as_json: bool,
+    response: str,
+    keys: str,
+    poses: str | None,
+    velocity: str | None,
+    acceleration: str | None,
+    tolerances: str | None,
+    statistic: str,
+    figure: str | None,
+    **options: Any,
+) -> None:
+    """Exact derivatives of a response by numbers of the robot file; the pose stays, joints follow."""
+    from parflex.design.sensitivity import sensitivities as derivatives
+    from parflex.view.figures.robot_figure import picture_path
+
+    if figure:
+        picture_path(figure)
+    loaded, given = read_conditions(robot, options)
+    for word in ("effort", "servo_damping", "weights", "preload"):
+        if given.pop(word, None):
+            raise InputError(
+                f"sensitivities do not take '{word}'", key=word.replace("_", "-"), hint="leave it out, or lock motors"
+            )
+    found = derivatives(
+        loaded,
+        response,
+        [key.strip() for key in keys.split(",") if key.strip()],
+        poses=[read_pose_option(text.strip()) or "home" for text in poses.split(";")] if poses else None,
+        velocity=assignments(velocity, "velocity") if velocity else None,
+        acceleration=assignments(acceleration, "acceleration") if acceleration else None,
+        tolerances=assignments(tolerances, "tolerances") if tolerances else None,
+        statistic=statistic,
+        **given,
+    )
+    if figure:
+        from parflex.view.figures.sensitivity_figure import draw_sensitivities
+
+        draw_sensitivities(found, figure)
+    answer = {**found.as_dict(), "figure": figure, "warnings": list(loaded.warnings)}
+    several = found.multiplicity > 1
+    head = ["key", "elasticity (% per %)", f"derivative ({found.unit} per unit)"] + ["directional"] * several
+    rows = [
+        (key, _shown(one["elasticity"]), one["derivative"], *([found.directional[key]] if several else []))
+        for key, one in ((key, found.sensitivities[key]) for key in found.sorted_keys)
+    ]
+    title = f"{found.response} = {found.value:.6g} {found.unit}"
+    title += f" ({found.multiplicity} equal values)" if several else ""
+    output.show(answer, as_json, (title, head, rows))
+
+
+def _shown(value: float | None) -> Any:
+    return "" if value is None else value

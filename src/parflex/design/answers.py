@@ -1,0 +1,54 @@
+"""What a response answers: a number with slopes by keys, or one of several equal ones that part as keys change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.spatial.dual import Sensitive
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Cluster:
+    """A value that several modes or directions have at once: `matrices` (keys x m x m) are symmetric.
+
+    For a change of all keys, the eigenvalues of the sum of change times matrix are the changes of the m values, sorted;
+    `place` says which of the sorted values is meant. So the value has no gradient, only directional derivatives.
+    """
+
+    value: float
+    matrices: Array
+    place: int
+
+    @property
+    def multiplicity(self) -> int:
+        """Number of equal values."""
+        return self.matrices.shape[1]
+
+    @property
+    def directional(self) -> Array:
+        """Derivatives of all the equal values as one key grows alone, sorted; keys x m."""
+        return np.linalg.eigvalsh(self.matrices) if len(self.matrices) else np.zeros((0, self.multiplicity))
+
+    @property
+    def slope(self) -> Array:
+        """Derivative of the meant value as one key grows alone."""
+        return self.directional[:, self.place]
+
+    def along(self, changes: Array) -> Array:
+        """Derivatives of the equal values for changes of all keys together, sorted."""
+        return np.linalg.eigvalsh(np.tensordot(changes, self.matrices, 1))
+
+
+def value_of(answer: Any) -> float:
+    """The number itself."""
+    return float(answer.value if isinstance(answer, Cluster | Sensitive) else answer)
+
+
+def slope_of(answer: Any, count: int) -> Array:
+    """Its slopes by the keys."""
+    return np.asarray(answer.slope) if isinstance(answer, Cluster | Sensitive) else np.zeros(count)

@@ -1,0 +1,277 @@
+"""A robot at a pose, and the same robot with slopes by values of its file: the loops stay closed, the pose stays.
+
+The robot with slopes has sensitive numbers in the place of all that follow from the values. Its positions follow from
+the loops and from what the pose asks for, by the implicit function theorem: theory (60).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.mobility import Partition
+from parflex.closure.pose_rows import as_rows
+from parflex.closure.reduction import Reduction, reduction
+from parflex.closure.targets import Target, small_turn
+from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
+from parflex.errors import InputError, RobotFileError
+from parflex.models.configuration import Configuration, Pose, configure
+from parflex.models.pose_input import read_pose
+from parflex.models.priorities import solve_in_order
+from parflex.models.robot import Robot
+from parflex.recursion import jacobians, pose
+from parflex.recursion.kinematics import place_jacobian
+from parflex.spatial.dual import Sensitive, slopes, small_steps
+from parflex.spatial.linear import solve
+
+Array = np.ndarray
+CLOSES = 1e-6  # of the largest change of a loop: what is left of it, if larger, no motion closes
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Circumstances:
+    """How a robot is held, loaded and moved where a response is asked for; as the functions of `parflex` take it."""
+
+    lock: Any = "actuators"
+    about: Any = None
+    servo: Any = None
+    wrench: Any = None
+    without: tuple[str, ...] = ()
+    velocity: Mapping[str, float] | None = None
+    acceleration: Mapping[str, float] | None = None
+
+    @property
+    def elastic(self) -> dict[str, Any]:
+        """What the linear model takes."""
+        words = ("lock", "about", "servo", "wrench", "without")
+        return {word: getattr(self, word) for word in words}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FollowingConfiguration(Configuration):
+    """A configuration with slopes: its independent rates are those of the same configuration without."""
+
+    partition: Partition | None = None
+
+    @cached_property
+    def reduction(self) -> Reduction:
+        """The reduction by the given choice."""
+        assert self.partition is not None
+        return reduction(self.closure_jacobian, self.partition)
+
+    def pulled(self, forces: Array) -> Array:
+        """J^T of forces along all rates."""
+        part, own = self.partition, self.reduction
+        assert part is not None
+        if not len(part.dependent):
+            return forces[part.independent]
+        return forces[part.independent] - own.rest.T @ solve(own.block.T, forces[part.dependent])
+
+    def along(self, independent: Array) -> Array:
+        """All rates, from independent ones that do not change: columns of motions that the closures allow."""
+        part, own = self.partition, self.reduction
+        assert part is not None
+        found: Array = np.zeros((self.robot.tree.n, independent.shape[1]), dtype=object)
+        found[part.independent] = independent
+        if len(part.dependent):
+            found[part.dependent] = solve(own.block, -(own.rest @ independent))
+        return found
+
+
+class SensitiveDesign:
+    """The robot with slopes by keys in all numbers that follow from them, `twin`, and so its description."""
+
+    def __init__(self, robot: Robot, keys: Sequence[str]) -> None:
+        self.keys, self.twin, self.description = tuple(keys), robot, robot.description
+        if not keys:
+            return
+        numbers = read_with_slopes(robot, keys)
+        assert numbers.slopes is not None
+        changes = numbers.slopes[:, 0]
+        self.twin = numbers.with_numbers(
+            {k: Sensitive(float(value), changes[:, k].copy()) for k, value in enumerate(numbers.nominal)}
+        )
+        self.description = numbers.description
+
+
+def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:
+    """The numbers of the robot with slopes by the keys; a key that the reading does not follow is refused by name."""
+    nominal = {key: np.array([checked_number(robot, key)]) for key in keys}
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = _followed(robot, nominal)
+        if found is not None:
+            return found
+        for key in keys:
+            if _followed(robot, {key: nominal[key]}) is None:
+                raise _without_slopes(key)
+    raise _without_slopes(", ".join(keys))
+
+
+def _followed(robot: Robot, nominal: Mapping[str, Array]) -> DesignNumbers | None:
+    """The numbers with slopes, if the reading follows them and all are finite."""
+    try:
+        found = design_numbers(robot, nominal, slopes=True)
+    except TypeError:  # a number was taken as a float
+        return None
+    assert found.slopes is not None
+    return found if np.isfinite(found.slopes).all() else None
+
+
+def _without_slopes(key: str) -> InputError:
+    return InputError(
+        f"what follows from '{key}' has no slopes: it is computed by finite elements, reduced, or not smooth here",
+        key="keys",
+        value=key,
+        hint="name keys of beams, rigid bodies, joints and places",
+    )
+
+
+class DesignState:
+    """A robot at a pose under given circumstances, `here`; `twin` is it with slopes by the keys, `there` where it is.
+
+    Without keys the twin is the robot itself.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        pose: Pose | None = None,
+        keys: Sequence[str] = (),
+        circumstances: Circumstances | None = None,
+        design: SensitiveDesign | None = None,
+    ) -> None:
+        self.robot, self.keys = robot, tuple(keys)
+        self.circumstances = circumstances or Circumstances()
+        self.pose = pose
+        self.here = configure(robot, pose)
+        self.design = design or SensitiveDesign(robot, self.keys)
+        self.twin = self.design.twin
+
+    @property
+    def count(self) -> int:
+        """Number of keys."""
+        return len(self.keys)
+
+    @cached_property
+    def q(self) -> Array:
+        """All positions, with their slopes."""
+        if not self.keys:
+            return self.here.q
+        return self.robot.tree.moved(self.here.q, small_steps(self.steps, Sensitive))
+
+    @cached_property
+    def steps(self) -> Array:
+        """Rates of all coordinates per change of each key."""
+        return pose_slopes(self.robot, self.twin, self.here.q, kept_conditions(self.robot, self.pose), self.keys)
+
+    @cached_property
+    def there(self) -> FollowingConfiguration:
+        """Where the robot with slopes is."""
+        return FollowingConfiguration(self.twin, self.q, self.here.reduction.partition)
+
+
+def checked_number(robot: Robot, key: Any, word: str = "keys") -> float:
+    """The number at a key of the robot's file; what is none is refused."""
+    if robot.written is None:
+        raise InputError("the robot was not loaded from a file", key=word, hint="use 'load'")
+    try:
+        return number_at(robot, key)
+    except (InputError, RobotFileError) as error:
+        error.key = word
+        raise
+
+
+def kept_conditions(robot: Robot, given: Pose | None) -> Target:
+    """What a pose asks for, as rows; poses that are given by all coordinates ask that the end effector stays."""
+    poses = robot.description.poses
+    if given is None or (isinstance(given, str) and given == "home"):
+        given = poses.get("home", {})
+    if isinstance(given, str):
+        given = poses[given]
+    if not isinstance(given, Mapping):
+        return Target()
+    return as_rows(robot.tree, read_pose(robot.tree, given, "pose", None, robot.home))
+
+
+def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Sequence[str]) -> Array:
+    """Rates of all coordinates per change of each key, at a pose that stays: theory (60).
+
+    Loops stay closed and what the pose asks for is kept. What that leaves open is decided by the end effector, which
+    stays, then by the motors, then by all coordinates. Bodies stay undeformed, and springs of drives at rest.
+    """
+    rest, rest_twin = (robot.at_rest or robot), (twin.at_rest or twin)
+    tree, count = robot.tree, len(keys)
+    at, at_twin = pose(tree, q), pose(twin.tree, q)
+    links = jacobians(tree, at)
+    fixed = _held(robot, twin, q, count)
+    rows = [*rest.closures.rows, *target.frames]
+    twin_rows = [*rest_twin.closures.rows, *target.frames]
+    units = [row.scale(tree.length) for row in rows]
+    J = _stacked([row.jacobian(tree, at, links) * unit[:, None] for row, unit in zip(rows, units, strict=True)], tree.n)
+    drift = _stacked(
+        [
+            slopes(row.linear_residual(at_twin), count, Sensitive) * unit[:, None]
+            for row, unit in zip(twin_rows, units, strict=True)
+        ],
+        count,
+    )
+    J_e, drift_e = _end_effector(robot, twin, at, at_twin, links, count)
+    every = np.eye(tree.n) / tree.rate_units[:, None]
+    motors = every[list(robot.actuated)]
+    open_ = [k for k in range(tree.n) if k not in robot.locked and k not in set(robot.deformations)]
+    blocks = [(J, -drift - J @ fixed)]
+    blocks += [(J_e[:3], -drift_e[:3] - J_e[:3] @ fixed), (J_e[3:], -drift_e[3:] - J_e[3:] @ fixed)]
+    blocks += [(motors, np.zeros((len(motors), count))), (every, np.zeros((tree.n, count)))]
+    basis = np.eye(tree.n)[:, open_] * tree.rate_units[open_]
+    found, missed = solve_in_order(basis, blocks)
+    _refuse_open(missed[0], drift + J @ fixed, keys)
+    return found + fixed
+
+
+def _held(robot: Robot, twin: Robot, q: Array, count: int) -> Array:
+    """Changes of coordinates that no loop moves: springs of drives rest, locked joints stand where they start."""
+    tree, fixed = robot.tree, np.zeros((robot.tree.n, count))
+    for number in robot.drive_springs:
+        rest = twin.tree.links[number].terms.rest
+        if isinstance(rest, Sensitive):
+            fixed[tree.links[number].v.start] = rest.slope
+    for k in robot.locked:
+        link, own = tree.links[tree.link_of_rate[k]], twin.tree.links[tree.link_of_rate[k]]
+        start = own.start[0] if link.joint.one_axis else 0.0
+        if isinstance(start, Sensitive) and start.value == q[link.q.start]:
+            fixed[k] = start.slope
+    return fixed
+
+
+def _end_effector(
+    robot: Robot, twin: Robot, at: Any, at_twin: Any, links: list[tuple[Array, Array]], count: int
+) -> tuple[Array, Array]:
+    """World twist of the end effector per rate, and per change of each key at fixed positions."""
+    name = robot.tree.end_effector
+    place, own = robot.tree.places[name], twin.tree.places[name]
+    R, _ = at.of(place)
+    J_v, J_w = place_jacobian(robot.tree, at, links, place)
+    R_twin, P_twin = at_twin.of(own)
+    drift = [slopes(part, count, Sensitive) for part in (P_twin, small_turn(np.asarray(R_twin) @ R.T))]
+    length = robot.tree.length
+    return np.concatenate([R @ J_v, length * R @ J_w]), np.concatenate([drift[0], length * drift[1]])
+
+
+def _stacked(parts: list[Array], width: int) -> Array:
+    return np.concatenate(parts) if parts else np.zeros((0, width))
+
+
+def _refuse_open(missed: Array, drift: Array, keys: Sequence[str]) -> None:
+    """Raise where a change of a key opens loops that no motion closes."""
+    for k, key in enumerate(keys):
+        if np.abs(missed[:, k]).max(initial=0.0) > CLOSES * np.abs(drift[:, k]).max(initial=0.0):
+            raise InputError(
+                f"the robot cannot be closed at this pose when '{key}' changes alone",
+                key="keys",
+                value=key,
+                hint="change the lengths of all legs together, or choose another pose",
+            )

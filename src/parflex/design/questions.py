@@ -1,0 +1,158 @@
+"""What is asked of a design: a response at a pose, its worst value over many, or its spread over tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.design.answers import Cluster, slope_of, value_of
+from parflex.design.design_state import Circumstances, DesignState, SensitiveDesign, checked_number
+from parflex.design.registry import Response, read_response
+from parflex.errors import InputError
+from parflex.models.configuration import Pose
+from parflex.models.loading import redesigned
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.spatial.dual import Sensitive
+
+Array = np.ndarray
+TOGETHER = 1e-9  # of the worst value: other poses that come as near are active too
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tolerances(Record):
+    """Manufacturing: deviations of keys, normally distributed, and what is asked of the spread."""
+
+    deviations: Mapping[str, float]  # standard deviations, in the units of the keys
+    statistic: str = "mean"  # or a quantile from 0 to 1 as text
+    samples: int = 32
+    seed: int = 0
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DesignAnswer(Record):
+    """The answer to a question: with slopes by keys, and the pose at which it was found."""
+
+    answer: Any
+    pose: Any = None
+    active: list[Any] = field(default_factory=list)  # poses at which the value is the worst one
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ResponseQuestion(Record):
+    """A response with its argument, the poses at which it is asked, circumstances, and tolerances."""
+
+    response: Response
+    argument: str = ""
+    poses: tuple[Pose | None, ...] = (None,)
+    circumstances: Circumstances = field(default_factory=Circumstances)
+    tolerances: Tolerances | None = None
+
+    @property
+    def text(self) -> str:
+        """Name and argument."""
+        return f"{self.response.name}:{self.argument}" if self.argument else self.response.name
+
+    def asked(self, robot: Robot, keys: Sequence[str] = ()) -> DesignAnswer:
+        """The answer of a robot, with slopes by the keys."""
+        if self.tolerances is not None:
+            return self._spread(robot, keys, self.tolerances)
+        if len(self.poses) == 1:
+            return DesignAnswer(
+                self._at(robot, self.poses[0], SensitiveDesign(robot, keys)), self.poses[0], [self.poses[0]]
+            )
+        return self._worst(robot, keys)
+
+    def _at(self, robot: Robot, pose: Pose | None, design: SensitiveDesign) -> Any:
+        return self.response.function(DesignState(robot, pose, design.keys, self.circumstances, design), self.argument)
+
+    def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
+        """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
+        plain = SensitiveDesign(robot, ())
+        values = np.array([value_of(self._at(robot, pose, plain)) for pose in self.poses])
+        sign = 1.0 if self.response.worst == "smallest" else -1.0
+        worst = float(np.min(sign * values))
+        active = np.flatnonzero(sign * values <= worst + TOGETHER * abs(worst))
+        if not keys:
+            k = int(active[0])
+            return DesignAnswer(float(values[k]), self.poses[k], [self.poses[i] for i in active])
+        design = SensitiveDesign(robot, keys)
+        answers = [self._at(robot, self.poses[i], design) for i in active]
+        return DesignAnswer(
+            joined(answers, len(keys), sign > 0), self.poses[active[0]], [self.poses[i] for i in active]
+        )
+
+    def _spread(self, robot: Robot, keys: Sequence[str], own: Tolerances) -> DesignAnswer:
+        """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
+        spread_weights(np.zeros(own.samples), own.statistic)  # a wrong statistic is refused before robots are made
+        rng = np.random.default_rng(own.seed)
+        names = list(own.deviations)
+        nominal = {key: checked_number(robot, key, "tolerances") for key in names}
+        draws = rng.standard_normal((own.samples, len(names)))
+        plain = replace(self, tolerances=None)
+        values, changes = np.zeros(own.samples), np.zeros((own.samples, len(keys)))
+        for row, draw in enumerate(draws):
+            settings = {key: nominal[key] + own.deviations[key] * x for key, x in zip(names, draw, strict=True)}
+            answer = plain.asked(redesigned(robot, settings), keys).answer
+            values[row], changes[row] = value_of(answer), slope_of(answer, len(keys))
+        weights = spread_weights(values, own.statistic)
+        value = float(weights @ values)
+        return DesignAnswer(Sensitive(value, weights @ changes) if keys else value, self.poses[0], list(self.poses))
+
+
+def spread_weights(values: Array, statistic: str) -> Array:
+    """Weights of samples in a mean, or in a quantile between the two samples next to it."""
+    count = len(values)
+    if statistic == "mean":
+        return np.full(count, 1 / count)
+    try:
+        share = float(statistic)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise InputError(
+            f"'{statistic}' is not a statistic",
+            key="statistic",
+            value=statistic,
+            hint="give 'mean' or a quantile as 0.05",
+        )
+    order, at = np.argsort(values), share * (count - 1)
+    low = min(int(at), count - 2) if count > 1 else 0
+    weights = np.zeros(count)
+    weights[order[low]] = 1 - (at - low)
+    if count > 1:
+        weights[order[low + 1]] = at - low
+    return weights
+
+
+def joined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
+    """One answer of several with the same value: the changes of each are those of all, sorted together."""
+    if len(answers) == 1:
+        return answers[0]
+    blocks = [
+        one.matrices if isinstance(one, Cluster) else slope_of(one, count).reshape(count, 1, 1) for one in answers
+    ]
+    size = sum(block.shape[1] for block in blocks)
+    matrices, start = np.zeros((count, size, size)), 0
+    for block in blocks:
+        end = start + block.shape[1]
+        matrices[:, start:end, start:end] = block
+        start = end
+    return Cluster(value_of(answers[0]), matrices, 0 if smallest else size - 1)
+
+
+def read_question(
+    response: str,
+    poses: Sequence[Any] | None = None,
+    circumstances: Circumstances | None = None,
+    tolerances: Tolerances | None = None,
+) -> ResponseQuestion:
+    """A question from its text."""
+    found, argument = read_response(response)
+    given = (None,) if poses is None else tuple(poses)
+    if not given:
+        raise InputError("no pose is given", key="poses", hint="give one or more")
+    return ResponseQuestion(found, argument, given, circumstances or Circumstances(), tolerances)

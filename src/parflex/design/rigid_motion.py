@@ -1,0 +1,200 @@
+"""A robot with rigid bodies in a motion, with slopes: rates and accelerations follow as its numbers change.
+
+What is given of the motion is kept, and what rests keeps resting; theory (60) for velocities and accelerations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.design.design_state import DesignState, FollowingConfiguration
+from parflex.design.vibrating import least_solution
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.forces import tree_forces
+from parflex.models.pose_input import read_motion
+from parflex.models.terms import acting
+from parflex.recursion import motion
+from parflex.recursion.energy import kinetic_energy
+from parflex.spatial.dual import Sensitive, slopes, with_slopes
+
+Array = np.ndarray
+EXACT = 1e-9  # of the largest rate: rows that are missed by less are kept as the robot changes
+FULL = 1e-10  # of the largest singular value of the kept rows
+
+
+class RigidState:
+    """The robot at its pose with undeformed bodies, in the motion that the circumstances name."""
+
+    def __init__(self, state: DesignState) -> None:
+        self.state = state
+        robot, twin = (acting(one, state.circumstances.without) for one in (state.robot, state.twin))
+        lossy = [row.name for row in robot.closures.constraints if getattr(row, "lossy", False)]
+        if lossy:
+            raise InputError(
+                f"the coupling '{lossy[0]}' loses power by a share that jumps where its direction changes",
+                key="response",
+                value=lossy[0],
+                hint="leave friction out (without)",
+            )
+        self.robot = robot.locking(robot.deformations)
+        self.here = Configuration(self.robot, state.here.q)
+        self.twin = twin.locking(robot.deformations)
+
+    @cached_property
+    def there(self) -> FollowingConfiguration:
+        """The robot with slopes; without keys the robot itself."""
+        return FollowingConfiguration(self.twin, self.state.q, self.here.reduction.partition)
+
+    @cached_property
+    def rates(self) -> Array:
+        """All rates in the motion."""
+        given = self.state.circumstances.velocity
+        found = self.here.rates(given)
+        if not given or not self.state.count:
+            return found
+        return self._followed(found, given, lambda here: _Rates(here, found))
+
+    @cached_property
+    def accelerations(self) -> Array:
+        """All accelerations in the motion."""
+        given, like = self.state.circumstances.acceleration, self.state.circumstances.velocity
+        plain = self.here.rates(like)
+        found = self.here.accelerations(given, plain, like)
+        if not (given or like) or not self.state.count:
+            return found
+        words = dict(given) if given else dict.fromkeys(like or {}, 0.0)
+
+        def rows(here: Configuration) -> _Rows:
+            return _Accelerations(here, self.rates if here is self.there else plain, found)
+
+        return self._followed(found, words, rows)
+
+    def _followed(self, found: Array, given: Mapping[str, float], rows: Callable[[Configuration], _Rows]) -> Array:
+        """Rates or accelerations with slopes: rows that are met exactly stay so, and determine them together."""
+        asked, count = read_motion(self.robot.tree, given, "velocity"), self.state.count
+        size = max(1.0, float(np.abs(found).max(initial=0.0)))
+        free, units = self.robot.free, self.robot.tree.rate_units[self.robot.free]
+        kept_rows, kept_drift = [], []
+        here, there = rows(self.here), rows(self.there)
+        for (A, values, wanted), (_, moved, _) in zip(here.blocks(*asked), there.blocks(*asked), strict=True):
+            if np.abs(values - wanted).max(initial=0.0) > EXACT * size:
+                break
+            kept_rows.append(A[:, free] * units)
+            kept_drift.append(slopes(moved, count, Sensitive))
+        J, drift = np.concatenate(kept_rows), np.concatenate(kept_drift)
+        sizes = np.linalg.svd(J, compute_uv=False) if J.size else np.zeros(0)
+        if len(sizes) < len(free) or sizes[len(free) - 1] < FULL * sizes[0]:
+            raise InputError(
+                "the motion that is given does not determine how all joints move",
+                key="velocity",
+                value=", ".join(given),
+                hint="give all components of the end effector, or of all motors",
+            )
+        changes = np.zeros((len(found), count))
+        changes[free] = -units[:, None] * np.linalg.lstsq(J, drift, rcond=None)[0]
+        return with_slopes(found, changes, Sensitive)
+
+    @cached_property
+    def forces(self) -> Array:
+        """Forces along all rates that the motion needs."""
+        here = self.there if self.state.count else self.here
+        return tree_forces(here, self.rates, self.accelerations, self.state.circumstances.wrench)
+
+    @cached_property
+    def efforts(self) -> Array:
+        """Efforts of all motors; of least norm where they are more than the freedoms."""
+        self.here.refuse_undefined_actuation()
+        J_a = self._motions[list(self.state.robot.actuated)]
+        return least_solution(J_a.T, self.there.pulled(self.forces))
+
+    @cached_property
+    def _motions(self) -> Array:
+        """Columns of motions of all independent rates."""
+        if not self.state.count:
+            return self.here.J
+        return self.there.along(np.eye(len(self.here.reduction.partition.independent)))
+
+    def inertia(self, number: int) -> Any:
+        """Twice the kinetic energy as one motor turns at unit rate and the others rest."""
+        self.here.refuse_undefined_actuation()
+        J_a = self._motions[list(self.state.robot.actuated)]
+        unit = np.zeros(len(J_a))
+        unit[number] = 1.0
+        right = J_a.T @ unit
+        gram = J_a.T @ J_a
+        turned = self._motions @ least_solution(gram, right)
+        here = self.there if self.state.count else self.here
+        return 2 * kinetic_energy(here.robot.tree, here.at, turned)
+
+
+class _Rows:
+    """Rows of a motion in falling priority: their Jacobian, what they are and what they should be."""
+
+    def __init__(self, here: Configuration) -> None:
+        self.here, self.tree = here, here.robot.tree
+
+    def blocks(self, joints: dict[int, float], frames: dict[str, dict[int, float]]) -> list[tuple[Array, Array, Array]]:
+        """Closures, what is given, the end effector, motors, all coordinates."""
+        n = self.tree.n
+        every = np.eye(n)
+        own = [k for k in self.here.robot.actuated if k not in self.here.robot.locked]
+        found = [(self.here.closure_jacobian, self.closed(), np.zeros(self.here.robot.closures.size))]
+        found.append((every[list(joints)], self.along()[list(joints)], np.array(list(joints.values()))))
+        for frame, parts in frames.items():
+            found.append(
+                (self.here.frame_rows(frame)[list(parts)], self.frame(frame)[list(parts)], np.array([*parts.values()]))
+            )
+        if frames or not joints:
+            name = next(iter(frames), self.tree.end_effector)
+            given = list(frames.get(name, {}))
+            rest = [k for k in range(6) if k not in given]
+            found += [(self.here.frame_rows(name)[[k]], self.frame(name)[[k]], np.zeros(1)) for k in rest]
+        found += [(every[own], self.along()[own], np.zeros(len(own))), (every, self.along(), np.zeros(n))]
+        return [block for block in found if len(block[1])]
+
+    def closed(self) -> Array:
+        """What the closures do."""
+        raise NotImplementedError
+
+    def along(self) -> Array:
+        """What all coordinates do."""
+        raise NotImplementedError
+
+    def frame(self, name: str) -> Array:
+        """What a frame does, in world axes."""
+        raise NotImplementedError
+
+
+class _Rates(_Rows):
+    def __init__(self, here: Configuration, qd: Array) -> None:
+        super().__init__(here)
+        self.qd = qd
+
+    def closed(self) -> Array:
+        return self.here.closure_jacobian @ self.qd
+
+    def along(self) -> Array:
+        return self.qd
+
+    def frame(self, name: str) -> Array:
+        return self.here.frame_rows(name) @ self.qd
+
+
+class _Accelerations(_Rows):
+    def __init__(self, here: Configuration, qd: Array, qdd: Array) -> None:
+        super().__init__(here)
+        self.qdd, self.moving = qdd, motion(here.robot.tree, here.at, qd, qdd)
+
+    def closed(self) -> Array:
+        return self.here.robot.closures.bias(self.here.at, self.moving)
+
+    def along(self) -> Array:
+        return self.qdd
+
+    def frame(self, name: str) -> Array:
+        return self.here.frame_acceleration(name, self.moving)

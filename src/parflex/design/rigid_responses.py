@@ -1,0 +1,143 @@
+"""Responses of robots as rigid bodies: mass, inertia at the motors, efforts, speeds, power, condition, joint limits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from parflex.closure import mobility
+from parflex.design.answers import Cluster
+from parflex.design.design_state import DesignState
+from parflex.design.rigid_motion import RigidState
+from parflex.design.statics_responses import holding_effort
+from parflex.errors import InputError, did_you_mean
+from parflex.models.condition import SINGULAR
+from parflex.spatial.dual import Sensitive, slopes_last
+
+Array = np.ndarray
+EQUAL = 1e-7  # of a singular value: those nearer to each other are taken as equal
+
+
+def mass(state: DesignState, argument: str) -> Any:
+    """Mass of all moving bodies, or of one frame."""
+    links = state.twin.tree.links
+    if argument:
+        state.robot.tree.place(argument)
+        links = tuple(link for link in links if link.name == argument)
+    return sum((link.body.m for link in links), 0.0)
+
+
+def motor_number(state: DesignState, argument: str, name: str) -> int:
+    """The motor that is meant; the only one need not be named."""
+    names = state.robot.actuated_names
+    if not argument and len(names) == 1:
+        return 0
+    if argument not in names:
+        raise InputError(
+            f"there is no motor '{argument}'" if argument else "no motor is named",
+            key="response",
+            value=f"{name}:{argument}",
+            hint=did_you_mean(argument, names),
+        )
+    return names.index(argument)
+
+
+def inertia(state: DesignState, argument: str) -> Any:
+    """Inertia that a motor feels while the others rest, bodies undeformed."""
+    return RigidState(state).inertia(motor_number(state, argument, "inertia"))
+
+
+def effort(state: DesignState, argument: str) -> Any:
+    """Effort of a motor in the motion, bodies undeformed; of a flexible robot without a motion, the holding effort."""
+    number = motor_number(state, argument, "effort")
+    given = state.circumstances
+    if state.robot.tree.elastic and not given.velocity and not given.acceleration:
+        return holding_effort(state, number)
+    return RigidState(state).efforts[number]
+
+
+def speed(state: DesignState, argument: str) -> Any:
+    """Rate of a motor in the motion, in size."""
+    number = motor_number(state, argument, "speed")
+    return abs(RigidState(state).rates[state.robot.actuated[number]])
+
+
+def power(state: DesignState, argument: str) -> Any:
+    """Mechanical power of a motor in the motion, in size; of all together where none is named."""
+    rigid = RigidState(state)
+    rates = rigid.rates[list(state.robot.actuated)]
+    if not argument and len(rates) > 1:
+        return sum((abs(effort * rate) for effort, rate in zip(rigid.efforts, rates, strict=True)), 0.0)
+    number = motor_number(state, argument, "power")
+    return abs(rigid.efforts[number] * rates[number])
+
+
+def joint_limits(state: DesignState, argument: str) -> Any:
+    """Distance of the joint nearest to its limits, as share of its range; negative outside."""
+    found: list[Any] = []
+    for plain, link in zip(state.robot.tree.links, state.twin.tree.links, strict=True):
+        if link.limits is not None and (not argument or plain.name == argument):
+            low, high = link.limits
+            position = state.q[plain.q.start]
+            found += [(position - low) / (high - low), (high - position) / (high - low)]
+    if not found:
+        raise InputError(
+            f"the joint '{argument}' has no limits" if argument else "no joint has limits",
+            key="response",
+            value="limits",
+            hint="give 'limits' to joints in the file",
+        )
+    return min(found, key=lambda x: x.value if isinstance(x, Sensitive) else x)
+
+
+def conditioning(state: DesignState, argument: str) -> Any:
+    """Condition number of the motors' rates per motion of the robot, bodies rigid: large near singular poses."""
+    rigid = RigidState(state)
+    value = rigid.here.condition.platform
+    if not np.isfinite(value) or value > SINGULAR:
+        raise InputError(
+            "the motors do not hold the robot at this pose" if np.isfinite(value) else "it has too few motors",
+            key="response",
+            value="conditioning",
+            hint="choose another pose or actuation",
+        )
+    if not state.count:
+        return value
+    units = rigid.robot.tree.rate_units
+    driven = list(rigid.robot.actuated)
+    B = rigid.here.J / units[:, None]
+    A = B[driven]
+    squares, vectors = scipy.linalg.eigh(A.T @ A, B.T @ B)
+    if np.sqrt(squares[-1]) <= mobility.SMALL:
+        raise InputError(
+            "the condition number is measured against other poses here, so that it has no slopes",
+            key="response", value="conditioning", hint="choose another pose",
+        )  # fmt: skip
+    ends = []
+    for end in (squares[-1], squares[0]):
+        own = np.flatnonzero(np.abs(np.sqrt(squares) - np.sqrt(end)) <= EQUAL * np.sqrt(end))
+        moved = rigid.there.along(vectors[:, own]) / _units_with_slopes(rigid)[:, None]
+        form = moved[driven].T @ moved[driven] - end * (moved.T @ moved)
+        ends.append(slopes_last(form, Sensitive, state.count) / (2 * np.sqrt(end)))
+    return ratio_of(ends[0], ends[1], float(np.sqrt(squares[-1])), float(np.sqrt(squares[0])))
+
+
+def _units_with_slopes(rigid: RigidState) -> Array:
+    """Units of all rates: the typical length of the robot, which measures sliding against turning, changes with it."""
+    tree, length = rigid.robot.tree, rigid.twin.tree.own_length
+    slides = tree.rate_units != 1.0
+    return np.array([length if slides[k] else 1.0 for k in range(tree.n)], dtype=object)
+
+
+def ratio_of(top: Array, low: Array, largest: float, smallest: float) -> Any:
+    """The ratio of two values that may be multiple: all ratios of their changes, of which the largest is meant."""
+    value, m, n = largest / smallest, len(top), len(low)
+    count = top.shape[2]
+    matrices = np.zeros((count, m * n, m * n))
+    for k in range(count):
+        matrices[k] = (np.kron(top[:, :, k], np.eye(n)) - value * np.kron(np.eye(m), low[:, :, k])) / smallest
+    if m * n == 1:
+        return Sensitive(value, matrices[:, 0, 0])
+    return Cluster(value, (matrices + matrices.transpose(0, 2, 1)) / 2, m * n - 1)

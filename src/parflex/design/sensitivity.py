@@ -1,0 +1,195 @@
+"""Sensitivities of a response to numbers of the robot file, for users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parflex.design.answers import Cluster, slope_of, value_of
+from parflex.design.design_state import Circumstances, checked_number
+from parflex.design.questions import ResponseQuestion, Tolerances, read_question
+from parflex.errors import InputError
+from parflex.models.configuration import Configuration, Pose
+from parflex.models.dynamics.forces import Without, Wrench
+from parflex.models.elastic.holding import Lock, Servo
+from parflex.models.elastic.linear_model import About
+from parflex.models.robot import Robot
+from parflex.records import Record, brief, listed
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sensitivities(Record):
+    """A response and its derivatives by numbers of the robot file.
+
+    Attributes
+    ----------
+    response : str
+        Name and argument of the response.
+    value : float
+        Its value.
+    unit : str
+        Its unit.
+    multiplicity : int
+        Number of modes or poses that have this value at once; above 1 it has directional derivatives alone.
+    sensitivities : dict[str, dict[str, float | None]]
+        By key: `derivative` (unit per unit of the key) as the key grows, `elasticity` (percent per percent).
+    directional : dict[str, list[float]]
+        By key, where the multiplicity is above 1: derivatives of all equal values as the key grows, sorted.
+    matrices : Array
+        Keys x m x m of a multiple value: eigenvalues of the sum of change times matrix are the changes, sorted.
+    pose : Any
+        The pose at which the value is found, of many the worst.
+    active : list[Any]
+        Poses at which the value is reached.
+    """
+
+    response: str
+    value: float
+    unit: str
+    multiplicity: int
+    sensitivities: dict[str, dict[str, float | None]]
+    directional: dict[str, list[float]] = field(default_factory=dict)
+    matrices: Array = field(default_factory=lambda: np.zeros((0, 1, 1)))
+    pose: Any = None
+    active: list[Any] = field(default_factory=list)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        pose = self.pose if not isinstance(self.pose, Configuration) else None
+        return {
+            "response": self.response,
+            "value": self.value,
+            "unit": self.unit,
+            "multiplicity": self.multiplicity,
+            "sensitivities": self.sensitivities,
+            "directional": self.directional,
+            "pose": pose.tolist() if isinstance(pose, np.ndarray) else pose,
+        }
+
+    @property
+    def sorted_keys(self) -> list[str]:
+        """Keys by the size of their elasticities, or of their derivatives where the value is zero."""
+        word = "elasticity" if self.value else "derivative"
+        return sorted(self.sensitivities, key=lambda key: -abs(self.sensitivities[key][word] or 0.0))
+
+    def _told(self) -> str:
+        shown = [f"{key} {brief(self.sensitivities[key]['elasticity'])}" for key in self.sorted_keys]
+        return f"{self.response} = {brief(self.value)} {self.unit}; percent per percent: {listed(shown)}"
+
+
+def sensitivities(
+    robot: Robot,
+    response: str,
+    keys: Sequence[str] | str,
+    pose: Pose | None = None,
+    *,
+    poses: Sequence[Pose] | None = None,
+    lock: Lock = "actuators",
+    about: About | None = None,
+    servo: Servo | None = None,
+    wrench: Wrench | None = None,
+    without: Without = (),
+    velocity: Mapping[str, float] | None = None,
+    acceleration: Mapping[str, float] | None = None,
+    tolerances: Mapping[str, float] | None = None,
+    statistic: str = "mean",
+    samples: int = 32,
+    seed: int = 0,
+) -> Sensitivities:
+    """Exact derivatives of a response by numbers of the robot file, at a pose that stays while joints follow.
+
+    Responses are e.g. `frequency:1`, `stiffness:platform.x`, `deflection:platform.z`, `mass`, `effort:JOINT`,
+    `stress:BEAM`, `conditioning`. With `poses` the worst of them counts, with `tolerances` the mean or a quantile.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    response : str
+        Name of a response, a colon, and what it is of.
+    keys : Sequence[str]
+        Keys of the robot file by dotted path, each of one number.
+    pose : Pose, default None
+        Name of a pose of the file, coordinates by name, or a configuration; None is home (m, rad).
+    poses : Sequence[Pose], default None
+        Many poses in place of one; the worst value counts, with the derivatives at the poses that reach it (m, rad).
+    lock : Lock, default "actuators"
+        Locked joints: 'actuators', 'none' or names.
+    about : {'undeformed', 'equilibrium'}, default None
+        State of linearisation; None is the equilibrium under a wrench or efforts or where springs are under tension,
+        else the undeformed pose.
+    servo : float or Mapping[str, float], default None
+        Stiffness of motors held by springs (N/m, N m/rad).
+    wrench : Wrench, default None
+        Wrench on a frame in world axes, {frame: [fx, fy, fz, mx, my, mz]}; planar [fx, fy, mz] (N, N m).
+    without : Sequence[str], default ()
+        Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
+    velocity : Mapping[str, float], default None
+        Velocities by name; frames in world axes (m/s, rad/s).
+    acceleration : Mapping[str, float], default None
+        Accelerations by name; frames in world axes (m/s^2, rad/s^2).
+    tolerances : Mapping[str, float], default None
+        Standard deviations of keys, in their units, for the mean or a quantile over normally distributed robots.
+    statistic : str, default "mean"
+        'mean', or a quantile from 0 to 1 as text.
+    samples : int, default 32
+        Number of robots that are drawn.
+    seed : int, default 0
+        Start of the random numbers.
+
+    Returns
+    -------
+    Sensitivities
+        Value, unit, and by key the derivative and the elasticity; directional derivatives of multiple values.
+
+    Examples
+    --------
+    >>> parflex.sensitivities(parflex.load("navaro"), "frequency:1", ["constants.bar"], "pose-3")
+    """
+    given = Circumstances(lock, about, servo, wrench, tuple(without), velocity, acceleration)
+    spread = None if tolerances is None else Tolerances(dict(tolerances), statistic, samples, seed)
+    question = read_question(response, [pose] if poses is None else poses, given, spread)
+    return sensitivities_of(robot, question, checked_keys(robot, keys))
+
+
+def checked_keys(robot: Robot, keys: Any) -> list[str]:
+    """Keys of the robot file that have numbers, each once."""
+    names = [keys] if isinstance(keys, str) else list(keys)
+    if not names:
+        raise InputError("no key is given", key="keys", hint="name numbers of the robot file, e.g. 'constants.bar'")
+    for key in names:
+        if not isinstance(key, str):
+            raise InputError("a key of the robot file is a text", key="keys", value=repr(key), hint="'constants.bar'")
+        checked_number(robot, key)
+    twice = [key for k, key in enumerate(names) if key in names[:k]]
+    if twice:
+        raise InputError(f"'{twice[0]}' is named twice", key="keys", value=twice[0], hint="name it once")
+    return names
+
+
+def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[str]) -> Sensitivities:
+    """The answer to a question."""
+    found = question.asked(robot, keys)
+    answer, count = found.answer, len(keys)
+    value, slope = value_of(answer), slope_of(answer, count)
+    table: dict[str, dict[str, float | None]] = {}
+    for k, key in enumerate(keys):
+        share = slope[k] * checked_number(robot, key) / value if value else None
+        table[key] = {"derivative": float(slope[k]), "elasticity": None if share is None else float(share)}
+    several = isinstance(answer, Cluster)
+    return Sensitivities(
+        question.text,
+        value,
+        question.response.unit_of(robot, question.argument),
+        answer.multiplicity if several else 1,
+        table,
+        {key: answer.directional[k].tolist() for k, key in enumerate(keys)} if several else {},
+        answer.matrices if several else slope.reshape(count, 1, 1),
+        found.pose,
+        found.active,
+    )

@@ -1,0 +1,199 @@
+"""Responses of robots that are loaded: stiffness, deflection, error of frames, efforts of motors, stress in beams."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.design.design_state import DesignState
+from parflex.design.vibrating import HeldState
+from parflex.designs.design_numbers import in_first_design
+from parflex.errors import InputError, did_you_mean
+from parflex.models.dynamics.forces import checked_wrenches
+from parflex.models.elastic.stiffness import picked, stiffness_of
+from parflex.models.elastic.tension import has_force_elements
+from parflex.models.inside_beams.beam_chains import BeamChain, beam_chains
+from parflex.models.inside_beams.beam_loads import largest_of, loads_of_beams
+from parflex.models.inside_beams.section_forces import element_rows, element_signals_of, sections_of_element
+from parflex.models.inside_beams.stresses import stresses
+from parflex.recursion import motion
+from parflex.spatial.dual import Sensitive
+from parflex.spatial.linear import solve
+from parflex.spatial.rotations import vector_from_rotation
+from parflex.tree.elements import element_parts
+
+Array = np.ndarray
+PLANAR, SPATIAL = ("x", "y", "theta"), ("x", "y", "z", "rx", "ry", "rz")
+
+
+def frame_and_direction(state: DesignState, argument: str, name: str, directions: tuple[str, ...]) -> tuple[str, int]:
+    """A frame and one of its directions: FRAME.x, or x of the end effector."""
+    tree = state.robot.tree
+    frame, _, word = argument.rpartition(".")
+    frame = frame or tree.end_effector
+    word = "rz" if word == "theta" and "rz" in directions and tree.planar else word
+    if word not in directions:
+        raise InputError(
+            f"'{argument}' does not end with a direction of a frame",
+            key="response",
+            value=f"{name}:{argument}",
+            hint=f"write {name}:{tree.end_effector}.x, with one of {', '.join(directions)}",
+        )
+    tree.place(frame)
+    return frame, directions.index(word)
+
+
+def stiffness(state: DesignState, argument: str) -> Any:
+    """Stiffness of a frame in a direction: on the diagonal of its matrix."""
+    frame, k = frame_and_direction(state, argument, "stiffness", PLANAR if state.robot.tree.planar else SPATIAL)
+    C = compliance_of(HeldState(state), frame, argument)
+    unit = np.zeros(len(C))
+    unit[k] = 1.0
+    return solve(C, unit.astype(C.dtype))[k]
+
+
+def compliance(state: DesignState, argument: str) -> Any:
+    """Compliance of a frame in a direction: its motion under a unit force or moment."""
+    frame, k = frame_and_direction(state, argument, "compliance", PLANAR if state.robot.tree.planar else SPATIAL)
+    return compliance_of(HeldState(state), frame)[k, k]
+
+
+def compliance_of(held: HeldState, frame: str, stiff: str = "") -> Array:
+    """C = P K^-1 P^T with slopes, theory (62): stationary in the motions under unit wrenches."""
+    found, robot = stiffness_of(held.model, frame), held.state.robot
+    if stiff and found.stiffness is None:
+        raise InputError(
+            f"'{frame}' is rigid in {', '.join(found.rigid)}, so it has no stiffness matrix",
+            key="response",
+            value=f"stiffness:{stiff}",
+            hint=f"ask for compliance:{stiff}",
+        )
+    if not held.state.count:
+        return found.compliance
+    here, own = held.model.configuration, picked(robot)
+    P = here.frame_rows(frame)[own] @ here.J
+    right = held.there.along(held.solver.solve(P.T))
+    left = right
+    if np.abs(held.model.K - held.model.K.T).max() > 0:
+        from parflex.models.elastic.stiff_system import StiffnessSolver
+
+        left = held.there.along(StiffnessSolver(here, held.model.K.T).solve(P.T))
+    rows = held.there.frame_rows(frame)[own]
+    return rows @ right + (rows @ left).T - left.T @ held.pushed_back(right)
+
+
+def deflected(state: DesignState) -> HeldState:
+    """The robot under its loads; elements between points turn, so that their robots are about the equilibrium."""
+    given = state.circumstances
+    if given.about is None and has_force_elements(state.robot.tree):
+        from dataclasses import replace
+
+        state.circumstances = replace(given, about="equilibrium")
+    return HeldState(state)
+
+
+def moved_frame(held: HeldState, frame: str) -> Array:
+    """Displacement and rotation vector of a frame under the loads, in world axes."""
+    with_keys = bool(held.state.count)
+    if held.model.about == "undeformed":
+        here = held.there if with_keys else held.model.configuration
+        return here.frame_rows(frame) @ held.step
+    start, here = (held.start, held.there) if with_keys else (held.model.start, held.model.configuration)
+    place = here.robot.tree.place(frame)
+    (R0, P0), (R, P) = start.at.of(place), here.at.of(place)
+    return np.concatenate([P - P0, vector_from_rotation(R @ R0.T)])
+
+
+def deflection(state: DesignState, argument: str) -> Any:
+    """Deflection of a frame in a direction under gravity, springs and the wrench."""
+    frame, k = frame_and_direction(state, argument, "deflection", SPATIAL)
+    return moved_frame(deflected(state), frame)[k]
+
+
+def static_error(state: DesignState, argument: str) -> Any:
+    """How far a frame is from its place under gravity, springs and the wrench."""
+    frame = argument or state.robot.tree.end_effector
+    state.robot.tree.place(frame)
+    moved = moved_frame(deflected(state), frame)[:3]
+    return np.sqrt(moved @ moved)
+
+
+def holding_effort(state: DesignState, number: int) -> Any:
+    """Effort of a motor that holds a flexible robot at rest under its loads."""
+    held = deflected(state)
+    k = state.robot.actuated[number]
+    j = state.robot.tree.link_of_rate[k]
+    if k in held.model.robot.locked:
+        return held.reactions[1][k]
+    here, given = (held.there, state.twin) if state.count else (held.model.configuration, state.robot)
+    pull = here.robot.tree.links[j].terms.stiffness - given.tree.links[j].terms.stiffness
+    if held.model.about == "undeformed":
+        return -pull * held.step[k]
+    start, link = (held.start if state.count else held.model.start), state.robot.tree.links[j]
+    return -pull * (here.q[link.q.start] - start.q[link.q.start])
+
+
+def stress(state: DesignState, argument: str) -> Any:
+    """Largest normal stress in a beam under gravity, springs and the wrench; of all beams where none is named."""
+    held = deflected(state)
+    robot = held.model.robot
+    chains = {name: chain for name, chain in beam_chains(robot).items() if chain.parts.fibres is not None}
+    if not chains or (argument and argument not in chains):
+        known = bool(chains)
+        raise InputError(
+            f"there is no beam '{argument}' with a known shape" if known else "the robot has no beam of a known shape",
+            key="response",
+            value=f"stress:{argument}",
+            hint=did_you_mean(argument, chains) if known else "give the shape of its sections",
+        )
+    here, still = held.model.configuration, np.zeros(robot.tree.n)
+    wrenches = checked_wrenches(robot.tree, held.loading.wrench)
+    plain = held if not state.count else HeldState(_without_keys(state))
+    lam, _ = plain.reactions
+    found = held.loading.wrenches(here, lam)
+    beams = loads_of_beams(here, still, still, found, wrenches, held.loading.without)
+    most = largest_of({name: one for name, one in beams.items() if name == argument or not argument})
+    assert most is not None
+    if not state.count:
+        return float(most["value"])
+    return _stress_at(held, chains[most["beam"]], most["s"], wrenches)
+
+
+def _without_keys(state: DesignState) -> DesignState:
+    return DesignState(state.robot, state.here, (), state.circumstances)
+
+
+def _stress_at(held: HeldState, chain: BeamChain, s: float, wrenches: dict[str, Array]) -> Any:
+    """The stress at a place of a beam with slopes: where it is largest along the beam, the place need not move."""
+    there, tree, still = held.there, held.there.robot.tree, np.zeros(held.there.robot.tree.n)
+    if chain.reduced:
+        raise InputError(
+            f"'{chain.name}' is reduced, so that its stress has no slopes",
+            key="response",
+            value=f"stress:{chain.name}",
+            hint="leave 'reduce' out of the beam",
+        )
+    own = _sensitive_chain(held.state, chain, there)
+    found = held.loading.wrenches(there, held.reactions[0])
+    base = np.zeros(3) if "gravity" in held.loading.without else -tree.gravity
+    moving = motion(tree, there.at, still, still, base)
+    number, xi = chain.located(s)
+    j = chain.links[number]
+    signals = element_signals_of(tree, there.at, moving, found, chain, wrenches)[j]
+    rows = element_rows(tree, j, there.q[None], still[None].astype(object), still[None], signals[None], list(wrenches))
+    sides = [sections_of_element(own.parts, rows, [xi], behind=behind) for behind in (False, True)]
+    found_stresses = [stresses(own, forces, tree.planar)[0, 0] for forces in sides]
+    return max(found_stresses, key=lambda x: x.value if isinstance(x, Sensitive) else x)
+
+
+def _sensitive_chain(state: DesignState, chain: BeamChain, there: Any) -> BeamChain:
+    """The beam with slopes in its length, material, section and fibres."""
+    from dataclasses import replace
+
+    description = state.design.description
+    beam = next(frame.beam for frame in description.frame if frame.name == chain.name)
+    assert beam is not None
+    parts = in_first_design(element_parts(description, beam, 1.0), Sensitive)
+    length = there.robot.tree.links[chain.links[0]].body.nodes["tip"].r0[0]
+    return replace(chain, parts=replace(parts, length=length))

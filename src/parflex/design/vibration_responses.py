@@ -1,0 +1,92 @@
+"""Responses of robots that vibrate: natural frequencies, single or equal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.design.answers import Cluster
+from parflex.design.design_state import DesignState
+from parflex.design.vibrating import HeldState
+from parflex.errors import InputError
+from parflex.models.elastic.linear_model import Modes, modes_of
+from parflex.spatial.dual import Sensitive, slopes_last
+
+Array = np.ndarray
+BEYOND = 3  # modes that are found beyond the one that is asked for: they may be equal to it
+EQUAL = 1e-6  # of a frequency: modes nearer to each other than this are taken as equal
+
+
+def frequency(state: DesignState, argument: str) -> Any:
+    """The natural frequency of mode k (1: the lowest), or the lowest in a band LOW-HIGH (Hz)."""
+    held = HeldState(state)
+    number, modes = _mode(held, argument)
+    return frequency_of(held, modes, number)
+
+
+def _mode(held: HeldState, argument: str) -> tuple[int, Modes]:
+    """The number of the mode that is meant, from 0, and modes beyond it."""
+    if "-" in argument:
+        low, high = (_positive(word, argument) for word in argument.split("-", 1))
+        modes = lowest_modes(held)
+        inside = np.flatnonzero((modes.frequencies >= low) & (modes.frequencies <= high))
+        if not len(inside):
+            raise InputError(
+                f"no natural frequency lies between {low:g} and {high:g} Hz",
+                key="response",
+                value=f"frequency:{argument}",
+                hint="widen the band",
+            )
+        return int(inside[0]), modes
+    if argument and not (argument.isdigit() and int(argument)):
+        raise InputError(
+            f"'{argument}' is not a mode", key="response", value=f"frequency:{argument}", hint="give frequency:1"
+        )
+    number = int(argument or 1) - 1
+    modes = lowest_modes(held, number + BEYOND)
+    if number >= len(modes.frequencies):
+        raise InputError(
+            f"mode {number + 1} is asked for, but the robot has {len(modes.frequencies)}",
+            key="response",
+            value=f"frequency:{argument}",
+            hint="ask for a lower one",
+        )
+    return number, modes
+
+
+def _positive(word: str, argument: str) -> float:
+    try:
+        value = float(word)
+    except ValueError:
+        value = -1.0
+    if not (np.isfinite(value) and value >= 0):
+        raise InputError(
+            f"'{argument}' is not a band of frequencies", key="response", value=argument, hint="give frequency:20-80"
+        )
+    return value
+
+
+def lowest_modes(held: HeldState, count: int | None = None) -> Modes:
+    """So many modes, or all that have a frequency if they are fewer or no number is given."""
+    some = modes_of(held.model)
+    left = some.independent_coordinates - len(some.free_motions) - len(some.unstable_motions)
+    wanted = left if count is None else min(count, left)
+    return some if wanted <= len(some.frequencies) else modes_of(held.model, wanted)
+
+
+def frequency_of(held: HeldState, modes: Modes, number: int) -> Any:
+    """The frequency of a mode with its slopes, theory (61): those of phi^T (K - lambda M) phi for a fixed lambda."""
+    value = float(modes.frequencies[number])
+    count = held.state.count
+    if not count:
+        return value
+    equal = np.flatnonzero(np.abs(modes.frequencies - value) <= EQUAL * value)
+    motions = held.there.along(held.independent(modes.shapes[:, equal]))
+    omega2 = (2 * np.pi * float(np.mean(modes.frequencies[equal]))) ** 2
+    form = held.stiffness_of(motions) - omega2 * held.mass_of(motions)
+    changes = slopes_last(form, Sensitive, count) / (8 * np.pi**2 * value)  # d omega^2 = 8 pi^2 f df
+    if len(equal) == 1:
+        return Sensitive(value, changes[0, 0])
+    matrices = np.moveaxis(changes, 2, 0)
+    return Cluster(value, (matrices + matrices.transpose(0, 2, 1)) / 2, int(np.searchsorted(equal, number)))

@@ -1,0 +1,189 @@
+"""Sensitivities against differences of freshly loaded robots, by the functions that answer for single poses.
+
+Differences share none of the slopes: every value is that of a robot loaded with another number in its file. Four
+central differences with halved steps are extrapolated (error of order eight); rounding of 1e-13 of a value over the
+shortest step leaves about 1e-10.
+"""
+
+from __future__ import annotations
+
+import os
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.linalg
+
+import parflex
+from parflex.designs.design_numbers import number_at
+
+STEP, LEVELS = 0.008, 4
+LIMIT = 1e-8  # of the largest elasticity of the response
+
+
+def extrapolated(function, levels: int = LEVELS) -> float:
+    """Derivative at zero by central differences with Richardson's extrapolation."""
+    table = []
+    for level in range(levels):
+        h = STEP / 2**level
+        table.append((function(h) - function(-h)) / (2 * h))
+    for order in range(1, levels):
+        table = [(4**order * b - a) / (4**order - 1) for a, b in pairwise(table)]
+    return table[0]
+
+
+def given_pose(robot, pose):
+    """A pose by its numbers: it stays where it is, whatever the file computes it from."""
+    return dict(robot.description.poses[pose]) if isinstance(pose, str) else pose
+
+
+def lowest(robot, pose, number=1, **given):
+    """Natural frequencies from the largest eigenvalues of K^-1 M, which have all digits where K has them."""
+    model = parflex.linear_model(robot, pose, **given)
+    units = robot.tree.rate_units[model.configuration.reduction.partition.independent]
+    scale = np.outer(units, units)
+    values = scipy.linalg.eigh(model.M * scale, (model.K + model.K.T) / 2 * scale, eigvals_only=True)
+    return 1 / np.sqrt(values[-number]) / (2 * np.pi)
+
+
+def stiff(robot, pose, frame, k, **given):
+    return parflex.cartesian_stiffness(robot, pose, frame, **given).stiffness[k, k]
+
+
+def deflected(robot, pose, frame, k, **given):
+    return parflex.deflection(robot, pose, [frame], **given).frames[frame][k]
+
+
+def stressed(robot, pose, beam, **given):
+    bent = parflex.deflection(robot, pose, **given)
+    from parflex.models.inside_beams.beam_loads import largest_of
+
+    return largest_of({beam: bent.beams[beam]})["value"]
+
+
+def efforts(robot, pose, name, **given):
+    if robot.tree.elastic:
+        return parflex.deflection(robot, pose, **given).efforts[name]
+    return parflex.inverse_dynamics(robot, pose, **given).efforts[name]
+
+
+def masses(robot, pose, **given):
+    return float(sum(link.body.m for link in robot.tree.links))
+
+
+def inertias(robot, pose, name, **given):
+    M, names = parflex.mass_matrix(robot, pose, coordinates="motors")
+    return M[names.index(name), names.index(name)]
+
+
+def speeds(robot, pose, name, velocity, **given):
+    found = parflex.inverse_dynamics(robot, pose, velocity)
+    return abs(found.rates[robot.tree.rate_names.index(name)])
+
+
+def powers(robot, pose, **given):
+    found = parflex.inverse_dynamics(robot, pose, **given)
+    rates = [found.rates[robot.tree.rate_names.index(name)] for name in robot.actuated_names]
+    return sum(abs(rate * found.efforts[name]) for rate, name in zip(rates, robot.actuated_names, strict=True))
+
+
+def conditions(robot, pose, **given):
+    return parflex.configure(robot, pose).condition.platform
+
+
+MOVING = {"velocity": {"x": 0.3, "y": 0.2, "wz": 1.0}, "acceleration": {"x": 2.0, "y": 1.0, "wz": 3.0}}
+LOAD = {"wrench": {"P": [1.0, 3.0, 0.2]}}
+BLADE = ["constants.offset", "constants.blade", "sections.blade.y", "frame.14.inertia.M"]
+LENGTHS = ["constants.proximal", "constants.distal", "constants.arm"]
+INSIDE = {"x": 0.02, "y": 0.03, "theta": 0.1}
+
+CASES = [
+    ("dualemps", "home", "frequency:2", BLADE, lowest, (2,), {}),
+    ("dualemps", "home", "frequency:1", BLADE[:3], lowest, (1,), {"about": "equilibrium", **LOAD}),
+    ("dualemps", "home", "frequency:1", BLADE[:2], lowest, (1,), {"servo": 1e6}),
+    ("dualemps", "home", "stiffness:P.y", BLADE, stiff, ("P", 1), {}),
+    ("dualemps", "home", "stiffness:P.theta", BLADE[:2], stiff, ("P", 2), LOAD),
+    ("dualemps", "home", "deflection:P.x", BLADE[:3], deflected, ("P", 0), LOAD),
+    ("dualemps", "home", "deflection:P.rz", BLADE[:3], deflected, ("P", 5), LOAD),
+    ("dualemps", "home", "deflection:P.y", BLADE[:3], deflected, ("P", 1), {"about": "undeformed", **LOAD}),
+    ("dualemps", "home", "stress:13", BLADE[:3], stressed, ("13",), LOAD),
+    ("dualemps", "home", "stress:16", BLADE[:3], stressed, ("16",), {"about": "undeformed", **LOAD}),
+    ("dualemps", "home", "effort:11", BLADE[:3], efforts, ("11",), LOAD),
+    ("dualemps", "home", "mass", BLADE, masses, (), {}),
+    ("3rrr", INSIDE, "frequency:1", LENGTHS, lowest, (1,), {"servo": 1e4}),
+    ("3rrr", INSIDE, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), MOVING),
+    ("3rrr", INSIDE, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), {"wrench": {"platform": [3.0, 4.0, 1.0]}}),
+    ("3rrr", INSIDE, "inertia:leg1.1", LENGTHS, inertias, ("leg1.1",), {}),
+    ("3rrr", INSIDE, "speed:leg3.1", LENGTHS, speeds, ("leg3.1",), {"velocity": MOVING["velocity"]}),
+    ("3rrr", INSIDE, "power", LENGTHS, powers, (), MOVING),
+    ("3rrr", INSIDE, "conditioning", LENGTHS, conditions, (), {}),
+]
+
+
+def compare(name, pose, response, keys, function, arguments, given, directions, limit=LIMIT):
+    """Elasticities, and directions of relative changes of all keys, against extrapolated differences."""
+    robot = parflex.load(name)
+    found = parflex.sensitivities(robot, response, keys, pose, **given)
+    at, value = given_pose(robot, pose), function(robot, pose, *arguments, **given)
+    assert found.value == pytest.approx(value, rel=1e-9)
+    nominal = np.array([number_at(robot, key) for key in keys])
+    mine = np.array([found.sensitivities[key]["elasticity"] for key in keys])
+    assert np.abs(mine).max() > 0
+    for direction in directions:
+
+        def changed(h, direction=direction):
+            settings = dict(zip(keys, (nominal * (1 + h * direction)).tolist(), strict=True))
+            return function(parflex.load(name, settings=settings), at, *arguments, **given)
+
+        its = extrapolated(changed) / value
+        assert abs(mine @ direction - its) <= limit * np.abs(mine).max(), (keys, mine, direction, its)
+
+
+@pytest.mark.parametrize(("name", "pose", "response", "keys", "function", "arguments", "given"), CASES)
+def test_sensitivities_are_those_of_extrapolated_differences(name, pose, response, keys, function, arguments, given):
+    direction = np.random.default_rng(3).uniform(-1, 1, len(keys))
+    compare(name, pose, response, keys, function, arguments, given, [direction])
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+@pytest.mark.parametrize(("name", "pose", "response", "keys", "function", "arguments", "given"), CASES)
+def test_sensitivities_to_each_key_are_those_of_differences(name, pose, response, keys, function, arguments, given):
+    compare(name, pose, response, keys, function, arguments, given, np.eye(len(keys)))
+
+
+TUBES = ["constants.radius", "constants.plate_mass", "constants.cylinder", "legs.vertex.2", "legs.base_x.1"]
+LINKS = ["constants.bar", "constants.arm", "sections.link.Iz", "sections.link.A", "sections.link.Ip"]
+MODAL = ["platform.modal.stiffness.0", "legs.base_x.1", "legs.frame.2.inertia.M"]
+DOWN = {"wrench": {"platform": [100.0, 200.0, -300.0]}}
+HEAVY = {"wrench": {"platform": [2000.0, 1000.0, -3000.0]}}
+SOFT = {"about": "undeformed", **DOWN}
+LONG = [
+    ("navaro", "pose-3", "frequency:1", [*LINKS, "legs.gamma.0"], lowest, (1,), {}),
+    ("navaro", "pose-3", "frequency:5", LINKS, lowest, (5,), {}),
+    ("navaro", "pose-3", "stiffness:platform.x", LINKS, stiff, ("platform", 0), {}),
+    ("navaro", "pose-3", "deflection:platform.z", LINKS, deflected, ("platform", 2), SOFT),
+    ("navaro", "pose-3", "effort:leg1.1", LINKS, efforts, ("leg1.1",), SOFT),
+    ("navaro", "pose-3", "mass", [*LINKS, "materials.dural.density"], masses, (), {}),
+    ("navaro", "pose-3", "conditioning", LINKS[:2], conditions, (), {}),
+    ("gough-stewart-beams", "home", "frequency:1", TUBES, lowest, (1,), {}),
+    ("gough-stewart-beams", "home", "frequency:2", TUBES, lowest, (2,), {"about": "equilibrium", **DOWN}),
+    ("gough-stewart-beams", "home", "stiffness:platform.x", TUBES, stiff, ("platform", 0), {}),
+    ("gough-stewart-beams", "home", "deflection:platform.x", TUBES, deflected, ("platform", 0), HEAVY),
+    ("gough-stewart-beams", "home", "effort:leg1.3", TUBES, efforts, ("leg1.3",), DOWN),
+    ("gough-stewart-beams", "home", "stress:leg1.rod", TUBES, stressed, ("leg1.rod",), DOWN),
+    ("gough-stewart-beams", "home", "mass", TUBES, masses, (), {}),
+    ("gough-stewart-beams", "home", "conditioning", TUBES, conditions, (), {}),
+    ("gough-stewart-flexible", "home", "frequency:1", MODAL, lowest, (1,), {}),
+    ("gough-stewart-flexible", "home", "frequency:3", MODAL, lowest, (3,), {}),
+    ("gough-stewart-flexible", "home", "mass", MODAL, masses, (), {}),
+    ("gough-stewart-flexible", "home", "effort:leg1.3", MODAL, efforts, ("leg1.3",), SOFT),
+]
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+@pytest.mark.parametrize(("name", "pose", "response", "keys", "function", "arguments", "given"), LONG)
+def test_sensitivities_of_large_robots_are_those_of_differences(name, pose, response, keys, function, arguments, given):
+    rng = np.random.default_rng(4)
+    compare(name, pose, response, keys, function, arguments, given, rng.uniform(-1, 1, (2, len(keys))))
