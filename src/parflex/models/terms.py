@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -99,7 +100,8 @@ def _links(change: Callable[[Link], Link]) -> Callable[[Tree], Tree]:
 
 
 def _smooth(link: Link) -> Link:
-    return replace(link, terms=replace(link.terms, **dict.fromkeys(FRICTION, 0.0)))
+    nothing: dict[str, Any] = dict.fromkeys(FRICTION, 0.0)
+    return replace(link, terms=replace(link.terms, **nothing))
 
 
 def _light(link: Link) -> Link:

@@ -155,7 +155,7 @@ class Dual(SlopedNumber):
     plain = (int, float, Sensitive)
 
 
-def _value(other: Any, kind: type) -> Any:
+def _value(other: Any, kind: type[SlopedNumber]) -> Any:
     return other.value if other.__class__ is kind else other
 
 
