@@ -112,7 +112,7 @@ def read(key: str) -> dict[str, Any] | None:
     if data is None:
         return None
     content = json.loads(data)
-    program = {name: _tuples(value) for name, value in content["program"].items()}
+    program = {name: tuples(value) for name, value in content["program"].items()}
     return {
         "name": program["name"],
         "program": Program(**program),
@@ -126,5 +126,6 @@ def read(key: str) -> dict[str, Any] | None:
     }
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(entry) for entry in value) if isinstance(value, list) else value
+def tuples(value: Any) -> Any:
+    """Lists, as JSON has them, as tuples."""
+    return tuple(tuples(entry) for entry in value) if isinstance(value, list) else value

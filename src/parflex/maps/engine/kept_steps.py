@@ -1,0 +1,37 @@
+"""Programs of steps on disk: a robot that was traced once is not traced again, whatever the designs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+
+from parflex.codegen import disk_cache, program_store
+from parflex.codegen.program import Program
+from parflex.designs.design_numbers import DesignNumbers
+from parflex.maps.engine.step_program import StepPrograms, StepTrace
+from parflex.models.robot import Robot
+
+SIZES = ("size", "unknowns", "twisted", "condensed")
+
+
+def step_programs(locked: Robot, designs: DesignNumbers | None = None) -> StepPrograms:
+    """The programs of a robot with its locked joints, from the disk if they are there."""
+    places = None if designs is None else designs.places
+    key = program_store.key_of(locked, "step", repr(places))
+    data = None if key is None else disk_cache.read(key)
+    if data is not None:
+        content = json.loads(data)
+        pose, step = (
+            Program(**{name: program_store.tuples(value) for name, value in content[part].items()})
+            for part in ("pose", "step")
+        )
+        return StepPrograms(pose, step, **{name: content[name] for name in SIZES})
+    made = StepTrace(locked, designs).programs()
+    if key is not None:
+        content = {
+            part: {field.name: getattr(program, field.name) for field in fields(program)}
+            for part, program in (("pose", made.pose), ("step", made.step))
+        }
+        content |= {name: getattr(made, name) for name in SIZES}
+        disk_cache.write(key, json.dumps(content, separators=(",", ":")).encode())
+    return made

@@ -1,0 +1,104 @@
+"""Lowest modes of a robot at many poses, each with its own design if need be: arrays around the compiled loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from parflex.codegen.compile import Kernel
+from parflex.designs.design_numbers import DesignNumbers
+from parflex.maps.engine.kept_steps import step_programs
+from parflex.models.robot import Robot
+from parflex.records import Record
+
+Array = np.ndarray
+BITS = 5  # of each coordinate, in the order of poses
+DIRECTIONS = 3  # along which poses are put in order
+FIRST = 1e3  # rad^2/s^2: where the search for modes begins at the first pose
+SIDE_BY_SIDE = 16384  # poses whose entries are there at a time
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FoundModes(Record):
+    """Squares of circular frequencies (poses x modes), which poses are proved, and twists of the hub in own axes."""
+
+    x: Array
+    ok: Array
+    twists: Array
+    steps: int
+
+
+class ModeFinder:
+    """Finds the lowest modes of a robot with its locked joints; raises NotCoveredError for robots that it cannot do."""
+
+    def __init__(self, locked: Robot, modes: int, free: int = 0, designs: DesignNumbers | None = None) -> None:
+        self.modes, self.free, self.designs = modes, free, designs
+        self.programs = step_programs(locked, designs)
+        names = self.programs.pose.inputs
+        self.positions = [int(name[2:-1]) for name in names if name.startswith("q[")]
+        self.numbers = [int(name[7:-1]) for name in names if name.startswith("design[")]
+        self.placed = [k for k, name in enumerate(names) if name.startswith("q[")]
+        self.varied = [k for k, name in enumerate(names) if name.startswith("design[")]
+
+    @cached_property
+    def kernels(self) -> tuple[Kernel, Kernel]:
+        """Machine code of pose and step; kept on disk."""
+        return Kernel(self.programs.pose), Kernel(self.programs.step)
+
+    def __call__(self, q: Array, rows: Array | None = None) -> FoundModes:
+        """Modes at positions of the rigid tree; `rows` are the numbers of the designs of the poses."""
+        count, order = len(q), ordered(q[:, self.positions])
+        x, ok = np.full((count, self.modes), np.nan), np.zeros(count, dtype=bool)
+        twists, steps = np.full((count, self.modes, self.programs.twisted), np.nan), 0
+        for start in range(0, count, SIDE_BY_SIDE):
+            part = order[start : start + SIDE_BY_SIDE]
+            x[part], ok[part], twists[part], more = self._some(q[part], None if rows is None else rows[part])
+            steps += more
+        return FoundModes(x, ok, twists, steps)
+
+    def _entries(self, q: Array, rows: Array | None) -> Array:
+        """What steps take of each pose."""
+        inputs = np.empty((len(q), len(self.programs.pose.inputs)))
+        inputs[:, self.placed] = q[:, self.positions]
+        if self.designs is not None:
+            assert rows is not None
+            inputs[:, self.varied] = self.designs.values[rows[:, None], self.numbers]
+        return self.kernels[0].many(inputs)
+
+    def _some(self, q: Array, rows: Array | None) -> tuple[Array, Array, Array, int]:
+        from parflex.maps.engine import mode_loop  # numba takes a third of a second to load
+
+        programs, kernel = self.programs, self.kernels[1]
+        lanes, size, count = kernel.lanes, programs.size, len(q)
+        entries = self._entries(q, rows)
+        x, y = np.zeros((len(programs.step.inputs), lanes)), np.zeros((len(programs.step.outputs), lanes))
+        kept = np.random.default_rng(0).uniform(-1, 1, (lanes, self.modes + 1, size))
+        warm = np.full((lanes, self.modes), FIRST)
+        found, twists = np.empty((count, self.modes)), np.empty((count, self.modes, programs.twisted))
+        flags = np.zeros((count, 2), dtype=np.bool_)
+        program = (kernel.address("many_in"), kernel.workspace(), programs.unknowns, x, y)
+        trust = mode_loop.CONDENSED if programs.condensed else 0.0
+        steps = mode_loop.find_modes(program, entries, self.free, trust, warm, kept, found, twists, flags)
+        twists[flags[:, 1]] = np.nan
+        return found, flags[:, 0], twists, steps
+
+
+def ordered(values: Array) -> Array:
+    """An order of poses in which neighbours are alike: a space-filling curve along the directions of most change."""
+    if len(values) < 3 or not values.shape[1]:
+        return np.arange(len(values))
+    size = np.ptp(values, axis=0)
+    scaled = (values - values.mean(axis=0))[:, size > 0] / size[size > 0]
+    if not scaled.shape[1]:
+        return np.arange(len(values))
+    main = np.linalg.eigh(scaled.T @ scaled)[1][:, ::-1][:, :DIRECTIONS]
+    along = scaled @ main
+    span = np.maximum(np.ptp(along, axis=0), 1e-300)
+    cells = np.minimum((along - along.min(axis=0)) / span * 2**BITS, 2**BITS - 1).astype(np.int64)
+    code = np.zeros(len(values), dtype=np.int64)
+    for bit in range(BITS):
+        for k in range(cells.shape[1]):
+            code |= ((cells[:, k] >> bit) & 1) << (bit * cells.shape[1] + k)
+    return np.argsort(code, kind="stable")

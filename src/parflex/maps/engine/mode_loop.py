@@ -1,0 +1,216 @@
+"""Machine code around the compiled step: lanes that each go their own way through modes and poses.
+
+A lane has a pose, the number of a mode it looks for, and intervals that hold the modes one to m + 1. Every
+factorisation counts the modes below its shift and narrows them. The next shift is the Rayleigh quotient while that lies
+in the interval, else the interval is halved.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from parflex.maps.engine.denormals import FLUSHED, USUAL, control_word
+from parflex.simulation.integrators.jit import allocating, call_lanes, inner
+
+Array = np.ndarray
+STEPS = 80  # of one mode; halving alone needs fifty
+EXACT = 1e-9  # relative error of a squared frequency that is accepted
+PINNED = 1e-10  # relative width of an interval that is as good as its root
+ABOVE = 1e-8  # relative distance above the last mode at which all are counted
+OFFSET = 1e-7  # relative distance of the next shift above a Rayleigh quotient: at a mode itself its count is rounding
+BESIDE = 1e-5  # relative distance of a shift from a mode that is taken to be the next one: the last count decides
+CONDENSED = 0.1  # of the squared distance to the shift: how much N may change there where beams have inner nodes
+PATIENCE = 8  # steps after which halving takes turns with Rayleigh quotients
+POSE, MODE, STEP, SINCE, TASK, LAST, SPENT = range(7)  # whole numbers of a lane
+SEARCH, PROVE, IDLE = range(3)  # its tasks
+SHIFT, ALONG, MASS = 0, 1, 2  # rows of inputs and outputs
+
+
+@inner
+def between(low: float, high: float, near: float) -> float:
+    """A shift inside an interval: the guess if it lies there, else its middle."""
+    if low < near < high:
+        return near
+    if high == np.inf:
+        return max(4.0 * low, near)
+    return 0.1 * high if low == 0.0 else 0.5 * (low + high)
+
+
+@inner
+def error_of(rho: float, shift: float, mass: float, lower: float, upper: float, trust: float) -> float:
+    """How far a Rayleigh quotient can be off, from its residual and the distance to the next intervals."""
+    off = rho - shift
+    rest = max(1.0 / mass - off * off, 0.0) + trust * off * off
+    gap = min(rho - lower, upper - rho)
+    if gap > 0.0:
+        return min(np.sqrt(rest), rest / gap)
+    return np.sqrt(rest) if abs(off) <= BESIDE * rho else np.inf  # another mode may lie between
+
+
+@inner
+def begin_mode(lane: int, mode: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array) -> None:
+    """Start a mode from what the lane found at its last pose."""
+    whole[lane, MODE], whole[lane, STEP], whole[lane, SINCE] = mode, 0, 0
+    x[SHIFT, lane] = between(bounds[lane, 0, mode], bounds[lane, 1, mode], warm[lane, mode])
+    for k in range(kept.shape[2]):
+        x[1 + k, lane] = kept[lane, mode, k]
+
+
+@inner
+def mixed(lane: int, mode: int, kept: Array, x: Array) -> None:
+    """Start again from something of every mode: what was kept may have no part in the one that is looked for."""
+    modes = kept.shape[1] - 1
+    for k in range(kept.shape[2]):
+        total = kept[lane, modes, k]
+        for other in range(modes):
+            total += kept[lane, other, k] * (1.0 + 0.37 * ((other * 7 + mode * 3) % 5))
+        x[1 + k, lane] = total
+
+
+@inner
+def next_pose(
+    lane: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array, rows: Array, found: Array
+) -> None:
+    """Give a lane its next pose, or rest."""
+    whole[lane, POSE] += 1
+    whole[lane, TASK] = SEARCH
+    pose = whole[lane, POSE]
+    if pose >= whole[lane, LAST]:
+        whole[lane, TASK] = IDLE
+        return
+    bounds[lane, 0, :] = 0.0
+    bounds[lane, 1, :] = np.inf
+    found[pose, :] = np.nan
+    first = 1 + kept.shape[2]
+    for k in range(rows.shape[1]):
+        x[first + k, lane] = rows[pose, k]
+    begin_mode(lane, 0, whole, bounds, warm, kept, x)
+
+
+@inner
+def narrow(lane: int, shift: float, count: int, bounds: Array) -> None:
+    """Take in a count."""
+    for k in range(bounds.shape[2]):
+        if k < count:
+            bounds[lane, 1, k] = min(bounds[lane, 1, k], shift)
+        else:
+            bounds[lane, 0, k] = max(bounds[lane, 0, k], shift)
+
+
+@inner
+def accept(
+    lane: int, mode: int, rho: float, whole: Array, bounds: Array, warm: Array, kept: Array, y: Array, found: Array, twists: Array
+) -> None:
+    """A mode is found: keep it, its b and its twist."""
+    pose = whole[lane, POSE]
+    found[pose, mode] = warm[lane, mode] = rho
+    bounds[lane, 0, mode] = max(bounds[lane, 0, mode], rho * (1 - EXACT))
+    bounds[lane, 1, mode] = min(bounds[lane, 1, mode], rho * (1 + EXACT))
+    size = kept.shape[2]
+    for k in range(size):
+        kept[lane, mode, k] = y[3 + k, lane]
+    for k in range(twists.shape[2]):
+        twists[pose, mode, k] = y[3 + size + k, lane]
+
+
+@inner
+def proved(pose: int, found: Array, pinned: Array) -> bool:
+    """Whether modes are apart, or told apart by counts."""
+    for k in range(found.shape[1] - 1):
+        near = found[pose, k + 1] - found[pose, k] <= 4 * EXACT * found[pose, k + 1]
+        if near and not (pinned[pose, k] and pinned[pose, k + 1]):
+            return False
+    return True
+
+
+@inner
+def advance(
+    lane: int, count: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array, y: Array, found: Array,
+    twists: Array, pinned: Array, trust: float,
+) -> int:
+    """Take in a step of a lane: 1 when its pose is proved, -1 when it is given up, 0 to go on."""
+    modes, pose, mode, shift = found.shape[1], whole[lane, POSE], whole[lane, MODE], x[SHIFT, lane]
+    narrow(lane, shift, count, bounds)
+    if whole[lane, TASK] == PROVE:
+        return 1 if count == modes and proved(pose, found, pinned) else -1
+    whole[lane, STEP] += 1
+    whole[lane, SINCE] += 1
+    rho = shift + y[ALONG, lane] / y[MASS, lane]
+    other = False
+    near = count if rho >= shift else count - 1
+    if whole[lane, SINCE] > 1 and 0 <= near < modes and np.isnan(found[pose, near]):
+        lower = 0.0 if near == 0 else bounds[lane, 1, near - 1]
+        if error_of(rho, shift, y[MASS, lane], lower, bounds[lane, 0, near + 1], trust) <= EXACT * rho:
+            accept(lane, near, rho, whole, bounds, warm, kept, y, found, twists)
+            other = near != mode
+    low, high = bounds[lane, 0, mode], bounds[lane, 1, mode]
+    if np.isnan(found[pose, mode]) and high < np.inf and high - low <= PINNED * high:
+        accept(lane, mode, 0.5 * (low + high), whole, bounds, warm, kept, y, found, twists)
+        pinned[pose, mode] = True
+    if not np.isnan(found[pose, mode]):
+        while mode < modes and not np.isnan(found[pose, mode]):
+            mode += 1
+        if mode < modes:
+            begin_mode(lane, mode, whole, bounds, warm, kept, x)
+            return 0
+        top = found[pose, modes - 1] * (1 + ABOVE)
+        if bounds[lane, 0, modes] >= top:
+            return 1 if proved(pose, found, pinned) else -1
+        x[SHIFT, lane] = top
+        whole[lane, TASK] = PROVE
+        return 0
+    if whole[lane, STEP] >= STEPS or not np.isfinite(rho):
+        return -1
+    halve = whole[lane, STEP] > PATIENCE and whole[lane, STEP] % 2 == 0
+    if other or whole[lane, STEP] % PATIENCE == 0:
+        mixed(lane, mode, kept, x)
+        whole[lane, SINCE] = 0
+    x[SHIFT, lane] = between(low, high, -1.0 if halve or other else rho * (1 + OFFSET))
+    return 0
+
+
+@allocating
+def find_modes(program: Any, rows: Array, free: int, trust: float, warm: Array, kept: Array, found: Array, twists: Array, flags: Array) -> int:
+    """Squared frequencies into `found` (poses x modes), twists of the platform; flags: proved, pinned. Steps taken."""
+    address, work, unknowns, x, y = program
+    lanes, modes, poses = x.shape[1], found.shape[1], len(rows)
+    whole, bounds = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 2, modes + 1))
+    pinned = np.zeros((poses, modes), dtype=np.bool_)
+    inputs, outputs, place = x.ctypes.data, y.ctypes.data, work.ctypes.data
+    total = 0
+    size = kept.shape[2]
+    proceed, forces = x[1 : 1 + size], y[3 : 3 + size]
+    for lane in range(lanes):
+        whole[lane, POSE], whole[lane, LAST] = poses * lane // lanes - 1, poses * (lane + 1) // lanes
+        next_pose(lane, whole, bounds, warm, kept, x, rows, found)
+        if whole[lane, TASK] == IDLE:
+            for k in range(rows.shape[1]):
+                x[1 + kept.shape[2] + k, lane] = rows[0, k]
+            for k in range(kept.shape[2]):
+                x[1 + k, lane] = kept[lane, 0, k]
+            x[SHIFT, lane] = warm[lane, 0]
+    control_word(FLUSHED)
+    while True:
+        active = 0
+        for lane in range(lanes):
+            active += whole[lane, TASK] != IDLE
+        if not active:
+            control_word(USUAL)
+            return total
+        total += active
+        call_lanes(address, inputs, outputs, lanes, place)  # type: ignore[call-arg]
+        proceed[:, :] = forces  # of all lanes; those that begin anew write over it
+        for lane in range(lanes):
+            if whole[lane, TASK] == IDLE:
+                continue
+            count = int(0.5 * (unknowns - y[0, lane]) + 0.25) - free
+            pose = whole[lane, POSE]
+            end = advance(lane, count, whole, bounds, warm, kept, x, y, found, twists, pinned, trust)
+            if end == 0:
+                continue
+            flags[pose, 0] = end > 0
+            for k in range(modes):
+                flags[pose, 1] = flags[pose, 1] or pinned[pose, k]
+            next_pose(lane, whole, bounds, warm, kept, x, rows, found)
