@@ -114,7 +114,6 @@ def test_every_kind_of_body_answers_the_same_questions(kind):
 RECOGNISED = {  # modules that may ask for the kind of a joint: what they do not know they leave to others
     "closure/closed_form.py": "closed forms of known legs; others are solved by Newton",
     "closure/drives.py": "a motor behind a spring on one axis; others are no elastic drives",
-    "maps/legs.py": "tables of known legs; others are solved pose by pose",
     "exchange/mjcf.py": "kinds that MuJoCo has",
     "exchange/urdf.py": "kinds that URDF has",
     "models/dynamics/base_parameters.py": "rules of grouping; the rank finds the rest",

@@ -16,6 +16,8 @@ import scipy.linalg
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at, of_designs
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
+from parflex.maps.engine.mode_finder import ModeFinder
+from parflex.maps.frequencies import WORTH
 from parflex.maps.nodes import Assembly, NotCoveredError, node_model
 from parflex.maps.platform import Platform
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
@@ -67,7 +69,7 @@ class DesignedPoses:
         alone[together] = False
         for row in np.flatnonzero(alone & finite):
             self._one(int(row))
-        self.solved_in_full = int((alone & finite).sum())
+        self.solved_in_full += int((alone & finite).sum())
 
     # -- together --------------------------------------------------------------------------------------
 
@@ -92,18 +94,41 @@ class DesignedPoses:
         chosen = own[good]
         if not len(chosen):
             return none
-        places, free = geometry.places(assembly.links), self._free_motions()
+        q, free = placed.q[good], self._free_motions()
         platform = Platform(self.robot, geometry, model) if self.twists is not None else None
+        done = self._by_steps(rows, chosen, q, free, numbers, platform)
+        self.solved_in_full += int((~done).sum()) if len(chosen) >= WORTH else 0
+        solved = [int(row) for row in rows[chosen[done]]]
+        chosen, q, places = chosen[~done], q[~done], geometry.places(assembly.links)
         some = max(1, min(64, LARGEST // model.columns**2))
-        solved = []
         for start in range(0, len(chosen), some):
-            part, q = chosen[start : start + some], placed.q[good][start : start + some]
-            K, M = assembly(*places(q), part)
-            J = None if platform is None else platform.jacobians(q, part)
+            part, own_q = chosen[start : start + some], q[start : start + some]
+            K, M = assembly(*places(own_q), part)
+            J = None if platform is None else platform.jacobians(own_q, part)
             for k, row in enumerate(rows[part]):
                 if self._row(int(row), K[k], M[k], free, None if J is None else J[k], platform):
                     solved.append(int(row))
         return np.array(solved, dtype=int)
+
+    def _by_steps(
+        self, rows: Array, chosen: Array, q: Array, free: int, numbers: DesignNumbers, platform: Platform | None
+    ) -> Array:
+        """Compiled steps for many rows; which of them are done."""
+        none = np.zeros(len(chosen), dtype=bool)
+        if len(chosen) < WORTH:
+            return none
+        try:
+            finder = ModeFinder(locked_robot(self.robot, self.lock), self.modes, free, numbers)
+        except (NotCoveredError, np.linalg.LinAlgError):
+            return none
+        found = finder(q, chosen, shapes=platform is not None)
+        with np.errstate(invalid="ignore"):
+            done = found.ok & (found.x[:, 0] > NEARLY_FREE * found.x[:, -1])
+        if platform is not None and self.twists is not None:
+            done &= np.isfinite(found.twists).all(axis=(1, 2))
+            self.twists[rows[chosen[done]]] = platform.of_hub(q[done], found.twists[done], chosen[done])
+        self.frequencies[rows[chosen[done]]] = np.sqrt(found.x[done]) / (2 * np.pi)
+        return done
 
     def _row(self, row: int, K: Array, M: Array, free: int, J: Array | None, platform: Platform | None) -> bool:
         """Modes of one row from its matrices; False where they are not what the nominal robot has."""

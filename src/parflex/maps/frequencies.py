@@ -1,7 +1,6 @@
-"""Natural frequencies at many poses: by tables of condensed legs where there are such, else pose by pose.
+"""Natural frequencies at many poses: by compiled steps with counts where the robot allows it, else pose by pose.
 
-Every mode from tables stands between two frequencies at which modes were counted, some poses are solved again in full,
-and poses that do not pass are solved in full anyway.
+Poses that are not proved are solved in full, and so are some of the others, to compare.
 """
 
 from __future__ import annotations
@@ -16,23 +15,18 @@ import scipy.linalg
 
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.maps.batches import Geometry
-from parflex.maps.condensation import Band
-from parflex.maps.legs import LegStructure, LegSubstructure, NotTabulatedError, alike, structure
+from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.nodes import Assembly, NotCoveredError, node_model
 from parflex.maps.platform import Platform
-from parflex.maps.small_problem import ReducedProblem
-from parflex.maps.tables import LegTable, build_table
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, About, check_modes, locked_robot, natural_frequencies
 from parflex.models.elastic.tension import NEAR_REST, has_force_elements
 
 Array = np.ndarray
-WORTH = 500  # poses from which tables pay
-BLOCK = 16384  # poses that are taken at a time: some tens of megabytes
-SAMPLES = 12  # poses solved in full to see how far up the modes reach
-HEADROOM = 1.25  # the band ends so far above the highest frequency of the samples
+WORTH = 200  # poses from which compiling pays
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
-CHECKS = 8  # poses of each call that are solved again in full
+CHECKS = 4  # poses of the first call that are solved again in full
+CHECKED = 300  # unknowns up to which that is done: of finer meshes the full solution is the worse one, and slow
 AGREE = 1e-6  # relative difference of frequencies that a full solution may have: its own rounding is 1e-8
 
 
@@ -44,10 +38,10 @@ class FrequencySolver:
     modes: int
     lock: str | Sequence[str] = "actuators"
     about: About | None = None  # 'undeformed': springs under tension do not ask for an equilibrium
-    problem: ReducedProblem | None = None
+    finder: ModeFinder | None = None
     why_not: str = ""
     solved_in_full: int = 0
-    largest_difference: float = 0.0  # Hz, between tables and the full solution at the poses that were checked
+    largest_difference: float = 0.0  # Hz, between steps and the full solution at the poses that were checked
     balanced: int = 0  # poses with springs under tension, answered about the equilibrium
     reasons: dict[bytes, str] = field(default_factory=dict, repr=False)  # of poses without an answer
     too_many: ParflexError | None = field(default=None, repr=False)  # more modes were asked for than there are
@@ -79,11 +73,10 @@ class FrequencySolver:
         K, M = self.assembly(*self.places(self.geometry.home[None]))
         if not K.shape[1]:
             raise NotCoveredError("nothing can move")
-        values = scipy.linalg.eigh(K[0], M[0], eigvals_only=True)
-        free = int(np.sum(values < ZERO**2 * values[-1]))
-        if not 1 <= self.modes <= len(values) - free:
+        free = _without_stiffness(K[0], M[0])
+        if not 1 <= self.modes <= K.shape[1] - free:
             raise InputError(
-                f"{self.modes} modes are requested, but the robot has {len(values) - free}",
+                f"{self.modes} modes are requested, but the robot has {K.shape[1] - free}",
                 key="modes",
                 value=self.modes,
                 hint="request fewer",
@@ -97,13 +90,25 @@ class FrequencySolver:
             return self._apart(q, twists, tense)
         if not self._ready and len(q) >= WORTH:
             self.prepare(q)
-        result = np.empty((len(q), self.modes))
-        for start in range(0, len(q), BLOCK):
-            rows = slice(start, start + BLOCK)
-            result[rows] = self._block(q[rows], None if twists is None else twists[rows])
-        if self.problem is not None and len(q) >= WORTH:
-            self._check(q, result, twists)
-        return result
+        return self._block(q, twists)
+
+    def prepare(self, q: Array) -> None:
+        """Trace the step of the robot, or say why it is solved pose by pose."""
+        self._ready = True
+        if self.assembly is None:
+            return
+        try:
+            self.finder = ModeFinder(self.locked, self.modes, self.free)
+        except (NotCoveredError, np.linalg.LinAlgError) as error:
+            self.why_not = str(error)
+            return
+        if self.assembly.model.columns <= CHECKED:
+            self._check(q[np.linspace(0, len(q) - 1, CHECKS).astype(int)])
+
+    @property
+    def method(self) -> str:
+        """How poses are solved: "steps" or "full"."""
+        return "full" if self.finder is None else "steps"
 
     def _tense(self, q: Array) -> Array:
         """Poses with a spring of a joint under tension, which have frequencies about the equilibrium only."""
@@ -129,32 +134,32 @@ class FrequencySolver:
         return result
 
     def _block(self, q: Array, twists: Array | None) -> Array:
-        if self.problem is None:
+        if self.finder is None:
             return self.full(q, twists)
-        core = None if twists is None else np.zeros((len(q), self.modes, len(self.problem.structure.columns)))
-        found = self.problem.solve(q, self.modes, core)
+        found = self.finder(q, shapes=twists is not None)
         with np.errstate(invalid="ignore"):
             result = np.sqrt(found.x) / (2 * np.pi)
-        if twists is not None and core is not None:
-            twists[:] = self.platform.of_core(self.problem.structure, q, core)
-        failed = np.flatnonzero(~found.ok)
-        if len(failed):
-            again = np.zeros((len(failed), self.modes, 6))
-            result[failed] = self.full(q[failed], None if twists is None else again)
+        failed = ~found.ok
+        if twists is not None:
+            twists[:] = self.platform.of_hub(q, found.twists)
+            failed |= ~np.isfinite(twists).all(axis=(1, 2))
+        if failed.any():
+            again = None if twists is None else np.zeros((int(failed.sum()), self.modes, 6))
+            result[failed] = self.full(q[failed], again)
             if twists is not None:
                 twists[failed] = again
-            self.solved_in_full += len(failed)
+            self.solved_in_full += int(failed.sum())
         return result
 
-    def _check(self, q: Array, result: Array, twists: Array | None) -> None:
-        """Solve some poses again in full; tables that are off are given up."""
-        picked = np.random.default_rng(0).choice(len(q), min(CHECKS, len(q)), replace=False)
-        exact = self.full(q[picked])
-        off = np.abs(exact - result[picked])
-        self.largest_difference = max(self.largest_difference, float(off.max()))
-        if (off > AGREE * exact).any():
-            self.problem, self.why_not = None, "tabulated and full solutions disagree"
-            result[:] = self.full(q, twists)
+    def _check(self, q: Array) -> None:
+        """Solve some poses in full too; steps that are off are given up."""
+        assert self.finder is not None
+        found, exact = self.finder(q), self.full(q)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(exact - np.sqrt(found.x) / (2 * np.pi))[found.ok]
+        self.largest_difference = max(self.largest_difference, float(off.max(initial=0.0)))
+        if (off > AGREE * exact[found.ok]).any():
+            self.finder, self.why_not = None, "compiled and full solutions disagree"
 
     # -- full solutions --------------------------------------------------------------------------------
 
@@ -209,41 +214,13 @@ class FrequencySolver:
         """How twists of the platform follow from shapes."""
         return Platform(self.robot, self.geometry, None if self.assembly is None else self.assembly.model)
 
-    # -- tables ----------------------------------------------------------------------------------------
 
-    def prepare(self, q: Array) -> None:
-        """Build the tables for poses like these."""
-        self._ready = True
-        try:
-            if self.assembly is None or self.free:
-                raise NotTabulatedError(self.why_not or "the robot has motions without stiffness")
-            found = structure(self.robot, self.locked, self.geometry)
-            picked = q[np.linspace(0, len(q) - 1, min(SAMPLES, len(q))).astype(int)]
-            top = (2 * np.pi * HEADROOM * float(self.full(picked).max())) ** 2
-            self.problem = ReducedProblem(found, _tables(found, q, Band(top)), Band(top))
-        except (NotTabulatedError, np.linalg.LinAlgError) as error:
-            self.why_not = str(error)
-
-
-def _tables(found: LegStructure, q: Array, band: Band) -> list[LegTable]:
-    """One table for each set of legs that are alike, over all shapes that they take."""
-    some = q[np.linspace(0, len(q) - 1, min(len(q), 400)).astype(int)]
-    for leg in found.legs:
-        leg.known = [some]
-    sets: list[list[LegSubstructure]] = []
-    for leg in found.legs:
-        shapes = leg.shape.of(some[:3])
-        for members in sets:
-            if alike(members[0], leg, shapes):
-                members.append(leg)
-                break
-        else:
-            sets.append([leg])
-    tables: dict[int, LegTable] = {}
-    for members in sets:
-        shapes = np.concatenate([leg.shape.of(q) for leg in members])
-        margin = 1e-9 * np.ptp(shapes, axis=0)
-        samples = np.concatenate([leg.shape.of(some) for leg in members])
-        table = build_table(members[0], shapes.min(axis=0) - margin, shapes.max(axis=0) + margin, band, samples[::8])
-        tables |= {id(leg): table for leg in members}
-    return [tables[id(leg)] for leg in found.legs]
+def _without_stiffness(K: Array, M: Array) -> int:
+    """How many modes have frequencies that are zero beside the highest one."""
+    if len(K) <= CHECKED:
+        values = scipy.linalg.eigh(K, M, eigvals_only=True)
+        return int(np.sum(values < ZERO**2 * values[-1]))
+    last = len(K) - 1
+    highest = float(scipy.linalg.eigh(K, M, subset_by_index=[last, last], eigvals_only=True)[0])
+    pivots = scipy.linalg.ldl(K - ZERO**2 * highest * M)[1]
+    return int(np.sum(np.linalg.eigvalsh(pivots) < 0))

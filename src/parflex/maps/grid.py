@@ -46,13 +46,13 @@ class FrequencyMap(Record):
     computed : int
         Cells of this call.
     method : str
-        "tables" or "full".
+        "steps" or "full".
     reason : str
-        Why there are no tables.
+        Why cells are solved one by one.
     solved_in_full : int
-        Cells solved without tables.
+        Cells solved one by one where others are solved together.
     largest_difference : float
-        Between tables and full solution at checked cells (Hz).
+        Between steps and full solution at checked cells (Hz).
     responses : dict[str, Array]
         Responses by name over the grid, where some were asked for.
     units : dict[str, str]
@@ -68,8 +68,8 @@ class FrequencyMap(Record):
     status: Array
     interrupted: bool
     computed: int  # cells of this run
-    method: str  # "tables" or "full"
-    reason: str  # why there are no tables
+    method: str  # "steps" or "full"
+    reason: str  # why cells are solved one by one
     solved_in_full: int
     largest_difference: float
     responses: dict[str, Array] = field(default_factory=dict)
@@ -212,7 +212,7 @@ def frequency_map(
         store.status.reshape(store.shape),
         interrupted,
         computed,
-        "tables" if rows.way == "fast" else "full",
+        "steps" if rows.way == "fast" else "full",
         plain.solver.why_not if plain is not None else "an equilibrium is asked for",
         plain.fallbacks if plain is not None else 0,
         plain.largest_difference if plain is not None else 0.0,

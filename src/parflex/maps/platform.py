@@ -7,9 +7,9 @@ import numpy as np
 from parflex.designs.design_numbers import of_designs
 from parflex.errors import InputError
 from parflex.maps.batches import Geometry
-from parflex.maps.legs import LegStructure
+from parflex.maps.engine.frames import own_axes
 from parflex.maps.nodes import Assembly, NodeModel
-from parflex.models.cutting import PLANE
+from parflex.models.cutting import used_components
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import place_jacobian
@@ -49,16 +49,13 @@ class Platform:
         J[:, :, columns] = self._at_place(q, self.assembly.local(self.place.link, *at) @ W, designs)
         return J
 
-    def of_core(self, structure: LegStructure, q: Array, shapes: Array) -> Array:
-        """From shapes over the unknowns of the core (poses x modes x unknowns), which the end effector is a root of."""
-        link = self.place.link
-        first, width = structure.model.roots[link]
-        own = shapes[:, :, np.searchsorted(structure.columns, np.arange(first, first + width))]
-        axes = Assembly(structure.model, [link]).axes[link]
+    def of_hub(self, q: Array, twists: Array, designs: Array | None = None) -> Array:
+        """From twists of the link in its own axes (poses x modes x components), as steps give them."""
+        A = own_axes(self.tree, self.place.link)
         turn = np.zeros((6, 6))
-        turn[:3, :3] = turn[3:, 3:] = axes
-        turn = turn[:, PLANE] if width == 3 else turn
-        return self.signed(np.swapaxes(self._at_place(q, turn @ np.swapaxes(own, 1, 2)), 1, 2))
+        turn[:3, :3] = turn[3:, 3:] = A
+        moved = turn[:, list(used_components(self.tree))] @ np.swapaxes(twists, 1, 2)
+        return self.signed(np.swapaxes(self._at_place(q, moved, designs), 1, 2))
 
     def of_tree(self, q: Array, shapes: Array) -> Array:
         """From shapes over the coordinates of the tree (columns) at its positions."""

@@ -13,7 +13,6 @@ from parflex.closure.targets import Target
 from parflex.closure.working_modes import following_rates, judged_blocks
 from parflex.errors import ParflexError, SingularError
 from parflex.maps.batches import Geometry, Stepper, stepper
-from parflex.maps.legs import CLOSED
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
 from parflex.records import Record
@@ -22,6 +21,7 @@ from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 OK, UNREACHABLE, SINGULAR, IMPOSSIBLE, WAITING = 0, 1, 2, 3, -1
+CLOSED = 1e-9  # opening, in typical lengths, from which a loop counts as open: Newton ends far below
 FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose counts as singular
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 VECTOR = ("rx", "ry", "rz")

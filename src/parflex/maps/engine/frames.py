@@ -14,7 +14,18 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.loops import neutral_rotation
-from parflex.graph.expression import Expression
+from parflex.maps.engine.small_matrices import (
+    E3,
+    all_turns,
+    along,
+    clean,
+    dot,
+    has_symbols,
+    product,
+    shift,
+    turned,
+    unit,
+)
 from parflex.maps.nodes import NotCoveredError
 from parflex.models.cutting import PLANE, SPACE, CutRobot, CutStep, CutTie
 from parflex.recursion import Pose
@@ -23,8 +34,6 @@ from parflex.tree import Place, Tree
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
-E3 = np.eye(3)
-TINY = 1e-14  # entries of rotations and axes below this are rounding
 Row = dict[int, Any]  # a linear form: coefficients by the numbers of variables
 
 
@@ -77,8 +86,8 @@ class FrameBuilder:
         return made
 
     def axes(self, j: int) -> Array:
-        """Own axes of the frame of a link, in those of the link: its own; of a planar robot those of its plane."""
-        return _clean(neutral_rotation(self.plain, Place(j, E3, np.zeros(3))).T) if self.planar else E3
+        """Own axes of the frame of a link, in those of the link."""
+        return own_axes(self.plain, j)
 
     def world(self, j: int) -> tuple[Array, Array]:
         """Own axes and origin of a link in the world."""
@@ -93,14 +102,20 @@ class FrameBuilder:
     # -- hops --------------------------------------------------------------------------------------------
 
     def _hop(
-        self, frame: list[int], behind: list[int] | None, R: Array, p: Array, S: Array, more: dict[int, Array] | None = None
+        self,
+        frame: list[int],
+        behind: list[int] | None,
+        R: Array,
+        p: Array,
+        S: Array,
+        more: dict[int, Array] | None = None,
     ) -> list[Row]:
         """From a frame to the one behind it: `R` turns axes of that one into own axes, `p` is the own origin there.
 
         `S` are the free motions in own axes; `more` are twists by further variables. Returns what the frame would be
         without its free motions.
         """
-        X = _shift(R, p)[np.ix_(self.used, self.used)]
+        X = shift(R, p)[np.ix_(self.used, self.used)]
         rigid: list[Row] = []
         for i in range(len(frame)):
             row: Row = {}
@@ -112,9 +127,9 @@ class FrameBuilder:
                     row[variable] = twist[self.used[i]]
             rigid.append(row)
         free = S[list(self.used)]
-        units = [_unit(column) for column in free.T]
+        units = [k for k in map(unit, free.T) if k is not None]
         rows = dict(zip(frame, rigid, strict=True))
-        if all(k is not None for k in units) and len(set(units)) == len(units):
+        if len(set(units)) == free.shape[1]:
             for k in units:
                 del rows[frame[k]]
         else:  # motions along several components at once have variables of their own
@@ -145,29 +160,29 @@ class FrameBuilder:
     def _joint(self, step: CutStep, j: int) -> None:
         """A joint of the tree, outwards or inwards."""
         link, plain = self.tree.links[j], self.plain.links[j]
-        A, turned = self.axes(j), self.at.turned[j]
+        A, turn = self.axes(j), self.at.turned[j]
         d = self.at.local_position[j]  # of the moved frame, in axes of the parent
         S = np.concatenate([link.joint.S_v, link.joint.S_w])[:, list(step.tie.free)]
         if step.forward:
             Ap = E3 if step.source == GROUND else self.axes(step.source)
             frame, behind = self.made.frames[j], self._between(self.variables(step.source), dot(Ap.T, d))
-            R = dot(dot(A.T, turned.T), dot(link.rotation.T, Ap))
-            rigid = self._hop(frame, behind, R, np.zeros(3), _turned(A.T, S))
+            R = dot(dot(A.T, turn.T), dot(link.rotation.T, Ap))
+            rigid = self._hop(frame, behind, R, np.zeros(3), turned(A.T, S))
         else:
             c = step.link
             Ac, side = self.axes(c), dot(link.rotation, A)
             own = self.made.frames[c]
             frame = self.made.new(self.made.width)
             self._hop(own, frame, dot(Ac.T, side), -dot(side.T, d), np.zeros((6, 0)))
-            moved = S if plain.joint.one_axis or S.shape[1] == 6 or _all_turns(S) else _turned(turned, S)
-            R = dot(A.T, dot(turned, A))
-            rigid = self._hop(frame, self.variables(step.source), R, np.zeros(3), _turned(A.T, moved))
+            moved = S if plain.joint.one_axis or S.shape[1] == 6 or all_turns(S) else turned(turn, S)
+            R = dot(A.T, dot(turn, A))
+            rigid = self._hop(frame, self.variables(step.source), R, np.zeros(3), turned(A.T, moved))
         if plain.joint.one_axis and step.tie.size:
-            k = _unit(_turned(A.T, S)[list(self.used)][:, 0])
+            k = unit(turned(A.T, S)[list(self.used)][:, 0])
             if k is None:  # a screw: its rate has a variable of its own, made last
                 self.made.rates[j] = {self.made.count - 1: 1.0}
             else:
-                sign = float(_turned(A.T, S)[list(self.used)][k, 0])
+                sign = float(turned(A.T, S)[list(self.used)][k, 0])
                 form = {variable: -sign * x for variable, x in rigid[k].items()} | {frame[k]: sign}
                 self.made.rates[j] = form
 
@@ -180,10 +195,10 @@ class FrameBuilder:
         Phi = np.concatenate([node.Phi_d, node.Phi_r])[:, list(free)]
         A, An = self.axes(tie.first), dot(self.tree.links[tie.second].rotation, self.axes(tie.second))
         if step.forward:
-            R, p, moved = dot(An.T, A), dot(A.T, node.r0), _turned(An.T, Phi)
+            R, p, moved = dot(An.T, A), dot(A.T, node.r0), turned(An.T, Phi)
         else:
             R, p = dot(A.T, An), -dot(An.T, node.r0)
-            moved = -product(_shift(dot(A.T, An), p), _turned(An.T, Phi))
+            moved = -product(shift(dot(A.T, An), p), turned(An.T, Phi))
         more = dict(zip(self.modal[tie.first], moved.T, strict=True))
         self._hop(self.made.frames[step.link], self.variables(step.source), R, p, np.zeros((6, 0)), more)
 
@@ -196,7 +211,7 @@ class FrameBuilder:
         own, other = (loop.second, loop.first) if step.forward else (loop.first, loop.second)
         A, B = self._place_axes(own), self._place_axes(other)  # places in own axes of their links
         S, led = np.concatenate([hinge.S_v, hinge.S_w]), np.concatenate([hinge.guided_v, hinge.guided_w])
-        if _has_symbols(loop.u1) or _has_symbols(loop.u2) or _has_symbols(loop.translations):
+        if has_symbols(loop.u1) or has_symbols(loop.u2) or has_symbols(loop.translations):
             raise NotCoveredError("a closure whose direction depends on the design")
         frame = self._moved_out(self.made.frames[step.link], dot(self._own(own).T, own.position))
         behind, at = self.variables(step.source), dot(self._own(other).T, other.position)
@@ -221,29 +236,26 @@ class FrameBuilder:
         gap = dot(R_other.T, (p_own + dot(R_own, place_own)) - (p_other + dot(R_other, place_other)))
         slides = np.concatenate([one[:3] for one, _ in motions], axis=1)
         where = at + gap if slides.any() else at  # of the own place, in axes of the other link
-        S_own, S_other = _turned(A, mine), _turned(B, theirs)
+        S_own, S_other = turned(A, mine), turned(B, theirs)
         if not theirs.shape[1]:
-            E, S_own = _along(S_own, self.planar)
-            R = self._hinge_rotation(dot(E.T, relative), S_own, B, motions)
+            E, S_own = along(S_own, self.planar)
             front = self._rotated(frame, E)
-            self._hop(front, self._between(behind, where), R, np.zeros(3), S_own)
+            self._hop(front, self._between(behind, where), dot(E.T, relative), np.zeros(3), S_own)
             return
         if not mine.shape[1]:  # all motions along axes of the other place
-            E, S_other = _along(S_other, self.planar)
-            turned = dot(relative, E)
+            E, S_other = along(S_other, self.planar)
             front = self.made.new(self.made.width)
-            self._hop(frame, front, turned, np.zeros(3), np.zeros((6, 0)))
+            self._hop(frame, front, dot(relative, E), np.zeros(3), np.zeros((6, 0)))
             self._hop(front, self._between(behind, where), E.T, np.zeros(3), S_other)
             return
-        E, S_other = _along(S_other, self.planar)  # a frame in axes of the other place between the two
+        E, S_other = along(S_other, self.planar)  # a frame in axes of the other place between the two
         middle = self.made.new(self.made.width)
         if self._universal(motions):
-            u_own, u_other = dot(R_own, S_own[3:, 0]), dot(R_other, S_other_axis(S_other, E))
+            u_own, u_other = dot(R_own, S_own[3:, 0]), dot(R_other, _axis_before(S_other, E))
             third = np.cross(u_own, u_other)
             M = np.stack([u_other, u_own, third], axis=1)  # the cross of the joint
-            first = self._rotated(frame, E3)
-            F, S_first = _along(S_own, self.planar)
-            front = self._rotated(first, F)
+            F, S_first = along(S_own, self.planar)
+            front = self._rotated(frame, F)
             self._hop(front, middle, dot(dot(F.T, R_own.T), M), np.zeros(3), S_first)
             self._hop(middle, self._between(behind, where), dot(M.T, R_other), np.zeros(3), np.eye(6)[:, [3]])
             return
@@ -253,14 +265,8 @@ class FrameBuilder:
     def _universal(self, motions: list[tuple[Array, bool]]) -> bool:
         return all(one.shape[1] == 1 and not one[:3].any() for one, _ in motions)
 
-    def _hinge_rotation(self, R: Array, S: Array, B: Array, motions: list[tuple[Array, bool]]) -> Array:
-        """The rotation at a closure: constant where nothing turns."""
-        if not any(one[3:].any() for one, _ in motions):
-            return R if not _has_symbols(R) else R
-        return R
-
     def _places(self, step: CutStep) -> tuple[Array, Array]:
-        loop = self.loops[step.tie.closure]
+        loop = self.loops[step.tie.closure or 0]
         own, other = (loop.second, loop.first) if step.forward else (loop.first, loop.second)
         return dot(self._own(own).T, own.position), dot(self._own(other).T, other.position)
 
@@ -287,86 +293,11 @@ class FrameBuilder:
         return frame
 
 
-def S_other_axis(S: Array, E: Array) -> Array:
+def own_axes(tree: Tree, j: int) -> Array:
+    """Axes of the frame of a link, in those of the link: its own; of a planar robot those of its plane."""
+    return clean(neutral_rotation(tree, Place(j, E3, np.zeros(3))).T) if tree.planar else E3
+
+
+def _axis_before(S: Array, E: Array) -> Array:
     """The axis of the one motion, in the axes before they were turned by E."""
     return dot(E, S[3:, 0])
-
-
-# -- small matrices over any scalar ------------------------------------------------------------------------
-
-
-def dot(A: Array, B: Array) -> Array:
-    """A B without products with zero."""
-    A, B = np.asarray(A), np.asarray(B)
-    if A.dtype != object and B.dtype != object:
-        return _clean(A @ B)
-    return product(A, B)
-
-
-def product(A: Array, B: Array) -> Array:
-    """A B over any scalar, zeros kept."""
-    wide = B if B.ndim == 2 else B[:, None]
-    result = np.zeros((A.shape[0], wide.shape[1]), dtype=object)
-    for i in range(A.shape[0]):
-        for k in range(A.shape[1]):
-            if is_zero(A[i, k]):
-                continue
-            for j in range(wide.shape[1]):
-                if not is_zero(wide[k, j]):
-                    result[i, j] = result[i, j] + A[i, k] * wide[k, j]
-    return result if B.ndim == 2 else result[:, 0]
-
-
-def _shift(R: Array, p: Array) -> Array:
-    """From a twist to that of a frame at p: its axes are those of R (columns: axes of the first one)."""
-    hat = np.zeros((3, 3), dtype=object)
-    hat[0, 1], hat[0, 2], hat[1, 2] = -p[2], p[1], -p[0]
-    hat[1, 0], hat[2, 0], hat[2, 1] = p[2], -p[1], p[0]
-    X = np.zeros((6, 6), dtype=object)
-    X[:3, :3] = X[3:, 3:] = R
-    X[:3, 3:] = -product(np.asarray(R, dtype=object), hat)
-    return X
-
-
-def _turned(R: Array, S: Array) -> Array:
-    """Twists in other axes."""
-    return np.concatenate([dot(R, S[:3]), dot(R, S[3:])]) if S.shape[1] else np.zeros((6, 0))
-
-
-def _along(S: Array, planar: bool) -> tuple[Array, Array]:
-    """Axes in which motions are along single axes, and the motions there."""
-    S = S.astype(float)
-    if all(_unit(column) is not None for column in S.T):
-        return E3, S
-    turns, slides = S[3:][:, np.abs(S[3:]).max(axis=0) > 0], S[:3][:, np.abs(S[:3]).max(axis=0) > 0]
-    if turns.shape[1] == 3 and np.linalg.matrix_rank(turns) == 3 and not slides.size:
-        return E3, np.eye(6)[:, 3:]
-    axis = (turns if turns.size else slides)[:, 0]
-    if planar:
-        E = np.stack([axis, np.cross([0.0, 0.0, 1.0], axis), [0.0, 0.0, 1.0]], axis=1) if abs(axis[2]) < 0.5 else E3
-    else:
-        near = E3[np.argmin(np.abs(axis))]
-        second = np.cross(axis, near) / np.linalg.norm(np.cross(axis, near))
-        E = np.stack([axis, second, np.cross(axis, second)], axis=1)
-    E = _clean(E)
-    return E, _clean(_turned(E.T, S).astype(float))
-
-
-def _unit(column: Array) -> int | None:
-    """The one component of a motion; None if there are several."""
-    full = [k for k, x in enumerate(column) if not is_zero(x)]
-    if len(full) != 1 or isinstance(column[full[0]], Expression) or abs(abs(column[full[0]]) - 1) > TINY:
-        return None
-    return full[0]
-
-
-def _all_turns(S: Array) -> bool:
-    return S.shape[1] == 3 and not _has_symbols(S) and not S[:3].any() and bool(np.linalg.matrix_rank(S[3:].astype(float)) == 3)
-
-
-def _has_symbols(values: Array) -> bool:
-    return any(isinstance(x, Expression) for x in np.asarray(values).flat)
-
-
-def _clean(matrix: Array) -> Array:
-    return np.where(np.abs(matrix) < TINY, 0.0, matrix)

@@ -8,13 +8,13 @@ from dataclasses import fields
 from parflex.codegen import disk_cache, program_store
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
-from parflex.maps.engine.step_program import StepPrograms, StepTrace
+from parflex.maps.engine.mode_programs import ModePrograms, StepTrace
 from parflex.models.robot import Robot
 
 SIZES = ("size", "unknowns", "twisted", "condensed")
 
 
-def step_programs(locked: Robot, designs: DesignNumbers | None = None) -> StepPrograms:
+def step_programs(locked: Robot, designs: DesignNumbers | None = None) -> ModePrograms:
     """The programs of a robot with its locked joints, from the disk if they are there."""
     places = None if designs is None else designs.places
     key = program_store.key_of(locked, "step", repr(places))
@@ -25,7 +25,7 @@ def step_programs(locked: Robot, designs: DesignNumbers | None = None) -> StepPr
             Program(**{name: program_store.tuples(value) for name, value in content[part].items()})
             for part in ("pose", "step")
         )
-        return StepPrograms(pose, step, **{name: content[name] for name in SIZES})
+        return ModePrograms(pose, step, **{name: content[name] for name in SIZES})
     made = StepTrace(locked, designs).programs()
     if key is not None:
         content = {

@@ -17,6 +17,7 @@ Array = np.ndarray
 BITS = 5  # of each coordinate, in the order of poses
 DIRECTIONS = 3  # along which poses are put in order
 FIRST = 1e3  # rad^2/s^2: where the search for modes begins at the first pose
+FREE = 1e-4  # of the lowest mode (squared): what is below has no stiffness
 SIDE_BY_SIDE = 16384  # poses whose entries are there at a time
 
 
@@ -47,14 +48,17 @@ class ModeFinder:
         """Machine code of pose and step; kept on disk."""
         return Kernel(self.programs.pose), Kernel(self.programs.step)
 
-    def __call__(self, q: Array, rows: Array | None = None) -> FoundModes:
-        """Modes at positions of the rigid tree; `rows` are the numbers of the designs of the poses."""
+    def __call__(self, q: Array, rows: Array | None = None, shapes: bool = False) -> FoundModes:
+        """Modes at positions of the rigid tree; `rows` are the numbers of the designs of the poses.
+
+        Without `shapes` the twists are rough.
+        """
         count, order = len(q), ordered(q[:, self.positions])
         x, ok = np.full((count, self.modes), np.nan), np.zeros(count, dtype=bool)
         twists, steps = np.full((count, self.modes, self.programs.twisted), np.nan), 0
         for start in range(0, count, SIDE_BY_SIDE):
             part = order[start : start + SIDE_BY_SIDE]
-            x[part], ok[part], twists[part], more = self._some(q[part], None if rows is None else rows[part])
+            x[part], ok[part], twists[part], more = self._some(q[part], None if rows is None else rows[part], shapes)
             steps += more
         return FoundModes(x, ok, twists, steps)
 
@@ -67,7 +71,7 @@ class ModeFinder:
             inputs[:, self.varied] = self.designs.values[rows[:, None], self.numbers]
         return self.kernels[0].many(inputs)
 
-    def _some(self, q: Array, rows: Array | None) -> tuple[Array, Array, Array, int]:
+    def _some(self, q: Array, rows: Array | None, shapes: bool) -> tuple[Array, Array, Array, int]:
         from parflex.maps.engine import mode_loop  # numba takes a third of a second to load
 
         programs, kernel = self.programs, self.kernels[1]
@@ -80,9 +84,19 @@ class ModeFinder:
         flags = np.zeros((count, 2), dtype=np.bool_)
         program = (kernel.address("many_in"), kernel.workspace(), programs.unknowns, x, y)
         trust = mode_loop.CONDENSED if programs.condensed else 0.0
-        steps = mode_loop.find_modes(program, entries, self.free, trust, warm, kept, found, twists, flags)
+        turn = mode_loop.TURNED if shapes else np.inf
+        steps = mode_loop.find_modes(program, entries, self.free, trust, turn, warm, kept, found, twists, flags)
         twists[flags[:, 1]] = np.nan
-        return found, flags[:, 0], twists, steps
+        ok = flags[:, 0]
+        if self.free:  # the motions without stiffness must be as many as at home, here too
+            ok = ok & (self._count(entries, FREE * found[:, 0]) == self.free)
+        return found, ok, twists, steps
+
+    def _count(self, entries: Array, shifts: Array) -> Array:
+        """Modes below shifts."""
+        b = np.ones((len(entries), self.programs.size))
+        found = self.kernels[1].many(np.concatenate([shifts[:, None], b, entries], axis=1))
+        return np.round(0.5 * (self.programs.unknowns - found[:, 0]))
 
 
 def ordered(values: Array) -> Array:

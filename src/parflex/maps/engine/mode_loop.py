@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 
 from parflex.maps.engine.denormals import FLUSHED, USUAL, control_word
-from parflex.simulation.integrators.jit import allocating, call_lanes, inner
+from parflex.simulation.integrators.numba_loops import allocating, call_lanes, inner
 
 Array = np.ndarray
 STEPS = 80  # of one mode; halving alone needs fifty
-EXACT = 1e-9  # relative error of a squared frequency that is accepted
+EXACT = 2e-10  # relative error of a squared frequency that is accepted
 PINNED = 1e-10  # relative width of an interval that is as good as its root
 ABOVE = 1e-8  # relative distance above the last mode at which all are counted
 OFFSET = 1e-7  # relative distance of the next shift above a Rayleigh quotient: at a mode itself its count is rounding
+CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
+SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
+TURNED = 1e-7  # angle by which a shape may be off: what of it the platform moves may be a tenth
 BESIDE = 1e-5  # relative distance of a shift from a mode that is taken to be the next one: the last count decides
 CONDENSED = 0.1  # of the squared distance to the shift: how much N may change there where beams have inner nodes
 PATIENCE = 8  # steps after which halving takes turns with Rayleigh quotients
@@ -39,14 +42,21 @@ def between(low: float, high: float, near: float) -> float:
 
 
 @inner
-def error_of(rho: float, shift: float, mass: float, lower: float, upper: float, trust: float) -> float:
-    """How far a Rayleigh quotient can be off, from its residual and the distance to the next intervals."""
+def exact(rho: float, shift: float, mass: float, lower: float, upper: float, trust: float, turn: float) -> bool:
+    """Whether a Rayleigh quotient is a mode, by its residual and the distance to the next intervals.
+
+    b has the length one, so the squared residual is 1 / w^T N w - (rho - s)^2. An eigenvalue lies within its root, and
+    within it over the gap; the shape is off by the root over the gap.
+    """
     off = rho - shift
-    rest = max(1.0 / mass - off * off, 0.0) + trust * off * off
-    gap = min(rho - lower, upper - rho)
+    rest = max(1.0 / mass - off * off, 0.0)
+    gap, residual = min(rho - lower, upper - rho), np.sqrt(rest)
+    if residual > max(turn * gap, SETTLED * rho):
+        return False
+    rest += trust * off * off
     if gap > 0.0:
-        return min(np.sqrt(rest), rest / gap)
-    return np.sqrt(rest) if abs(off) <= BESIDE * rho else np.inf  # another mode may lie between
+        return min(np.sqrt(rest), rest / gap) <= EXACT * rho
+    return abs(off) <= BESIDE * rho and np.sqrt(rest) <= EXACT * rho  # else another mode may lie between
 
 
 @inner
@@ -101,13 +111,20 @@ def narrow(lane: int, shift: float, count: int, bounds: Array) -> None:
 
 @inner
 def accept(
-    lane: int, mode: int, rho: float, whole: Array, bounds: Array, warm: Array, kept: Array, y: Array, found: Array, twists: Array
+    lane: int,
+    mode: int,
+    rho: float,
+    whole: Array,
+    bounds: Array,
+    warm: Array,
+    kept: Array,
+    y: Array,
+    found: Array,
+    twists: Array,
 ) -> None:
     """A mode is found: keep it, its b and its twist."""
     pose = whole[lane, POSE]
     found[pose, mode] = warm[lane, mode] = rho
-    bounds[lane, 0, mode] = max(bounds[lane, 0, mode], rho * (1 - EXACT))
-    bounds[lane, 1, mode] = min(bounds[lane, 1, mode], rho * (1 + EXACT))
     size = kept.shape[2]
     for k in range(size):
         kept[lane, mode, k] = y[3 + k, lane]
@@ -116,33 +133,85 @@ def accept(
 
 
 @inner
-def proved(pose: int, found: Array, pinned: Array) -> bool:
-    """Whether modes are apart, or told apart by counts."""
+def open_count(lane: int, pose: int, bounds: Array, found: Array) -> float:
+    """A shift whose count is missing in the proof; zero if nothing is, not a number if the counts say otherwise.
+
+    Modes that are apart each have an eigenvalue by their residuals, so that it is enough to count them all. Modes that
+    are too close for that are counted from below and above.
+    """
+    modes = found.shape[1]
+    for k in range(modes):
+        here = found[pose, k]
+        if not (bounds[lane, 0, k] * (1 - ABOVE) <= here <= bounds[lane, 1, k] * (1 + ABOVE)):
+            return np.nan
+        if k == modes - 1:
+            break
+        following = found[pose, k + 1]
+        if following - here > 4 * EXACT * following:
+            continue
+        if bounds[lane, 0, k] < here * (1 - 2 * ABOVE):
+            return here * (1 - ABOVE)
+        if bounds[lane, 1, k + 1] > following * (1 + 2 * ABOVE):
+            return following * (1 + ABOVE)
+    top = found[pose, modes - 1] * (1 + ABOVE)
+    return 0.0 if bounds[lane, 0, modes] >= top else top
+
+
+@inner
+def close(pose: int, found: Array) -> bool:
+    """Whether two modes are so close that their shapes are any two of a plane."""
+    nearest = np.inf
     for k in range(found.shape[1] - 1):
-        near = found[pose, k + 1] - found[pose, k] <= 4 * EXACT * found[pose, k + 1]
-        if near and not (pinned[pose, k] and pinned[pose, k + 1]):
-            return False
-    return True
+        nearest = min(nearest, found[pose, k + 1] / found[pose, k] - 1)
+    return nearest <= CLOSE
+
+
+@inner
+def prove(lane: int, whole: Array, bounds: Array, x: Array, found: Array) -> int:
+    """Go to a shift whose count is missing: 1 when nothing is, -1 when the counts say otherwise."""
+    missing = open_count(lane, whole[lane, POSE], bounds, found)
+    if missing == 0.0:
+        return 1
+    if np.isnan(missing) or whole[lane, STEP] > 2 * found.shape[1]:
+        return -1
+    x[SHIFT, lane] = missing
+    return 0
 
 
 @inner
 def advance(
-    lane: int, count: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array, y: Array, found: Array,
-    twists: Array, pinned: Array, trust: float,
+    lane: int,
+    count: int,
+    whole: Array,
+    bounds: Array,
+    warm: Array,
+    kept: Array,
+    x: Array,
+    y: Array,
+    found: Array,
+    twists: Array,
+    pinned: Array,
+    trust: float,
+    turn: float,
 ) -> int:
     """Take in a step of a lane: 1 when its pose is proved, -1 when it is given up, 0 to go on."""
     modes, pose, mode, shift = found.shape[1], whole[lane, POSE], whole[lane, MODE], x[SHIFT, lane]
     narrow(lane, shift, count, bounds)
     if whole[lane, TASK] == PROVE:
-        return 1 if count == modes and proved(pose, found, pinned) else -1
+        whole[lane, STEP] += 1
+        return prove(lane, whole, bounds, x, found)
     whole[lane, STEP] += 1
     whole[lane, SINCE] += 1
     rho = shift + y[ALONG, lane] / y[MASS, lane]
     other = False
     near = count if rho >= shift else count - 1
     if whole[lane, SINCE] > 1 and 0 <= near < modes and np.isnan(found[pose, near]):
-        lower = 0.0 if near == 0 else bounds[lane, 1, near - 1]
-        if error_of(rho, shift, y[MASS, lane], lower, bounds[lane, 0, near + 1], trust) <= EXACT * rho:
+        lower, upper = 0.0 if near == 0 else bounds[lane, 1, near - 1], bounds[lane, 0, near + 1]
+        if near > 0 and found[pose, near - 1] < lower:
+            lower = found[pose, near - 1]
+        if near + 1 < modes and found[pose, near + 1] > upper:
+            upper = found[pose, near + 1]
+        if exact(rho, shift, y[MASS, lane], lower, upper, trust, turn):
             accept(lane, near, rho, whole, bounds, warm, kept, y, found, twists)
             other = near != mode
     low, high = bounds[lane, 0, mode], bounds[lane, 1, mode]
@@ -155,12 +224,8 @@ def advance(
         if mode < modes:
             begin_mode(lane, mode, whole, bounds, warm, kept, x)
             return 0
-        top = found[pose, modes - 1] * (1 + ABOVE)
-        if bounds[lane, 0, modes] >= top:
-            return 1 if proved(pose, found, pinned) else -1
-        x[SHIFT, lane] = top
-        whole[lane, TASK] = PROVE
-        return 0
+        whole[lane, TASK], whole[lane, STEP] = PROVE, 0
+        return prove(lane, whole, bounds, x, found)
     if whole[lane, STEP] >= STEPS or not np.isfinite(rho):
         return -1
     halve = whole[lane, STEP] > PATIENCE and whole[lane, STEP] % 2 == 0
@@ -172,7 +237,18 @@ def advance(
 
 
 @allocating
-def find_modes(program: Any, rows: Array, free: int, trust: float, warm: Array, kept: Array, found: Array, twists: Array, flags: Array) -> int:
+def find_modes(
+    program: Any,
+    rows: Array,
+    free: int,
+    trust: float,
+    turn: float,
+    warm: Array,
+    kept: Array,
+    found: Array,
+    twists: Array,
+    flags: Array,
+) -> int:
     """Squared frequencies into `found` (poses x modes), twists of the platform; flags: proved, pinned. Steps taken."""
     address, work, unknowns, x, y = program
     lanes, modes, poses = x.shape[1], found.shape[1], len(rows)
@@ -191,7 +267,7 @@ def find_modes(program: Any, rows: Array, free: int, trust: float, warm: Array, 
             for k in range(kept.shape[2]):
                 x[1 + k, lane] = kept[lane, 0, k]
             x[SHIFT, lane] = warm[lane, 0]
-    control_word(FLUSHED)
+    control_word(FLUSHED)  # type: ignore[call-arg]
     while True:
         active = 0
         for lane in range(lanes):
@@ -200,17 +276,18 @@ def find_modes(program: Any, rows: Array, free: int, trust: float, warm: Array, 
             control_word(USUAL)
             return total
         total += active
-        call_lanes(address, inputs, outputs, lanes, place)  # type: ignore[call-arg]
+        call_lanes(address, inputs, outputs, lanes, place)
         proceed[:, :] = forces  # of all lanes; those that begin anew write over it
         for lane in range(lanes):
             if whole[lane, TASK] == IDLE:
                 continue
             count = int(0.5 * (unknowns - y[0, lane]) + 0.25) - free
             pose = whole[lane, POSE]
-            end = advance(lane, count, whole, bounds, warm, kept, x, y, found, twists, pinned, trust)
+            end = advance(lane, count, whole, bounds, warm, kept, x, y, found, twists, pinned, trust, turn)
             if end == 0:
                 continue
             flags[pose, 0] = end > 0
+            flags[pose, 1] = close(pose, found)
             for k in range(modes):
                 flags[pose, 1] = flags[pose, 1] or pinned[pose, k]
             next_pose(lane, whole, bounds, warm, kept, x, rows, found)

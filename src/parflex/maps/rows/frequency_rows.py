@@ -17,7 +17,7 @@ from parflex.models.robot import Robot
 
 Array = np.ndarray
 CHUNK_FAST, CHUNK_FULL, CHUNK_ALONE = 4096, 512, 64  # rows of a chunk, by how they are solved
-SAMPLE = 2000  # rows, spread over all of them, for which tables are made
+SAMPLE = 100  # rows, spread over all of them, of which some are solved in full too
 
 
 class FrequencyRows:
@@ -55,7 +55,7 @@ class FrequencyRows:
     @property
     def way(self) -> str:
         """How rows are solved: "fast", "reduced" (whole matrices of all poses) or "one by one"."""
-        if self.solver.problem is not None:
+        if self.solver.finder is not None:
             return "fast"
         return "one by one" if self.solver.assembly is None else "reduced"
 
