@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 
 from parflex.maps.engine.denormals import FLUSHED, USUAL, control_word
-from parflex.simulation.integrators.numba_loops import allocating, call_lanes, inner
+from parflex.simulation.integrators.numba_loops import OPTIONS, allocating, call_lanes
 
 Array = np.ndarray
+inner = numba.njit(**OPTIONS)  # a part of the loop below, which is kept as a whole
 STEPS = 80  # of one mode; halving alone needs fifty
 EXACT = 2e-10  # relative error of a squared frequency that is accepted
 PINNED = 1e-10  # relative width of an interval that is as good as its root
