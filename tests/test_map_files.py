@@ -138,3 +138,40 @@ def test_the_verb_maps_responses_and_the_lowest_over_an_axis(tmp_path, capsys, m
     for bad in (["--lowest-over", "31"], ["--lowest-over", "11,21"], ["--response", "loudness"], ["--threads", "0"]):
         code, out, err = run(capsys, *words, *bad)
         assert code == 2 and len(err.splitlines()) == 1, err
+
+
+def test_positions_of_a_map_have_colours_in_the_viewer(tmp_path, capsys):
+    from parflex.view.figures.style import STRESSES
+    from parflex.view.scene.map_colours import map_points
+
+    robot, out = parflex.load("3rrr-flexible"), tmp_path / "m.npz"
+    over = [("x", -0.05, 5.0, 3), ("y", -0.05, 0.05, 2), ("theta", -0.1, 0.1, 2)]
+    found = parflex.frequency_map(robot, over, modes=1, out=out).lowest_over(["theta"])
+    shown = map_points(robot, out)
+    assert shown.points[:, :2].tolist() == [[-0.05, -0.05], [-0.05, 0.05]]  # the others are out of reach
+    values = found.frequencies[0, :, 0]
+    assert (shown.lowest, shown.highest) == (values.min(), values.max())
+    assert shown.colours[values.argmax()].tolist() == list(STRESSES[-1])
+    assert shown.colours[values.argmin()].tolist() == list(STRESSES[0])
+    with pytest.raises(InputError, match="the map is of '3rrr-flexible'"):
+        map_points(parflex.load("3rrr"), out)
+    page = tmp_path / "m.html"
+    code, _, err = run(capsys, "view", "3rrr-flexible", "--map", str(out), "--record", str(page))
+    assert code == 0 and page.stat().st_size > 1000, err
+    code, _, err = run(capsys, "view", "3rrr-flexible", "--map", str(page), "--record", str(page))
+    assert code == 2 and "not a map" in err
+
+
+def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
+    """Numbers that the reading of many designs does not follow are named, and no other error is taken for it."""
+    settings = {"legs.frame.0.beam.reduce": {"error": 0.01, "band": 300}, "legs.frame.0.beam.elements": 4}
+    robot = parflex.load("3rrr-flexible", settings=settings)
+    designs = {"sections.rod.diameter": [0.02, 0.022]}
+    many = parflex.many_frequencies(robot, ["x", "y"], np.zeros((2, 2)), modes=2, designs=designs)
+    found = parflex.many_responses(robot, ["x", "y"], np.zeros((2, 2)), ["frequency:2"], designs=designs)
+    assert found.method == "one by one" and "one by one" in found.reason and many.fallbacks == 2
+    for k, diameter in enumerate(designs["sections.rod.diameter"]):
+        one = parflex.load("3rrr-flexible", settings=settings | {"sections.rod.diameter": diameter})
+        expected = parflex.natural_frequencies(one, {"x": 0.0, "y": 0.0}, 2).frequencies
+        assert many.frequencies[k] == pytest.approx(expected, rel=1e-9)
+        assert found["frequency:2"][k] == pytest.approx(expected[1], rel=1e-9)

@@ -26,6 +26,7 @@ from parflex.models.elastic.linear_model import ZERO, locked_robot, natural_freq
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
+from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
 NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
@@ -82,7 +83,7 @@ class DesignedPoses:
             numbers = design_numbers(self.robot, {key: values[rows] for key, values in self.designs.items()})
             model = node_model(locked_robot(self.robot, self.lock))
             assembly = Assembly(model, designs=numbers)
-        except (NotCoveredError, ParflexError, TypeError):  # what the reading of varied numbers does not cover
+        except (NotCoveredError, ParflexError, OneNumberError):  # what the reading of varied numbers does not cover
             return none
         geometry = Geometry(self.robot, numbers)
         positions = PositionSolver(geometry, self.coordinates, self.poses[rows[0]].tolist())

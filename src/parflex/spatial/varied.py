@@ -16,6 +16,10 @@ import numpy as np
 Array = np.ndarray
 
 
+class OneNumberError(TypeError):
+    """A number that differs from design to design is used where one number is needed: designs are built one by one."""
+
+
 class Decisions:
     """Which designs would have gone another way than the nominal one."""
 
@@ -140,7 +144,14 @@ class Varied:
         return self.decisions.take(self.values != 0)
 
     def __float__(self) -> float:
-        raise TypeError("a number that differs from design to design is used as one number")
+        raise OneNumberError("a number that differs from design to design is used as one number")
+
+    __int__ = __float__
+
+    def __format__(self, form: str) -> str:
+        if form:
+            self.__float__()
+        return str(self)
 
     # -- functions that NumPy calls on objects ---------------------------------------------------------
 

@@ -19,7 +19,7 @@ from parflex.description import schema
 from parflex.description.elastic_tables import SECTION_KEYS
 from parflex.description.names import split_place
 from parflex.errors import InputError, ParflexError, RobotFileError
-from parflex.spatial.varied import is_varied
+from parflex.spatial.varied import OneNumberError, is_varied
 
 MOST_ELEMENTS = 32  # into which a beam is cut so that one of its nodes is where something is mounted
 SAME_NODE = 1e-9  # of the length of a beam
@@ -59,7 +59,7 @@ def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements
     asked, length = spec.reduce, spec.length * part
     numbers = (length, asked.error, asked.band, spec.roll, *damping, *vars(material).values(), *vars(section).values())
     if any(is_varied(x) for x in numbers):  # how many modes are kept depends on them
-        raise TypeError("reduced beams of many designs are made one by one")
+        raise OneNumberError("reduced beams of many designs are made one by one")
     try:
         body = reduced_link(
             length, material, section, elements, asked.error, asked.band, roll=spec.roll, damping=damping, **choices
@@ -139,7 +139,7 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
     first = None if k is None else [x.nominal if is_varied(x) else x for x in k]
     body = modal_body(with_values(data, first, ratio.nominal if is_varied(ratio) else ratio))
     if data.geometric is not None:
-        raise TypeError("the stress of a mode goes with its stiffness")
+        raise OneNumberError("the stress of a mode goes with its stiffness")
     stiffness = np.array(data.modal_stiffnesses if k is None else k, dtype=object)
     ratios = data.damping_ratios if ratio is None else [ratio] * data.count
     lost = [2 * r * np.sqrt(x * m) for r, x, m in zip(ratios, stiffness, data.modal_masses, strict=True)]

@@ -29,6 +29,7 @@ from parflex.whole_files import whole_file
 )
 @click.option("--frames", metavar="LIST", help="Frames to mark with their axes, such as arm@0.5.")
 @click.option("--stress", is_flag=True, help="Colour beams by stress: of the run if it has it, else at rest.")
+@click.option("--map", "map_file", metavar="FILE.npz", help="Map to show in colours, written by 'parflex map'.")
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
 @click.option("--port", type=int, metavar="P", help="Local port; default: 8080, or the next free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
@@ -45,6 +46,7 @@ def view(
     amplitude: float,
     frames: str | None,
     stress: bool,
+    map_file: str | None,
     port: int | None,
     no_browser: bool,
     seconds: float | None,
@@ -61,9 +63,11 @@ def view(
     require_viser()
     from parflex.view.page.session import require_run
     from parflex.view.page.viewer import Viewer
+    from parflex.view.scene.map_colours import map_points
 
     loaded = open_robot(robot, **choice)
     played = None if run is None else require_run(loaded, run)
+    points = None if map_file is None else map_points(loaded, map_file)
     watched = Path(robot) if robot.endswith(".toml") and Path(robot).is_file() else None
     viewer = Viewer(
         loaded,
@@ -76,6 +80,7 @@ def view(
     )
     try:
         viewer.begin(mode, amplitude, stress)
+        viewer.stage.show_map(points)
         if record is not None:
             page = viewer.page().encode()
             with whole_file(record, "record") as file:

@@ -21,6 +21,7 @@ from parflex.models.elastic.linear_model import locked_robot, natural_frequencie
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
+from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
@@ -65,8 +66,8 @@ class ResponseRows:
             try:
                 own = {key: values[self.readable] for key, values in self.designs.items()}
                 self.numbers = design_numbers(self.robot, own)
-            except ParflexError as error:
-                self.why_not = error.message
+            except (ParflexError, OneNumberError) as error:
+                self.why_not = str(error)
         if not self.why_not:
             try:
                 self.model = node_model(locked_robot(self.robot, self.held.lock))

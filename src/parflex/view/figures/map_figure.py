@@ -50,7 +50,7 @@ def draw_map(
     found, names = frequency_map, list(frequency_map.axes)
     values, label = (_frequencies(found, mode), "frequency (Hz)") if response is None else _response(found, response)
     title = title or response or ("lowest natural frequency" if mode == 1 else f"natural frequency {mode}")
-    title += f", lowest over {', '.join(found.at)}" if found.at else ""
+    title += f" over {', '.join(found.at)}" if found.at else ""
     for name in names[2:]:
         middle = len(found.axes[name]) // 2
         values = values[:, :, middle]

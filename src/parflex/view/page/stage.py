@@ -13,6 +13,7 @@ from parflex.spatial.rotations import matrix_quaternion
 from parflex.tree import Tree
 from parflex.view.figures.style import GHOST, REACTION, SOLIDS, STRESSES, UNREACHABLE
 from parflex.view.scene.coupling_parts import coupling_labels
+from parflex.view.scene.map_colours import MapPoints
 from parflex.view.scene.robot_scene import Scene
 from parflex.view.scene.stress_colours import BEAMS
 
@@ -165,6 +166,13 @@ class Stage:
             self.arrows = None
         if len(faces):
             self.arrows = self.server.scene.add_mesh_simple("/reactions", vertices, faces, color=REACTION, **PLAIN)
+
+    def show_map(self, shown: MapPoints | None) -> None:
+        """Points of a map in their colours."""
+        if shown is not None:
+            self.server.scene.add_point_cloud(
+                "/map", shown.points, shown.colours.astype(np.uint8), point_size=0.6 * shown.spacing
+            )
 
     def show_mark(self, place: Array | None) -> None:
         """A red ball at the requested position if the end effector cannot reach it."""

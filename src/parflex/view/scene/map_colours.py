@@ -1,0 +1,86 @@
+"""A map as points in the scene of a robot: where the end effector is in each cell, in colours of its frequency."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.maps.grids.map_files import FOREIGN
+from parflex.maps.positions import OK
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.recursion import pose
+from parflex.view.figures.style import STRESSES
+
+Array = np.ndarray
+MOST = 200_000  # points that a browser still turns without waiting
+PLACES = ("x", "y", "z")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MapPoints(Record):
+    """Positions (n x 3, m), colours (n x 3, 0 to 255), lowest and highest frequency (Hz), distance of points (m)."""
+
+    points: Array
+    colours: Array
+    lowest: float
+    highest: float
+    spacing: float
+
+
+def map_points(robot: Robot, file: str | Path) -> MapPoints:
+    """The lowest frequency of a map file over its positions; of other axes, such as orientations, the lowest value."""
+    axes, frequencies, status = _read(robot, file)
+    shown = [name for name in axes if name in PLACES]
+    if not shown:
+        raise _refused(file, "the map has no axis x, y or z", "map over positions of the end effector")
+    known = np.where(status == OK, frequencies, np.inf)
+    for k in reversed([k for k, name in enumerate(axes) if name not in PLACES]):
+        known = known.min(axis=k)
+    good = np.isfinite(known)
+    if not good.any():
+        raise _refused(file, "the map has no pose with frequencies", "map a reachable region")
+    _, home = pose(robot.tree, robot.home).of(robot.tree.places[robot.tree.end_effector])
+    mesh = dict(zip(shown, np.meshgrid(*(axes[name] for name in shown), indexing="ij"), strict=True))
+    held = _fixed(file)
+    points = np.stack(
+        [
+            mesh[name][good] if name in mesh else np.full(int(good.sum()), held.get(name, home[k]))
+            for k, name in enumerate(PLACES)
+        ],
+        axis=1,
+    )
+    values = known[good]
+    every = max(1, -(-len(values) // MOST))
+    points, values = points[::every], values[::every]
+    low, high = float(values.min()), float(values.max())
+    level = np.minimum(((values - low) / ((high - low) or 1.0) * len(STRESSES)).astype(int), len(STRESSES) - 1)
+    steps = [abs(float(axes[name][1] - axes[name][0])) for name in shown if len(axes[name]) > 1]
+    return MapPoints(points, np.array(STRESSES)[level], low, high, min(steps, default=0.01))
+
+
+def _read(robot: Robot, file: str | Path) -> tuple[dict[str, Array], Array, Array]:
+    """Axes in their order, the lowest frequency and the state of each cell."""
+    try:
+        with np.load(file, allow_pickle=False) as stored:
+            settings = json.loads(str(stored["settings"]))
+            axes = {name: stored[f"axis_{name}"] for name, *_ in settings["over"]}
+            found, status, name = stored["frequencies"][..., 0], stored["status"], settings["robot"]
+    except FOREIGN:
+        raise _refused(file, "the file is not a map", "give one that 'parflex map' wrote") from None
+    if name != robot.name:
+        raise _refused(file, f"the map is of '{name}'", f"show it with 'parflex view {name}'")
+    return axes, found, status
+
+
+def _fixed(file: str | Path) -> dict[str, float]:
+    with np.load(file, allow_pickle=False) as stored:
+        return json.loads(str(stored["settings"]))["fixed"]
+
+
+def _refused(file: str | Path, what: str, hint: str) -> InputError:
+    return InputError(what, file=str(file), key="map", value=str(file), hint=hint)
