@@ -164,7 +164,7 @@ def test_positions_of_a_map_have_colours_in_the_viewer(tmp_path, capsys):
 
 def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
     """Numbers that the reading of many designs does not follow are named, and no other error is taken for it."""
-    settings = {"legs.frame.0.beam.reduce": {"error": 0.01, "band": 300}, "legs.frame.0.beam.elements": 4}
+    settings = {"legs.frame.2.beam.reduce": {"error": 0.01, "band": 300}, "legs.frame.2.beam.elements": 4}
     robot = parflex.load("3rrr-flexible", settings=settings)
     designs = {"sections.rod.diameter": [0.02, 0.022]}
     many = parflex.many_frequencies(robot, ["x", "y"], np.zeros((2, 2)), modes=2, designs=designs)
