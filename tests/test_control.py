@@ -462,6 +462,9 @@ def test_a_plant_with_elastic_links_is_stable_under_the_law_of_the_rigid_robot(n
     figure(f"and at rest under {name}", float(rest.max()))
     assert rest.max() < 5e-6  # the weight bends the rods, and the extended law hears it: 3.6e-6 m
     assert np.ptp(rest) < 2e-7  # nothing swings on
+    most = run.summary["largest_stress"]
+    still = parflex.deflection(plant.robot, "home", wrench={}).largest_stress
+    assert most["beam"] in plant.robot.tree.places and 0.2 < most["value"] / still["value"] < 50 and "time" in most
 
 
 # -- parameters ----------------------------------------------------------------------------------------
@@ -530,3 +533,28 @@ def test_laws_refuse_robots_that_they_cannot_control():
     ):
         with pytest.raises(InputError, match=words):
             make_law(robot, name, gains_from())
+
+
+def test_joints_of_a_plant_stick_as_in_a_run_with_the_same_efforts():
+    """Efforts that a law held from sample to sample, given again by a controller that does not look."""
+    of = parflex.load("5r")
+    run = parflex.run_control(of, lambda t: {"x": 0.01 * np.sin(3 * t) ** 3}, "ctc", time=1.5, peak_time=0.3)
+    assert run.settings["sticking"] == ["left.1", "right.1"] and run.settings["friction_width"] is None
+    sticks = run.summary["sticks"]
+    assert len(sticks) > 3 and all(one["until"] is None or one["until"] > one["time"] for one in sticks)
+    for one in sticks:  # at rest within
+        inside = (run.columns["t"] >= one["time"]) & (run.columns["t"] <= (one["until"] or 2.0))
+        assert np.abs(run.columns[f"qd.{one['joint']}"][inside]).max(initial=0.0) < 1e-9
+
+    def replay(sensed, memory):
+        row = round(sensed.time / 1e-3)
+        return [float(run.columns[f"effort.{name}"][row]) for name in of.motors], memory
+
+    replay.sample_time = 1e-3
+    pose = {name: float(run.columns[f"q.{name}"][0]) for name in of.motors}
+    again = parflex.simulate(of, None, 1.5, controller=replay, pose=pose, method="rk4", step=1e-3)
+    for name in of.motors:
+        assert np.abs(again[f"q.{name}"] - run.columns[f"q.{name}"]).max() < 1e-9
+        assert np.abs(again[f"friction.{name}.effort"] - run.columns[f"friction.{name}.effort"])[1:].max() < 1e-6
+    told = [(one["joint"], one["until"] is None) for one in again.summary["sticks"]]
+    assert told == [(one["joint"], one["until"] is None) for one in sticks]

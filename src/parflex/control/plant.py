@@ -21,7 +21,7 @@ from parflex.simulation.problem import Problem, has_coulomb, prepare
 from parflex.simulation.starts.relaxed import relaxed
 
 Array = np.ndarray
-FRICTION_WIDTH = 1e-3  # rad/s or m/s over which Coulomb friction of the plant changes its sign
+FRICTION_WIDTH = 1e-3  # rad/s or m/s over which losses of couplings, and friction in studies, change their sign
 STARTS = ("motors", "platform")
 
 
@@ -69,8 +69,8 @@ def family(robot: Robot, other: Robot) -> Family:
 
 
 def make_plant(robot: Robot, stops: bool = False, reactions: bool = False) -> Plant:
-    """A single plant with programs of its own; its limits act if it has stops."""
-    problem = prepare(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops, numbers=("pairs",))
+    """A single plant with programs of its own, whose joints stick; its limits act if it has stops."""
+    problem = prepare(robot, "efforts", (), (), FRICTION_WIDTH, stops=stops, sticking=True, numbers=("pairs",))
     plain = replace(problem, power=None)  # the work is not needed
     return Plant(robot, plain, family_model(robot, robot, "watch"), reactions)
 

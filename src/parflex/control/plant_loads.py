@@ -1,4 +1,4 @@
-"""What the joints of a plant carry in a run under a law: efforts of its stops, and reactions."""
+"""What a plant carries in a run under a law: efforts of stops and of friction, reactions, the largest stress."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from parflex.control.plant import Plant
 from parflex.simulation.columns import columns_from, seen_in
 from parflex.simulation.integrators.integrate import IntegratedRows
+from parflex.simulation.outputs.sections_in_time import chains_to_follow
+from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.reactions_in_time import add_reactions, read_outputs
 from parflex.simulation.segments import Segment, Segments
 from parflex.simulation.stop_report import largest_stop_effort, stop_entries
@@ -20,13 +22,13 @@ Array = np.ndarray
 def loads_on_plant(
     plant: Plant, rows: IntegratedRows, first_effort: Array, out_step: float, columns: dict[str, Array]
 ) -> dict[str, Any]:
-    """Put efforts of stops and reactions into the columns; what the summary says of them.
+    """Put efforts of stops and friction, and reactions, into the columns; what the summary says of them.
 
     A row shows the state and the efforts just before its sample, the first row those behind it.
     """
     problem = plant.problem
     stopped = any(link.terms.stop is not None for link in problem.robot.tree.links)
-    if not stopped and not plant.reactions:
+    if not (stopped or plant.reactions or problem.sticking or chains_to_follow(problem.robot, ())):
         return {}
     nq, n, motors = problem.robot.tree.nq, len(problem.independent), len(problem.robot.actuated)
     x, y = rows.x.copy(), rows.y.copy()
@@ -36,8 +38,10 @@ def loads_on_plant(
     frames = [problem.robot.tree.end_effector]
     seen = seen_in(problem, run, frames)
     found = columns_from(problem, run, seen, frames)
-    columns |= {name: values for name, values in found.items() if name.startswith("stop.")}
+    columns |= {name: values for name, values in found.items() if name.startswith(("stop.", "friction."))}
     told: dict[str, Any] = {}
     if stopped:
         told = {"stops": stop_entries(problem, rows.events), "largest_stop_effort": largest_stop_effort(columns)}
+    if problem.sticking:
+        told["sticks"] = stick_entries(problem, rows.events, found)
     return told | add_reactions(problem, seen, columns, read_outputs(problem.robot, (), plant.reactions))

@@ -274,6 +274,8 @@ def _settings(law: Law, plant: Plant, track: Track, loop: LoopSettings, duration
         "Kv": law.gains.Kv,
         "sensed": law.sensed,
         "compensate": list(law.compensate),
+        "sticking": [link.name for link in plant.problem.sticking],
+        "friction_width": plant.problem.width or None,
         **law.shared,
         "law_operators": law.operators,
         **asdict(loop),
