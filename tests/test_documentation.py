@@ -136,6 +136,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/codegen.md",
         "docs/vibration.md",
         "docs/control.md",
+        "docs/identification.md",
         "docs/simulation.md",
         "docs/viewer.md",
         "docs/figures.md",

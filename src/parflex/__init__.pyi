@@ -27,6 +27,8 @@ from parflex.errors import UnreachableError as UnreachableError
 from parflex.exchange.mjcf import export_mjcf as export_mjcf
 from parflex.exchange.rigid_parts import ExportedRobot as ExportedRobot
 from parflex.exchange.urdf import export_urdf as export_urdf
+from parflex.identification.identified import Identified as Identified
+from parflex.identification.identify import identify as identify
 from parflex.maps.grid import FrequencyMap as FrequencyMap
 from parflex.maps.grid import frequency_map as frequency_map
 from parflex.maps.many import ManyFrequencies as ManyFrequencies

@@ -280,6 +280,8 @@ CHECKS: dict[str, Check | None] = {
     "threads": _count,
     **dict.fromkeys(("weights", "preload"), checking.table),  # values of motors: read in one place, spare_motors
     **dict.fromkeys(("velocity_limit", "acceleration_limit"), None),
+    **dict.fromkeys(("estimator", "friction"), _word),
+    **dict.fromkeys(("record", "validate", "cutoff", "decimate", "least_speed"), None),  # read by `identify`
 }
 # the same word, but with more than it means elsewhere
 OTHERS: dict[str, dict[str, Check | None]] = {
@@ -292,6 +294,7 @@ OTHERS: dict[str, dict[str, Check | None]] = {
     "geometry_from_sensors": {"robot": _robot_or_state},  # sets of sensors that were made before
     "many_frequencies": {"poses": _pose_rows, "shapes": _shapes},  # rows that are not numbers are marked
     "many_responses": {"poses": _pose_rows},
+    "identify": {"columns": None},  # a map of columns
     "draw_study": {"study": _finished_study},
     "draw_modes": {"modes": _modes},
     "sensitivities": {"poses": _any_poses},

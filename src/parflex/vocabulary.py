@@ -164,6 +164,15 @@ WORDS: dict[str, Word] = {
     "run": Word("Run or Mapping[str, Array]", "", "Columns by name, with time 't' in s."),
     "measured": Word("Run or Mapping[str, Array]", "", "Measured columns by name, with time 't' in s."),
     "columns": Word("Sequence[str]", "", "Columns to show; None: end effector, efforts and energies."),
+    "record": Word(
+        "str, Path, Mapping[str, Array] or Sequence", "", "A record, or several: files, or columns by name."
+    ),
+    "validate": Word("str, Path, Mapping[str, Array] or Sequence", "", "Records on which efforts are predicted."),
+    "estimator": Word("str", "", "Method of estimation."),
+    "cutoff": Word("float", "Hz", "Cutoff frequency of the low-pass of positions."),
+    "decimate": Word("int", "", "Every so many samples one is kept."),
+    "least_speed": Word("float", "m/s, rad/s", "Samples of motors with Coulomb friction that are slower are left out."),
+    "friction": Word("str", "", "Friction of motors that is looked for."),
     "instant": Word("float", "s", "Time at which the beam is drawn."),
     "title": Word("str", "", "Title of the figure."),
     "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),

@@ -16,6 +16,7 @@ from parflex.cli.verbs import (  # noqa: F401
     dynamics_verbs,
     explain_verb,
     export_verb,
+    identification_verbs,
     map_verb,
     motion_verb,
     plot_verb,

@@ -56,7 +56,7 @@ def show(answer: dict[str, Any], as_json: bool, *tables: tuple[str, list[str], I
     from rich.console import Console
     from rich.table import Table
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, markup=False)  # names of parameters have brackets
     for title, columns, rows in tables:
         table = Table(title=title, title_justify="left", box=None, pad_edge=False)
         cells = [tuple(row) for row in rows]

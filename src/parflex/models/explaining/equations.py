@@ -95,4 +95,10 @@ EQUATIONS: dict[int, str] = {
     57: "(M + J_s^T H J_s) qdd + c + J_s^T (lam + H b_s) = J_a^T tau        lam <- lam + H (J_s qdd + b_s)",
     58: "(1 - h mu Jv - h^2 mu^2 Jq) d_mu = (T^-1 m)_mu        da_i = sum T_i,mu d_mu",
     59: "d = m - P (A + c1 D + c2 K)^-1 (c1 D + c2 K) E m        c1 = h mu        c2 = h^2 mu^2",
+    60: "r(q, p) = 0        t(q, p) = 0        dq/dp = -[r_q; t_q]^-1 [r_p; t_p]",
+    61: "dlambda/dp = d/dp [psi^T K psi - lambda psi^T M psi]        psi^T M psi = 2 T(q, psi)",
+    62: "C = P K^-1 P^T:    dC/dp = d/dp [P Psi + Psi^T P^T - Psi^T K Psi]        Psi = J K^-1 P^T",
+    63: "J^T d(F - J_tot^T lam) = 0 for constant lam        r(q, p) = 0",
+    64: "d/dp min_i f_i(p) along dp = min over active i of df_i/dp dp",
+    65: "J_v^T U e_i + J_w^T (e_i x a)",
 }

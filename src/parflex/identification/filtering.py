@@ -1,0 +1,156 @@
+"""Filtering of records: zero-phase low-pass, central differences, decimation of both sides alike, edges cut.
+
+Positions are filtered by a Butterworth low-pass of order four, forwards and backwards, and differentiated by central
+differences. Efforts and the columns of the regressor then pass the same second filter, so that what it does to one side
+it does to the other, and every n-th sample is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.signal
+
+from parflex.checking import number, whole
+from parflex.errors import InputError
+from parflex.identification.measured_files import Measurement
+from parflex.records import Record
+
+Array = np.ndarray
+ORDER = 4  # of the Butterworth filter
+EDGE = 5.0  # periods of the cutoff frequency cut at both ends
+RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
+FLOOR = 10.0  # times the noise: a frequency with less power is noise
+OVER = 10.0  # the cutoff over the highest frequency with power: what is differentiated twice must not be damped
+INSTANTS = 500  # of a record that are kept at least, where it has so many
+HIGHEST = 0.2  # of the sample frequency, the cutoff at most
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FilterChoice(Record):
+    """What is done to records.
+
+    Attributes
+    ----------
+    cutoff : float
+        Of the Butterworth filter of positions (Hz).
+    decimate : int
+        Every so many samples one is kept.
+    edge : int
+        Samples cut at both ends.
+    least_speed : float
+        Samples in which a motor with Coulomb friction is slower are left out (m/s, rad/s).
+    why : str
+        Where cutoff and decimation come from.
+    """
+
+    cutoff: float
+    decimate: int
+    edge: int
+    least_speed: float = 0.0
+    why: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "cutoff": self.cutoff, "decimate": self.decimate, "edge": self.edge, "order": ORDER,
+            "least_speed": self.least_speed, "why": self.why,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Smooth(Record):
+    """Filtered positions of the motors, their rates and accelerations, at all samples but the edges."""
+
+    t: Array
+    position: Array
+    rate: Array
+    acceleration: Array
+    kept: slice
+
+
+def choose_filter(
+    records: list[Measurement], cutoff: float | None, decimate: int | None, least_speed: float | None,
+    frequency: float | None,
+) -> FilterChoice:  # fmt: skip
+    """The filter that is asked for; what is not asked for follows from the robot's frequencies or the record."""
+    rate = 1 / records[0].step
+    for record in records[1:]:
+        if abs(record.step * rate - 1) > 1e-3:
+            raise InputError(
+                f"records have different steps, {records[0].step:.4g} s and {record.step:.4g} s", key="record",
+                value=record.name, hint="give records of one sample time, or identify from one of them",
+            )  # fmt: skip
+    said = []
+    if cutoff is not None:
+        cutoff = float(number(cutoff, "cutoff", above=0.0, example=100))
+        said.append("cutoff as given")
+    else:
+        highest = max(_bandwidth(record) for record in records)
+        cutoff = OVER * highest
+        told = f"{OVER:g} times the highest frequency {highest:.3g} Hz of the positions"
+        if frequency is not None and frequency < cutoff:
+            cutoff, told = frequency, f"the lowest natural frequency {frequency:.4g} Hz of the robot"
+        if cutoff > HIGHEST * rate:
+            cutoff, told = HIGHEST * rate, f"{HIGHEST:g} of the sample frequency"
+        said.append(f"cutoff from {told}")
+    if not cutoff < rate / 2:
+        raise InputError(
+            f"a cutoff of {cutoff:.4g} Hz needs more than {2 * cutoff:.4g} samples per second, the record has "
+            f"{rate:.4g}", key="cutoff", value=cutoff, hint=f"give less than {rate / 2:.4g}",
+        )  # fmt: skip
+    if decimate is None:
+        fewest = min(len(record.t) for record in records) // INSTANTS
+        decimate = max(1, min(int(rate / cutoff), fewest))
+        said.append("as many samples kept as the cutoff needs")
+    else:
+        decimate = whole(decimate, "decimate", 1)
+        said.append("decimation as given")
+    edge = round(EDGE * rate / cutoff)
+    least = 0.0 if least_speed is None else float(number(least_speed, "least_speed", least=0.0))
+    shortest = min(len(record.t) for record in records)
+    if shortest < 2 * edge + 10 * decimate:
+        raise InputError(
+            f"a record of {shortest} samples is too short for {cutoff:.4g} Hz and one of {decimate} samples",
+            key="cutoff", value=cutoff, hint="raise the cutoff, decimate less, or record longer",
+        )  # fmt: skip
+    return FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said))
+
+
+def _bandwidth(record: Measurement) -> float:
+    """The highest frequency at which rates of the motors have power above the noise."""
+    rates = np.diff(record.position, axis=0) / record.step
+    found = 0.0
+    for column in rates.T:
+        f, power = scipy.signal.welch(column - column.mean(), 1 / record.step, nperseg=min(len(column), 4096))
+        # positions are quantised or noisy: the power of their differences grows as sin(pi f/fs)^2
+        shape = np.sin(np.pi * f * record.step) ** 2
+        upper = f > 0.6 * f[-1]
+        noise = np.median(power[upper] / shape[upper]) * shape
+        above = np.flatnonzero(power > FLOOR * noise)
+        share = np.cumsum(power) / max(power.sum(), 1e-300)
+        most = np.flatnonzero(share > 0.999)[0]
+        found = max(found, f[min(above[-1] if len(above) else most, most)])
+    return max(found, 2 / (record.t[-1] - record.t[0]))
+
+
+def smoothed(record: Measurement, choice: FilterChoice, position: Array | None = None) -> Smooth:
+    """Positions filtered forwards and backwards, and their central differences."""
+    values = record.position if position is None else position
+    sections = scipy.signal.butter(ORDER, 2 * choice.cutoff * record.step, output="sos")
+    q = scipy.signal.sosfiltfilt(sections, values, axis=0)
+    qd = np.gradient(q, record.step, axis=0)
+    qdd = np.gradient(qd, record.step, axis=0)
+    kept = slice(choice.edge, len(q) - choice.edge)
+    return Smooth(record.t[kept], q[kept], qd[kept], qdd[kept], kept)
+
+
+def decimated(values: Array, choice: FilterChoice) -> Array:
+    """Every n-th sample behind a low-pass without phase, along the first axis."""
+    if choice.decimate == 1:
+        return values
+    sections = scipy.signal.cheby1(POLES, RIPPLE, BAND / choice.decimate, output="sos")
+    flat = values.reshape(len(values), -1)
+    return scipy.signal.sosfiltfilt(sections, flat, axis=0)[:: choice.decimate].reshape(-1, *values.shape[1:])

@@ -1,0 +1,174 @@
+"""`identify`: a robot and records of its motion in, parameters with their deviations out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.checking import one_of
+from parflex.errors import InputError
+from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
+from parflex.identification.column_map import read_column_map
+from parflex.identification.filtering import choose_filter
+from parflex.identification.identified import Identified
+from parflex.identification.least_squares import EffortRows, Fit, fit, relative_error
+from parflex.identification.measured_files import Measurement, read_measurement
+from parflex.identification.prepared import joined, rows_of_record
+from parflex.identification.regressors import Regressor, refuse_unsuited
+from parflex.identification.telling import (
+    parameters_of,
+    per_motor,
+    prediction_of,
+    steps_of,
+    undetermined_of,
+    validation_of,
+)
+from parflex.identification.unknowns import unknowns
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+ESTIMATORS = ("ols", "wls", "irls", "tls", "iv", "didim")
+SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
+FLAT = 1e-6  # of a column: what a record leaves of it beside others where it cannot tell it
+
+
+def identify(
+    robot: Robot,
+    record: Any,
+    columns: Any = None,
+    estimator: str = "wls",
+    *,
+    cutoff: float | None = None,
+    decimate: int | None = None,
+    least_speed: float | None = None,
+    friction: str = "file",
+    validate: Any = None,
+) -> Identified:
+    """Parameters of a rigid robot, open or closed, from records of its motors.
+
+    Efforts are linear in base inertial parameters, motor inertias, friction and springs of the file. Positions of the
+    motors give the motion of all joints through the loops.
+
+    Parameters
+    ----------
+    robot : Robot
+        Robot, from `load`.
+    record : str, Path, Mapping[str, Array] or Sequence
+        A record, or several: CSV, npz or MATLAB files, or columns by name.
+    columns : str, Path or Mapping[str, Any], default None
+        Map of the columns: a TOML file, or its table; None: `t`, `q.JOINT`, `effort.JOINT`.
+    estimator : {'ols', 'wls', 'irls', 'tls', 'iv', 'didim'}, default "wls"
+        Ordinary, weighted by the noise of each motor, or reweighted least squares; total least squares with drive
+        gains; instrumental variables; simulation under the controller of the map.
+    cutoff : float, default None
+        Cutoff frequency of the low-pass of positions; None: from the spectrum of the record (Hz).
+    decimate : int, default None
+        Every so many samples one is kept; None: as many as the cutoff needs.
+    least_speed : float, default None
+        Samples in which a motor with Coulomb friction is slower are left out; None: none (m/s, rad/s).
+    friction : {'file', 'none', 'symmetric', 'offset', 'direction'}, default "file"
+        Friction of motors that is looked for.
+    validate : str, Path, Mapping[str, Array] or Sequence, default None
+        Records on which efforts are predicted.
+
+    Returns
+    -------
+    Identified
+        Base parameters with robust and white deviations, errors, what is undetermined, predictions.
+
+    Examples
+    --------
+    >>> parflex.identify(parflex.load("emps"), "DATA_EMPS.mat", "columns.toml", cutoff=100).parameters
+    """
+    one_of(estimator, ESTIMATORS, "estimator")
+    motors = list(robot.actuated_names)
+    mapped = read_column_map(columns, motors)
+    refuse_unsuited(robot)
+    every = unknowns(robot, friction)
+    regressor = Regressor(robot, every, friction)
+    used = [read_measurement(one, mapped, robot) for one in _several(record)]
+    if not used:
+        raise InputError("no record is given", key="record", hint="give at least one file")
+    held_out = [read_measurement(one, mapped, robot) for one in _several(validate)]
+    choice = choose_filter(used, cutoff, decimate, least_speed, None)
+    base = base_columns(regressor)
+    found = [rows_of_record(regressor, base, one, choice) for one in used]
+    rows = joined([one[1] for one in found])
+    told, missed = _told_by(rows, base)
+    rows = rows.columns(told)
+    fitted = fit(rows, estimator)
+    essential = _essential(rows, fitted, estimator)
+    values = np.zeros(len(base.kept))
+    values[told] = fitted.values
+    names = [one.name for one in every]
+    predictions = [prediction_of(one, found_of, values) for one, found_of in zip(used, found, strict=True)]
+    checked = [rows_of_record(regressor, base, one, choice) for one in held_out]
+    later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
+    warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
+    warnings += _signs(used, [one[1].columns(told) for one in found], estimator)
+    return Identified(
+        robot.name, estimator,
+        parameters_of(regressor, base, told, fitted, essential), {}, fitted.condition,
+        relative_error(rows, fitted.values), per_motor(regressor.rows, rows, fitted.residuals),
+        validation_of(regressor.rows, later),
+        undetermined_of(base, names, missed, regressor), choice, [*predictions, *later], fitted.robust,
+        _nearest(base, values, every, told), regressor.rows, [*used, *held_out],
+        steps_of(used, choice, estimator, fitted, regressor), warnings,
+    )  # fmt: skip
+
+
+def _several(given: Any) -> list[Any]:
+    if given is None:
+        return []
+    if isinstance(given, (str, Path, Mapping)):
+        return [given]
+    return list(given)
+
+
+def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int]]:
+    """Base parameters that the record tells, and those that it cannot."""
+    found = independent_columns(stacked(rows.W), FLAT, base.usual[base.kept])
+    return found.kept, [k for k in range(len(base.kept)) if k not in found.kept]
+
+
+def _essential(rows: EffortRows, fitted: Fit, estimator: str) -> list[bool]:
+    """Parameters that are left when the least certain is taken out until all are told from zero."""
+    left = list(range(len(fitted.values)))
+    current = fitted
+    while len(left) > 1:
+        deviation = np.sqrt(np.maximum(np.diag(current.robust), 0.0))
+        sure = np.abs(current.values) / np.maximum(deviation, 1e-300)
+        worst = int(np.argmin(sure))
+        if sure[worst] >= SIGNIFICANT:
+            break
+        left.pop(worst)
+        current = fit(rows.columns(left), "wls" if estimator == "wls" else "ols")
+    return [k in left for k in range(len(fitted.values))]
+
+
+def _nearest(base: BaseColumns, values: Array, every: Sequence[Any], told: list[int]) -> dict[str, float]:
+    """All parameters, changed as little as the identified ones allow, each measured with its own size."""
+    theta = np.array([one.value for one in every])
+    G = base.groups[told]
+    size = np.maximum(np.abs(theta), 0.05 * np.abs(theta[base.kept]).max(initial=1e-3))
+    change = np.linalg.lstsq(G * size, values[told] - G @ theta, rcond=None)[0] * size
+    return {one.name: float(value) for one, value in zip(every, theta + change, strict=True)}
+
+
+def _signs(used: list[Measurement], parts: list[EffortRows], estimator: str) -> list[str]:
+    """Records whose efforts have another sign than those of the first."""
+    if len(parts) < 2:
+        return []
+    first = fit(parts[0], "ols").values
+    found = []
+    for record, rows in zip(used[1:], parts[1:], strict=True):
+        predicted = rows.W @ first
+        if float((predicted * rows.y).sum()) < 0:
+            found.append(
+                f"{Path(record.name).name}: efforts have the sign opposite to those of {Path(used[0].name).name}: "
+                "check signs of gains and positions"
+            )
+    return found

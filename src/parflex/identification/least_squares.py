@@ -1,0 +1,151 @@
+"""Least squares of efforts: ordinary, weighted by the noise of each motor, reweighted for outliers; instruments.
+
+Rows of one instant stand together, instants of one record one after the other: deviations that are robust to
+correlation need to know.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from parflex.records import Record
+
+Array = np.ndarray
+HUBER = 1.345  # standard deviations: beyond, a residual counts by its size and no longer by its square
+MOST_ROUNDS = 50
+SETTLED = 1e-8  # of the parameters, by which a round may still change them
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EffortRows(Record):
+    """Rows of efforts: W (instants x rows x columns), y (instants x rows), where records begin."""
+
+    W: Array
+    y: Array
+    starts: tuple[int, ...] = (0,)
+    instruments: Array | None = None  # as W
+    rate: Array | None = None  # of the motors at the instants
+
+    @property
+    def parts(self) -> list[slice]:
+        """Instants of each record."""
+        ends = (*self.starts[1:], len(self.y))
+        return [slice(a, b) for a, b in zip(self.starts, ends, strict=True)]
+
+    def columns(self, chosen: list[int]) -> EffortRows:
+        """The same with some of the columns."""
+        own = None if self.instruments is None else self.instruments[:, :, chosen]
+        return replace(self, W=self.W[:, :, chosen], instruments=own)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit(Record):
+    """Parameters that fit rows.
+
+    Attributes
+    ----------
+    values : Array
+        Parameters.
+    white : Array
+        Their covariance where residuals are independent of each other.
+    robust : Array
+        Their covariance where residuals of one record are correlated.
+    residuals : Array
+        (instants x rows) of efforts.
+    condition : float
+        Condition number of the rows.
+    noise : Array
+        Standard deviation of the residuals of each row.
+    lag : int
+        Instants over which residuals were taken as correlated.
+    """
+
+    values: Array
+    white: Array
+    robust: Array
+    residuals: Array
+    condition: float
+    noise: Array
+    lag: int
+    weights: Array = field(default_factory=lambda: np.ones(0))
+
+
+def fit(rows: EffortRows, estimator: str = "ols") -> Fit:
+    """Fit by "ols", "wls" or "irls", with instruments where rows have them."""
+    ones = np.ones_like(rows.y)
+    found = _solved(rows, ones)
+    if estimator == "ols":
+        return _judged(rows, found, ones)
+    weights = ones
+    for _ in range(MOST_ROUNDS):
+        residual = rows.y - rows.W @ found
+        weights = np.broadcast_to(1 / np.maximum(_noise(rows, residual, estimator), 1e-300), ones.shape)
+        if estimator == "irls":
+            far = np.abs(residual) * weights
+            weights = weights * np.sqrt(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)))
+        before, found = found, _solved(rows, weights)
+        if np.abs(found - before).max() <= SETTLED * np.abs(found).max():
+            break
+    return _judged(rows, found, weights)
+
+
+def _noise(rows: EffortRows, residual: Array, estimator: str) -> Array:
+    """Of each row: from squares, or from the median where outliers are expected."""
+    if estimator == "irls":
+        return 1.4826 * np.median(np.abs(residual - np.median(residual, axis=0)), axis=0)
+    count, size = rows.y.shape[0], rows.W.shape[2] / rows.y.shape[1]
+    return np.sqrt((residual**2).sum(axis=0) / max(count - size, 1.0))
+
+
+def _solved(rows: EffortRows, weights: Array) -> Array:
+    W = (rows.W * weights[:, :, None]).reshape(-1, rows.W.shape[2])
+    y = (rows.y * weights).ravel()
+    if rows.instruments is None:
+        return np.linalg.lstsq(W, y, rcond=None)[0]
+    Z = (rows.instruments * weights[:, :, None]).reshape(W.shape)
+    return np.linalg.lstsq(Z.T @ W, Z.T @ y, rcond=None)[0]
+
+
+def _judged(rows: EffortRows, values: Array, weights: Array) -> Fit:
+    """Residuals, and covariances of the parameters of both kinds."""
+    residual = rows.y - rows.W @ values
+    count, size = rows.y.size, len(values)
+    W = (rows.W * weights[:, :, None]).reshape(-1, size)
+    Z = W if rows.instruments is None else (rows.instruments * weights[:, :, None]).reshape(-1, size)
+    bread = np.linalg.pinv(Z.T @ W)
+    scaled = residual * weights
+    spread = float((scaled**2).sum()) / max(count - size, 1)
+    white = spread * bread @ (Z.T @ Z) @ bread.T
+    scores = np.einsum("nrc,nr->nc", Z.reshape(*rows.y.shape, size), scaled)
+    lag = max(usual_lag(scores[part]) for part in rows.parts)
+    middle = sum(long_run(scores[part], lag) for part in rows.parts)
+    robust = count / max(count - size, 1) * bread @ middle @ bread.T
+    plain = rows.W.reshape(-1, size)
+    return Fit(values, white, robust, residual, float(np.linalg.cond(plain)), residual.std(axis=0), lag, weights)
+
+
+def usual_lag(scores: Array) -> int:
+    """Over how many instants products of scores are summed: Andrews' rule for the kernel of Bartlett."""
+    a, b = scores[:-1], scores[1:]
+    power = (a * a).sum(axis=0)
+    rho = np.clip((a * b).sum(axis=0) / np.maximum(power, 1e-300), -0.97, 0.97)
+    # scores have units: each counts alike, measured with the variance of its own innovations
+    top = (4 * rho**2 / ((1 - rho) ** 6 * (1 + rho) ** 2)).sum()
+    bottom = (1 / (1 - rho) ** 4).sum()
+    return int(min(np.ceil(1.1447 * (top / bottom * len(scores)) ** (1 / 3)), len(scores) // 4))
+
+
+def long_run(scores: Array, lag: int) -> Array:
+    """The sum of products of scores at instants up to a lag apart, by the weights of Bartlett (Newey and West)."""
+    total = scores.T @ scores
+    for k in range(1, lag + 1):
+        shifted = scores[:-k].T @ scores[k:]
+        total = total + (1 - k / (lag + 1)) * (shifted + shifted.T)
+    return total
+
+
+def relative_error(rows: EffortRows, values: Array) -> float:
+    """Norm of the residuals over that of the efforts."""
+    return float(np.linalg.norm(rows.y - rows.W @ values)) / max(float(np.linalg.norm(rows.y)), 1e-300)

@@ -1,0 +1,186 @@
+"""Records of measurements: CSV, npz and MATLAB files, read with care; what cannot be trusted is refused or said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.identification.column_map import Column, ColumnMap
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.simulation.table_files import read_table
+
+Array = np.ndarray
+GAP = 1.5  # of the usual step: a longer one is a gap
+UNEVEN = 0.05  # of the usual step: what steps may differ by
+MANY_TURNS = 7.0  # rad: joints of robots seldom turn so far
+AT_REST = 1e-6  # rad, or typical lengths: a motor that moves less rests
+FEWEST = 100  # samples of a record
+HELD = 0.002  # share of samples at the largest effort from which it is a limit
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Measurement(Record):
+    """A record: time (s), positions (m, rad) and efforts (N, N m) of the motors, the reference where it is known."""
+
+    name: str
+    t: Array
+    position: Array
+    effort: Array
+    reference: Array | None = None
+    payload: tuple[float, float, float, float] | None = None
+    warnings: list[str] = field(default_factory=list)
+
+    @property
+    def step(self) -> float:
+        """Time between samples, s."""
+        return float((self.t[-1] - self.t[0]) / (len(self.t) - 1))
+
+
+def read_measurement(source: str | Path | Mapping[str, Array], columns: ColumnMap, robot: Robot) -> Measurement:
+    """A record from a file, or from columns by name."""
+    name = "record" if isinstance(source, Mapping) else str(source)
+    try:
+        table = dict(source) if isinstance(source, Mapping) else _table(str(source))
+        return _measurement(name, table, columns, robot)
+    except InputError as error:
+        error.file = error.file or (None if isinstance(source, Mapping) else name)
+        raise
+
+
+def _table(path: str) -> dict[str, Array]:
+    """Columns by name."""
+    if not path.endswith(".mat"):
+        return read_table(path, "record")
+    import scipy.io
+
+    try:
+        content = scipy.io.loadmat(path)
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror or error})", file=path, key="record", value=path, hint="check the path"
+        ) from None
+    except (ValueError, TypeError, NotImplementedError, scipy.io.matlab.MatReadError):
+        raise InputError(
+            "is not a MATLAB file that can be read", file=path, key="record", value=path,
+            hint="save it with -v7, or as CSV",
+        ) from None  # fmt: skip
+    plain = {name: np.asarray(value) for name, value in content.items() if not name.startswith("__")}
+    return {
+        name: value.ravel() for name, value in plain.items()
+        if value.dtype.kind in "fiu" and value.ndim == 2 and 1 in value.shape
+    }  # fmt: skip
+
+
+def _measurement(name: str, table: Mapping[str, Array], columns: ColumnMap, robot: Robot) -> Measurement:
+    motors = list(robot.actuated_names)
+    t = _read(table, columns.time, "time")
+    _check_time(t)
+    parts = {
+        word: np.stack([_read(table, getattr(columns, word)[motor], f"{word}.{motor}", t) for motor in motors], axis=1)
+        for word in ("position", "effort", *(("reference",) if columns.reference else ()))
+    }
+    warnings = _suspicions(robot, motors, parts["position"])
+    _refuse_rest(robot, parts["position"])
+    warnings += _limited(motors, parts["effort"])
+    payload = columns.payload.get(Path(name).name, columns.payload.get(name))
+    return Measurement(name, t, parts["position"], parts["effort"], parts.get("reference"), payload, warnings)
+
+
+def _read(table: Mapping[str, Array], column: Column, key: str, t: Array | None = None) -> Array:
+    if column.column not in table:
+        raise InputError(
+            f"there is no column '{column.column}'", key=key, value=column.column,
+            hint=did_you_mean(column.column, list(table)),
+        )  # fmt: skip
+    raw = np.asarray(table[column.column])
+    try:
+        values = raw.astype(float).ravel()
+    except (TypeError, ValueError):
+        raise InputError(f"the column '{column.column}' has no numbers", key=key, value=column.column,
+                         hint="give a column of numbers") from None  # fmt: skip
+    if t is not None and len(values) != len(t):
+        raise InputError(
+            f"the column '{column.column}' has {len(values)} rows, and the time has {len(t)}", key=key,
+            value=column.column, hint="give columns of one length",
+        )  # fmt: skip
+    wrong = np.flatnonzero(~np.isfinite(values))
+    if len(wrong):
+        at = f" at t = {t[wrong[0]]:.6g} s" if t is not None else ""
+        raise InputError(
+            f"the column '{column.column}' has {len(wrong)} values that are no numbers, the first in row "
+            f"{wrong[0] + 1}{at}", key=key, value=column.column,
+            hint="cut the record there, or give the two parts as two records",
+        )  # fmt: skip
+    return values * column.gain + column.offset
+
+
+def _check_time(t: Array) -> None:
+    if len(t) < FEWEST:
+        raise InputError(f"the record has {len(t)} samples", key="time", value=len(t), hint=f"give at least {FEWEST}")
+    steps = np.diff(t)
+    usual = float(np.median(steps))
+    back = np.flatnonzero(steps <= 0)
+    if len(back) or usual <= 0:
+        k = int(back[0]) if len(back) else 0
+        raise InputError(
+            f"time does not grow at row {k + 2} (t = {t[k + 1]:.6g} s)", key="time", value=float(t[k + 1]),
+            hint="sort the rows, and leave out those that appear twice",
+        )  # fmt: skip
+    k = int(np.argmax(steps))
+    if steps[k] > GAP * usual:
+        raise InputError(
+            f"samples are missing: a gap of {steps[k]:.4g} s at t = {t[k]:.6g} s, where steps are {usual:.4g} s",
+            key="time", value=float(t[k]), hint="give the parts before and behind the gap as two records",
+        )  # fmt: skip
+    if np.ptp(steps) > UNEVEN * usual:
+        raise InputError(
+            f"steps of time differ between {steps.min():.4g} and {steps.max():.4g} s", key="time", value=usual,
+            hint="interpolate the record to equal steps",
+        )  # fmt: skip
+
+
+def _suspicions(robot: Robot, motors: Sequence[str], position: Array) -> list[str]:
+    """Positions that look like degrees or millimetres."""
+    found = []
+    for motor, column in zip(motors, position.T, strict=True):
+        link = robot.tree.links[robot.tree.number(motor)]
+        far = float(np.abs(column).max())
+        if link.periodic and far > MANY_TURNS:
+            found.append(f"positions of '{motor}' reach {far:.4g} rad: if they are degrees, give gain = 0.0174532925")
+        limits = link.limits
+        beyond = limits is not None and (column.min() < limits[0] or column.max() > limits[1])
+        if not link.joint.periodic and (beyond or far > 100 * robot.tree.length):
+            found.append(
+                f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} m"
+                + (", beyond its limits" if beyond else "") + ": if they are millimetres, give gain = 0.001"
+            )  # fmt: skip
+    return found
+
+
+def _refuse_rest(robot: Robot, position: Array) -> None:
+    units = robot.tree.rate_units[list(robot.actuated)]
+    if (np.ptp(position, axis=0) / units < AT_REST).all():
+        raise InputError(
+            "no motor moves in the record", key="position", value=float(np.ptp(position, axis=0).max()),
+            hint="give a record of a motion; `parflex excite` makes one",
+        )  # fmt: skip
+
+
+def _limited(motors: Sequence[str], effort: Array) -> list[str]:
+    """Efforts that stand at their largest value: the drive was at its limit, and what it gave is not known."""
+    found = []
+    for motor, column in zip(motors, effort.T, strict=True):
+        top = float(np.abs(column).max())
+        held = np.abs(column) >= top * (1 - 1e-9)
+        runs = held[1:] & held[:-1]
+        if top > 0 and np.mean(held) > HELD and runs.any():
+            found.append(
+                f"the effort of '{motor}' stands at its limit {top:.4g} in {int(held.sum())} samples: "
+                "slow the motion down, or cut them"
+            )
+    return found

@@ -1,0 +1,103 @@
+"""From records to rows: filtered motions through the loops, regressors, both sides decimated alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.errors import InputError, ParflexError
+from parflex.identification.base_columns import BaseColumns
+from parflex.identification.filtering import FilterChoice, decimated, smoothed
+from parflex.identification.least_squares import EffortRows
+from parflex.identification.measured_files import Measurement
+from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
+
+Array = np.ndarray
+
+
+def payload_parameters(regressor: Regressor, payload: Sequence[float]) -> dict[int, float]:
+    """Columns of the body that carries the end effector, and what a point mass there adds to each."""
+    tree = regressor.robot.tree
+    place = tree.places[tree.end_effector]
+    mass, *at = payload
+    body = RigidBody.from_centre(mass, at, np.zeros((3, 3))).in_parent(place.rotation, place.position)
+    numbers = dict(zip(PARAMETERS, body_parameters(body), strict=True))
+    return {
+        k: numbers[one.symbol]
+        for k, one in enumerate(regressor.unknowns)
+        if one.of_body and one.link == place.link and numbers[one.symbol]
+    }
+
+
+def motion_of(
+    regressor: Regressor, record: Measurement, choice: FilterChoice, position: Array | None = None
+) -> tuple[Array, ClosedMotion]:
+    """Instants and the motion of all joints in a record, or in other positions at its instants."""
+    smooth = smoothed(record, choice, position)
+    try:
+        return smooth.t, regressor.moving(smooth.position, smooth.rate, smooth.acceleration)
+    except ParflexError as error:
+        error.file = error.file or record.name
+        error.hint = record.warnings[0] if record.warnings else error.hint  # what is suspected explains it
+        raise
+
+
+def rows_of_record(
+    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice
+) -> tuple[Array, EffortRows, Array]:
+    """Instants, rows of the base parameters, and what the numbers of the robot file give there."""
+    t, moving = motion_of(regressor, record, choice)
+    return assembled(regressor, base, record, choice, t, moving)
+
+
+def assembled(
+    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice, t: Array, moving: ClosedMotion,
+    instruments: ClosedMotion | None = None,
+) -> tuple[Array, EffortRows, Array]:  # fmt: skip
+    """The same of a motion that is known, with the regressor of another one as instruments."""
+    effort = record.effort[choice.edge : len(record.effort) - choice.edge]
+    carried = payload_parameters(regressor, record.payload) if record.payload else {}
+    W, known = regressor.of(moving, base.kept)
+    if carried:
+        more, _ = regressor.of(moving, list(carried))
+        known = known + more @ np.array(list(carried.values()))
+    y = regressor.measured(moving, effort) - known
+    by_file = W @ (base.groups @ np.array([one.value for one in regressor.unknowns]))
+    rate = moving.qd[:, list(regressor.robot.actuated)]
+    both = [W, y, by_file, rate]
+    both += [regressor.of(instruments, base.kept)[0]] if instruments is not None else []
+    thin = [decimated(values, choice) for values in both]
+    kept = fast_enough(regressor, thin[3], choice.least_speed)
+    if not kept.any():
+        raise InputError(
+            "no sample is left: the motors are slower than the least speed everywhere", file=record.name,
+            key="least_speed", value=choice.least_speed, hint="give a smaller one",
+        )  # fmt: skip
+    W, y, by_file, rate, *own = (values[kept] for values in thin)
+    rows = EffortRows(W, y, instruments=own[0] if own else None, rate=rate)
+    return t[:: choice.decimate][kept], rows, by_file
+
+
+def fast_enough(regressor: Regressor, rate: Array, least: float) -> Array:
+    """Instants at which motors with Coulomb friction are not slower than the least speed."""
+    if not least:
+        return np.ones(len(rate), dtype=bool)
+    links = {one.link for one in regressor.unknowns if one.symbol == "FS"}
+    tree = regressor.robot.tree
+    rubbing = [i for i, k in enumerate(regressor.robot.actuated) if tree.link_of_rate[k] in links]
+    return (np.abs(rate[:, rubbing]) >= least).all(axis=1) if rubbing else np.ones(len(rate), dtype=bool)
+
+
+def joined(parts: Sequence[EffortRows]) -> EffortRows:
+    """Rows of several records."""
+    starts = np.cumsum([0, *(len(part.y) for part in parts[:-1])])
+    instruments = [part.instruments for part in parts]
+    return EffortRows(
+        np.concatenate([part.W for part in parts]), np.concatenate([part.y for part in parts]),
+        tuple(int(start) for start in starts),
+        None if instruments[0] is None else np.concatenate([own for own in instruments if own is not None]),
+        np.concatenate([part.rate for part in parts if part.rate is not None]),
+    )  # fmt: skip

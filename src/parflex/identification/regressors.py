@@ -1,0 +1,268 @@
+"""Regressors through the loops, compiled: rows of efforts per unit of each unknown, of any closed rigid robot.
+
+Positions of all joints follow from those of the motors by the compiled geometry, rates and accelerations by the
+closures. With as many motors as freedoms a row is that of a motor; with more, that of an independent rate, along which
+measured efforts act as J_a^T tau.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.closure.mobility import Partition, choose_partition, scaled_jacobian
+from parflex.codegen.model import Model, model
+from parflex.codegen.traces.open_tree import kept_program
+from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.errors import InputError, SingularError
+from parflex.identification.unknowns import Unknown, joint_column
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.base_parameters import PARAMETERS
+from parflex.models.robot import Robot
+from parflex.models.terms import FRICTION
+from parflex.records import Record
+from parflex.recursion import jacobians, joint_forces, motion, newton_euler, pose
+from parflex.recursion.body_regressor import body_regressor
+from parflex.tree import Link, Tree
+
+Array = np.ndarray
+CHUNK = 2000  # states at a time: their regressors stay small
+CLOSED = 1e-9  # of the typical length: how far loops may be open
+MOST_STEPS = 20  # calls of the geometry until the loops are closed
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ClosedMotion(Record):
+    """Positions, rates and accelerations of all coordinates at some instants, and J, all rates per row."""
+
+    q: Array
+    qd: Array
+    qdd: Array
+    J: Array
+
+
+class Regressor:
+    """Rows of a robot's efforts per unit of its unknowns."""
+
+    def __init__(self, robot: Robot, every: Sequence[Unknown], friction: str = "file") -> None:
+        refuse_unsuited(robot)
+        self.robot, self.unknowns = robot, list(every)
+        self.friction = friction  # which terms of motors are looked for; others of theirs are none where it says so
+        self.motor_q = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
+        self.spare = len(robot.actuated) > robot.mobility.freedoms(len(robot.free))
+        self.partition = _partition(robot, self.spare)
+
+    @property
+    def rows(self) -> list[str]:
+        """What the rows are called: motors, or the independent rates of a robot with spare motors."""
+        names = self.robot.tree.rate_names
+        return [names[k] for k in self.partition.independent] if self.spare else list(self.robot.actuated_names)
+
+    # -- motion of all joints ---------------------------------------------------------------------------
+
+    @cached_property
+    def _geometry(self) -> Model | None:
+        return model(self.robot, "geometry-motors") if self.robot.closures.size else None
+
+    @cached_property
+    def _loops(self) -> Model:
+        robot, rows = self.robot, self.partition.rows
+
+        def outputs(tracer: Tracer) -> dict[str, Array]:
+            tree = robot.tree
+            at = pose(tree, tracer.group("q", tree.nq))
+            qd = tracer.group("qd", tree.n)
+            return {
+                "rows": robot.closures.jacobian(at, jacobians(tree, at))[rows],
+                "bias": robot.closures.bias(at, motion(tree, at, qd, np.zeros(tree.n)))[rows],
+            }
+
+        return kept_program(robot, "closing-motion", Options(rows=tuple(map(int, rows))), outputs)
+
+    def closed(self, position: Array, near: Array | None = None) -> Array:
+        """All positions where the motors stand so, one instant after the other."""
+        tree = self.robot.tree
+        found = np.zeros((len(position), tree.nq))
+        if self._geometry is None:
+            found[:, self.motor_q] = position
+            return found
+        last = self._first(position[0]) if near is None else near
+        size, count = tree.nq, position.shape[1]
+        x, y = np.empty(size + count), np.empty(size)
+        for k, measured in enumerate(position):
+            x[:size], x[size:] = last, measured
+            for _ in range(MOST_STEPS):
+                self._geometry.call(x, y)
+                moved = np.abs(y - x[:size]).max()
+                x[:size] = y
+                if moved < CLOSED:
+                    break
+            if not moved < CLOSED:
+                raise SingularError(
+                    f"the loops do not close at row {k} of the positions", key="position", value=k,
+                    hint="check units, signs and offsets of the columns, and the working mode",
+                )  # fmt: skip
+            last = found[k] = y
+        return found
+
+    def _first(self, position: Array) -> Array:
+        """A closed pose at which the motors stand so, reached from home in small steps."""
+        home = self.robot.home
+        way = position - home[self.motor_q]
+        steps = int(np.ceil(np.abs(way / self.robot.tree.rate_units[list(self.robot.actuated)]).max() / 0.05)) + 1
+        path = home[self.motor_q] + np.linspace(0.0, 1.0, steps)[:, None] * way
+        return self.closed(path, home)[-1]
+
+    def moving(self, position: Array, rate: Array, acceleration: Array, near: Array | None = None) -> ClosedMotion:
+        """The motion of all joints in which the motors move so."""
+        return self.moved(self.closed(position, near), rate, acceleration)
+
+    def moved(self, q: Array, rate: Array, acceleration: Array) -> ClosedMotion:
+        """The same at closed positions."""
+        tree, part, motors = self.robot.tree, self.partition, list(self.robot.actuated)
+        count = len(q)
+        J = np.zeros((count, tree.n, len(part.independent)))
+        J[:, part.independent, range(len(part.independent))] = 1.0
+        if len(part.dependent):
+            rows = self._loops(q=q, qd=np.zeros((count, tree.n)))["rows"]
+            J[:, part.dependent] = -np.linalg.solve(rows[:, :, part.dependent], rows[:, :, part.independent])
+        own, bias = (rate, np.zeros((count, tree.n)))
+        J_a = J[:, motors]
+        if self.spare:
+            own = np.einsum("nij,nj->ni", np.linalg.pinv(J_a), rate)
+        qd = np.einsum("nij,nj->ni", J, own)
+        if len(part.dependent):
+            found = self._loops(q=q, qd=qd)
+            bias[:, part.dependent] = -np.linalg.solve(found["rows"][:, :, part.dependent], found["bias"][..., None])[
+                ..., 0
+            ]
+        own = acceleration
+        if self.spare:
+            own = np.einsum("nij,nj->ni", np.linalg.pinv(J_a), acceleration - bias[:, motors])
+        return ClosedMotion(q, qd, np.einsum("nij,nj->ni", J, own) + bias, J)
+
+    # -- rows -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def program(self) -> Model:
+        """Positions, rates and accelerations of all joints and J in; rows per unknown, and what is known, out."""
+        robot, every = self.robot, self.unknowns
+        motors = set() if self.friction == "file" else {robot.tree.link_of_rate[k] for k in robot.actuated}
+        known = _known_tree(robot.tree, every, motors)
+
+        def outputs(tracer: Tracer) -> dict[str, Array]:
+            tree = robot.tree
+            q, qd, qdd = tracer.group("q", tree.nq), tracer.group("qd", tree.n), tracer.group("qdd", tree.n)
+            independent = len(self.partition.independent)
+            J: Any = tracer.group("J", tree.n, independent) if len(self.partition.dependent) else None
+            at = pose(tree, q)
+            moving = motion(tree, at, qd, qdd, -tree.gravity)
+            forces = newton_euler(known, at, moving).forces + joint_forces(known, q, qd, qdd)
+            W = rows_of(tree, every, at, moving, J)
+            return {"rows": W, "known": forces if J is None else J.T @ forces}
+
+        names = tuple(one.name for one in every)
+        more = (names, tuple(map(int, self.partition.independent)), self.friction)
+        return kept_program(robot, "effort-rows", Options(), outputs, *more)
+
+    def of(self, moving: ClosedMotion, columns: Sequence[int] | None = None) -> tuple[Array, Array]:
+        """Rows (instants x rows x columns) and the efforts that are known, of a motion."""
+        chosen = list(range(len(self.unknowns))) if columns is None else list(columns)
+        count, independent = len(moving.q), len(self.partition.independent)
+        W, known = np.empty((count, independent, len(chosen))), np.empty((count, independent))
+        for start in range(0, count, CHUNK):
+            part = slice(start, start + CHUNK)
+            given = {"q": moving.q[part], "qd": moving.qd[part], "qdd": moving.qdd[part]}
+            given |= {"J": moving.J[part]} if "J" in self.program.inputs else {}
+            found = self.program(**given)
+            W[part], known[part] = found["rows"][:, :, chosen], found["known"]
+        return W, known
+
+    def measured(self, moving: ClosedMotion, effort: Array) -> Array:
+        """Measured efforts along the rows."""
+        if not self.spare:
+            return effort
+        return np.einsum("nij,ni->nj", moving.J[:, list(self.robot.actuated)], effort)
+
+
+def rows_of(tree: Tree, every: Sequence[Unknown], at: Any, moving: Any, J: Array | None = None) -> Array:
+    """Forces along all rates, or along independent ones, per unit of each unknown, over any scalar."""
+    bodies = body_regressor(tree, at, moving, J)
+    found = []
+    for one in every:
+        if one.of_body:
+            found.append(bodies[:, 10 * one.link + PARAMETERS.index(one.symbol)])
+            continue
+        link = tree.links[one.link]
+        k = link.v.start
+        value = joint_column(one, list(every), link, at.q[link.q.start], moving.qd[k], moving.qdd[k])
+        if J is not None:
+            found.append(J[k] * value)
+        else:
+            column = np.zeros(tree.n, dtype=bodies.dtype)
+            column[k] = value
+            found.append(column)
+    return np.stack(found, axis=1)
+
+
+def _known_tree(tree: Tree, every: Sequence[Unknown], smooth: set[int]) -> Tree:
+    """The tree with only what is not looked for: elements, couplings, dampers, and terms that are no unknowns.
+
+    Joints of `smooth` links have no friction but that which is looked for.
+    """
+    looked_for = {(one.link, one.symbol) for one in every}
+
+    def left(j: int, link: Link) -> Link:
+        terms = link.terms
+        gone: dict[str, Any] = dict.fromkeys(FRICTION, 0.0) if j in smooth else {}
+        if (j, "IA") in looked_for:
+            gone["motor_inertia"] = 0.0
+        if (j, "k") in looked_for:
+            gone["stiffness"] = 0.0
+        gone |= dict.fromkeys(("viscous", "more_viscous"), 0.0) if (j, "FV") in looked_for else {}
+        gone |= dict.fromkeys(("coulomb", "more_coulomb", "static"), 0.0) if (j, "FS") in looked_for else {}
+        gone |= {"offset": 0.0} if (j, "offset") in looked_for else {}
+        return replace(link, body=RigidBody(), terms=replace(terms, **gone))
+
+    return replace(tree, links=tuple(left(j, link) for j, link in enumerate(tree.links)))
+
+
+def _partition(robot: Robot, spare: bool) -> Partition:
+    """Rates of the motors as independent ones; of a robot with spare motors those of home."""
+    if spare:
+        return Configuration(robot, robot.home).reduction.partition
+    motors = np.array(robot.actuated, dtype=int)
+    free = np.array([k for k in robot.free if k not in set(robot.actuated)], dtype=int)
+    if not len(free):
+        return Partition(np.zeros(0, int), np.zeros(0, int), motors)
+    J = scaled_jacobian(robot.closures, robot.home)
+    found = choose_partition(J, free, len(free), np.ones(robot.tree.n))
+    return Partition(found.rows, found.dependent, motors)
+
+
+def refuse_unsuited(robot: Robot) -> None:
+    """Efforts of flexible robots, of too few motors and of lossy gears are not linear in unknowns that motors tell."""
+    bent = next((link.name for link in robot.tree.links if link.body.size), None)
+    if bent is not None:
+        raise InputError(
+            f"'{bent}' is flexible, and identification needs rigid bodies", key="robot", value=bent,
+            hint="give the rigid robot; stiffnesses follow from measured frequencies",
+        )  # fmt: skip
+    here = Configuration(robot, robot.home)
+    if robot.few_motors:
+        raise InputError(
+            "the robot has fewer motors than freedoms, so that positions of the motors do not tell its motion",
+            key="robot", value=robot.name, hint="choose an actuation that drives every freedom",
+        )  # fmt: skip
+    here.refuse_undefined_actuation()
+    rows = [row for row in robot.closures.constraints if getattr(row, "lossy", False)]
+    if rows or any(spring.lossy for spring in robot.tree.springs):
+        raise InputError(
+            "losses of couplings are not linear in the unknowns", key="efficiency", value=robot.name,
+            hint="leave efficiency out of the file, and let friction of the joints take its place",
+        )  # fmt: skip

@@ -1,0 +1,98 @@
+"""What identification tells: parameters with names and deviations, errors by motor, what was done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.identification.base_columns import BaseColumns, grouped_text
+from parflex.identification.identified import IdentifiedParameter, Prediction, share
+from parflex.identification.least_squares import EffortRows, Fit
+from parflex.identification.measured_files import Measurement
+from parflex.identification.regressors import Regressor
+
+Array = np.ndarray
+
+
+def parameters_of(
+    regressor: Regressor, base: BaseColumns, told: list[int], fitted: Fit, essential: list[bool]
+) -> dict[str, IdentifiedParameter]:
+    """Parameters that a record tells, by name."""
+    names = [one.name for one in regressor.unknowns]
+    by_file = base.groups @ np.array([one.value for one in regressor.unknowns])
+    white, robust = (np.sqrt(np.maximum(np.diag(C), 0.0)) for C in (fitted.white, fitted.robust))
+    found = {}
+    for place, k in enumerate(told):
+        one = regressor.unknowns[base.kept[k]]
+        value = float(fitted.values[place])
+        found[one.name] = IdentifiedParameter(
+            value, one.unit, float(robust[place]), float(white[place]),
+            float(robust[place] / abs(value)) if value else float("inf"), essential[place], float(by_file[k]),
+            grouped_text(base, names, k),
+        )  # fmt: skip
+    return found
+
+
+def prediction_of(record: Measurement, found: tuple[Array, EffortRows, Array], values: Array) -> Prediction:
+    """Efforts of a record, measured and predicted."""
+    t, rows, by_file = found
+    return Prediction(record.name, t, rows.y, rows.W @ values, by_file)
+
+
+def per_motor(names: list[str], rows: EffortRows, residuals: Array) -> dict[str, dict[str, float]]:
+    """Noise and errors of each row of efforts."""
+    return {
+        name: {
+            "noise": float(residuals[:, j].std()),
+            "relative_error": share(residuals[:, j], rows.y[:, j]),
+            "largest": float(np.abs(residuals[:, j]).max()),
+        }
+        for j, name in enumerate(names)
+    }
+
+
+def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] | None:
+    """How well efforts of records that were not used are predicted."""
+    if not later:
+        return None
+    measured, predicted = (np.concatenate([getattr(one, word) for one in later]) for word in ("measured", "predicted"))
+    rows = EffortRows(np.zeros((*measured.shape, 0)), measured)
+    return {
+        "records": [{"record": Path(one.record).name, "relative_error": one.relative_error} for one in later],
+        "relative_error": share(measured - predicted, measured),
+        "per_motor": per_motor(names, rows, measured - predicted),
+    }
+
+
+def undetermined_of(
+    base: BaseColumns, names: list[str], missed: list[int], regressor: Regressor
+) -> list[dict[str, str]]:
+    """Parameters that no motion of the motors tells, and those that this record does not."""
+    grouped = {int(k) for row in base.groups for k in np.flatnonzero(row)}
+    found = [
+        {"name": names[base.kept[k]], "why": "the motion of the record does not tell it: move all motors, in several "
+         "directions and at several speeds; `parflex excite` makes such a motion"} for k in missed
+    ]  # fmt: skip
+    planar = regressor.robot.tree.planar  # where nothing tells what turns out of the plane
+    for k in base.without_effect:
+        one = regressor.unknowns[k]
+        if one.value and k not in grouped and not (planar and len(one.symbol) > 1):
+            found.append({"name": one.name, "why": "no motion of the motors tells it"})
+    return found
+
+
+def steps_of(used: list[Measurement], choice: Any, estimator: str, fitted: Fit, regressor: Regressor) -> list[str]:
+    """What was done, in words."""
+    samples = sum(len(one.t) for one in used)
+    return [
+        f"{samples} samples of {len(used)} record{'s' if len(used) > 1 else ''}, {1 / used[0].step:.6g} per second",
+        f"positions: Butterworth low-pass of order 4 at {choice.cutoff:.4g} Hz, forwards and backwards ({choice.why}); "
+        "rates and accelerations by central differences",
+        f"{choice.edge} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "
+        "kept",
+        f"samples slower than {choice.least_speed:g} left out" if choice.least_speed else "no sample left out",
+        f"{estimator}: {len(fitted.residuals)} instants of {', '.join(regressor.rows)}; residuals correlated over "
+        f"{fitted.lag} instants",
+    ]  # fmt: skip

@@ -1,0 +1,162 @@
+"""A robot file with identified numbers: it extends the one that was given, and says only what differs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.description import schema
+from parflex.description.names import catalogue_names
+from parflex.errors import InputError
+from parflex.identification.identified import Identified
+from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
+from parflex.models.robot import Robot
+from parflex.tree.build import read_body
+from parflex.tree.link_tree import Link
+from parflex.whole_files import check_writable, whole_file
+
+Array = np.ndarray
+FRICTION = {"FV": "viscous", "FS": "coulomb", "FV_back": "viscous_back", "FS_back": "coulomb_back", "offset": "offset"}
+NEVER_NEGATIVE = ("FV", "FS", "FV_back", "FS_back", "IA", "k")
+CHANGED = 1e-12  # of its size: what differs less is the same
+
+
+def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
+    """Write the file; gives warnings."""
+    check_robot_target(path)
+    rows, warnings = changed_rows(robot, found.theta)
+    lines = [
+        "format = 1",
+        f'name = "{robot.name}-identified"',
+        f'extends = "{_parent(robot, Path(path))}"',
+        "",
+        "[reference]",
+        f'source = "identified by {found.estimator} from {_files(found)}"',
+    ]
+    legs = {name: value for name, value in rows.items() if name in robot.description.leg_of}
+    if legs:
+        lines += _legs(robot, legs)
+    for name, tables in rows.items():
+        if name in legs:
+            continue
+        platform = robot.description.platform is not None and name == robot.description.platform.name
+        lines += ["", "[platform]" if platform else "[[frame]]"] + ([] if platform else [f'name = "{name}"'])
+        lines += [f"{key} = {_written(value)}" for key, value in tables.items()]
+    with whole_file(path) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+    return warnings
+
+
+def check_robot_target(path: str | Path) -> None:
+    """Refuse a file that cannot be written before anything is computed."""
+    if Path(path).suffix != ".toml":
+        raise InputError("a robot file ends in .toml", key="out", value=str(path), hint=f"{Path(path).stem}.toml")
+    check_writable(path)
+
+
+def _files(found: Identified) -> str:
+    names = [Path(one.name).name for one in found.measurements[: found.used]]
+    return ", ".join(
+        "".join(letter for letter in name if letter.isprintable() and letter not in '"\\') for name in names
+    )
+
+
+def _parent(robot: Robot, path: Path) -> str:
+    """What the file extends: a name of the catalogue, or the path from its own folder."""
+    stem = Path(robot.file).stem
+    if stem in catalogue_names() and not Path(robot.file).exists():
+        return stem
+    return Path(os.path.relpath(Path(robot.file).resolve(), path.resolve().parent)).as_posix()
+
+
+def changed_rows(robot: Robot, theta: Mapping[str, float]) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Tables by frame whose numbers differ from those of the file; what cannot be is left, and said."""
+    frames: dict[str, Any] = {frame.name: frame for frame in robot.description.frame}
+    if robot.description.platform is not None:
+        frames[robot.description.platform.name] = robot.description.platform
+    rows: dict[str, dict[str, Any]] = {}
+    warnings = []
+    for link in robot.tree.links:
+        frame = frames.get(link.name) or frames.get(link.name.rpartition(".")[0])
+        if frame is None:
+            continue
+        own = {symbol: theta[f"{symbol}[{link.name}]"] for symbol in (*PARAMETERS, *FRICTION, "IA", "k")
+               if f"{symbol}[{link.name}]" in theta}  # fmt: skip
+        for symbol in NEVER_NEGATIVE:
+            if own.get(symbol, 0.0) < 0:
+                warnings.append(f"{symbol}[{link.name}] = {own[symbol]:.4g} is negative: the file has zero instead")
+                own[symbol] = 0.0
+        if made := _tables(link, frame, own):
+            rows.setdefault(frame.name, {}).update(made)
+    return rows, warnings
+
+
+def _tables(link: Link, frame: Any, own: Mapping[str, float]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    before = body_parameters(link.body.as_rigid())
+    if any(symbol in own for symbol in PARAMETERS):
+        body = np.array([own.get(symbol, value) for symbol, value in zip(PARAMETERS, before, strict=True)])
+        if np.abs(body - before).max() > CHANGED * max(np.abs(body).max(), 1e-300):
+            plain = body_parameters(read_body(frame.inertia)) + body - before  # other bodies on the link stay
+            made["inertia"] = {symbol: float(value) for symbol, value in zip(PARAMETERS, plain, strict=True)}
+    if not isinstance(frame, schema.Frame):
+        return made
+    friction = {FRICTION[symbol]: own[symbol] for symbol in FRICTION if symbol in own}
+    if friction:
+        made["friction"] = friction
+        made.setdefault("inertia", _khalil(frame))  # FV and FS stand in the friction now
+    if "IA" in own:
+        made["motor_inertia"] = own["IA"]
+        made.setdefault("inertia", _khalil(frame))
+    elif frame.inertia.IA and "inertia" in made:
+        made["motor_inertia"] = frame.inertia.IA
+    if "k" in own:
+        made["spring"] = {"stiffness": own["k"], "rest": link.terms.rest}
+    return made
+
+
+def _khalil(frame: schema.Frame) -> dict[str, float]:
+    return {s: float(v) for s, v in zip(PARAMETERS, body_parameters(read_body(frame.inertia)), strict=True)}
+
+
+def _legs(robot: Robot, rows: Mapping[str, dict[str, Any]]) -> list[str]:
+    """Rows of legs: each number is a value per leg, and the one frame of all legs names it."""
+    table = robot.written.table.get("legs") if robot.written is not None else None
+    if not isinstance(table, dict):
+        raise InputError(
+            "a robot with several families of legs cannot be extended by numbers of single legs", key="out",
+            value=robot.name, hint="take the numbers from the answer",
+        )  # fmt: skip
+    legs, leg_of = list(table["names"]), robot.description.leg_of
+    frames: dict[str, dict[str, dict[str, Any]]] = {}
+    for name, tables in rows.items():
+        leg = leg_of[name]
+        frames.setdefault(name.removeprefix(f"{leg}."), {})[leg] = tables
+    columns, lines = [], []
+    for place, (frame, by_leg) in enumerate(frames.items()):
+        lines += ["", "[[legs.frame]]", f'name = "{frame}"']
+        first = next(iter(by_leg.values()))
+        for key, value in first.items():
+            parts = value if isinstance(value, dict) else {"": value}
+            named = {}
+            for part in parts:
+                numbers = [_of(by_leg.get(leg, first)[key], part) for leg in legs]
+                word = f"{key}_{place}_{part}".strip("_") if part else f"{key}_{place}"
+                columns.append(f"{word} = [{', '.join(repr(float(number)) for number in numbers)}]")
+                named[part] = word
+            lines.append(f"{key} = {_written(named if isinstance(value, dict) else named[''])}")
+    return ["", "[legs]", *columns, *lines]
+
+
+def _of(value: Any, part: str) -> float:
+    return value[part] if part else value
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_written(entry)}" for key, entry in value.items()) + " }"
+    return f'"{value}"' if isinstance(value, str) else repr(float(value))

@@ -1,0 +1,119 @@
+"""Records of a planar 3RRR robot under its own controller, as measured: noise, encoders, currents of 12 bits.
+
+The robot is that of `three_rrr`, by hand; friction acts in its motors. Shares no code with the package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from oracles import three_rrr
+
+Array = np.ndarray
+SIGNS = np.array([1.0, -1.0, 1.0])
+MOTORS = ("leg1.1", "leg2.1", "leg3.1")
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A PD controller at a sample time, and the friction of the motors."""
+
+    stiffness: float = 2000.0
+    damping: float = 60.0
+    sample: float = 1e-3
+    viscous: float = 0.4
+    coulomb: float = 0.25
+    smooth: float = 0.0  # rad/s: over which Coulomb friction changes its sign
+
+    def friction(self, rate: Array) -> Array:
+        """What friction of the motors takes."""
+        return self.viscous * rate + self.coulomb * (
+            rate / np.sqrt(rate**2 + self.smooth**2) if self.smooth else np.sign(rate)
+        )
+
+
+def path(t: float, seed: int) -> tuple[Array, Array, Array]:
+    """Pose of the platform, its rate and acceleration: a few harmonics that begin at rest."""
+    rng = np.random.default_rng(seed)
+    x, xd, xdd = np.zeros(3), np.zeros(3), np.zeros(3)
+    for k in range(1, 5):
+        w = 2 * np.pi * k / 4.0
+        a, b = rng.uniform(-1, 1, (2, 3)) * np.array([0.03, 0.03, 0.15]) / np.sqrt(k)
+        x += a * np.sin(w * t) + b * np.cos(w * t)
+        xd += w * (a * np.cos(w * t) - b * np.sin(w * t))
+        xdd += -w * w * (a * np.sin(w * t) + b * np.cos(w * t))
+    return x, xd, xdd
+
+
+def joints(p: three_rrr.Parameters, x: Array, xd: Array) -> tuple[Array, Array]:
+    """Angles of all joints and their rates."""
+    q = three_rrr.inverse_geometry(p, x, SIGNS)
+    J_x, J_q = three_rrr.jacobians(p, x, q)
+    return q, -np.linalg.solve(J_q, J_x @ xd)
+
+
+def followed(time: float, seed: int, loop: Loop = Loop(), p: three_rrr.Parameters | None = None) -> dict[str, Array]:
+    """Clean columns of a robot that follows its path exactly: the efforts that this takes."""
+    p = three_rrr.Parameters() if p is None else p
+    rows = []
+    for k in range(round(time / loop.sample)):
+        x, xd, xdd = path(k * loop.sample, seed)
+        q, qd = joints(p, x, xd)
+        J_x, J_q = three_rrr.jacobians(p, x, q)
+        qdd = -np.linalg.solve(J_q, J_x @ xdd + three_rrr.drift(p, x, xd, q, qd))
+        (D, C, G_q), (D_x, G_x) = three_rrr.leg_matrices(p, q, qd), three_rrr.platform_matrices(p)
+        tau = three_rrr.passed_on(p, x, q, D @ qdd + C + G_q, D_x @ xdd + G_x) + loop.friction(qd[:3])
+        rows.append(np.concatenate([[k * loop.sample], q[:3], tau, q[:3]]))
+    return _columns(np.array(rows))
+
+
+def closed_loop(time: float, seed: int, loop: Loop = Loop(), p: three_rrr.Parameters | None = None) -> dict[str, Array]:
+    """Clean columns: time, positions and efforts of the motors, their reference."""
+    p = three_rrr.Parameters() if p is None else p
+    count, h = round(time / loop.sample), loop.sample
+    x, xd, _ = path(0.0, seed)
+    rows = []
+    for k in range(count):
+        q, qd = joints(p, x, xd)
+        wanted, _ = joints(p, *path(k * h, seed)[:2])
+        tau = loop.stiffness * three_rrr.wrap(wanted[:3] - q[:3]) - loop.damping * qd[:3]
+        rows.append(np.concatenate([[k * h], q[:3], tau, wanted[:3]]))
+        x, xd = _step(p, loop, x, xd, tau, h)
+    return _columns(np.array(rows))
+
+
+def _columns(table: Array) -> dict[str, Array]:
+    for column in (1, 2, 3, 7, 8, 9):
+        table[:, column] = np.unwrap(table[:, column])
+    names = ["t", *(f"q.{m}" for m in MOTORS), *(f"effort.{m}" for m in MOTORS), *(f"ref.{m}" for m in MOTORS)]
+    return dict(zip(names, table.T, strict=True))
+
+
+def _step(p: three_rrr.Parameters, loop: Loop, x: Array, xd: Array, tau: Array, h: float) -> tuple[Array, Array]:
+    def slope(y: Array) -> Array:
+        rate = joints(p, y[:3], y[3:])[1][:3]
+        return np.concatenate([y[3:], three_rrr.accelerations(p, y[:3], y[3:], tau - loop.friction(rate), SIGNS)[0]])
+
+    y = np.concatenate([x, xd])
+    k1 = slope(y)
+    k2 = slope(y + h / 2 * k1)
+    k3 = slope(y + h / 2 * k2)
+    k4 = slope(y + h * k3)
+    y = y + h / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return y[:3], y[3:]
+
+
+def as_measured(
+    clean: dict[str, Array], seed: int, noise: float = 2e-5, effort: float = 0.05, lines: int = 2**17
+) -> dict[str, Array]:
+    """The columns with noise on positions (rad) and efforts (N m), encoders of so many lines, currents of 12 bits."""
+    rng, found = np.random.default_rng(seed), dict(clean)
+    line = 2 * np.pi / lines
+    for motor in MOTORS:
+        q, tau = clean[f"q.{motor}"], clean[f"effort.{motor}"]
+        found[f"q.{motor}"] = np.round((q + noise * rng.standard_normal(len(q))) / line) * line
+        bit = 2 * 40.0 / 2**12
+        found[f"effort.{motor}"] = np.round((tau + effort * rng.standard_normal(len(tau))) / bit) * bit
+    return found

@@ -1,0 +1,348 @@
+"""Identification: printed answers of a measured axis, regressors of another engine, a robot by hand, bad records."""
+
+from __future__ import annotations
+
+import os
+from functools import cache, partial
+from pathlib import Path
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from conftest import CATALOGUE
+from oracles import measured
+from oracles.pinocchio_tree import PinocchioTree
+from oracles.reader import read_robot
+from test_command_line import answered, refused
+
+import parflex
+from parflex.errors import InputError, SingularError
+from parflex.identification.base_columns import base_columns, random_motion, stacked
+from parflex.identification.regressors import Regressor
+from parflex.identification.unknowns import unknowns
+
+DATA = Path(os.environ.get("PARFLEX_DATA", "/none")) / "emps"
+EMPS = pytest.mark.skipif(not DATA.is_dir(), reason="PARFLEX_DATA names no folder with the measurements")
+COLUMNS = """
+time = "t"
+[position]
+axis = "qm"
+[effort]
+axis = { column = "vir", gain = 35.15065188248547 }
+[reference]
+axis = "qg"
+[controller]
+kp = 160.18
+kv = 243.45
+limit = 10
+"""
+FINE = partial(measured.as_measured, noise=1e-7, lines=2**24)  # so that differences do not hide what is looked for
+RUBBED = {"legs.frame.1.friction": {"viscous": 0.1, "coulomb": 0.1}}
+
+
+@pytest.fixture
+def columns(tmp_path):
+    path = tmp_path / "columns.toml"
+    path.write_text(COLUMNS)
+    return str(path)
+
+
+# -- printed answers -------------------------------------------------------------------------------------------------
+
+
+@EMPS
+@pytest.mark.parametrize("options", [["--cutoff", "100", "--decimate", "10"], []])
+def test_the_axis_has_its_printed_parameters(capsys, columns, options):
+    command = ["identify", "emps", str(DATA / "DATA_EMPS.mat"), "--columns", columns, "--estimator", "ols", *options]
+    answer = answered(capsys, *command, "--validate", str(DATA / "DATA_EMPS_PULSES.mat"))
+    found = answer["parameters"]
+    printed = {  # value, white deviation [Janot2019]
+        "M[axis]": (95.1089, 0.1085),
+        "FV[axis]": (203.5034, 1.1460),
+        "FS[axis]": (20.3935, 0.1012),
+        "offset[axis]": (-3.1648, 0.0444),
+    }
+    for name, (value, deviation) in printed.items():
+        assert found[name]["value"] == pytest.approx(value, rel=2e-3)  # their decimation filters in another way
+        assert found[name]["deviation_white"] == pytest.approx(deviation, rel=2e-2)
+        assert 2 < found[name]["deviation"] / found[name]["deviation_white"] < 5
+        assert found[name]["essential"] and found[name]["relative"] < 0.06
+    assert answer["condition"] == pytest.approx(25.9883, rel=1e-3)
+    assert answer["relative_error"] == pytest.approx(0.040834, rel=2e-2)
+    assert answer["validation"]["relative_error"] == pytest.approx(0.059824, rel=2e-2)
+    assert answer["per_motor"]["axis"]["relative_error"] == answer["relative_error"]
+
+
+@EMPS
+def test_friction_of_the_axis_differs_by_direction(capsys, columns, tmp_path):
+    out = tmp_path / "axis.toml"
+    command = ["identify", "emps", str(DATA / "DATA_EMPS.mat"), "--columns", columns, "--friction", "direction"]
+    answer = answered(capsys, *command, "--cutoff", "100", "--decimate", "10", "--out", str(out))
+    printed = {"M": 95.1540, "FV": 166.7061, "FS": 20.1440, "FV_back": 240.4236, "FS_back": 20.6277}
+    for symbol, value in printed.items():
+        assert answer["parameters"][f"{symbol}[axis]"]["value"] == pytest.approx(value, rel=2e-3)
+    assert answer["relative_error"] == pytest.approx(0.031117, rel=2e-2)
+    effort = parflex.inverse_dynamics(parflex.load(out), velocity={"axis": -0.1}).efforts["axis"]
+    back = (answer["parameters"][f"{symbol}_back[axis]"]["value"] for symbol in ("FV", "FS"))
+    assert effort == pytest.approx(-0.1 * next(back) - next(back))
+
+
+@EMPS
+def test_the_second_record_of_the_axis_gives_another_mass(capsys, columns):
+    # pulses that the control signal does not see disturb it
+    answer = answered(
+        capsys, "identify", "emps", str(DATA / "DATA_EMPS_PULSES.mat"), "--columns", columns, "--cutoff", "100"
+    )
+    one = answer["parameters"]["M[axis]"]
+    assert one["value"] == pytest.approx(94.05, abs=0.05)
+    assert abs(one["value"] - 95.1089) / one["deviation_white"] > 6
+
+
+# -- regressors ------------------------------------------------------------------------------------------------------
+
+
+def test_the_regressor_of_a_tree_is_that_of_pinocchio():
+    robot = parflex.load("rx90")
+    regressor = Regressor(robot, [one for one in unknowns(robot) if one.of_body])
+    tree = PinocchioTree(read_robot(CATALOGUE / "rx90.toml"))
+    rng, data = np.random.default_rng(3), tree.model.createData()
+    q, qd, qdd = (rng.uniform(-2, 2, (20, 6)) for _ in range(3))
+    rows, _ = regressor.of(regressor.moving(q, qd, qdd))
+    # theirs: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz
+    order = [4, 5, 7, 6, 8, 9, 1, 2, 3, 0]
+    columns = [10 * j + k for j in range(6) for k in order]
+    for k in range(20):
+        other = pin.computeJointTorqueRegressor(tree.model, data, q[k], qd[k], qdd[k])[:, columns]
+        assert np.abs(rows[k] - other).max() < 1e-10 * np.abs(other).max()
+
+
+@pytest.mark.parametrize("name", ["5r", "3rrr", "planar-cable"])
+def test_efforts_through_the_loops_are_linear_in_the_unknowns(name):
+    robot = parflex.load(name)
+    every = unknowns(robot)
+    regressor = Regressor(robot, every)
+    moving = random_motion(regressor, 10, 4)
+    rows, known = regressor.of(moving)
+    found = rows @ np.array([one.value for one in every]) + known
+    efforts = np.array(
+        [parflex.inverse_dynamics(robot, *state) for state in zip(moving.q, moving.qd, moving.qdd, strict=True)]
+    )
+    wanted = regressor.measured(moving, efforts)
+    assert np.abs(found - wanted).max() < 1e-11 * np.abs(wanted).max()
+
+
+def test_base_parameters_through_the_loops_predict_alike():
+    robot = parflex.load("3rrr")
+    every = unknowns(robot)
+    regressor = Regressor(robot, every)
+    base = base_columns(regressor)
+    # platform: ZZ, MX, MY, M; each leg: ZZ, MX, MY of its first link, ZZ and MY of the second, whose mass and MX go to
+    # both its ends
+    assert len(base.kept) == 4 + 3 * 5
+    rows = stacked(regressor.of(random_motion(regressor, 30, 8))[0])
+    theta = np.array([one.value for one in every])
+    assert np.allclose(
+        rows[:, base.kept] @ (base.groups @ theta), rows @ theta, rtol=0, atol=1e-11 * np.abs(rows @ theta).max()
+    )
+    values = np.linalg.svd(rows / np.maximum(np.linalg.norm(rows, axis=0), 1e-12), compute_uv=False)
+    assert np.sum(values > 1e-7 * values[0]) == len(base.kept)
+
+
+# -- a robot by hand -------------------------------------------------------------------------------------------------
+
+
+@cache
+def clean(seed):
+    return measured.followed(4.0, seed, measured.Loop(sample=2e-3))
+
+
+@cache
+def three_rrr():
+    return parflex.load("3rrr", working_mode="+-+", settings=RUBBED)
+
+
+def test_a_robot_by_hand_is_identified_through_its_loops(tmp_path):
+    robot = three_rrr()
+    found = parflex.identify(robot, FINE(clean(1), 0), cutoff=40, validate=FINE(clean(2), 1))
+    for name, one in found.parameters.items():
+        symbol = name.partition("[")[0]
+        wanted = {"FV": 0.4, "FS": 0.25}.get(symbol, one.file_value)
+        assert abs(one.value - wanted) < 4 * one.deviation, name  # of 25 numbers one beyond 3 is no wonder
+        assert one.deviation > 0.5 * one.deviation_white
+    # 0.05 N m of noise, one of twelve samples kept behind a filter of 0.8 of the new band: 0.05 sqrt(0.8/12)
+    assert 0.5 * 0.013 < found.per_motor["leg1.1"]["noise"] < 3 * 0.013
+    assert found.validation["relative_error"] < 1.5 * found.relative_error
+    assert {one["name"] for one in found.undetermined} == {f"M[leg{k}.1]" for k in (1, 2, 3)}
+    from parflex.identification.written_robot import write_robot
+
+    assert write_robot(robot, found, tmp_path / "found.toml") == []
+    again = parflex.load(tmp_path / "found.toml", working_mode="+-+")
+    other = parflex.identify(again, FINE(clean(1), 0), cutoff=40)
+    for name, one in other.parameters.items():
+        assert one.file_value == pytest.approx(one.value, abs=1e-9), name
+
+
+def test_outliers_are_left_to_reweighting():
+    record = FINE(clean(1), 0)
+    wild = record | {"effort.leg1.1": record["effort.leg1.1"].copy()}
+    wild["effort.leg1.1"][100::97] += 30.0
+    off = {}
+    for estimator in ("ols", "irls"):
+        found = parflex.identify(three_rrr(), wild, estimator=estimator, cutoff=40, decimate=4)
+        off[estimator] = abs(found.parameters["FS[leg1.1]"].value - 0.25) + abs(
+            found.parameters["FV[leg1.1]"].value - 0.4
+        )
+    assert off["irls"] < off["ols"]
+
+
+AXIS = """
+format = 1
+name = "axis"
+gravity = [0, 0, 0]
+[[frame]]
+name = "axis"
+joint = "prismatic"
+actuated = true
+inertia = { M = 5 }
+friction = { viscous = 1, coulomb = 1 }
+"""
+
+
+@cache
+def axis_record(payload=0.0, noise=0.0):
+    """A mass that slides, with friction that differs by direction, written down by hand."""
+    t = np.arange(4000) * 1e-3
+    x = 0.1 * np.sin(2 * t) + 0.05 * np.sin(7 * t)
+    v = 0.2 * np.cos(2 * t) + 0.35 * np.cos(7 * t)
+    a = -0.4 * np.sin(2 * t) - 2.45 * np.sin(7 * t)
+    force = (8.0 + payload) * a + np.where(v > 0, 12 * v + 3, 20 * v - 5)
+    wander = np.cumsum(np.random.default_rng(0).standard_normal(len(t))) * noise
+    return {"t": t, "x": 1e3 * (x - 0.3), "i": force / 2.5 + wander}
+
+
+def slide(tmp_path):
+    (tmp_path / "axis.toml").write_text(AXIS)
+    return parflex.load(tmp_path / "axis.toml")
+
+
+BY_HAND = {
+    "position": {"axis": {"column": "x", "gain": 1e-3, "offset": 0.3}},
+    "effort": {"axis": {"column": "i", "gain": 2.5}},
+}
+
+
+def test_friction_by_direction_is_told_apart(tmp_path):
+    robot = slide(tmp_path)
+    found = parflex.identify(robot, axis_record(), BY_HAND, friction="direction", cutoff=50)
+    wanted = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0, "FV_back[axis]": 20.0, "FS_back[axis]": 5.0}
+    for name, value in wanted.items():
+        assert found.parameters[name].value == pytest.approx(value, rel=2e-4)  # differences: (7 rad/s 1 ms)^2/6 twice
+    from parflex.identification.written_robot import write_robot
+
+    write_robot(robot, found, tmp_path / "found.toml")
+    efforts = parflex.inverse_dynamics(parflex.load(tmp_path / "found.toml"), velocity={"axis": -0.1}).efforts
+    assert efforts["axis"] == pytest.approx(-2 - 5, rel=1e-3)
+
+
+def test_columns_have_gains_and_offsets(tmp_path):
+    found = parflex.identify(slide(tmp_path), axis_record(), BY_HAND, friction="direction", cutoff=50)
+    assert found.measurements[0].position[0, 0] == pytest.approx(0.0, abs=1e-12)
+    assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=2e-4)
+
+
+def test_a_known_payload_is_not_taken_for_the_robot(tmp_path):
+    both = BY_HAND | {"payload": {"record": [2.0, 0, 0, 0.1]}}
+    found = parflex.identify(slide(tmp_path), axis_record(2.0), both, friction="direction", cutoff=50)
+    assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=2e-4)
+
+
+def test_a_record_that_does_not_tell_a_parameter_names_it(tmp_path):
+    t = np.arange(3000) * 1e-3
+    steady = {"t": t, "x": 1e3 * (0.2 * t - 0.3), "i": (12 * 0.2 + 3 + 0 * t) / 2.5}
+    found = parflex.identify(slide(tmp_path), steady, BY_HAND, cutoff=50)
+    assert len(found.parameters) == 1  # of a constant speed, nothing tells viscous from Coulomb friction
+    assert len(found.undetermined) == 2 and all("record does not tell" in one["why"] for one in found.undetermined)
+
+
+def test_deviations_of_correlated_residuals_are_larger(tmp_path):
+    found = parflex.identify(slide(tmp_path), axis_record(noise=0.01), BY_HAND, friction="direction", cutoff=50)
+    assert all(one.deviation > 1.5 * one.deviation_white for one in found.parameters.values())
+
+
+# -- bad input -------------------------------------------------------------------------------------------------------
+
+
+def changed(**columns):
+    return clean(1) | columns
+
+
+def test_degrees_are_suspected():
+    record = changed(**{f"q.{m}": np.degrees(clean(1)[f"q.{m}"]) for m in measured.MOTORS})
+    with pytest.raises((SingularError, InputError), match="do not close") as told:
+        parflex.identify(three_rrr(), record)
+    assert "degrees" in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        (lambda: {k: v for k, v in clean(1).items() if k != "effort.leg2.1"}, "there is no column 'effort.leg2.1'"),
+        (lambda: changed(**{"effort.leg1.1": clean(1)["effort.leg1.1"][:-1]}), "has 1999 rows, and the time has 2000"),
+        (lambda: changed(**{"q.leg1.1": np.where(clean(1)["t"] == 1.0, np.nan, 1.0)}), "1 values that are no numbers"),
+        (lambda: changed(t=clean(1)["t"] + 0.3 * (clean(1)["t"] > 1)), "a gap of 0.302 s at t = 1 s"),
+        (lambda: changed(t=clean(1)["t"][::-1]), "time does not grow"),
+        (lambda: changed(**{f"q.{m}": 0 * clean(1)["t"] + 1 for m in measured.MOTORS}), "no motor moves"),
+    ],
+)  # fmt: skip
+def test_records_that_cannot_be_used_are_refused(record, message):
+    with pytest.raises(InputError, match=message):
+        parflex.identify(three_rrr(), record())
+
+
+def test_efforts_at_their_limit_are_told():
+    record = changed(**{"effort.leg1.1": np.clip(clean(1)["effort.leg1.1"], -1.0, 1.0)})
+    found = parflex.identify(three_rrr(), record, cutoff=40)
+    assert any("stands at its limit 1 in" in text for text in found.warnings)
+
+
+def test_records_of_opposite_signs_are_told():
+    other = clean(2) | {f"effort.{m}": -clean(2)[f"effort.{m}"] for m in measured.MOTORS}
+    found = parflex.identify(three_rrr(), [clean(1), other], cutoff=40)
+    assert any("sign opposite" in text for text in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[position]\naxs = "q"\n', "'axs' is not a motor; did you mean 'axis'"),
+        ('[position]\naxis = "qm"\n', "the effort of 'axis' is missing"),
+        ('tim = "t"\n', "unknown key 'tim'; did you mean 'time'"),
+        ("[position]\naxis = { gain = 2 }\n", "the name of a column is expected"),
+        ('[position]\naxis = "q"\n[effort]\naxis = { column = "i", gain = 0 }\n', "a gain of zero"),
+        ('[position]\naxis = "q"\n[effort]\naxis = "i"\n[controller]\nkp = 2\n', "key 'kv' is missing"),
+        ("[position", "is not TOML"),
+    ],
+)
+def test_maps_of_columns_that_do_not_fit_are_refused(tmp_path, text, message):
+    path = tmp_path / "map.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        parflex.identify(parflex.load("emps"), {"t": np.arange(200.0)}, str(path))
+
+
+def test_flexible_robots_and_wrong_words_are_refused(capsys, tmp_path):
+    with pytest.raises(InputError, match="is flexible"):
+        parflex.identify(parflex.load("dualemps"), {"t": np.arange(200.0)})
+    with pytest.raises(InputError, match="estimator"):
+        parflex.identify(parflex.load("emps"), {"t": np.arange(200.0)}, estimator="best")
+    path = tmp_path / "table.csv"
+    path.write_text("t,q.axis,effort.axis\n0,1,2\n")
+    assert "the record has 1 samples" in refused(capsys, "identify", "emps", str(path))["message"]
+
+
+def test_a_page_has_all_that_was_done(tmp_path):
+    from parflex.view.notebook.identification_page import write_identification
+
+    found = parflex.identify(three_rrr(), clean(1), cutoff=40, validate=clean(2))
+    text = write_identification(tmp_path / "page", found).read_text(encoding="utf-8")
+    assert text.count("<img") == 3 and "ZZ[platform]" in text and "Butterworth low-pass of order 4 at 40 Hz" in text
