@@ -247,7 +247,15 @@ def test_help_of_methods_names_their_arguments(kind, name):
 
 # -- command line and messages -------------------------------------------------------------------------------------
 
-OTHER_VALUES = {"start", "modes", "out", "path", "outputs", "columns", "record"}  # whose values differ from verb to verb
+OTHER_VALUES = {
+    "start",
+    "modes",
+    "out",
+    "path",
+    "outputs",
+    "columns",
+    "record",
+}  # whose values differ from verb to verb
 
 
 def options() -> list[tuple[str, click.Option]]:
