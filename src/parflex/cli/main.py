@@ -14,7 +14,6 @@ from parflex.cli.verbs import (  # noqa: F401
     control_verbs,
     design_verbs,
     dynamics_verbs,
-    explain_verb,
     export_verb,
     identification_verbs,
     map_verb,
