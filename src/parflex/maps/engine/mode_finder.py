@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from parflex.codegen.compile import Kernel
 from parflex.designs.design_numbers import DesignNumbers
+from parflex.maps.engine import mode_loop
 from parflex.maps.engine.kept_steps import step_programs
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -72,8 +74,6 @@ class ModeFinder:
         return self.kernels[0].many(inputs)
 
     def _some(self, q: Array, rows: Array | None, shapes: bool) -> tuple[Array, Array, Array, int]:
-        from parflex.maps.engine import mode_loop  # numba takes a third of a second to load
-
         programs, kernel = self.programs, self.kernels[1]
         lanes, size, count = kernel.lanes, programs.size, len(q)
         entries = self._entries(q, rows)
@@ -81,13 +81,22 @@ class ModeFinder:
         kept = np.random.default_rng(0).uniform(-1, 1, (lanes, self.modes + 1, size))
         warm = np.full((lanes, self.modes), FIRST)
         found, twists = np.empty((count, self.modes)), np.empty((count, self.modes, programs.twisted))
-        flags = np.zeros((count, 2), dtype=np.bool_)
-        program = (kernel.address("many_in"), kernel.workspace(), programs.unknowns, x, y)
-        trust = mode_loop.CONDENSED if programs.condensed else 0.0
-        turn = mode_loop.TURNED if shapes else np.inf
-        steps = mode_loop.find_modes(program, entries, self.free, trust, turn, warm, kept, found, twists, flags)
-        twists[flags[:, 1]] = np.nan
-        ok = flags[:, 0]
+        flags, pinned = np.zeros((count, 2), dtype=np.int64), np.zeros((count, self.modes), dtype=np.int64)
+        whole, bounds = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 2, self.modes + 1))
+        work = kernel.workspace()
+        places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
+        steps = mode_loop.find_modes(
+            kernel.address("many_in"),
+            places,
+            programs.unknowns,
+            entries,
+            self.free,
+            mode_loop.CONDENSED if programs.condensed else 0.0,
+            mode_loop.TURNED if shapes else math.inf,
+            *(x, y, whole, bounds, warm, kept, found, twists, pinned, flags),
+        )
+        twists[flags[:, 1] > 0] = np.nan
+        ok = flags[:, 0] > 0
         if self.free:  # the motions without stiffness must be as many as at home, here too
             ok = ok & (self._count(entries, FREE * found[:, 0]) == self.free)
         return found, ok, twists, steps

@@ -7,16 +7,15 @@ in the interval, else the interval is halved.
 
 from __future__ import annotations
 
-from typing import Any
+import math
 
-import numba
 import numpy as np
 
-from parflex.maps.engine.denormals import FLUSHED, USUAL, control_word
-from parflex.simulation.integrators.numba_loops import OPTIONS, allocating, call_lanes
+from parflex.maps.engine.lane_calls import FLUSHED, USUAL, call_lanes, control_word
+from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
-inner = numba.njit(**OPTIONS)  # a part of the loop below, which is kept as a whole
+INFINITE, NONE = math.inf, math.nan
 STEPS = 80  # of one mode; halving alone needs fifty
 EXACT = 2e-10  # relative error of a squared frequency that is accepted
 PINNED = 1e-10  # relative width of an interval that is as good as its root
@@ -38,7 +37,7 @@ def between(low: float, high: float, near: float) -> float:
     """A shift inside an interval: the guess if it lies there, else its middle."""
     if low < near < high:
         return near
-    if high == np.inf:
+    if high == INFINITE:
         return max(4.0 * low, near)
     return 0.1 * high if low == 0.0 else 0.5 * (low + high)
 
@@ -52,13 +51,13 @@ def exact(rho: float, shift: float, mass: float, lower: float, upper: float, tru
     """
     off = rho - shift
     rest = max(1.0 / mass - off * off, 0.0)
-    gap, residual = min(rho - lower, upper - rho), np.sqrt(rest)
+    gap, residual = min(rho - lower, upper - rho), math.sqrt(rest)
     if residual > max(turn * gap, SETTLED * rho):
         return False
     rest += trust * off * off
     if gap > 0.0:
-        return min(np.sqrt(rest), rest / gap) <= EXACT * rho
-    return abs(off) <= BESIDE * rho and np.sqrt(rest) <= EXACT * rho  # else another mode may lie between
+        return min(math.sqrt(rest), rest / gap) <= EXACT * rho
+    return abs(off) <= BESIDE * rho and math.sqrt(rest) <= EXACT * rho  # else another mode may lie between
 
 
 @inner
@@ -92,9 +91,11 @@ def next_pose(
     if pose >= whole[lane, LAST]:
         whole[lane, TASK] = IDLE
         return
-    bounds[lane, 0, :] = 0.0
-    bounds[lane, 1, :] = np.inf
-    found[pose, :] = np.nan
+    for k in range(bounds.shape[2]):
+        bounds[lane, 0, k] = 0.0
+        bounds[lane, 1, k] = INFINITE
+    for k in range(found.shape[1]):
+        found[pose, k] = NONE
     first = 1 + kept.shape[2]
     for k in range(rows.shape[1]):
         x[first + k, lane] = rows[pose, k]
@@ -145,7 +146,7 @@ def open_count(lane: int, pose: int, bounds: Array, found: Array) -> float:
     for k in range(modes):
         here = found[pose, k]
         if not (bounds[lane, 0, k] * (1 - ABOVE) <= here <= bounds[lane, 1, k] * (1 + ABOVE)):
-            return np.nan
+            return NONE
         if k == modes - 1:
             break
         following = found[pose, k + 1]
@@ -162,7 +163,7 @@ def open_count(lane: int, pose: int, bounds: Array, found: Array) -> float:
 @inner
 def close(pose: int, found: Array) -> bool:
     """Whether two modes are so close that their shapes are any two of a plane."""
-    nearest = np.inf
+    nearest = INFINITE
     for k in range(found.shape[1] - 1):
         nearest = min(nearest, found[pose, k + 1] / found[pose, k] - 1)
     return nearest <= CLOSE
@@ -174,7 +175,7 @@ def prove(lane: int, whole: Array, bounds: Array, x: Array, found: Array) -> int
     missing = open_count(lane, whole[lane, POSE], bounds, found)
     if missing == 0.0:
         return 1
-    if np.isnan(missing) or whole[lane, STEP] > 2 * found.shape[1]:
+    if missing != missing or whole[lane, STEP] > 2 * found.shape[1]:
         return -1
     x[SHIFT, lane] = missing
     return 0
@@ -207,7 +208,7 @@ def advance(
     rho = shift + y[ALONG, lane] / y[MASS, lane]
     other = False
     near = count if rho >= shift else count - 1
-    if whole[lane, SINCE] > 1 and 0 <= near < modes and np.isnan(found[pose, near]):
+    if whole[lane, SINCE] > 1 and 0 <= near < modes and found[pose, near] != found[pose, near]:
         lower, upper = 0.0 if near == 0 else bounds[lane, 1, near - 1], bounds[lane, 0, near + 1]
         if near > 0 and found[pose, near - 1] < lower:
             lower = found[pose, near - 1]
@@ -217,18 +218,18 @@ def advance(
             accept(lane, near, rho, whole, bounds, warm, kept, y, found, twists)
             other = near != mode
     low, high = bounds[lane, 0, mode], bounds[lane, 1, mode]
-    if np.isnan(found[pose, mode]) and high < np.inf and high - low <= PINNED * high:
+    if found[pose, mode] != found[pose, mode] and high < INFINITE and high - low <= PINNED * high:
         accept(lane, mode, 0.5 * (low + high), whole, bounds, warm, kept, y, found, twists)
-        pinned[pose, mode] = True
-    if not np.isnan(found[pose, mode]):
-        while mode < modes and not np.isnan(found[pose, mode]):
+        pinned[pose, mode] = 1
+    if found[pose, mode] == found[pose, mode]:
+        while mode < modes and found[pose, mode] == found[pose, mode]:
             mode += 1
         if mode < modes:
             begin_mode(lane, mode, whole, bounds, warm, kept, x)
             return 0
         whole[lane, TASK], whole[lane, STEP] = PROVE, 0
         return prove(lane, whole, bounds, x, found)
-    if whole[lane, STEP] >= STEPS or not np.isfinite(rho):
+    if whole[lane, STEP] >= STEPS or not math.isfinite(rho):
         return -1
     halve = whole[lane, STEP] > PATIENCE and whole[lane, STEP] % 2 == 0
     if other or whole[lane, STEP] % PATIENCE == 0:
@@ -238,48 +239,51 @@ def advance(
     return 0
 
 
-@allocating
+@compiled
 def find_modes(
-    program: Any,
+    address: int,
+    places: Array,
+    unknowns: int,
     rows: Array,
     free: int,
     trust: float,
     turn: float,
+    x: Array,
+    y: Array,
+    whole: Array,
+    bounds: Array,
     warm: Array,
     kept: Array,
     found: Array,
     twists: Array,
+    pinned: Array,
     flags: Array,
 ) -> int:
-    """Squared frequencies into `found` (poses x modes), twists of the platform; flags: proved, pinned. Steps taken."""
-    address, work, unknowns, x, y = program
-    lanes, modes, poses = x.shape[1], found.shape[1], len(rows)
-    whole, bounds = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 2, modes + 1))
-    pinned = np.zeros((poses, modes), dtype=np.bool_)
-    inputs, outputs, place = x.ctypes.data, y.ctypes.data, work.ctypes.data
-    total = 0
-    size = kept.shape[2]
-    proceed, forces = x[1 : 1 + size], y[3 : 3 + size]
+    """Squared frequencies into `found` (poses x modes), twists of the platform; flags: proved, close. Steps taken."""
+    lanes, modes, poses, size, total = x.shape[1], found.shape[1], len(rows), kept.shape[2], 0
     for lane in range(lanes):
-        whole[lane, POSE], whole[lane, LAST] = poses * lane // lanes - 1, poses * (lane + 1) // lanes
+        whole[lane, POSE] = poses * lane // lanes - 1
+        whole[lane, LAST] = poses * (lane + 1) // lanes
         next_pose(lane, whole, bounds, warm, kept, x, rows, found)
-        if whole[lane, TASK] == IDLE:
+        if whole[lane, TASK] == IDLE:  # any numbers do
             for k in range(rows.shape[1]):
-                x[1 + kept.shape[2] + k, lane] = rows[0, k]
-            for k in range(kept.shape[2]):
+                x[1 + size + k, lane] = rows[0, k]
+            for k in range(size):
                 x[1 + k, lane] = kept[lane, 0, k]
             x[SHIFT, lane] = warm[lane, 0]
-    control_word(FLUSHED)  # type: ignore[call-arg]
+    control_word(FLUSHED)
     while True:
         active = 0
         for lane in range(lanes):
-            active += whole[lane, TASK] != IDLE
-        if not active:
-            control_word(USUAL)
-            return total
+            if whole[lane, TASK] != IDLE:
+                active += 1
+        if active == 0:
+            break
         total += active
-        call_lanes(address, inputs, outputs, lanes, place)
-        proceed[:, :] = forces  # of all lanes; those that begin anew write over it
+        call_lanes(address, places[0], places[1], lanes, places[2])
+        for k in range(size):  # of all lanes; those that begin anew write over it
+            for lane in range(lanes):
+                x[1 + k, lane] = y[3 + k, lane]
         for lane in range(lanes):
             if whole[lane, TASK] == IDLE:
                 continue
@@ -288,8 +292,13 @@ def find_modes(
             end = advance(lane, count, whole, bounds, warm, kept, x, y, found, twists, pinned, trust, turn)
             if end == 0:
                 continue
-            flags[pose, 0] = end > 0
-            flags[pose, 1] = close(pose, found)
+            if end > 0:
+                flags[pose, 0] = 1
+            if close(pose, found):
+                flags[pose, 1] = 1
             for k in range(modes):
-                flags[pose, 1] = flags[pose, 1] or pinned[pose, k]
+                if pinned[pose, k] > 0:
+                    flags[pose, 1] = 1
             next_pose(lane, whole, bounds, warm, kept, x, rows, found)
+    control_word(USUAL)
+    return total
