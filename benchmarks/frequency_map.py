@@ -24,7 +24,7 @@ POSES = 10_000
 ROUNDS = 3
 CHECKED = 400
 PEER_POSES = 300
-ELEMENTS = (1, 2, 4, 8)
+ELEMENTS = (1, 2, 4, 8, 16)
 GRID = 1000  # cells along each side of the map whose memory is measured
 NAME = "frequency-map"
 
@@ -78,23 +78,23 @@ def run(report: Report, harness: Harness, folder: Path) -> None:
     )
     note = "positions, modes, twists of the platform"
     report.timing(
-        NAME, "parflex, tables there, with shapes", 1e9 * np.array(later_shaped), error=float(off.max()), note=note
+        NAME, "parflex, programs there, with shapes", 1e9 * np.array(later_shaped), error=float(off.max()), note=note
     )
-    report.timing(NAME, "parflex, tables there", 1e9 * np.array(later), error=error / 50, note="positions and modes")
+    report.timing(NAME, "parflex, programs there", 1e9 * np.array(later), error=error / 50, note="positions and modes")
     report.figure(NAME, "direct stiffness", 1 / min(theirs), "poses/s")
-    report.figure(NAME, "parflex", 1 / min(ours), "poses/s", note="tables and all other preparation counted")
+    report.figure(NAME, "parflex", 1 / min(ours), "poses/s", note="preparation counted")
     report.figure(NAME, "largest error", error, "Hz", note=f"{CHECKED} poses against the direct-stiffness model")
     report.compare(NAME, "parflex, everything", "direct stiffness, pose by pose")
     report.compare(NAME, "parflex, everything, with shapes", "direct stiffness, pose by pose")
-    report.compare(NAME, "parflex, tables there, with shapes", "direct stiffness, pose by pose")
+    report.compare(NAME, "parflex, programs there, with shapes", "direct stiffness, pose by pose")
     report.figure(NAME, "largest error of shapes", float(off.max()), "of the shape", note="twists of the platform")
-    report.compare(NAME, "parflex, tables there", "direct stiffness, pose by pose")
+    report.compare(NAME, "parflex, programs there", "direct stiffness, pose by pose")
     _growth(report, poses)
     _memory(report, folder)
 
 
 def _again(found: object, poses: np.ndarray, shapes: bool = False) -> float:
-    """Seconds a pose with the tables already there."""
+    """Seconds a pose with the programs already there."""
     from parflex.maps.positions import PositionSolver
 
     solver = found.solver  # type: ignore[attr-defined]
@@ -113,7 +113,7 @@ def _growth(report: Report, poses: np.ndarray) -> None:
         start = time.process_time()
         found = parflex.many_frequencies(robot, ["x", "y", "rz"], poses)
         whole = time.process_time() - start
-        note = f"{1e6 * _again(found, poses):.0f} us a pose with tables there; {found.solver.why_not or 'tables'}"
+        note = f"{1e6 * _again(found, poses):.0f} us a pose with programs there; {found.solver.method}"
         report.figure(NAME, f"{elements} elements, {POSES} poses, everything", whole, "s", note=note)
 
 

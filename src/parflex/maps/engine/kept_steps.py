@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import fields
 
 from parflex.codegen import disk_cache, program_store
+from parflex.codegen.compile import Kernel
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine.mode_programs import ModePrograms, StepTrace
 from parflex.models.robot import Robot
 
+RECENT = 8  # robots whose programs stay in memory
+_recent: dict[str | None, tuple[ModePrograms, Kernel, Kernel]] = {}
+_lock = threading.Lock()
 SIZES = ("size", "unknowns", "twisted", "condensed")
 
 
-def step_programs(locked: Robot, designs: DesignNumbers | None = None) -> ModePrograms:
-    """The programs of a robot with its locked joints, from the disk if they are there."""
+def step_kernels(locked: Robot, designs: DesignNumbers | None = None) -> tuple[ModePrograms, Kernel, Kernel]:
+    """The programs of a robot with its locked joints, and the machine code of pose and step; the last ones are kept."""
     places = None if designs is None else designs.places
     key = program_store.key_of(locked, "step", repr(places))
+    found = _recent.get(key)
+    if found is None:
+        programs = _programs(key, locked, designs)
+        found = programs, Kernel(programs.pose), Kernel(programs.step)
+        if key is not None:
+            with _lock:
+                while len(_recent) >= RECENT:
+                    _recent.pop(next(iter(_recent)))
+                _recent[key] = found
+    return found
+
+
+def _programs(key: str | None, locked: Robot, designs: DesignNumbers | None) -> ModePrograms:
+    """From the disk if they are there."""
     data = None if key is None else disk_cache.read(key)
     if data is not None:
         content = json.loads(data)

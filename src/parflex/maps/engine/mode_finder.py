@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from parflex.codegen.compile import Kernel
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine import mode_loop
-from parflex.maps.engine.kept_steps import step_programs
+from parflex.maps.engine.kept_steps import step_kernels
 from parflex.models.robot import Robot
 from parflex.records import Record
 
@@ -38,17 +36,12 @@ class ModeFinder:
 
     def __init__(self, locked: Robot, modes: int, free: int = 0, designs: DesignNumbers | None = None) -> None:
         self.modes, self.free, self.designs = modes, free, designs
-        self.programs = step_programs(locked, designs)
+        self.programs, *self.kernels = step_kernels(locked, designs)
         names = self.programs.pose.inputs
         self.positions = [int(name[2:-1]) for name in names if name.startswith("q[")]
         self.numbers = [int(name[7:-1]) for name in names if name.startswith("design[")]
         self.placed = [k for k, name in enumerate(names) if name.startswith("q[")]
         self.varied = [k for k, name in enumerate(names) if name.startswith("design[")]
-
-    @cached_property
-    def kernels(self) -> tuple[Kernel, Kernel]:
-        """Machine code of pose and step; kept on disk."""
-        return Kernel(self.programs.pose), Kernel(self.programs.step)
 
     def __call__(self, q: Array, rows: Array | None = None, shapes: bool = False) -> FoundModes:
         """Modes at positions of the rigid tree; `rows` are the numbers of the designs of the poses.
