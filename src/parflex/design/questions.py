@@ -62,17 +62,18 @@ class ResponseQuestion(Record):
             return self._spread(robot, keys, self.tolerances)
         if len(self.poses) == 1:
             return DesignAnswer(
-                self._at(robot, self.poses[0], SensitiveDesign(robot, keys)), self.poses[0], [self.poses[0]]
+                self.at(robot, self.poses[0], SensitiveDesign(robot, keys)), self.poses[0], [self.poses[0]]
             )
         return self._worst(robot, keys)
 
-    def _at(self, robot: Robot, pose: Pose | None, design: SensitiveDesign) -> Any:
+    def at(self, robot: Robot, pose: Pose | None, design: SensitiveDesign) -> Any:
+        """The answer at one pose."""
         return self.response.function(DesignState(robot, pose, design.keys, self.circumstances, design), self.argument)
 
     def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
         plain = SensitiveDesign(robot, ())
-        values = np.array([value_of(self._at(robot, pose, plain)) for pose in self.poses])
+        values = np.array([value_of(self.at(robot, pose, plain)) for pose in self.poses])
         sign = 1.0 if self.response.worst == "smallest" else -1.0
         worst = float(np.min(sign * values))
         active = np.flatnonzero(sign * values <= worst + TOGETHER * abs(worst))
@@ -80,7 +81,7 @@ class ResponseQuestion(Record):
             k = int(active[0])
             return DesignAnswer(float(values[k]), self.poses[k], [self.poses[i] for i in active])
         design = SensitiveDesign(robot, keys)
-        answers = [self._at(robot, self.poses[i], design) for i in active]
+        answers = [self.at(robot, self.poses[i], design) for i in active]
         return DesignAnswer(
             joined(answers, len(keys), sign > 0), self.poses[active[0]], [self.poses[i] for i in active]
         )

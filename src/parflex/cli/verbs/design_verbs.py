@@ -1,4 +1,4 @@
-"""Verbs about design: sensitivities of responses."""
+"""Verbs about design: sensitivities of responses, optimisation."""
 
 from __future__ import annotations
 
@@ -80,6 +80,37 @@ def sensitivities(
     title = f"{found.response} = {found.value:.6g} {found.unit}"
     title += f" ({found.multiplicity} equal values)" if several else ""
     output.show(answer, as_json, (title, head, rows))
+
+
+@cli.command(epilog="\b\nExample:\n  parflex optimise stiffer.toml --out better")
+@click.argument("file", metavar="FILE.toml")
+@click.option("--out", required=True, metavar="DIR", help="Folder for the robot file and the page.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def optimise(file: str, out: str, as_json: bool) -> int:
+    """Optimise a robot: variables, responses, objective and constraints of a file."""
+    from parflex.design.optimise import optimise as optimised
+    from parflex.view.page.design_page import write_design_page
+
+    found = optimised(file, out)
+    answer = {**found.as_dict(), "page": write_design_page(found, out)}
+    answer["warnings"] = [*found.robot.warnings, *([found.message] if found.status != "optimal" else [])]
+    responses = [(key, one["before"], one["after"], one["unit"]) for key, one in found.responses.items()]
+    variables = [
+        (key, *(one[word] for word in ("start", "value", "lower", "upper"))) for key, one in found.variables.items()
+    ]
+    limits = [
+        (one["name"], one["value"], one["limit"], "yes" if one["active"] else "", one["multiplier"])
+        for one in found.constraints
+    ]
+    output.show(
+        answer,
+        as_json,
+        (f"{found.status}: {found.message}", ["response", "before", "after", "unit"], responses),
+        ("variables", ["key", "before", "after", "lower", "upper"], variables),
+        ("limits", ["of", "value", "limit", "active", "multiplier"], limits),
+        ("files", ["", "path"], [("robot", found.robot_file), ("page", answer["page"])]),
+    )
+    return 1 if found.status == "infeasible" else 0
 
 
 def _shown(value: float | None) -> Any:

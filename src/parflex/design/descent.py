@@ -1,0 +1,190 @@
+"""Designs that become better step by step: linear programs with our slopes inside a region of trust.
+
+The worst of many values has kinks, and symmetric robots have their best designs there. So a bound is raised instead
+that all values keep, over modes and poses, theory (65); equal values keep it along every combination of their modes:
+cuts are added for the combination that falls below it, until none does. Multipliers of the last program say what each
+limit costs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.optimize
+
+from parflex.design.pieces import Piece
+from parflex.errors import ParflexError
+from parflex.records import Record
+
+Array = np.ndarray
+CUTS = 12  # rounds of cuts of equal values
+PENALTY = 20.0  # of a missed limit, in objectives
+LARGEST, FIRST = 0.5, 0.1  # region of trust, of the ranges of the variables
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Term(Record):
+    """A response as the optimiser takes it: all its pieces are at least a bound, `sign` 1, or at most, `sign` -1.
+
+    `limit` is None for the objective, whose bound is what is improved. Where only the worst piece counts, the response
+    is not a bound for all, and steps follow that piece alone.
+    """
+
+    name: str
+    sign: float
+    limit: float | None
+    scale: float
+    all_count: bool = True
+
+
+@dataclass(eq=False)
+class Point:
+    """A design in units of its ranges, the pieces of all terms there, and the values of all terms."""
+
+    z: Array
+    values: Array
+    pieces: list[list[Piece]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Descent(Record):
+    """Where the steps ended: the design, values of all terms, multipliers of limits, and whether limits are met."""
+
+    z: Array
+    values: Array
+    multipliers: Array
+    missed: Array  # of each term, in its scale; zero for the objective
+    steps: int
+    evaluations: int
+
+
+class Designs:
+    """Values and pieces of all terms at designs."""
+
+    def __init__(
+        self,
+        terms: Sequence[Term],
+        values: Callable[[Array], Array],
+        pieces: Callable[[Array], list[list[Piece]]],
+    ) -> None:
+        self.terms, self._values, self._pieces = list(terms), values, pieces
+        self.evaluations = 0
+
+    def at(self, z: Array) -> Point:
+        """A design with its values."""
+        self.evaluations += 1
+        return Point(z, self._values(z))
+
+    def with_pieces(self, point: Point) -> Point:
+        """The same with pieces."""
+        if not point.pieces:
+            point.pieces = self._pieces(point.z)
+        return point
+
+    def missed(self, values: Array) -> Array:
+        """By how much limits are missed, in their scales."""
+        found = [
+            0.0 if term.limit is None else max(0.0, term.sign * (term.limit - value) / term.scale)
+            for term, value in zip(self.terms, values, strict=True)
+        ]
+        return np.array(found)
+
+    def merit(self, values: Array) -> float:
+        """What falls from step to step: the objective, which is improved, and what limits are missed by."""
+        first = self.terms[0]
+        return float(-first.sign * values[0] / first.scale + PENALTY * self.missed(values).sum())
+
+
+def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: float) -> Descent:
+    """The best design that steps from one reach; variables that are not `free` stay."""
+    here, trust, step = designs.at(z), FIRST, 0
+    multipliers = np.zeros(len(designs.terms))
+    for step in range(1, steps + 1):
+        designs.with_pieces(here)
+        change, ahead, multipliers = linear_step(designs, here, free, trust)
+        promised = designs.merit(here.values) - ahead
+        if promised <= tolerance or trust < tolerance:
+            break
+        try:
+            there = designs.at(np.clip(here.z + change, 0.0, 1.0))
+            gained = designs.merit(here.values) - designs.merit(there.values)
+        except ParflexError:  # a design that cannot be: shorter steps stay inside
+            there, gained = here, -np.inf
+        share = gained / promised
+        if share > 0.1:
+            here = there
+        if share > 0.7:
+            trust = min(2.0 * trust, LARGEST)
+        elif share < 0.3:
+            trust = 0.4 * min(trust, float(np.abs(change).max()))
+    return Descent(here.z, here.values, multipliers, designs.missed(here.values), step, designs.evaluations)
+
+
+def linear_step(designs: Designs, here: Point, free: Array, trust: float) -> tuple[Array, float, Array]:
+    """The step that a linear program promises most of, the merit it promises, and multipliers of all limits."""
+    n, terms = len(here.z), designs.terms
+    low = np.where(free, np.maximum(-trust, -here.z), 0.0)
+    high = np.where(free, np.minimum(trust, 1.0 - here.z), 0.0)
+    slack = [k for k, term in enumerate(terms) if term.limit is not None]
+    # unknowns: the step, the bound of the objective in its scale, and what each limit is missed by
+    cost = np.concatenate([np.zeros(n), [-1.0], np.full(len(slack), PENALTY)])
+    bounds = [*zip(low, high, strict=True), (None, None), *[(0.0, None)] * len(slack)]
+    rows: list[Array] = []
+    sides: list[float] = []
+    owners: list[int] = []
+
+    def add(k: int, piece: Piece, mode: Array) -> None:
+        """The value along a mode keeps the bound: -sign slope d + bound <= sign value."""
+        term = terms[k]
+        row = np.zeros(len(cost))
+        row[:n] = -term.sign * piece.cut(mode) / term.scale
+        if term.limit is None:
+            row[n] = 1.0
+            sides.append(term.sign * piece.value / term.scale)
+        else:
+            row[n + 1 + slack.index(k)] = -1.0
+            sides.append(term.sign * (piece.value - term.limit) / term.scale)
+        rows.append(row)
+        owners.append(k)
+
+    counted = [pieces if term.all_count else pieces[:1] for term, pieces in zip(terms, here.pieces, strict=True)]
+    own = [(k, piece) for k, pieces in enumerate(counted) for piece in pieces]
+    for k, piece in own:
+        for mode in np.eye(piece.matrices.shape[1]):
+            add(k, piece, mode)
+    solution = None
+    for _ in range(CUTS):
+        solution = scipy.optimize.linprog(cost, np.array(rows), np.array(sides), bounds=bounds, method="highs")
+        if solution.status != 0 or not _cut(terms, own, solution.x, slack, add, n):
+            break
+    if solution is None or solution.status != 0:
+        return np.zeros(n), designs.merit(here.values), np.zeros(len(terms))
+    duals = np.zeros(len(terms))
+    for owner, marginal in zip(owners, solution.ineqlin.marginals, strict=True):
+        duals[owner] -= marginal
+    first = terms[0]
+    # what the objective gains as a limit moves by one unit
+    units = [0.0 if term.limit is None else -first.sign * term.sign * first.scale / term.scale for term in terms]
+    costs = np.array(units) * duals
+    return solution.x[:n], float(solution.fun), costs
+
+
+def _cut(
+    terms: Sequence[Term], own: Sequence[tuple[int, Piece]], x: Array, slack: list[int],
+    add: Callable[[int, Piece, Array], None], n: int,
+) -> bool:  # fmt: skip
+    """Add the combinations of equal values that the step lets fall below their bound; whether there were any."""
+    found = False
+    for k, piece in own:
+        if piece.matrices.shape[1] == 1:
+            continue
+        term = terms[k]
+        changes, modes = np.linalg.eigh(term.sign * np.tensordot(x[:n], piece.matrices, 1) / term.scale)
+        value = term.sign * (piece.value - (term.limit or 0.0)) / term.scale + changes[0]
+        bound = x[n] if term.limit is None else -x[n + 1 + slack.index(k)]
+        if value < bound - 1e-9:
+            add(k, piece, modes[:, 0])
+            found = True
+    return found

@@ -1,0 +1,193 @@
+"""The file of an optimisation: robot, variables with bounds, responses, objective, constraints."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import model_validator
+
+from parflex.description.loader import read_tables
+from parflex.description.names import catalogue_names
+from parflex.description.source import parse_toml, read_bounded
+from parflex.description.table import Table
+from parflex.description.values import Number, Text, complain
+from parflex.design.design_state import Circumstances
+from parflex.design.questions import ResponseQuestion, Tolerances, read_question
+from parflex.errors import InputError
+
+MOST_POSES = 10_000
+WORDS = ("lower", "upper", "start", "choices")  # of a variable
+
+
+class VariableTable(Table):
+    """A number of the robot file that may change: between bounds, or one of a list."""
+
+    lower: Number | None = None
+    upper: Number | None = None
+    start: Number | None = None
+    choices: tuple[Number, ...] = ()
+
+    @model_validator(mode="after")
+    def _possible(self) -> VariableTable:
+        if self.choices and (self.lower is not None or self.upper is not None):
+            raise complain("bounds and choices are given together", "keep one of them", "choices", list(self.choices))
+        if not self.choices and (self.lower is None or self.upper is None):
+            raise complain("a variable needs 'lower' and 'upper', or 'choices'", "give both bounds", "lower")
+        low, high = self.bounds
+        if not low < high:
+            raise complain(
+                f"nothing lies between {low:g} and {high:g}", "give a lower and a higher bound", "upper", high
+            )
+        if self.start is not None and not low <= self.start <= high:
+            raise complain(
+                f"the start {self.start:g} is outside its bounds", f"give one from {low:g} to {high:g}", "start",
+                self.start,
+            )  # fmt: skip
+        return self
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Lowest and highest value."""
+        if self.choices:
+            return min(self.choices), max(self.choices)
+        assert self.lower is not None and self.upper is not None
+        return self.lower, self.upper
+
+
+class ResponseTable(Table):
+    """A response under circumstances, at a pose, at the worst of many, over a region, over tolerances."""
+
+    response: Text
+    pose: Any = None
+    poses: list[Any] = []  # noqa: RUF012 - pydantic copies defaults
+    region: dict[str, Any] = {}  # noqa: RUF012
+    lock: Any = "actuators"
+    about: Literal["undeformed", "equilibrium"] | None = None
+    servo: Any = None
+    wrench: dict[str, Any] | None = None
+    without: list[str] = []  # noqa: RUF012
+    velocity: dict[str, Number] | None = None
+    acceleration: dict[str, Number] | None = None
+    tolerances: dict[str, Number] | None = None
+    statistic: Text = "mean"
+    samples: int = 32
+    seed: int = 0
+
+    def question(self) -> ResponseQuestion:
+        """What is asked."""
+        given = Circumstances(
+            self.lock, self.about, self.servo, self.wrench, tuple(self.without), self.velocity, self.acceleration
+        )
+        spread = None
+        if self.tolerances is not None:
+            spread = Tolerances(dict(self.tolerances), self.statistic, self.samples, self.seed)
+        poses = [*self.poses, *region_poses(self.region)] or [self.pose]
+        return read_question(self.response, poses, given, spread)
+
+
+class ObjectiveTable(Table):
+    """What is made as large or as small as it can be."""
+
+    maximise: Text | None = None
+    minimise: Text | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> ObjectiveTable:
+        if (self.maximise is None) == (self.minimise is None):
+            raise complain("an objective is either 'maximise' or 'minimise'", "name one response", "maximise")
+        return self
+
+
+class ConstraintTable(Table):
+    """A response that stays above a lower or below an upper limit."""
+
+    response: Text
+    lower: Number | None = None
+    upper: Number | None = None
+
+    @model_validator(mode="after")
+    def _limited(self) -> ConstraintTable:
+        if self.lower is None and self.upper is None:
+            raise complain("a constraint needs 'lower' or 'upper'", "give a limit", "upper")
+        if self.lower is not None and self.upper is not None and self.lower > self.upper:
+            raise complain(f"nothing lies between {self.lower:g} and {self.upper:g}", "swap them", "upper", self.upper)
+        return self
+
+
+class ProblemFile(Table):
+    """An optimisation."""
+
+    robot: Text
+    variables: dict[str, VariableTable]
+    responses: dict[str, ResponseTable]
+    objective: ObjectiveTable
+    constraint: list[ConstraintTable] = []  # noqa: RUF012
+    starts: int = 1
+    seed: int = 0
+    steps: int = 60
+    tolerance: Number = 1e-6
+
+    @model_validator(mode="after")
+    def _known(self) -> ProblemFile:
+        if not self.variables:
+            raise complain("there are no variables", "name numbers of the robot file", "variables")
+        if not 1 <= self.starts <= 1000 or not 1 <= self.steps <= 10_000 or not 0 < self.tolerance < 1:
+            raise complain("'starts', 'steps' or 'tolerance' is out of range", "give e.g. 3, 60 and 1e-6", "starts")
+        asked = [self.objective.maximise or self.objective.minimise or "", *(one.response for one in self.constraint)]
+        for name in asked:
+            if name not in self.responses:
+                raise complain(
+                    f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", "objective", name
+                )
+        return self
+
+
+def region_poses(region: dict[str, Any]) -> list[dict[str, float]]:
+    """Poses of a region: {x = [from, to, count], rz = 0.2}."""
+    axes: list[list[tuple[str, float]]] = []
+    for key, values in region.items():
+        numbers = values if isinstance(values, list) else [values, values, 1]
+        plain = all(isinstance(x, int | float) and not isinstance(x, bool) for x in numbers)
+        if not plain or len(numbers) != 3 or numbers[2] != int(numbers[2]) or not 1 <= numbers[2] <= MOST_POSES:
+            raise InputError(
+                f"'{key}' of the region is not a range", key="region", value=key, hint="write x = [from, to, count]"
+            )
+        axes.append([(key, float(x)) for x in np.linspace(float(numbers[0]), float(numbers[1]), int(numbers[2]))])
+    count = int(np.prod([len(axis) for axis in axes])) if axes else 0
+    if count > MOST_POSES:
+        raise InputError(f"the region has {count} poses", key="region", value=count, hint=f"up to {MOST_POSES}")
+    return [dict(entries) for entries in product(*axes)] if axes else []
+
+
+def read_problem(path: str | Path) -> ProblemFile:
+    """The optimisation of a file; keys of variables may be written as nested tables or in quotes."""
+    try:
+        content = read_bounded(Path(path))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})", file=str(path), key="FILE", value=str(path), hint="check the path"
+        ) from None
+    table = parse_toml(content, str(path))
+    if isinstance(table.get("variables"), dict):
+        table["variables"] = dict(_flat(table["variables"]))
+    return read_tables(ProblemFile, table, str(path), "docs/design.md")
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Tables of variables by dotted path."""
+    found: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        path = f"{prefix}.{key}" if prefix else key
+        inner = isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values())
+        found += _flat(value, path) if inner else [(path, value)]
+    return found
+
+
+def robot_source(problem: ProblemFile, path: str | Path) -> str:
+    """The robot of the catalogue, or its file, named from the folder of the problem."""
+    if problem.robot in catalogue_names():
+        return problem.robot
+    return str((Path(path).parent / problem.robot).resolve())

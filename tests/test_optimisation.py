@@ -1,0 +1,245 @@
+"""Optimisation of robots from files: against dense optima of our own, stock sizes, limits that cannot be met."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.optimize
+from click.testing import CliRunner
+
+import parflex
+from parflex.cli.main import cli
+from parflex.description.inheritance import merged
+from parflex.design.descent import Designs, Term, descend, linear_step
+from parflex.design.design_state import Circumstances
+from parflex.design.pieces import Piece, pieces_of
+from parflex.design.problem_file import region_poses
+from parflex.design.questions import read_question
+from parflex.design.robot_difference import difference
+from parflex.errors import ParflexError
+
+SIDE, E, RHO = 0.02, 2.1e11, 7800.0
+
+
+def cantilever(folder, count: int) -> float:
+    """A robot file of a clamped beam of square sections with a tip mass of half its own; gives its whole mass."""
+    mass = SIDE**2 * RHO
+    lines = ["format = 1", 'name = "cantilever"', 'motion = "planar"', "gravity = [0, 0, 0]", 'end_effector = "load"']
+    lines += ["[materials.steel]", f"elastic_modulus = {E}", f"density = {RHO}", "[constants]"]
+    lines += [f"side{k} = {SIDE}" for k in range(count)]
+    for k in range(count):
+        lines += [f"[sections.s{k}]", 'shape = "numbers"', f'A = "side{k}**2"', f'Iy = "side{k}**4/12"']
+        lines += [f'Iz = "side{k}**4/12"', f'J = "0.1406*side{k}**4"']
+    for k in range(count):
+        parent = [f'parent = "b{k - 1}.tip"'] if k else []
+        lines += ["[[frame]]", f'name = "b{k}"', *parent]
+        lines += [f'beam = {{ length = {1 / count}, material = "steel", section = "s{k}" }}']
+    lines += ["[[frame]]", 'name = "load"', f'parent = "b{count - 1}.tip"', f"inertia = {{ M = {0.5 * mass} }}"]
+    (folder / "cantilever.toml").write_text("\n".join(lines) + "\n")
+    return 1.5 * mass
+
+
+def problem(folder, count: int, limit: float, more: str = "", steps: int = 60) -> str:
+    """The file of its optimisation."""
+    lines = ['robot = "cantilever.toml"', f"steps = {steps}"]
+    for k in range(count):
+        lines += [f"[variables.constants.side{k}]", f"lower = {0.3 * SIDE}", f"upper = {2 * SIDE}"]
+    lines += ["[responses.first]", 'response = "frequency:1"', "[responses.mass]", 'response = "mass"']
+    lines += ["[objective]", 'maximise = "first"', "[[constraint]]", 'response = "mass"', f"upper = {limit}", more]
+    path = folder / "problem.toml"
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def own_frequency(sides) -> float:
+    """The first frequency of that beam: cubic elements with consistent masses, written here."""
+    count = len(sides)
+    h = 1 / count
+    K, M = np.zeros((2 * count + 2,) * 2), np.zeros((2 * count + 2,) * 2)
+    stiff = np.array([[12, 6 * h, -12, 6 * h], [6 * h, 4 * h**2, -6 * h, 2 * h**2], [-12, -6 * h, 12, -6 * h],
+                      [6 * h, 2 * h**2, -6 * h, 4 * h**2]]) / h**3  # fmt: skip
+    heavy = np.array([[156, 22 * h, 54, -13 * h], [22 * h, 4 * h**2, 13 * h, -3 * h**2], [54, 13 * h, 156, -22 * h],
+                      [-13 * h, -3 * h**2, -22 * h, 4 * h**2]]) * h / 420  # fmt: skip
+    for k, side in enumerate(sides):
+        own = np.ix_(range(2 * k, 2 * k + 4), range(2 * k, 2 * k + 4))
+        K[own] += E * side**4 / 12 * stiff
+        M[own] += RHO * side**2 * heavy
+    M[-2, -2] += 0.5 * SIDE**2 * RHO
+    return np.sqrt(scipy.linalg.eigh(K[2:, 2:], M[2:, 2:], eigvals_only=True)[0]) / (2 * np.pi)
+
+
+def own_optimum(count: int) -> float:
+    """The largest first frequency at the same mass, by a dense search of our own."""
+    limit = {"type": "ineq", "fun": lambda s: 1 - np.mean((s / SIDE) ** 2)}
+    best = 0.0
+    for seed in range(3):
+        start = SIDE * np.random.default_rng(seed).uniform(0.7, 1.0, count)
+        found = scipy.optimize.minimize(
+            lambda s: -own_frequency(s), start, method="SLSQP", bounds=[(0.3 * SIDE, 2 * SIDE)] * count,
+            constraints=[limit], options={"ftol": 1e-12, "maxiter": 400},
+        )  # fmt: skip
+        best = max(best, -found.fun)
+    return best
+
+
+def test_a_cantilever_gets_the_frequency_of_a_dense_optimum(tmp_path):
+    count = 3
+    limit = cantilever(tmp_path, count)
+    found = parflex.optimise(problem(tmp_path, count, limit), tmp_path / "out")
+    assert found.status == "optimal"
+    assert found.responses["first"]["before"] == pytest.approx(own_frequency([SIDE] * count), rel=1e-6)
+    assert found.objective == pytest.approx(own_optimum(count), rel=1e-5)  # flat at the optimum: steps of 1e-3
+    (mass,) = found.constraints
+    assert mass["active"] and mass["value"] == pytest.approx(limit, rel=1e-6)
+    # the multiplier is what a heavier beam would gain
+    assert mass["multiplier"] > 0
+    # the file that is written is the robot that was found
+    again = parflex.load(found.robot_file)
+    assert parflex.natural_frequencies(again, modes=1).frequencies[0] == pytest.approx(found.objective, rel=1e-9)
+    assert again.name == "cantilever-optimised"
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+def test_ten_elements_get_the_frequency_of_a_dense_optimum(tmp_path):
+    limit = cantilever(tmp_path, 10)
+    found = parflex.optimise(problem(tmp_path, 10, limit, steps=80))
+    assert found.objective == pytest.approx(own_optimum(10), rel=1e-4)
+
+
+def test_stock_sizes_come_from_their_list_and_the_rest_is_optimised_again(tmp_path):
+    limit = cantilever(tmp_path, 2)
+    path = problem(tmp_path, 2, limit, steps=40)
+    text = (tmp_path / "problem.toml").read_text()
+    old = f"[variables.constants.side0]\nlower = {0.3 * SIDE}\nupper = {2 * SIDE}"
+    assert old in text
+    (tmp_path / "problem.toml").write_text(
+        text.replace(old, "[variables.constants.side0]\nchoices = [0.018, 0.021, 0.03]")
+    )
+    found = parflex.optimise(path)
+    assert found.variables["constants.side0"]["value"] in (0.018, 0.021, 0.03)
+    assert found.constraints[0]["value"] <= limit * (1 + 1e-6)
+    grid = np.linspace(0.3 * SIDE, 2 * SIDE, 2001)
+    best = max(
+        own_frequency([first, second])
+        for first in (0.018, 0.021, 0.03)
+        for second in grid[::20]
+        if (first**2 + second**2) / 2 <= SIDE**2
+    )
+    assert found.objective >= best * (1 - 1e-6)
+
+
+def test_a_limit_that_cannot_be_met_is_named(tmp_path):
+    limit = cantilever(tmp_path, 2)
+    more = '[[constraint]]\nresponse = "first"\nlower = 1000'
+    found = parflex.optimise(problem(tmp_path, 2, limit, more, steps=6))
+    assert found.status == "infeasible"
+    assert "'first' cannot be at least 1000" in found.message
+
+
+def test_steps_follow_the_kink_of_equal_values_to_its_top():
+    # two values that part as soon as the second number changes: the best is where they are equal, at z = (0.7, 0.5)
+    matrices = [np.array([[1.0, 0.0], [0.0, 1.0]]), np.array([[0.0, 1.0], [1.0, 0.0]])]
+
+    def at(z):
+        return np.array([[1.0, 0.0], [0.0, 1.0]]) * (1 - (z[0] - 0.7) ** 2) + matrices[1] * (z[1] - 0.5)
+
+    def pieces(z):
+        values, modes = np.linalg.eigh(at(z))
+        slopes = np.array([matrices[0] * -2 * (z[0] - 0.7), matrices[1]])
+        if values[1] - values[0] < 1e-9:
+            return [[Piece(float(values[0]), slopes)]]
+        along = np.einsum("ia,kij,ja->ak", modes, slopes, modes)
+        return [[Piece(float(v), s.reshape(2, 1, 1)) for v, s in zip(values, along, strict=True)]]
+
+    designs = Designs([Term("lowest", 1.0, None, 1.0)], lambda z: np.linalg.eigvalsh(at(z))[:1], pieces)
+    found = descend(designs, np.array([0.2, 0.9]), np.ones(2, dtype=bool), 80, 1e-9)
+    assert found.values[0] == pytest.approx(1.0, abs=1e-5)
+
+
+def test_a_step_keeps_its_bound_along_every_combination_of_equal_values():
+    # the second number parts the values along combinations of the modes, not along the modes themselves
+    matrices = np.array([np.eye(2), [[0.0, 1.0], [1.0, 0.0]]])
+    designs = Designs([Term("lowest", 1.0, None, 1.0)], lambda z: np.array([1.0]), lambda z: [[Piece(1.0, matrices)]])
+    here = designs.with_pieces(designs.at(np.array([0.5, 0.5])))
+    step, ahead, _ = linear_step(designs, here, np.ones(2, dtype=bool), 0.1)
+    lowest = np.linalg.eigvalsh(np.eye(2) + np.tensordot(step, matrices, 1))[0]
+    assert step[0] == pytest.approx(0.1)
+    assert -ahead == pytest.approx(lowest, abs=1e-6)
+    # with a gain along the second number the step goes on only as far as the combination allows
+    leaning = np.array([np.zeros((2, 2)), [[0.5, 1.0], [1.0, 0.5]]])
+    designs = Designs([Term("lowest", 1.0, None, 1.0)], lambda z: np.array([1.0]), lambda z: [[Piece(1.0, leaning)]])
+    here = designs.with_pieces(designs.at(np.array([0.5, 0.5])))
+    step, ahead, _ = linear_step(designs, here, np.ones(2, dtype=bool), 0.1)
+    assert -ahead == pytest.approx(1.0, abs=1e-6)
+    assert step[1] == pytest.approx(0.0, abs=1e-6)
+
+
+def test_pieces_hold_all_modes_that_may_become_the_lowest():
+    robot = parflex.load("dualemps")
+    question = read_question("frequency:1", ["home"], Circumstances(servo=2e4))
+    found = pieces_of(robot, question, ["constants.blade"])
+    frequencies = parflex.natural_frequencies(robot, "home", servo=2e4).frequencies
+    near = frequencies[frequencies <= 1.15 * frequencies[0]]
+    assert [piece.value for piece in found] == pytest.approx(near.tolist())
+    assert len(near) > 1
+
+
+def test_what_a_file_must_say_to_be_another_one_is_its_difference():
+    below = {"constants": {"a": 1.0, "b": 2.0}, "frame": [{"name": "x", "beam": {"length": 1.0}}, {"name": "y"}],
+             "legs": {"gamma": [1, 2], "frame": [{"name": "1", "mass": 2.0}]}}  # fmt: skip
+    above = {"constants": {"a": 3.0, "b": 2.0}, "frame": [{"name": "x", "beam": {"length": 2.0}}, {"name": "y"}],
+             "legs": {"gamma": [1, 5], "frame": [{"name": "1", "mass": 4.0}]}}  # fmt: skip
+    said = difference(below, above)
+    assert merged(below, said) == above
+    assert "b" not in said["constants"] and len(said["frame"]) == 1
+
+
+def test_regions_are_grids_of_poses():
+    poses = region_poses({"x": [-1, 1, 3], "rz": 0.2})
+    assert [pose["x"] for pose in poses] == [-1.0, 0.0, 1.0]
+    assert {pose["rz"] for pose in poses} == {0.2}
+    with pytest.raises(ParflexError, match="is not a range"):
+        region_poses({"x": [1, 2]})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("upper = 0.04", "upper = 0.001", "nothing lies between"),
+        ("constants.side0", "constants.depth", "there is no value at 'constants.depth'"),
+        ("variables.constants.side0", "variables.name", "'name' is not a number"),
+        ('maximise = "first"', 'maximise = "last"', "there is no response 'last'"),
+        ('maximise = "first"', 'maximise = "first"\nminimise = "mass"', "'maximise' or 'minimise'"),
+        ("frequency:1", "conditionin", "there is no response 'conditionin'"),
+        ('robot = "cantilever.toml"', 'robot = "nothing"', "nothing"),
+        ("steps = 3", "stepps = 3", "stepps"),
+    ],
+)
+def test_files_that_cannot_be_are_refused_in_a_sentence(tmp_path, old, new, says):
+    limit = cantilever(tmp_path, 2)
+    path = problem(tmp_path, 2, limit, steps=3)
+    text = (tmp_path / "problem.toml").read_text()
+    assert old in text
+    (tmp_path / "problem.toml").write_text(text.replace(old, new, 1))
+    with pytest.raises(ParflexError, match=says):
+        parflex.optimise(path)
+
+
+def test_the_command_writes_a_robot_file_and_a_page(tmp_path):
+    limit = cantilever(tmp_path, 2)
+    path = problem(tmp_path, 2, limit, steps=2)
+    done = CliRunner().invoke(cli, ["optimise", path, "--out", str(tmp_path / "out"), "--json"])
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    fields = {"status", "objective", "variables", "responses", "constraints", "robot_file", "page"}
+    assert fields <= set(answer)
+    assert set(answer["constraints"][0]) == {"name", "value", "limit", "active", "multiplier"}
+    page = (tmp_path / "out" / "index.html").read_text()
+    assert "constants.side0" in page and "before.svg" in page
+    assert (tmp_path / "out" / "after.svg").exists()
+    assert parflex.load(answer["robot_file"]).tree.n > 0
