@@ -99,9 +99,10 @@ class Designs:
 
 def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: float) -> Descent:
     """The best design that steps from one reach; variables that are not `free` stay."""
-    here, trust, step = designs.at(z), FIRST, 0
+    here, trust, taken = designs.at(z), FIRST, 0
     multipliers = np.zeros(len(designs.terms))
-    for step in range(1, steps + 1):
+    while taken < steps:
+        taken += 1
         designs.with_pieces(here)
         change, ahead, multipliers = linear_step(designs, here, free, trust)
         promised = designs.merit(here.values) - ahead
@@ -119,7 +120,7 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
             trust = min(2.0 * trust, LARGEST)
         elif share < 0.3:
             trust = 0.4 * min(trust, float(np.abs(change).max()))
-    return Descent(here.z, here.values, multipliers, designs.missed(here.values), step, designs.evaluations)
+    return Descent(here.z, here.values, multipliers, designs.missed(here.values), taken, designs.evaluations)
 
 
 def linear_step(designs: Designs, here: Point, free: Array, trust: float) -> tuple[Array, float, Array]:

@@ -52,6 +52,9 @@ class Optimised(Record):
         The robot at the start.
     robot_file : str | None
         File of the robot found, which extends the first.
+    starts : list[float]
+        What each start came to: the objective, negative where it is maximised, with missed limits, in units of the
+        objective before (dimensionless).
     """
 
     status: str
