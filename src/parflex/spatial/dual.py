@@ -156,7 +156,7 @@ class Dual(SlopedNumber):
 
 
 def _value(other: Any, kind: type[SlopedNumber]) -> Any:
-    return other.value if other.__class__ is kind else other
+    return other.value if isinstance(other, kind) else other
 
 
 def _call(name: str, x: Any) -> Any:

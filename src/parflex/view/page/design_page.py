@@ -73,8 +73,10 @@ def _page(found: Optimised) -> str:
         ]
     modes = _modes(found.before), _modes(found.robot)
     if all(modes):
-        rows = [(k + 1, a, b, _change(a, b)) for k, (a, b) in enumerate(zip(*modes, strict=False))]
-        parts += ["<h2>Natural frequencies at home (Hz)</h2>", _table(["mode", "before", "after", "change"], rows)]
+        lines: list[tuple[Any, ...]] = [
+            (k + 1, a, b, _change(a, b)) for k, (a, b) in enumerate(zip(*modes, strict=False))
+        ]
+        parts += ["<h2>Natural frequencies at home (Hz)</h2>", _table(["mode", "before", "after", "change"], lines)]
     body = "\n".join(parts)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
