@@ -143,6 +143,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/reproduce.md",
         "docs/flexible-bodies.md",
         "docs/maps.md",
+        "docs/design.md",
         "docs/redundant.md",
     ),
 )

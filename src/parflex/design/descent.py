@@ -1,7 +1,7 @@
 """Designs that become better step by step: linear programs with our slopes inside a region of trust.
 
 The worst of many values has kinks, and symmetric robots have their best designs there. So a bound is raised instead
-that all values keep, over modes and poses, theory (65); equal values keep it along every combination of their modes:
+that all values keep, over modes and poses, theory (66); equal values keep it along every combination of their modes:
 cuts are added for the combination that falls below it, until none does. Multipliers of the last program say what each
 limit costs.
 """
