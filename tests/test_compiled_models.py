@@ -17,10 +17,11 @@ from test_command_line import answered, refused
 from traced import difference, expected, inputs, made, samples
 
 import parflex
-from parflex.codegen import disk_cache, program_store
+from parflex.codegen import disk_cache, kept_instructions, program_store
 from parflex.codegen.compile import Kernel
 from parflex.codegen.emit.files import MARK, write_files
 from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.program import OPERATIONS
 from parflex.codegen.traces.trace import Options
 from parflex.errors import InputError
 from parflex.graph import Graph
@@ -489,3 +490,29 @@ def test_the_usual_cache_that_cannot_be_written_is_a_warning_in_the_answer(capsy
     monkeypatch.setattr(disk_cache, "_told", set())
     (warning,) = answered(capsys, "count", "four-bar", "inverse")["warnings"]
     assert "not cached" in warning
+
+
+def test_a_kept_program_is_called_without_its_instructions_and_has_them_when_asked(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    robot = parflex.load("5r")
+    first = parflex.model(robot, "inverse")
+    expected = first(**first.sample)["effort"]
+    with monkeypatch.context() as patch:
+        patch.setattr(kept_instructions, "unpacked", lambda _: pytest.fail("instructions were read"))
+        kept = parflex.model(robot, "inverse")
+        assert np.array_equal(kept(**kept.sample)["effort"], expected)
+        assert len(kept.program.instructions) == len(first.program.instructions)
+    assert type(kept.program.instructions) is not tuple and kept.program == first.program
+    assert repr(kept.program.instructions) == repr(first.program.instructions)
+    assert kept.program.digest() == first.program.digest() and kept.counts == first.counts
+    for file in tmp_path.glob("*.program"):
+        file.write_bytes(file.read_bytes()[:-1])
+    again = parflex.model(robot, "inverse")  # damaged: it is made anew
+    assert type(again.program.instructions) is tuple and again.program == first.program
+
+
+def test_instructions_are_the_same_behind_their_bytes():
+    one = [("const", -0.1), ("const", 1e300), ("atan2", 0, 1), ("select", 2, 1, 0), ("neg", 3), ("greater", 4, 5)]
+    one += [(word, 0) for word in ("sqrt", "sin", "cos", "abs", "sign")] + [(word, 1, 2) for word in ("add", "sub")]
+    assert kept_instructions.unpacked(kept_instructions.packed(one)) == tuple(one)
+    assert set(kept_instructions.WORDS) == set(OPERATIONS)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-import scipy.optimize
 
 from parflex.closure.constraints import Coupling
 from parflex.closure.loops import Closures, Loop
@@ -407,6 +406,7 @@ class Assembler:
         columns = np.searchsorted(small.rates, part.columns) if len(part.columns) else part.columns
 
         def residual(step: Array) -> Array:
+
             increment = np.zeros(tree.n)
             increment[columns] = step * tree.rate_units[columns]
             at = pose(tree, tree.moved(start, increment))
@@ -418,7 +418,9 @@ class Assembler:
         if len(part.columns) <= 6:
             starts += list(np.random.default_rng(1).uniform(-2, 2, (4, len(part.columns))))
         exact = {"xtol": 1e-12, "ftol": 1e-12, "gtol": 1e-14, "max_nfev": 80}  # four digits are printed
-        fits = (scipy.optimize.least_squares(residual, x0, **exact) for x0 in starts)
+        from scipy.optimize import least_squares  # a tenth of a second to load
+
+        fits = (least_squares(residual, x0, **exact) for x0 in starts)
         return min(float(np.linalg.norm(fit.fun)) for fit in fits)
 
 

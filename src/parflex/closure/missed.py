@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import scipy.optimize
 
 from parflex.closure import mobility
 from parflex.closure.assembly import Assembler
@@ -75,11 +74,14 @@ def _miss(assembler: Assembler, rest: Target, row: PoseRows, q: Array, locked: f
     held: Sequence[Rows] = [*assembler.closures.rows, *rest.frames]
 
     def residual(step: Array) -> Array:
+
         increment = np.zeros(tree.n)
         increment[columns] = step * tree.rate_units[columns]
         at = pose(tree, tree.moved(q, increment))
         hard = [HARD * one.residual(at, tree.length) for one in held]
         return np.concatenate([*hard, row.residual(at, tree.length)])
 
-    found = scipy.optimize.least_squares(residual, np.zeros(len(columns)), xtol=1e-10, ftol=1e-10, max_nfev=60)
+    from scipy.optimize import least_squares  # a tenth of a second to load
+
+    found = least_squares(residual, np.zeros(len(columns)), xtol=1e-10, ftol=1e-10, max_nfev=60)
     return float(np.linalg.norm(found.fun[-row.size :]))

@@ -7,6 +7,7 @@ import hashlib
 import threading
 from functools import lru_cache
 from pathlib import Path
+from struct import pack, unpack
 from typing import Any
 
 import llvmlite
@@ -51,7 +52,6 @@ class Kernel:
     def __init__(self, program: Program, opt: int = 2) -> None:
         self.program, self.opt = program, opt  # 0: compiled five times as fast, for what is called seldom
         self.lanes = host()[-1]
-        self._work = work_of(program, 1)
         self._single: list[tuple[Any, ...]] = []  # buffers of one row that no call uses
         self._several: list[tuple[Any, ...]] = []  # and of several rows
         self._halves: dict[str, _Half] = {}
@@ -79,7 +79,7 @@ class Kernel:
         """Outputs for one vector of inputs."""
         x = np.ascontiguousarray(x, dtype=float)
         y = np.empty(len(self.program.outputs))
-        work = self._workspace(1)
+        work = self._workspace("one", 1)
         self.half("one").call(x.ctypes.data, y.ctypes.data, 1, work.ctypes.data if work is not None else None)
         return y
 
@@ -99,7 +99,7 @@ class Kernel:
         """Outputs (outputs x count) for columns of inputs (inputs x count) as `padded` makes them."""
         assert columns.flags.c_contiguous and columns.shape[1] % self.lanes == 0
         result = np.empty((len(self.program.outputs), columns.shape[1]))
-        work = self._workspace(self.lanes)
+        work = self._workspace("many", self.lanes)
         place = work.ctypes.data if work is not None else None
         self.half("many").call(columns.ctypes.data, result.ctypes.data, columns.shape[1], place)
         return result
@@ -135,18 +135,20 @@ class Kernel:
     def _buffers(self, lanes: int) -> tuple[Any, ...]:
         """Columns of inputs, columns of outputs, and what the function is called with."""
         inputs, outputs = np.zeros((len(self.program.inputs), lanes)), np.empty((len(self.program.outputs), lanes))
-        work = self.workspace()
+        name = "many" if lanes > 1 else "one"
+        work = np.empty(max(1, self.half(name).work * (self.lanes if lanes > 1 else 1)))
         x, y, w = (ctypes.c_void_p(array.ctypes.data) for array in (inputs, outputs, work))
         pointers = (x, y, ctypes.c_int64(lanes), w)
-        return inputs, outputs, pointers, self.half("many" if lanes > 1 else "one").call, work
+        return inputs, outputs, pointers, self.half(name).call, work
 
     def workspace(self) -> Array:
         """For other compiled code that calls `many_in`."""
-        return np.empty(max(1, self._work * self.lanes))
+        return np.empty(max(1, self.half("many").work * self.lanes))
 
-    def _workspace(self, lanes: int) -> Array | None:
+    def _workspace(self, name: str, lanes: int) -> Array | None:
         """What a long program works in: not on the stack, which may be small, nor shared, since calls may overlap."""
-        return np.empty(self._work * lanes) if self._work else None
+        work = self.half(name).work
+        return np.empty(work * lanes) if work else None
 
 
 class _Half:
@@ -156,7 +158,7 @@ class _Half:
         *target, _ = host()
         words = f"{program.digest()} {name} {target} {opt} {llvmlite.__version__} {_code()}"
         key = hashlib.sha256(words.encode()).hexdigest()
-        self.engine = _engine(key, program, 1 if name == "one" else lanes, opt)
+        self.engine, self.work = _engine(key, program, 1 if name == "one" else lanes, opt)  # doubles of a lane
         folder = disk_cache.folder()
         self.kept = folder / key if folder is not None and (folder / key).is_file() else None
         pointer = ctypes.c_void_p
@@ -164,16 +166,16 @@ class _Half:
         self.call = working(self.engine.get_function_address(f"{name}_in"))
 
 
-def _engine(key: str, program: Program, lanes: int, opt: int) -> Any:
-    """An execution engine with the object code of the program, from the cache if it is there."""
+def _engine(key: str, program: Program, lanes: int, opt: int) -> tuple[Any, int]:
+    """An execution engine with the object code of the program, from the cache if it is there, and its workspace."""
     data = disk_cache.read(key)
     if data is None:
         machine = new_machine(opt)
         module = llvm.parse_assembly(build_module(program, (lanes,)))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        data = machine.emit_object(module)
+        data = pack("<q", work_of(program, 1)) + machine.emit_object(module)
         disk_cache.write(key, data)
-    return engine_of(data)
+    return engine_of(data[8:]), unpack("<q", data[:8])[0]
 
 
 def engine_of(data: bytes) -> Any:

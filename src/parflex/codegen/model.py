@@ -17,6 +17,7 @@ from parflex.codegen.emit.emit_c import emit_c
 from parflex.codegen.emit.emit_c_example import emit_c_example
 from parflex.codegen.emit.emit_python import DIALECTS, emit_python, functions_of, library_of, run
 from parflex.codegen.emit.heading import entries, heading, identifier, origin
+from parflex.codegen.memory_pause import no_search_for_cycles
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.ports import Signal, signals_of
 from parflex.codegen.program import Program
@@ -53,6 +54,8 @@ class _Compiled:
         """Both of them."""
         from parflex.codegen.compile import Kernel
 
+        if not self.program.parameters:  # nothing to prepare, and no instruction need be read where all is kept
+            return Program(f"{self.program.name}_setup", (), (), (), 0, ()), Kernel(self.program)
         setup, main = self.program.split()
         return setup, Kernel(main)
 
@@ -382,7 +385,9 @@ def model(
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
-    made = min((_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options)), key=_total)
+    with no_search_for_cycles():
+        ways = (_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options))
+        made = min(ways, key=_total)
     if key is not None:
         program_store.write(key, made)
     return made

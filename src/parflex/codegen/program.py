@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import math
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.codegen.kept_instructions import digest_of_instructions
 from parflex.records import Record
 
 # Values are numbered: first the inputs, then one for each instruction. An instruction is (operation, arguments...);
@@ -39,7 +41,7 @@ class Program(Record):
     name: str
     variables: tuple[str, ...]
     parameters: tuple[str, ...]
-    instructions: tuple[Instruction, ...]
+    instructions: Sequence[Instruction]  # a tuple, or one that is read from the disk
     setup: int
     outputs: tuple[tuple[str, int], ...]  # name and number of a value
 
@@ -119,7 +121,8 @@ class Program(Record):
 
     def digest(self) -> str:
         """A hash of what the program does: equal programs have equal hashes, on any machine."""
-        text = repr((self.variables, self.parameters, self.instructions, self.setup, self.outputs))
+        own = digest_of_instructions(self.instructions)
+        text = repr((self.variables, self.parameters, own, self.setup, self.outputs))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def evaluate(self, values: dict[str, float]) -> dict[str, float]:

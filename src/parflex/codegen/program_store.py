@@ -14,16 +14,20 @@ from dataclasses import Field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from pydantic import BaseModel
 
 from parflex.codegen import disk_cache
+from parflex.codegen.kept_instructions import KeptInstructions, packed
 from parflex.codegen.program import Program
 from parflex.models.robot import Robot
 
 Array = np.ndarray
+_digests: WeakKeyDictionary[Robot, str] = WeakKeyDictionary()  # robots do not change
 LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
+MANY = "instructions"
 UNUSED = {"motions", "reference", "title"}  # of its description: neither does how it is to move, or what is said of it
 
 
@@ -31,18 +35,20 @@ def key_of(robot: Robot, *choices: Any) -> str | None:
     """The name under which a program is kept; None where nothing is kept."""
     if disk_cache.folder() is None:
         return None
-    digest = hashlib.sha256(_code())
-    for part in (*_parts(robot), choices):
-        _feed(digest, part)
+    digest = hashlib.sha256(_code() + digest_of(robot).encode())
+    _feed(digest, choices)
     return f"{digest.hexdigest()}.program"
 
 
 def digest_of(robot: Robot) -> str:
     """A hash of the robot as it was loaded, with what was set, mounted or locked since."""
-    digest = hashlib.sha256()
-    for part in _parts(robot):
-        _feed(digest, part)
-    return digest.hexdigest()
+    found = _digests.get(robot)
+    if found is None:
+        digest = hashlib.sha256()
+        for part in _parts(robot):
+            _feed(digest, part)
+        found = _digests[robot] = digest.hexdigest()
+    return found
 
 
 def _parts(robot: Robot) -> tuple[Any, Array]:
@@ -93,8 +99,10 @@ def _feed(digest: Any, value: Any) -> None:
 def write(key: str, made: Any) -> None:
     """Keep a model: its program, the shapes and names of its groups, and its numbers."""
     program: Program = made.program
+    data = packed(program.instructions)
     content = {
-        "program": {field.name: getattr(program, field.name) for field in fields(program)},
+        "program": {field.name: getattr(program, field.name) for field in fields(program) if field.name != MANY},
+        MANY: {"count": len(program.instructions), "digest": hashlib.sha256(data).hexdigest()},
         "inputs": made.inputs,
         "outputs": made.outputs,
         "parameters": made.parameters,
@@ -103,7 +111,8 @@ def write(key: str, made: Any) -> None:
         "signals": made.signals,
         "about": made.about,
     }
-    disk_cache.write(key, json.dumps(content, separators=(",", ":")).encode())
+    head = json.dumps(content, separators=(",", ":")).encode()  # without a line break
+    disk_cache.write(key, head + b"\n" + data)
 
 
 def read(key: str) -> dict[str, Any] | None:
@@ -111,8 +120,10 @@ def read(key: str) -> dict[str, Any] | None:
     data = disk_cache.read(key)
     if data is None:
         return None
-    content = json.loads(data)
+    head, _, instructions = data.partition(b"\n")
+    content = json.loads(head)
     program = {name: tuples(value) for name, value in content["program"].items()}
+    program[MANY] = KeptInstructions(content[MANY]["count"], content[MANY]["digest"], instructions)
     return {
         "name": program["name"],
         "program": Program(**program),

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from parflex.codegen.memory_pause import no_search_for_cycles
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Pose
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
@@ -295,6 +296,7 @@ def simulate(
     return Run(columns, settings, summary)
 
 
+@no_search_for_cycles()
 def _case(
     robot: Robot, motion: Any, time: float, effort: Any, wrench: Any, controller: Any, drive: str, start: Any,
     pose: Any, step: float | None, out_step: float | None, method: str, tolerance: float | None, radius: float,
@@ -341,6 +343,7 @@ def _case(
     )  # fmt: skip
 
 
+@no_search_for_cycles()
 def _prepared(case: Case, width: float, sticking: bool) -> Problem:
     return prepare(
         case.robot, case.prescribed, case.wrenches, case.without, width, case.independent, case.stops, sticking,
@@ -348,6 +351,7 @@ def _prepared(case: Case, width: float, sticking: bool) -> Problem:
     )  # fmt: skip
 
 
+@no_search_for_cycles()
 def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Case, Segments, Started]:
     """The case with its steps, the run, and how it started."""
     started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)

@@ -39,11 +39,11 @@ def signals(
     Out come of each frame pose, twist and acceleration in world axes, energies, the power lost, how far the loops are
     open, of elements length and force, and of couplings the effort; these need efforts and wrenches too. `rows` of the
     closures give the dependent accelerations (none: those that do it best at home). Programs are kept on disk;
-    but `quick` makes it at once, without passes, to be run a few times.
+    `quick` makes it without passes, to be run a few times.
     """
     options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
     words = ("signals", tuple(frames), tuple(independent), options, limit, tuple(wrenches))
-    key = None if quick else program_store.key_of(robot, *words)
+    key = program_store.key_of(robot, *words, quick)
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)

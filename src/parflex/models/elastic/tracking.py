@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.optimize
 
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
@@ -154,6 +153,8 @@ def track_modes(
 
 def matched(before: Sight, there: Sight) -> _Match:
     """The modes of `there` that continue those of `before`."""
+    from scipy.optimize import linear_sum_assignment  # a tenth of a second to load
+
     overlap = before.shapes.T @ (0.5 * (before.M + there.M)) @ there.shapes
     sizes = np.outer(*(np.sqrt(np.einsum("ik,ij,jk->k", s.shapes, s.M, s.shapes)) for s in (before, there)))
     overlap = overlap / sizes
@@ -161,7 +162,7 @@ def matched(before: Sight, there: Sight) -> _Match:
     likeness = np.empty_like(overlap)
     for group in groups:
         likeness[:, group] = (overlap[:, group] ** 2).sum(axis=1)[:, None]  # of the whole subspace
-    branches, partners = scipy.optimize.linear_sum_assignment(-likeness)
+    branches, partners = linear_sum_assignment(-likeness)
     shapes, squares = np.empty_like(before.shapes), np.empty(len(branches))
     for group in groups:
         own = np.flatnonzero(np.isin(partners, group))
