@@ -175,3 +175,17 @@ def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
         expected = parflex.natural_frequencies(one, {"x": 0.0, "y": 0.0}, 2).frequencies
         assert many.frequencies[k] == pytest.approx(expected, rel=1e-9)
         assert found["frequency:2"][k] == pytest.approx(expected[1], rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "way", "said"),
+    [
+        ("dualemps", "fast", "proved by counts"),
+        ("5r", "none", "no natural frequency"),
+        ("gough-stewart-flexible", "one by one", "a loop without a beam"),
+    ],
+)
+def test_explanations_say_which_way_a_map_goes(name, way, said, capsys):
+    code, out, _ = run(capsys, "explain", name, "--json")
+    sections = {section["key"]: section for section in json.loads(out)["sections"]}
+    assert code == 0 and sections["maps"]["title"] == f"Maps: {way}" and said in sections["maps"]["text"][0]

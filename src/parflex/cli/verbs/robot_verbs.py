@@ -231,10 +231,11 @@ def explain(robot: str, as_json: bool, markdown: bool, counts: bool, coordinates
     Bodies, coordinates, loops and where they are cut, what depends on what, motors, the form of its programs, and
     where its numbers come from. Equations have their numbers of the page Theory of the documentation.
     """
+    from parflex.maps.rows.map_way import with_maps
     from parflex.models.explaining.explain import explain as explain_robot
 
     loaded = open_robot(robot, **choice)
-    told = explain_robot(loaded, coordinates)
+    told = with_maps(explain_robot(loaded, coordinates), loaded)
     answer = told.as_dict()
     text = told.as_markdown() if markdown else told.as_text(min(WIDEST, shutil.get_terminal_size().columns))
     if counts:

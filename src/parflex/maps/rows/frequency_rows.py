@@ -50,7 +50,7 @@ class FrequencyRows:
             placed = self.positions(usual)
             if (placed.status == OK).any():
                 self.solver.prepare(placed.q[placed.status == OK])
-        self.fallbacks, self.balanced, self.largest_difference = 0, 0, 0.0
+        self.fallbacks, self.balanced, self.largest_difference = 0, 0, self.solver.largest_difference
 
     @property
     def way(self) -> str:

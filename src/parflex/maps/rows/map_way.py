@@ -1,0 +1,47 @@
+"""Which way a map of a robot goes, and why: said before it is computed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.errors import ParflexError
+from parflex.maps.batches import Geometry
+from parflex.maps.engine.mode_finder import ModeFinder
+from parflex.maps.frequencies import FrequencySolver
+from parflex.maps.nodes import NotCoveredError
+from parflex.models.explaining.explanation import Chapter, Explanation
+from parflex.models.robot import Robot
+
+
+def map_way(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
+    """How frequencies at many poses are found: "fast", "reduced", "one by one" or "none", and why in a sentence."""
+    try:
+        solver = FrequencySolver(Geometry(robot), 1, lock)
+    except ParflexError as error:
+        return "none", f"With its motors locked the robot has no natural frequency: {error.message}."
+    if solver.assembly is None:
+        return "one by one", (
+            f"Maps are computed pose by pose by the general reduction, because of {solver.why_not}: this is slow."
+        )
+    size = solver.assembly.model.columns
+    try:
+        ModeFinder(solver.locked, 1, solver.free)
+    except (NotCoveredError, np.linalg.LinAlgError) as error:
+        return "reduced", (
+            f"Maps are computed from whole matrices with {size} unknowns at each pose, which LAPACK solves, "
+            f"because of {error}."
+        )
+    return "fast", (
+        f"Maps are fast: the {size} unknowns of a pose are eliminated by compiled steps of inverse iteration; every "
+        "mode is proved by counts. Poses with springs under tension, and those about an equilibrium, are computed one "
+        "by one."
+    )
+
+
+def with_maps(told: Explanation, robot: Robot) -> Explanation:
+    """An explanation with a chapter on maps before that on where numbers come from."""
+    way, why = map_way(robot)
+    *sections, last = told.sections
+    return replace(told, sections=(*sections, Chapter("maps", f"Maps: {way}", (why,)), last))
