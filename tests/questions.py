@@ -531,6 +531,12 @@ add("draw_run", "columns", figure(lambda bench, path: parflex.draw_run(_COLUMNS,
 add("draw_energies", "columns", figure(lambda bench, path: parflex.draw_energies(_COLUMNS, path)))
 _ALONG = {"t": _COLUMNS["t"], "arm.Mz@0": _COLUMNS["tip.x"], "arm.Mz@1": 0.5 * _COLUMNS["tip.x"]}
 add("draw_sections", "columns", figure(lambda bench, path: parflex.draw_sections(_ALONG, path)))
+_REFINED = figure(
+    lambda bench, path: parflex.draw_convergence(
+        parflex.natural_frequencies(bench("dualemps"), modes=2, converge=2e-2), path
+    )
+)
+add("draw_convergence", "dualemps", _REFINED)
 add("draw_spectrum", "columns", figure(lambda bench, path: parflex.draw_spectrum(_COLUMNS, path, ["tip.x"])))
 _BOTH = figure(lambda bench, path: parflex.draw_comparison(_COLUMNS, _OTHER, path, ["tip.x"]))
 add("draw_comparison", "columns", _BOTH)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from test_command_line import answered, refused
 
 import parflex
 from parflex.cli.main import main
@@ -194,6 +195,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
     run = run_of(P__x=wave, energy__kinetic=wave**2, energy__total=wave**2)
     robot = parflex.load("5r")
     modes = parflex.natural_frequencies(parflex.load("dualemps"), modes=2)
+    refined = parflex.natural_frequencies(parflex.load("dualemps"), modes=2, converge=2e-2)
     found = parflex.frequency_map(parflex.load("dualemps"), [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)], modes=2)
     swing = {"moves": [{"left.1": 0.2}], "law": "time-optimal"}
     plan = parflex.plan_motion(robot, swing, velocity_limit=1.0, acceleration_limit=5.0)
@@ -204,6 +206,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
         "draw_spectrum": lambda path=None: parflex.draw_spectrum(run, path, ["P.x"]),
         "draw_comparison": lambda path=None: parflex.draw_comparison(run, {"t": T, "P.x": wave}, path),
         "draw_sections": lambda path=None: parflex.draw_sections({"t": T, "a.N@0": wave, "a.N@1": T}, path),
+        "draw_convergence": lambda path=None: parflex.draw_convergence(refined, path),
         "draw_modes": lambda path=None: parflex.draw_modes(modes, path),
         "draw_map": lambda path=None: parflex.draw_map(found, path, mode=2),
         "draw_timing": lambda path=None: parflex.draw_timing(plan, path),
@@ -245,3 +248,34 @@ def test_threads_that_draw_at_once_leave_the_settings_of_matplotlib_alone(tmp_pa
         pictures = list(pool.map(draw, range(8)))
     assert dict(matplotlib.rcParams) == before
     assert set(pictures[::2]) == {alone.read_bytes()} and len(set(pictures[1::2])) == 1
+
+
+def test_a_figure_of_convergence_shows_the_changes_that_the_answer_has(tmp_path):
+    of = parflex.load("dualemps")
+    modes = parflex.natural_frequencies(of, modes=2, converge=2e-2)
+    run = parflex.simulate(of, "square", 0.005, converge=0.5)
+    for found, steps, word in (
+        (modes, modes.refinement.steps, "estimate of the error left"),
+        (run, run.summary["refinement"], "error of the mean frequency"),
+    ):
+        (panel,) = parflex.draw_convergence(found, tmp_path / "change.svg", "a title").axes
+        lines = {line.get_label(): line.get_data() for line in panel.get_lines()}
+        elements, change = lines["largest change"]
+        assert list(elements) == [step["elements"] for step in steps] and len(steps) > 1
+        assert np.isnan(change[0]) and list(change[1:]) == [max(step["change"], 1e-16) for step in steps[1:]]
+        shown = set(texts(tmp_path / "change.svg"))
+        assert {"largest change", word, "elements in each of the file", "a title", "each alone"} <= shown
+    for bad in (parflex.natural_frequencies(of, modes=2), parflex.simulate(of, "square", 0.002), 3, None):
+        with pytest.raises(InputError, match="was not refined"):
+            parflex.draw_convergence(bad)
+
+
+def test_the_command_line_draws_convergence_and_refuses_to_without(tmp_path, capsys):
+    file = tmp_path / "change.svg"
+    answer = answered(
+        capsys, "frequencies", "dualemps", "--modes", "2", "--converge", "2e-2", "--convergence", str(file)
+    )
+    assert answer["files"] == [str(file)] and "largest change" in texts(file)
+    for words, said in ((("--convergence", "a.svg"), "nothing is refined"),
+                        (("--converge", "1e-2", "--convergence", "a.txt"), "picture format")):  # fmt: skip
+        assert said in refused(capsys, "frequencies", "dualemps", *words)["message"]

@@ -241,6 +241,7 @@ CHECKS: dict[str, Check | None] = {
     "tolerances": _numbers_by_name,
     "function": _call,
     "found": _sensitivities,
+    "refined": None,  # modes or a run: the function says what they lack
     **dict.fromkeys(("keys", "worst"), None),  # names of the file, a choice: the functions say more
     **dict.fromkeys(("reactions", "shapes", "check_width", "check_steps", "quick", "checks", "stops"), checking.flag),
     "csv": checking.flag,

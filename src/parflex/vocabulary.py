@@ -161,6 +161,7 @@ WORDS: dict[str, Word] = {
     "bench": Word("Bench", "", "Compiled laws and plants from an earlier call."),
     "paper": Word("str", "", "Key of a paper; None: all."),
     "quick": Word("bool", "", "Leave out simulations, studies and times."),
+    "refined": Word("Modes or Run", "", "Answer of `natural_frequencies` or `simulate` with `converge`."),
     "run": Word("Run or Mapping[str, Array]", "", "Columns by name, with time 't' in s."),
     "measured": Word("Run or Mapping[str, Array]", "", "Measured columns by name, with time 't' in s."),
     "columns": Word("Sequence[str]", "", "Columns to show; None: end effector, efforts and energies."),

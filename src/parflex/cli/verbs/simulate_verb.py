@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from parflex.cli import output
+from parflex.cli.convergence import check_convergence
 from parflex.cli.group import cli
 from parflex.cli.input import (
     assignments,
@@ -92,6 +93,9 @@ from parflex.errors import InputError
     "--converge", type=float, metavar="R", help="Repeat the run with more elements until it changes by no more than "
     "this share of deflections and efforts; exit 1 if the limit is reached before.",
 )  # fmt: skip
+@click.option(
+    "--convergence", metavar="FILE", help="Draw the change with the elements of --converge: .svg, .pdf or .png."
+)
 @click.option("-o", "--out", "path", required=True, metavar="FILE", help="Output file: .csv or .npz.")
 def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     """Move a robot in time and write named time series."""
@@ -99,6 +103,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
     from parflex.simulation.table_files import check_target
 
     check_target(path)
+    drawn = check_convergence(options["converge"], options.pop("convergence"))
     words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode", "elements")}
     loaded = open_robot(robot, **words)
     cutoff = options.pop("low_pass")
@@ -108,7 +113,7 @@ def simulate(robot: str, as_json: bool, path: str, **options: Any) -> int:
         run = run_simulation(loaded, progress=shown, **_arguments(options))
     if cutoff is not None and run.status == "ok":
         run = _with_low_passed(run, cutoff)
-    written = [str(file) for file in run.save(path)]
+    written = [str(file) for file in [*run.save(path), *drawn(run)]]
     answer = {"files": written, "columns": list(run), **run.summary, "settings": run.settings}
     from parflex.simulation.run_checks import stop_warnings
 

@@ -8,6 +8,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.conditions import condition_options, read_conditions
+from parflex.cli.convergence import check_convergence
 from parflex.cli.group import cli
 from parflex.cli.input import robot_options
 
@@ -25,16 +26,27 @@ STEP = ("elements", "coordinates", "change", "remaining")  # of a refinement, as
     "--converge", type=float, metavar="R", help="Divide the elements of beams until no frequency asked for "
     "changes by more than this share; exit 1 if the limit is reached before.",
 )  # fmt: skip
+@click.option(
+    "--convergence", metavar="FILE", help="Draw the change with the elements of --converge: .svg, .pdf or .png."
+)
 @click.option("--shapes", is_flag=True, help="Also print the mode shapes over all coordinates.")
 def frequencies(
-    robot: str, as_json: bool, modes: int | None, shapes: bool, converge: float | None, **options: Any
+    robot: str,
+    as_json: bool,
+    modes: int | None,
+    shapes: bool,
+    converge: float | None,
+    convergence: str | None,
+    **options: Any,
 ) -> int:
     """Natural frequencies and modes of a robot with elastic bodies or springs."""
     from parflex.models.elastic.linear_model import natural_frequencies
     from parflex.models.elastic.participation import energy_shares, participation
 
+    drawn = check_convergence(converge, convergence)
     loaded, given = read_conditions(robot, options, felt=False)
     found = natural_frequencies(loaded, modes=modes, converge=converge, **given)
+    written = drawn(found)
     about = found.model.about
     held = found.model.robot
     shares = participation(found.model.configuration, found.shapes)
@@ -51,7 +63,7 @@ def frequencies(
         "about": about,
         "excess": found.excess.tolist(),
         "warnings": [*held.warnings, *found.model.warnings],
-    }
+    } | ({"files": written} if written else {})
     steps: list[Any] = []
     if found.refinement is not None:
         took = found.refinement
@@ -74,7 +86,7 @@ def frequencies(
     if steps:
         head = ["elements in each of the file", "coordinates", "change", "error left, about"]
         tables.append(("refinement", head, steps))
-    output.show(answer, as_json, *tables)
+    output.show(answer, as_json, *tables, *([("", ["written"], [(file,) for file in written])] if written else []))
     return 0 if found.refinement is None or found.refinement.converged else 1
 
 

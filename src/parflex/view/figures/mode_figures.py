@@ -9,7 +9,7 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.elastic.linear_model import Modes
-from parflex.view.figures.style import LINES, REST, finished, new_figure, styled
+from parflex.view.figures.style import LINES, REST, finished, new_figure, styled, titled
 from parflex.view.scene.skeleton import ModeShape, mode_shape_points
 
 if TYPE_CHECKING:
@@ -69,8 +69,7 @@ def draw_modes(modes: Modes, path: str | Path | None = None, amplitude: float = 
                     axes.add_collection3d(Line3DCollection(lines, colors=colour, linewidths=width))
             _dress(axes, shape, bent, flat)
             axes.set_title(f"{k + 1}: {modes.frequencies[k]:.2f} Hz", fontsize=9.5)
-        if title:
-            figure.suptitle(title, fontsize=10.5, fontweight="bold")
+        titled(figure, title)
         return finished(figure, path)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.view.figures.run_numbers import Columns, chosen_columns, run_differences, spectrum
-from parflex.view.figures.style import LINES, MEASURED, finished, new_figure, styled
+from parflex.view.figures.style import LINES, MEASURED, finished, legend_above, new_figure, styled, time_axis, titled
 from parflex.view.figures.units import unit_of
 
 if TYPE_CHECKING:
@@ -52,8 +52,9 @@ def draw_run(run: Columns, path: str | Path | None = None, columns: Sequence[str
             for name in names:
                 panel.plot(run["t"], run[name], label=name)
             panel.set_ylabel(axis_label(kind, unit))
-            _legend(panel, len(names))
-        _time_axis(panels[-1], figure, title, run["t"])
+            legend_above(panel, len(names))
+        time_axis(panels[-1], run["t"])
+        titled(figure, title)
         return finished(figure, path)
 
 
@@ -83,10 +84,11 @@ def draw_energies(run: Columns, path: str | Path | None = None, title: str = "")
                 line = "--" if name.endswith("total") else "-"  # it often lies upon another
                 above.plot(run["t"], run[name], line, label=name.partition(".")[2], color=colour)
         above.set_ylabel(axis_label("energy", "J"))
-        _legend(above, len(names))
+        legend_above(above, len(names))
         below.plot(run["t"], run["energy.total"] - run["energy.total"][0], color=LINES[3])
         below.set_ylabel("change of total (J)")
-        _time_axis(below, figure, title, run["t"])
+        time_axis(below, run["t"])
+        titled(figure, title)
         return finished(figure, path)
 
 
@@ -146,11 +148,10 @@ def draw_spectrum(run: Columns, path: str | Path | None = None, columns: Sequenc
                     )  # fmt: skip
             panel.set_ylabel(f"amplitude ({unit})" if unit else "amplitude")
             panel.set_title(kind, fontsize=9, fontweight="normal", pad=4)
-            _legend(panel, len(names))
+            legend_above(panel, len(names))
         panels[-1].set_xlabel("frequency (Hz)")
         panels[-1].set_xlim(0, highest or top)
-        if title:
-            figure.suptitle(title, fontsize=10.5, fontweight="bold")
+        titled(figure, title)
         return finished(figure, path)
 
 
@@ -190,12 +191,13 @@ def draw_comparison(run: Columns, measured: Columns, path: str | Path | None = N
             above.plot(measured["t"], measured[name], color=MEASURED, linewidth=0.9, label=f"{name}, measured")
             above.plot(run["t"], run[name], color=LINES[0], label=f"{name}, computed")
             above.set_ylabel(axis_label(kind, unit))
-            _legend(above, 2)
+            legend_above(above, 2)
             below.plot(found[name].times, found[name].values, color=LINES[1], linewidth=0.9)
             below.set_ylabel(f"difference ({unit})" if unit else "difference")
             note = f"rms {found[name].rms:.3g} {unit}, largest {found[name].largest:.3g} {unit}"
             below.set_title(note, fontsize=8, fontweight="normal", pad=2)
-        _time_axis(panels[-1], figure, title, run["t"])
+        time_axis(panels[-1], run["t"])
+        titled(figure, title)
         return finished(figure, path)
 
 
@@ -219,19 +221,3 @@ def grouped(columns: Sequence[str], robot: Robot | None) -> dict[tuple[str, str]
 def axis_label(kind: str, unit: str) -> str:
     """What an axis shows, and its unit."""
     return f"{kind} ({unit})" if unit else kind
-
-
-def _legend(panel: Any, count: int) -> None:
-    """Above the panel where it fits, else beside it: nothing hides a line."""
-    if count <= 4:
-        panel.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=count, borderaxespad=0.0, handlelength=1.4)
-    else:
-        panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
-
-
-def _time_axis(panel: Any, figure: Any, title: str, t: Array) -> None:
-    panel.set_xlabel("time (s)")
-    if t[-1] > t[0]:
-        panel.set_xlim(t[0], t[-1])
-    if title:
-        figure.suptitle(title, fontsize=10.5, fontweight="bold")

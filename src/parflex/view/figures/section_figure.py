@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.view.figures.run_numbers import Columns, chosen_columns
-from parflex.view.figures.style import LINES, REST, finished, new_figure, styled
+from parflex.view.figures.style import LINES, REST, finished, legend_above, new_figure, styled, time_axis, titled
 from parflex.view.figures.units import SECTION, unit_of
 
 if TYPE_CHECKING:
@@ -72,13 +72,13 @@ def draw_sections(run: Columns, path: str | Path | None = None, columns: Sequenc
             over.plot(t, one.values[:, place], color=LINES[1], lw=1.0, label=f"s = {one.s[place]:.3g}")
             over.axvline(t[row], color=LINES[0], lw=0.7, linestyle=":")
             along.set_xlim(0, 1)
-            over.set_xlim(t[0], t[-1] if t[-1] > t[0] else t[0] + 1)
             for panel in (along, over):
-                panel.legend(loc="lower right", bbox_to_anchor=(1.0, 0.97), borderaxespad=0.0, handlelength=1.4)
+                legend_above(panel, 1)
+            time_axis(over, t)
+            over.set_xlabel("")
         panels[-1, 0].set_xlabel("place s along the beam")
-        panels[-1, 1].set_xlabel("time (s)")
-        if title:
-            figure.suptitle(title, fontsize=10.5, fontweight="bold")
+        time_axis(panels[-1, 1], t)
+        titled(figure, title)
         return finished(figure, path)
 
 

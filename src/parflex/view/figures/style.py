@@ -91,6 +91,27 @@ def new_figure(height: float, width: float = WIDTH) -> Any:
     return Drawing(width, height)
 
 
+def titled(figure: Figure, title: str) -> None:
+    """Put a title above all panels, if there is one."""
+    if title:
+        figure.suptitle(title, fontsize=10.5, fontweight="bold")
+
+
+def time_axis(panel: Any, t: Any) -> None:
+    """Time along the axis, from the first row to the last."""
+    panel.set_xlabel("time (s)")
+    if t[-1] > t[0]:
+        panel.set_xlim(t[0], t[-1])
+
+
+def legend_above(panel: Any, count: int) -> None:
+    """Above the panel where it fits, else beside it: nothing hides a line."""
+    if count <= 4:
+        panel.legend(loc="lower right", bbox_to_anchor=(1.0, 0.98), ncols=count, borderaxespad=0.0, handlelength=1.4)
+    else:
+        panel.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=7.5)
+
+
 def finished(figure: Figure, path: str | Path | None) -> Figure:
     """The figure, written where a path is given."""
     if path is not None:
