@@ -346,3 +346,56 @@ def test_a_page_has_all_that_was_done(tmp_path):
     found = parflex.identify(three_rrr(), clean(1), cutoff=40, validate=clean(2))
     text = write_identification(tmp_path / "page", found).read_text(encoding="utf-8")
     assert text.count("<img") == 3 and "ZZ[platform]" in text and "Butterworth low-pass of order 4 at 40 Hz" in text
+
+
+# -- noise on both sides, gains --------------------------------------------------------------------------------------
+
+
+def test_instruments_from_the_reference_undo_what_noise_of_positions_does():
+    columns = {
+        "position": {m: f"q.{m}" for m in measured.MOTORS},
+        "effort": {m: f"effort.{m}" for m in measured.MOTORS},
+        "reference": {m: f"ref.{m}" for m in measured.MOTORS},
+    }
+    record = measured.as_measured(clean(1), 0, noise=2e-5)
+    off = {}
+    for estimator in ("wls", "iv"):
+        found = parflex.identify(three_rrr(), record, columns, estimator=estimator, cutoff=40, decimate=4)
+        wanted = [
+            {"FV": 0.4, "FS": 0.25}.get(name.partition("[")[0], one.file_value)
+            for name, one in found.parameters.items()
+        ]
+        off[estimator] = np.array(
+            [(one.value - value) / one.deviation for one, value in zip(found.parameters.values(), wanted, strict=True)]
+        )
+    assert np.sqrt((off["iv"] ** 2).mean()) < 1.5  # as deviations say
+    assert np.abs(off["wls"]).max() > 5  # acceleration noise makes inertia too small
+    with pytest.raises(InputError, match="need the reference"):
+        parflex.identify(three_rrr(), record, estimator="iv", cutoff=40)
+
+
+def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
+    rng = np.random.default_rng(5)
+    records = []
+    for payload in (0.0, 3.0):
+        one = dict(axis_record(payload))
+        one["i"] = one["i"] + 0.02 * rng.standard_normal(len(one["i"]))
+        np.savez(tmp_path / f"load{payload:g}.npz", **one)
+        records.append(str(tmp_path / f"load{payload:g}.npz"))
+    wrong = BY_HAND | {
+        "effort": {"axis": {"column": "i", "gain": 2.0}},  # it is 2.5
+        "payload": {"load3.npz": [3.0, 0, 0, 0]},
+    }
+    robot = slide(tmp_path)
+    found = parflex.identify(robot, records, wrong, estimator="tls", friction="direction", cutoff=50)
+    gain = found.gains["axis"]
+    assert gain["value"] == pytest.approx(2.5, rel=5e-3) and abs(gain["value"] - 2.5) < 4 * gain["deviation"]
+    assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=1e-2)
+    assert found.relative_error < 0.02
+    with pytest.raises(InputError, match="need a payload that is known"):
+        parflex.identify(robot, records[0], BY_HAND, estimator="tls", cutoff=50)
+
+
+def test_what_is_not_there_yet_is_refused(tmp_path):
+    with pytest.raises(InputError, match="not there yet"):
+        parflex.identify(slide(tmp_path), axis_record(), BY_HAND, estimator="didim")

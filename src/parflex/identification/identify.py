@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import numpy as np
 from parflex.checking import one_of
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
-from parflex.identification.column_map import read_column_map
+from parflex.identification.column_map import ColumnMap, read_column_map
+from parflex.identification.drive_gains import total_least_squares
 from parflex.identification.filtering import choose_filter
 from parflex.identification.identified import Identified
 from parflex.identification.least_squares import EffortRows, Fit, fit, relative_error
@@ -84,6 +86,11 @@ def identify(
     >>> parflex.identify(parflex.load("emps"), "DATA_EMPS.mat", "columns.toml", cutoff=100).parameters
     """
     one_of(estimator, ESTIMATORS, "estimator")
+    if estimator == "didim":
+        raise InputError(
+            "identification by simulation under the controller is not there yet", key="estimator", value=estimator,
+            hint="use iv, which takes the reference as instrument",
+        )  # fmt: skip
     motors = list(robot.actuated_names)
     mapped = read_column_map(columns, motors)
     refuse_unsuited(robot)
@@ -95,11 +102,15 @@ def identify(
     held_out = [read_measurement(one, mapped, robot) for one in _several(validate)]
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
     base = base_columns(regressor)
-    found = [rows_of_record(regressor, base, one, choice) for one in used]
+    found = [rows_of_record(regressor, base, one, choice, estimator == "iv") for one in used]
     rows = joined([one[1] for one in found])
     told, missed = _told_by(rows, base)
     rows = rows.columns(told)
-    fitted = fit(rows, estimator)
+    gains: dict[str, dict[str, float]] = {}
+    if estimator == "tls":
+        fitted, rows, found, gains = _with_gains(regressor, mapped, rows, found)
+    else:
+        fitted = fit(rows, "wls" if estimator == "iv" else estimator)
     essential = _essential(rows, fitted, estimator)
     values = np.zeros(len(base.kept))
     values[told] = fitted.values
@@ -111,13 +122,37 @@ def identify(
     warnings += _signs(used, [one[1].columns(told) for one in found], estimator)
     return Identified(
         robot.name, estimator,
-        parameters_of(regressor, base, told, fitted, essential), {}, fitted.condition,
+        parameters_of(regressor, base, told, fitted, essential), gains, fitted.condition,
         relative_error(rows, fitted.values), per_motor(regressor.rows, rows, fitted.residuals),
         validation_of(regressor.rows, later),
         undetermined_of(base, names, missed, regressor), choice, [*predictions, *later], fitted.robust,
         _nearest(base, values, every, told), regressor.rows, [*used, *held_out],
         steps_of(used, choice, estimator, fitted, regressor), warnings,
     )  # fmt: skip
+
+
+def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, found: list[Any]) -> Any:
+    """The fit with drive gains, rows whose efforts have them, and the gains by motor."""
+    if regressor.spare:
+        raise InputError(
+            "gains of drives are not told apart where motors are spare", key="estimator", value="tls",
+            hint="use an actuation with as many motors as freedoms",
+        )  # fmt: skip
+    fitted, factors, robust, white = total_least_squares(rows)
+
+    def scaled(one: EffortRows) -> EffortRows:
+        assert one.known is not None
+        return replace(one, y=(one.y + one.known) * factors - one.known)
+
+    gains = {}
+    for k, motor in enumerate(regressor.rows):
+        before = mapped.effort[motor].gain
+        gains[motor] = {
+            "value": float(before * factors[k]), "deviation": float(abs(before) * robust[k]),
+            "deviation_white": float(abs(before) * white[k]), "relative": float(robust[k] / abs(factors[k])),
+            "given": before,
+        }  # fmt: skip
+    return fitted, scaled(rows), [(t, scaled(one), by_file) for t, one, by_file in found], gains
 
 
 def _several(given: Any) -> list[Any]:

@@ -27,6 +27,7 @@ class EffortRows(Record):
     starts: tuple[int, ...] = (0,)
     instruments: Array | None = None  # as W
     rate: Array | None = None  # of the motors at the instants
+    known: Array | None = None  # efforts that are known, and not in y
 
     @property
     def parts(self) -> list[slice]:

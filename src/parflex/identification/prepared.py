@@ -46,11 +46,22 @@ def motion_of(
 
 
 def rows_of_record(
-    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice
+    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice, by_reference: bool = False
 ) -> tuple[Array, EffortRows, Array]:
-    """Instants, rows of the base parameters, and what the numbers of the robot file give there."""
+    """Instants, rows of the base parameters, and what the numbers of the robot file give there.
+
+    `by_reference`: with the regressor of the reference as instruments, which knows nothing of the noise.
+    """
     t, moving = motion_of(regressor, record, choice)
-    return assembled(regressor, base, record, choice, t, moving)
+    instruments = None
+    if by_reference:
+        if record.reference is None:
+            raise InputError(
+                "instrumental variables need the reference of the motors", file=record.name, key="reference",
+                hint="name its columns in [reference] of the map",
+            )  # fmt: skip
+        instruments = motion_of(regressor, record, choice, record.reference)[1]
+    return assembled(regressor, base, record, choice, t, moving, instruments)
 
 
 def assembled(
@@ -67,7 +78,7 @@ def assembled(
     y = regressor.measured(moving, effort) - known
     by_file = W @ (base.groups @ np.array([one.value for one in regressor.unknowns]))
     rate = moving.qd[:, list(regressor.robot.actuated)]
-    both = [W, y, by_file, rate]
+    both = [W, y, by_file, rate, known]
     both += [regressor.of(instruments, base.kept)[0]] if instruments is not None else []
     thin = [decimated(values, choice) for values in both]
     kept = fast_enough(regressor, thin[3], choice.least_speed)
@@ -76,8 +87,8 @@ def assembled(
             "no sample is left: the motors are slower than the least speed everywhere", file=record.name,
             key="least_speed", value=choice.least_speed, hint="give a smaller one",
         )  # fmt: skip
-    W, y, by_file, rate, *own = (values[kept] for values in thin)
-    rows = EffortRows(W, y, instruments=own[0] if own else None, rate=rate)
+    W, y, by_file, rate, known, *own = (values[kept] for values in thin)
+    rows = EffortRows(W, y, instruments=own[0] if own else None, rate=rate, known=known)
     return t[:: choice.decimate][kept], rows, by_file
 
 
@@ -100,4 +111,5 @@ def joined(parts: Sequence[EffortRows]) -> EffortRows:
         tuple(int(start) for start in starts),
         None if instruments[0] is None else np.concatenate([own for own in instruments if own is not None]),
         np.concatenate([part.rate for part in parts if part.rate is not None]),
+        np.concatenate([part.known for part in parts if part.known is not None]),
     )  # fmt: skip
