@@ -50,8 +50,7 @@ def total_least_squares(rows: EffortRows) -> tuple[Fit, Array, Array, Array]:
         values, white[motors:, motors:], robust[motors:, motors:], scaled.y - rows.W @ values, after.condition,
         (scaled.y - rows.W @ values).std(axis=0), lag, after.weights,
     )  # fmt: skip
-    deviations = (np.sqrt(np.diag(part)[:motors]) for part in (robust, white))
-    return judged, factors, *deviations
+    return judged, factors, np.sqrt(np.diag(robust)[:motors]), np.sqrt(np.diag(white)[:motors])
 
 
 def _products(rows: EffortRows, raw: Array, weights: Array) -> Array:
