@@ -120,7 +120,7 @@ class DesignedPoses:
             return none
         try:
             finder = ModeFinder(locked_robot(self.robot, self.lock), self.modes, free, numbers)
-        except (NotCoveredError, np.linalg.LinAlgError):
+        except (NotCoveredError, ParflexError, np.linalg.LinAlgError, TypeError):  # what symbols do not cover
             return none
         found = finder(q, chosen, shapes=platform is not None)
         with np.errstate(invalid="ignore"):

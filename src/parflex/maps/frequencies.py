@@ -99,7 +99,7 @@ class FrequencySolver:
             return
         try:
             self.finder = ModeFinder(self.locked, self.modes, self.free)
-        except (NotCoveredError, np.linalg.LinAlgError) as error:
+        except (NotCoveredError, ParflexError, np.linalg.LinAlgError) as error:  # or the program is too long
             self.why_not = str(error)
             return
         if self.assembly.model.columns <= CHECKED:

@@ -103,8 +103,9 @@ class StepTrace:
         scale = 1.0 / np.sqrt(mass)
         hub = self.locked.tree.places[self.locked.tree.end_effector].link
         twist = [self._value(w, k) for k in self.frames.frames[hub]] if hub != GROUND else []
-        signs: Any = 0.0
-        for edge, count in Counter(d.edge for d in self.system.pivots).items():
+        fixed = [d for d in self.system.pivots if not isinstance(d, Expression)]  # of what has stiffness but no mass
+        signs: Any = float(sum(np.sign(d) for d in fixed))
+        for edge, count in Counter(d.edge for d in self.system.pivots if isinstance(d, Expression)).items():
             signs = signs + count * Expression(self.graph, edge).sign()
         outputs = {
             "signs": signs,
