@@ -23,14 +23,14 @@ class KeptInstructions(Sequence):
     """The instructions of a program as a sequence, of which only the number and a hash are known at first."""
 
     def __init__(self, count: int, digest: str, data: bytes) -> None:
-        self.count, self.digest, self._data = count, digest, data
+        self._length, self.digest, self._data = count, digest, data
 
     @cached_property
     def _all(self) -> tuple[Any, ...]:
         return unpacked(self._data)
 
     def __len__(self) -> int:
-        return self.count
+        return self._length
 
     def __getitem__(self, index: Any) -> Any:
         return self._all[index]
@@ -48,7 +48,7 @@ class KeptInstructions(Sequence):
         return repr(self._all)
 
     def __reduce__(self) -> Any:
-        return KeptInstructions, (self.count, self.digest, self._data)
+        return KeptInstructions, (self._length, self.digest, self._data)
 
 
 def packed(instructions: Sequence[Any]) -> bytes:
@@ -75,7 +75,7 @@ def unpacked(data: bytes) -> tuple[Any, ...]:
     )
     constants = iter(np.frombuffer(data, dtype=float, count=numbers, offset=start + 4 * WIDEST * count).tolist())
     width = [WIDTHS[word] for word in words]
-    found = []
+    found: list[Any] = []
     for word, size, a, b, c in zip(words, width, first.tolist(), second.tolist(), third.tolist(), strict=True):
         if size == 0:
             found.append(("const", next(constants)))
