@@ -13,8 +13,8 @@ from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
 from parflex.description.names import catalogue_names as catalogue_names
-from parflex.design.optimise import Optimised as Optimised
-from parflex.design.optimise import optimise as optimise
+from parflex.design.optimisation import Optimised as Optimised
+from parflex.design.optimisation import optimise as optimise
 from parflex.design.registry import Response as Response
 from parflex.design.registry import add_response as add_response
 from parflex.design.sensitivity import Sensitivities as Sensitivities

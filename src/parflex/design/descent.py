@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.optimize
 
-from parflex.design.pieces import Piece
+from parflex.design.worst_pieces import Piece
 from parflex.errors import ParflexError
 from parflex.records import Record
 
@@ -40,7 +40,7 @@ class Term(Record):
 
 
 @dataclass(eq=False)
-class Point:
+class DesignPoint:
     """A design in units of its ranges, the pieces of all terms there, and the values of all terms."""
 
     z: Array
@@ -72,12 +72,12 @@ class Designs:
         self.terms, self._values, self._pieces = list(terms), values, pieces
         self.evaluations = 0
 
-    def at(self, z: Array) -> Point:
+    def at(self, z: Array) -> DesignPoint:
         """A design with its values."""
         self.evaluations += 1
-        return Point(z, self._values(z))
+        return DesignPoint(z, self._values(z))
 
-    def with_pieces(self, point: Point) -> Point:
+    def with_pieces(self, point: DesignPoint) -> DesignPoint:
         """The same with pieces."""
         if not point.pieces:
             point.pieces = self._pieces(point.z)
@@ -123,7 +123,7 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
     return Descent(here.z, here.values, multipliers, designs.missed(here.values), taken, designs.evaluations)
 
 
-def linear_step(designs: Designs, here: Point, free: Array, trust: float) -> tuple[Array, float, Array]:
+def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array]:
     """The step that a linear program promises most of, the merit it promises, and multipliers of all limits."""
     n, terms = len(here.z), designs.terms
     low = np.where(free, np.maximum(-trust, -here.z), 0.0)

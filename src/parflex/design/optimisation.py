@@ -12,9 +12,9 @@ import numpy as np
 from parflex.design.answers import value_of
 from parflex.design.descent import Descent, Designs, Term, descend
 from parflex.design.design_state import checked_number
-from parflex.design.pieces import Piece, pieces_of
 from parflex.design.problem_file import ProblemFile, read_problem, robot_source
 from parflex.design.robot_difference import extending_text
+from parflex.design.worst_pieces import Piece, pieces_of
 from parflex.errors import ParflexError
 from parflex.models.loading import load, redesigned
 from parflex.models.robot import Robot
