@@ -270,6 +270,18 @@ for _robot in ("rx90", "scara", "3rrr", "5r", "four-bar", "delta", "dualemps"):
     add("base_parameters", _robot, _base)
 
 
+def identified(bench: Bench) -> dict[str, float]:
+    """Parameters of an axis from a record that is written down."""
+    t = np.arange(2000) * 1e-3
+    x, v, a = (0.1 * np.array([1, 3, -9])[:, None] * np.stack([np.sin(3 * t), np.cos(3 * t), np.sin(3 * t)])).tolist()
+    force = [90 * a_ + 200 * v_ + 20 * np.sign(v_) - 3 for v_, a_ in zip(v, a, strict=True)]
+    found = parflex.identify(bench("emps"), {"t": t, "q.axis": np.array(x), "effort.axis": np.array(force)}, cutoff=50)
+    return {name: one.value for name, one in found.parameters.items()} | {"error": found.relative_error}
+
+
+add("identify", "emps", identified)
+
+
 def vars_of(record: Any, names: str) -> dict[str, Any]:
     """Some entries of a record."""
     return {name: getattr(record, name) for name in names.split()}

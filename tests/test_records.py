@@ -26,6 +26,10 @@ STUDY = {"robot": "5r", "laws": ["ctc"], "percentages": [1], "templates": 1, "se
 COLUMNS = {"t": np.linspace(0.0, 1.0, 40), "tip.x": np.sin(np.linspace(0.0, 9.0, 40)), "energy.total": np.ones(40)}
 
 
+TIMES = np.arange(600) * 2e-3
+RECORD = {"t": TIMES, "q.axis": 0.1 * np.sin(9 * TIMES), "effort.axis": 30 * np.cos(9 * TIMES)}
+
+
 @pytest.fixture(scope="module")
 def flat():
     return parflex.load("3rrr")
@@ -67,6 +71,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "gains_from": parflex.gains_from(),
         "geometric_solutions": parflex.geometric_solutions(flat),
         "geometry_from_sensors": parflex.geometry_from_sensors(flat.sensing([]), measured),
+        "identify": parflex.identify(parflex.load("emps"), RECORD, cutoff=50),
         "inverse_dynamics": parflex.inverse_dynamics(flat, "home", acceleration={"x": 1.0}, reactions=True),
         "jacobian": parflex.jacobian(flat),
         "linear_model": parflex.linear_model(flexible),
