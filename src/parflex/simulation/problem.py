@@ -28,6 +28,7 @@ Array = np.ndarray
 DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
 SLACK_RATE = 1e-11  # 1/s of them: rates of joints that are rounding
+RUN_LIMIT = 2_000_000  # operators of a run's model: nobody reads it, and minutes are better than a refusal
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
 
 
@@ -220,7 +221,10 @@ def prepare(
     changed = gated(changed)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_losses(changed) or (has_coulomb(changed) and not sticking) else 0.0
-    made = model(changed, name, wrench_frames=tuple(wrenches), friction_width=used, independent=tuple(independent))
+    made = model(
+        changed, name, wrench_frames=tuple(wrenches), friction_width=used, independent=tuple(independent),
+        operator_limit=RUN_LIMIT,
+    )  # fmt: skip
     power = powers(changed, tuple(wrenches), used, made.labels["qd"])
     gaps = contact_gaps(changed) if has_contacts(changed.tree) else None
     return Problem(changed, made, prescribed, tuple(wrenches), used, power=power, gaps=gaps, numbers=numbers)
