@@ -30,6 +30,24 @@ TIMES = np.arange(600) * 2e-3
 RECORD = {"t": TIMES, "q.axis": 0.1 * np.sin(9 * TIMES), "effort.axis": 30 * np.cos(9 * TIMES)}
 
 
+def five(state: object, argument: str) -> float:
+    """A response of one's own."""
+    return 5.0
+
+
+PROBLEM = """
+robot = "dualemps"
+steps = 2
+[variables.constants.offset]
+lower = 0.06
+upper = 0.08
+[responses.first]
+response = "frequency:1"
+[objective]
+maximise = "first"
+"""
+
+
 @pytest.fixture(scope="module")
 def flat():
     return parflex.load("3rrr")
@@ -54,9 +72,12 @@ def answers(flat, flexible, program, tmp_path_factory):
     run = parflex.simulate(small, time=0.01)
     run.save(moved)
     modes = parflex.natural_frequencies(flexible, modes=2)
+    folder = moved.parent
+    (folder / "problem.toml").write_text(PROBLEM)
     measured = flat.home[[flat.tree.links[flat.tree.link_of_rate[k]].q.start for k in flat.actuated]]
     return {
         "PD": parflex.PD(100.0, 10.0),
+        "add_response": parflex.add_response("five", five, "m", "Five."),
         "base_parameters": parflex.base_parameters(flat),
         "cartesian_stiffness": parflex.cartesian_stiffness(flexible),
         "catalogue_names": parflex.catalogue_names(),
@@ -65,6 +86,8 @@ def answers(flat, flexible, program, tmp_path_factory):
         "energies": parflex.energies(flat),
         "equilibrium": parflex.equilibrium(flexible),
         "explain": parflex.explain(flat),
+        "export_mjcf": parflex.export_mjcf(flat, folder / "robot.xml"),
+        "export_urdf": parflex.export_urdf(flat, folder / "robot.urdf"),
         "forward_dynamics": parflex.forward_dynamics(flexible),
         "frames": parflex.frames(flat),
         "frequency_map": parflex.frequency_map(flexible, [("11", -0.05, 0.05, 3)], modes=2),
@@ -78,15 +101,18 @@ def answers(flat, flexible, program, tmp_path_factory):
         "load": flat,
         "load_run": parflex.load_run(moved),
         "many_frequencies": parflex.many_frequencies(flexible, ["11"], np.array([[0.0], [0.01]]), modes=2),
+        "many_responses": parflex.many_responses(flexible, ["11"], [[0.0], [0.01]], ["stiffness:x", "shape:1"]),
         "mass_matrix": parflex.mass_matrix(flat),
         "model": program,
         "natural_frequencies": modes,
+        "optimise": parflex.optimise(folder / "problem.toml"),
         "plan_motion": parflex.plan_motion(flexible, "square"),
         "redundant_model": parflex.redundant_model(flat),
         "reproduce": parflex.reproduce("Zubizarreta2010", quick=True)[:2],
         "run_control": parflex.run_control(small, circle, "ctc"),
         "run_differences": parflex.run_differences(COLUMNS, COLUMNS),
         "run_study": parflex.run_study(StudyFile(**STUDY, reference=circle), jobs=1),
+        "sensitivities": parflex.sensitivities(flexible, "frequency:1", ["constants.offset"]),
         "simulate": run,
         "spectrum_peaks": parflex.spectrum_peaks(COLUMNS, ["tip.x"]),
         "state_space": parflex.state_space(flexible, ["17.fx"], ["17.x"]),

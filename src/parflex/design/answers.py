@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from parflex.records import Record
 from parflex.spatial.dual import Sensitive
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Cluster:
+class Cluster(Record):
     """A value that several modes or directions have at once: `matrices` (keys x m x m) are symmetric.
 
     For a change of all keys, the eigenvalues of the sum of change times matrix are the changes of the m values, sorted;

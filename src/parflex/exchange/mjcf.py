@@ -30,6 +30,7 @@ from parflex.exchange.rigid_parts import (
     write_texts,
 )
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import pose
 from parflex.spatial import placed
 from parflex.spatial.rotations import matrix_quaternion
@@ -43,8 +44,8 @@ LEAST = 1e-12  # kg m2, or of the largest moment: second moments about the centr
 THICK = 0.015  # of a typical length: radius of what is drawn
 
 
-@dataclass(frozen=True)
-class BodyJoint:
+@dataclass(frozen=True, eq=False, repr=False)
+class BodyJoint(Record):
     """One joint of a body of MuJoCo: on its kind, axis and place in the axes of the body."""
 
     kind: str

@@ -25,8 +25,8 @@ Array = np.ndarray
 E3 = np.eye(3)
 
 
-@dataclass(frozen=True)
-class RigidPart:
+@dataclass(frozen=True, eq=False, repr=False)
+class RigidPart(Record):
     """A body on a joint: where the joint is mounted on the parent, and what acts in it."""
 
     name: str

@@ -22,6 +22,7 @@ from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
 from parflex.models.elastic.stiff_system import rate_units
 from parflex.models.robot import Robot
+from parflex.records import Record
 
 Array = np.ndarray
 NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
@@ -29,8 +30,8 @@ BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than
 UNSTABLE = -1e-9  # of the largest stiffness: below is more than rounding
 
 
-@dataclass(frozen=True)
-class Relaxed:
+@dataclass(frozen=True, eq=False, repr=False)
+class Relaxed(Record):
     """Where bodies are at rest, and the rates whose brakes carry something there."""
 
     q: Array

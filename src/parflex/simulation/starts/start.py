@@ -55,8 +55,8 @@ class Started(Record):
         return {"start": self.kind, "start_energy": self.energy} | ({"start_held": [*self.held]} if self.held else {})
 
 
-@dataclass(frozen=True)
-class _Placed:
+@dataclass(frozen=True, eq=False, repr=False)
+class _Placed(Record):
     """All positions at the start, and what the run says of them."""
 
     q: Array
