@@ -39,8 +39,8 @@ class Term(Record):
     all_count: bool = True
 
 
-@dataclass(eq=False)
-class DesignPoint:
+@dataclass(eq=False, repr=False)
+class DesignPoint(Record):
     """A design in units of its ranges, the pieces of all terms there, and the values of all terms."""
 
     z: Array
