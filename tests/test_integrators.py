@@ -99,7 +99,8 @@ def test_gauss_coefficients_integrate_polynomials_of_their_order(stages):
         assert method.b @ method.c**power == pytest.approx(1 / (power + 1), abs=1e-14)
     for power in range(stages):
         assert np.allclose(method.A @ method.c**power, method.c ** (power + 1) / (power + 1), atol=1e-14)
-        assert np.allclose(method.ahead @ method.c**power, (1 + method.c) ** power, atol=1e-12)
+    assert np.allclose(method.once @ method.A, np.eye(stages), atol=1e-13)
+    assert np.allclose(method.twice @ method.AA, np.eye(stages), atol=1e-13)
 
 
 def order_conditions(A: np.ndarray, c: np.ndarray) -> dict[int, list[tuple[np.ndarray, int]]]:

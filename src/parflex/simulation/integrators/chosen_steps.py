@@ -1,7 +1,7 @@
 """Steps chosen by their error, for the loops of implicit methods: estimate, choice, and rows inside of long steps.
 
 The error of a step is known from the accelerations at its stages and those of the step before: no evaluation is made
-for it. The polynomial through the same accelerations carries stages on to the next step, and gives rows inside of one.
+for it. The polynomial through the same accelerations gives rows inside of one.
 """
 
 from __future__ import annotations
@@ -123,24 +123,6 @@ def _value_at(points: Array, first: int, share: float) -> None:
             if i != j:
                 weight *= (share - points[0, i]) / (points[0, j] - points[0, i])
         points[1, j] = weight
-
-
-@inner
-def carry_on(course: Array, points: Array, c: Array, ratio: float, acceleration: Array, rate: Array) -> None:
-    """Stages of a step `ratio` times as long as the last, by the polynomial through those of that one alone."""
-    stages, count, nq = len(c), acceleration.shape[1], rate.shape[1]
-    for i in range(stages):
-        points[0, i] = c[i]
-    for i in range(stages):
-        _value_at(points[:, :stages], 0, 1.0 + ratio * c[i])
-        for k in range(count + nq):
-            total = 0.0
-            for j in range(stages):
-                total += points[1, j] * course[j, k]
-            if k < count:
-                acceleration[i, k] = total
-            else:
-                rate[i, k - count] = total
 
 
 @inner

@@ -12,8 +12,9 @@ from parflex.simulation.integrators.jit import call_model, compiled, inlined, in
 Array = np.ndarray
 # places in Work.counts; plain numbers, since compiled code freezes what it reads from the module
 EVALUATIONS, STEPS, ITERATIONS, JACOBIANS, REJECTED, PIECE, BEST, WASTED, STARTED, OPEN, EVENTS, REFUSALS = range(12)
+CARRIED, UNSEEN = 12, 13
 CONTRACTION, STEP, INPUT, LOSS, LAST_INPUT, LAST_LOSS = range(6)  # places in Work.numbers
-AIM, LAST, MADE_FOR, LAST_ERROR, LARGEST_ERROR, SHORTEST, LONGEST, FIRST_ERROR, MOST = range(6, 15)
+AIM, LAST, MADE_FOR, LAST_ERROR, LARGEST_ERROR, SHORTEST, LONGEST, FIRST_ERROR, MOST, LATEST, BEFORE = range(6, 17)
 POSITION_STEP, RATE_STEP = 1e-6, 1e-6  # of differences, in units of the rates
 FAR = 3e-5  # m or rad: two steps of Newton leave at most the fourth power of it open
 MOST_CLOSINGS = 6
@@ -154,7 +155,6 @@ def differentiate(system: Any, work: Any, row: int, spare: int) -> None:
         evaluate(system, work, x, y)
         for i in range(count):
             work.jacobian[1, i, k] = (y[first + free[i]] - base[first + free[i]]) / push
-    work.counts[JACOBIANS] += 1
 
 
 @inner

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from parflex.simulation.integrators.chosen_steps import (
-    carry_on,
     choose,
     cut,
     go_over,
@@ -34,6 +33,7 @@ from parflex.simulation.integrators.jit import compiled, inlined, inner
 from parflex.simulation.integrators.loop import (
     AIM,
     BEST,
+    CONTRACTION,
     INPUT,
     ITERATIONS,
     LAST,
@@ -43,6 +43,7 @@ from parflex.simulation.integrators.loop import (
     STARTED,
     STEP,
     STEPS,
+    UNSEEN,
     WASTED,
     add_work,
     copy,
@@ -53,10 +54,19 @@ from parflex.simulation.integrators.loop import (
     place,
     record,
 )
-from parflex.simulation.integrators.loop_newton import costs, make_modes, solve_mode, take_state
+from parflex.simulation.integrators.loop_newton import (
+    costs,
+    invent_past,
+    make_modes,
+    note_past,
+    solve_mode,
+    start_stages,
+    take_state,
+)
 
 Array = np.ndarray
 MOST_ITERATIONS = 25
+MOST_UNSEEN = 16  # steps of one iteration, which does not show the contraction, in a row
 MOST_CUTS = 7  # each time by four: steps down to 1/4096
 TOO_LONG = 5  # status, as in `system`
 
@@ -64,9 +74,14 @@ TOO_LONG = 5  # status, as in `system`
 @inner
 def _new_matrix(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """The modes of 1 - h A (x) Jv - h^2 AA (x) Jq at this state."""
-    stages = len(tableau.c)
-    evaluate_at(system, work, t, q, qd, stages)
-    take_state(system, work, stages)
+    evaluate_at(system, work, t, q, qd, len(tableau.c))
+    _renew(system, work, tableau, h, len(tableau.c))
+
+
+@inner
+def _renew(system: Any, work: Any, tableau: Any, h: float, row: int) -> None:
+    """The same at a row of the work that was evaluated, as the last stage of the step before is."""
+    take_state(system, work, row)
     _modes_for(system, work, tableau, h)
     work.counts[BEST], work.counts[WASTED] = MOST_ITERATIONS, 0
 
@@ -86,53 +101,41 @@ def _modes_for(system: Any, work: Any, tableau: Any, h: float) -> None:
 def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
     """A new matrix, and stages that start from the state as it is."""
     _new_matrix(system, work, tableau, t, h, q, qd)
-    y = work.y[len(tableau.c)]
-    _still(work.acceleration, work.rate, y, system.free, system.positions, len(tableau.c))
-    work.numbers[0] = 0.5
+    _from_state(system, work, tableau, h, q, qd)
+    work.numbers[CONTRACTION] = 0.5
 
 
 @inner
-def _still(acceleration: Array, rate: Array, y: Array, free: Array, positions: int, stages: int) -> None:
-    """Stages that have accelerations and rates of change as the state does."""
+def _from_state(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+    """A past that would have led to the state, evaluated in the row behind the stages.
+
+    Its acceleration is taken through the matrix: at the end of a step what is stiff may be far from its equilibrium, at
+    stages it is not.
+    """
+    stages, nq = len(tableau.c), system.positions
     for i in range(stages):
-        for k in range(len(free)):
-            acceleration[i, k] = y[2 * positions + free[k]]
-        for p in range(positions):
-            rate[i, p] = y[positions + p]
-
-
-@inlined
-def _predict(system: Any, work: Any, tableau: Any) -> None:
-    """Accelerations and rates of change of the next stages from the polynomial through the last ones."""
-    stages = len(tableau.c)
-    for values, width in ((work.acceleration, len(system.free)), (work.rate, system.positions)):
-        for k in range(width):
-            first, second, third = values[0, k], values[1, k], values[stages - 1, k]
-            for i in range(stages):
-                value = tableau.ahead[i, 0] * first + tableau.ahead[i, 1] * second
-                if stages == 3:
-                    value += tableau.ahead[i, 2] * third
-                values[i, k] = value
+        for k in range(len(system.free)):
+            work.miss[i, k] = work.y[stages, 2 * nq + system.free[k]]
+    _change(system, work, tableau)
+    invent_past(system, work, tableau, h, q, qd)
 
 
 @inlined
 def _place_stage(system: Any, work: Any, tableau: Any, i: int, h: float, q: Array, qd: Array) -> None:
-    """State of a stage from the accelerations of all of them."""
-    nq, stages, x = system.positions, len(tableau.c), work.x[i]
-    for k in range(len(system.free)):
-        total = 0.0
-        for j in range(stages):
-            total += tableau.A[i, j] * work.acceleration[j, k]
-        x[nq + system.free[k]] = qd[system.free[k]] + h * total
+    """State of a stage from the accelerations of all of them, of which there are two or three."""
+    nq, x, free, last = system.positions, work.x[i], system.free, len(tableau.c) - 1
+    first, second, third = work.acceleration[0], work.acceleration[1], work.acceleration[last]
+    u, v, w = h * tableau.A[i, 0], h * tableau.A[i, 1], h * tableau.A[i, last] if last == 2 else 0.0
+    for k in range(len(free)):
+        x[nq + free[k]] = qd[free[k]] + (u * first[k] + v * second[k] + w * third[k])
+    c, h2 = h * tableau.c[i], h * h
+    u, v, w = h2 * tableau.AA[i, 0], h2 * tableau.AA[i, 1], h2 * tableau.AA[i, last] if last == 2 else 0.0
     for k in range(len(system.simple)):
         p, f = system.simple[k, 0], system.simple[k, 1]
+        x[p] = q[p] + (c * qd[free[f]] + (u * first[f] + v * second[f] + w * third[f]))
+    for p in system.turning:
         total = 0.0
-        for j in range(stages):
-            total += tableau.AA[i, j] * work.acceleration[j, f]
-        x[p] = q[p] + h * (tableau.c[i] * qd[system.free[f]] + h * total)
-    for p in system.other:
-        total = 0.0
-        for j in range(stages):
+        for j in range(last + 1):
             total += tableau.A[i, j] * work.rate[j, p]
         x[p] = q[p] + h * total
 
@@ -143,43 +146,45 @@ def _change(system: Any, work: Any, tableau: Any) -> None:
     stages, count, turns = len(tableau.c), len(system.free), len(system.turning)
     miss, change, turned, solved = work.miss, work.change, work.turned, work.solved
     rows = count + turns
-    for i in range(stages):
-        for k in range(count):
-            change[i, k] = 0.0
-        for k in range(turns):
-            turned[i, k] = 0.0
     for m in range(len(tableau.roots)):
-        real = tableau.roots[m, 1] == 0.0
-        for k in range(count):
-            re, im = 0.0, 0.0
-            for i in range(stages):
-                re += tableau.into[m, 0, i] * miss[i, k]
-                im += tableau.into[m, 1, i] * miss[i, k]
-            work.solving[m, k] = re
-            if not real:
-                work.solving[m, count + k] = im
+        real, solving = tableau.roots[m, 1] == 0.0, work.solving[m]
+        for part in range(1 if real else 2):
+            into, first = tableau.into[m, part], part * count
+            for k in range(count):
+                solving[first + k] = into[0] * miss[0, k]
+            for i in range(1, stages):
+                for k in range(count):
+                    solving[first + k] += into[i] * miss[i, k]
         solve_mode(system, work, m, real)
         for i in range(stages):
-            re, im = tableau.back[m, 0, i], tableau.back[m, 1, i]
+            re, im = tableau.back[m, 0, i], 0.0 if real else -tableau.back[m, 1, i]
+            kept, behind = 0.0 if m == 0 else 1.0, 0 if real else rows
             for k in range(count):
-                change[i, k] += re * solved[k] if real else re * solved[k] - im * solved[rows + k]
+                change[i, k] = kept * change[i, k] + (re * solved[k] + im * solved[behind + k])
             for k in range(turns):
                 r = count + k
-                turned[i, k] += re * solved[r] if real else re * solved[r] - im * solved[rows + r]
+                turned[i, k] = kept * turned[i, k] + (re * solved[r] + im * solved[behind + r])
 
 
 @inlined
-def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> float:
-    """One step of the simplified Newton iteration; gives the largest change, in units of position."""
-    nq, stages, count = system.positions, len(tableau.c), len(system.free)
-    change, acceleration, y = work.change, work.acceleration, work.y
+def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> tuple[float, float]:
+    """One step of the simplified Newton iteration; gives the largest change and the largest vibration by it.
+
+    Both are in units of position. What is left of a miss in a stiff mode of frequency w changes its positions at the
+    stages by its (h w)^2-th part, and its rate at the end of the step by so much over h, which goes on as a vibration
+    h w times as large: between both, as their geometric mean is.
+    """
+    nq, stages, count, free = system.positions, len(tableau.c), len(system.free), system.free
+    change, y, miss = work.change, work.y, work.miss
     for i in range(stages):
         _place_stage(system, work, tableau, i, h, q, qd)
         evaluate(system, work, work.x[i], y[i])
+        for p in system.closing:
+            work.x[i, p] = y[i, p]
         for k in range(count):
-            work.miss[i, k] = y[i, 2 * nq + system.free[k]] - acceleration[i, k]
+            miss[i, k] = y[i, 2 * nq + free[k]] - work.acceleration[i, k]
     _change(system, work, tableau)
-    largest = 0.0
+    largest, shaken, total, h2 = 0.0, 0.0, 0.0, h * h
     for i in range(stages):
         for p in system.turning:
             largest = max(largest, h * abs(y[i, nq + p] - work.rate[i, p]))
@@ -190,13 +195,16 @@ def _iterate(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array
             for j in range(stages):
                 total += tableau.A[i, j] * work.turned[j, k]
             work.rate[i, system.turning[k]] += h * total
+        acceleration = work.acceleration[i]
         for k in range(count):
-            acceleration[i, k] += change[i, k]
-            size = h * h * abs(change[i, k]) / system.units[k]
+            own, unit = change[i, k], system.units[k]
+            acceleration[k] += own
+            size = h2 * abs(own) / unit
             if not size <= largest:  # NaN too
                 largest = size
+            shaken = max(shaken, size * (h2 * abs(miss[i, k]) / unit))
     work.counts[ITERATIONS] += 1
-    return largest
+    return largest, max(largest, math.sqrt(shaken))
 
 
 @inner
@@ -207,21 +215,30 @@ def _solve_stages(
     for i in range(len(tableau.c)):
         place(system, work.x[i], q, qd)
         give_inputs(system, work, t + tableau.c[i] * h, work.x[i])
-    contraction, before = work.numbers[0], 0.0
+    start_stages(system, work, tableau, h, q, qd)
+    contraction, before, known, guessed = work.numbers[CONTRACTION], 0.0, 0.0, False
     for iteration in range(1, MOST_ITERATIONS + 1):
-        size = _iterate(system, work, tableau, h, q, qd)
+        size, shaken = _iterate(system, work, tableau, h, q, qd)
         if not math.isfinite(size):
             return 0
         if iteration > 1 and before > 0.0:
-            contraction = size / before
-            if contraction > 0.9 and size > 100 * tolerance:
+            contraction = shaken / known
+            # the first change is that of a start, whose square may be the second one
+            if iteration > 2 and size > 0.9 * before and size > 100 * tolerance:
                 return 0
         share = min(contraction, 0.9)
-        if size * share / (1 - share) <= tolerance or size == 0.0:
-            # a small change is mostly rounding, whose ratio says nothing of the contraction
-            work.numbers[0] = max(contraction, 1e-3)
-            return iteration
-        before = size
+        rounding = iteration > 2 and contraction > 0.1 and size <= tolerance
+        if shaken * share / (1 - share) <= tolerance or size == 0.0 or rounding:
+            if iteration == 1 and work.counts[UNSEEN] >= MOST_UNSEEN and shaken > tolerance:
+                guessed = True  # it grows as the robot moves on
+            else:
+                # a small change is mostly rounding, whose ratio says nothing of the contraction
+                less = iteration > 1 and shaken <= 0.1 * tolerance
+                contraction = min(contraction, work.numbers[CONTRACTION]) if less else contraction
+                work.numbers[CONTRACTION] = max(contraction, 1e-3)
+                work.counts[UNSEEN] = work.counts[UNSEEN] + 1 if iteration == 1 else 0
+                return 1 if guessed and shaken <= tolerance else iteration
+        before, known = size, shaken
     return 0
 
 
@@ -229,6 +246,7 @@ def _solve_stages(
 def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
     """State at the end of the step; dependent positions go on from the last stage, where they were closed."""
     stages, last = len(tableau.c), len(tableau.c) - 1
+    note_past(system, work, tableau, h, q, qd)
     for k in range(len(system.simple)):
         p, f = system.simple[k, 0], system.simple[k, 1]
         total = 0.0
@@ -256,17 +274,15 @@ def _finish(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array)
 
 @inner
 def _lead_in(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array, qd: Array) -> None:
-    """The matrix for a step of this length, and stages from those of the step before, or from the state as it is."""
+    """The matrix for a step of this length, and what is known at its start where no step was made before."""
     stages, numbers = len(tableau.c), work.numbers
     if numbers[MADE_FOR] != h:
         _modes_for(system, work, tableau, h)
-    if numbers[LAST] > 0.0:
-        carry_on(work.course, work.points, tableau.c, h / numbers[LAST], work.acceleration, work.rate)
-        return
     if numbers[LAST] == 0.0:
         evaluate_at(system, work, t, q, qd, stages)
         note_start(system, work, stages)
-    _still(work.acceleration, work.rate, work.y[stages], system.free, system.positions, stages)
+    if numbers[LAST] < 0.0:
+        _from_state(system, work, tableau, h, q, qd)
 
 
 @inner
@@ -334,18 +350,22 @@ def gauss_steps(
                 if length > 0.0:
                     if again and fresh:
                         _modes_for(system, work, tableau, length)
-                        _still(work.acceleration, work.rate, work.y[stages], system.free, system.positions, stages)
+                        _from_state(system, work, tableau, length, q, qd)
                     elif again or counts[STARTED] == 0:
                         _restart(system, work, tableau, begin, length, q, qd)
                         counts[STARTED], fresh, numbers[LAST] = 1, True, 0.0
                     elif counts[WASTED] * spent > renewal:
-                        _new_matrix(system, work, tableau, begin, length, q, qd)
+                        if gated:  # the state is asked for where a step is made again
+                            _new_matrix(system, work, tableau, begin, length, q, qd)
+                        else:
+                            _renew(system, work, tableau, length, stages - 1)
                         fresh = True
                     if judged and not again:
                         _lead_in(system, work, tableau, begin, length, q, qd)
                     used = _solve_stages(system, work, tableau, begin, length, q, qd, tolerance)
                     if used == 0 and chosen and not fresh:  # the matrix may be old
-                        counts[WASTED] = renewal
+                        _new_matrix(system, work, tableau, begin, length, q, qd)
+                        fresh = True
                         continue
                     if judged and not again and (used > 0 or chosen):
                         known = note_stages(work, tableau.c, numbers[LAST] / length)
@@ -390,8 +410,6 @@ def gauss_steps(
                     if used > 0 and counts[STARTED] != 0:
                         counts[BEST] = min(counts[BEST], used)
                         counts[WASTED] += used - counts[BEST]
-                        if not judged:
-                            _predict(system, work, tableau)
                 if span > 1 and not rows_inside(
                     system, work, tableau, t, h, done, known, span, out_x[row:], out_y[row:]
                 ):

@@ -2,19 +2,23 @@
 
 Stages are taken apart into modes, each a system of its own with coefficients c1 of damping and c2 of stiffness, real or
 complex, theory (58). A mode is solved by the programs of the step, whose cost is linear in the robot; where the robot
-is small, or its form has no such programs, by the inverse as a whole.
+is small, or its form has no such programs, by the inverse as a whole. Iterations start where the polynomial through the
+positions at the stages of the last two steps goes: there what is stiff is in its equilibrium, whose path is smooth. The
+accelerations that lead there from the ends of steps, which lie beside it, are not; else they are the better start.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from parflex.simulation.integrators.jit import call_model, inlined, inner
-from parflex.simulation.integrators.loop import differentiate
+from parflex.simulation.integrators.loop import BEFORE, CARRIED, JACOBIANS, LATEST, differentiate
 
 Array = np.ndarray
+TURN = 2 * math.pi
 
 
 @inner
@@ -50,6 +54,7 @@ def make_modes(system: Any, work: Any) -> None:
         if system.dense != 0:
             address = system.real_solve if real else system.solve
             _columns(address, solving, work.solved, work.inverses[m], count, real)
+    work.counts[JACOBIANS] += 1
 
 
 @inner
@@ -156,3 +161,139 @@ def costs(system: Any, modes: int, stages: int) -> tuple[int, int]:
     if system.factoring != 0:
         return spent, modes * (system.factoring + count * system.solving)
     return spent, 4 * count * system.operators + 8 * modes * count**3
+
+
+@inner
+def invent_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+    """Two steps that would have led to this state, its acceleration the mean of the changes in the work."""
+    stages, count, reach, past = len(tableau.c), len(system.free), work.reach, work.past
+    y = work.y[stages, system.positions :]
+    for k in range(count):
+        mean = 0.0
+        for i in range(stages):
+            mean += tableau.b[i] * work.change[i, k]
+        for i in range(stages):
+            past[i, k] = mean
+    for k in range(len(system.other)):
+        for i in range(stages):
+            past[i, count + k] = y[system.other[k]]
+    for j in range(2 * stages):
+        way = h * (tableau.c[j % stages] - (2.0 if j < stages else 1.0))
+        for k in range(count):
+            reach[j, k] = way * (qd[system.free[k]] + 0.5 * way * past[0, k])
+        for k in range(len(system.other)):
+            reach[j, count + k] = q[system.other[k]] + way * past[0, count + k]
+    work.numbers[BEFORE] = work.numbers[LATEST] = h
+    work.counts[CARRIED] = 0
+
+
+@inner
+def _look_ahead(weights: Array, c: Array, twice: Array, latest: float, before: float) -> None:
+    """Weights of the known stages at those of the next step, in whose length the others are.
+
+    Of positions of two steps, for positions; of these for accelerations; of accelerations of the last step.
+    """
+    stages, nodes = len(c), weights[3 * len(c)]
+    for j in range(stages):
+        nodes[j] = (c[j] - 1.0) * before - latest
+        nodes[stages + j] = (c[j] - 1.0) * latest
+    for j in range(2 * stages):
+        for i in range(stages):
+            near, far = 1.0, 1.0
+            for m in range(2 * stages):
+                if m != j:
+                    factor = (c[i] - nodes[m]) / (nodes[j] - nodes[m])
+                    near, far = (near * factor, far) if m >= stages else (near, far * factor)
+            weights[i, j] = near * far
+            if j >= stages:
+                weights[2 * stages + i, j - stages] = near
+        for i in range(stages):
+            total = 0.0
+            for m in range(stages):
+                total += twice[i, m] * weights[m, j]
+            weights[stages + i, j] = total
+    weights[3 * stages + 1, 0], weights[3 * stages + 1, 1] = latest, before
+
+
+@inner
+def start_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+    """Accelerations of the stages of a step, rates of turning positions, and closing ones in the inputs of the model.
+
+    The step may have any length. Accelerations come from positions, or from those of the last step: what was nearer
+    there, since without stiff modes the second goes on more exactly.
+    """
+    stages, count, free, weights, carried = len(tableau.c), len(system.free), system.free, work.weights, work.counts
+    latest, before = work.numbers[LATEST] / h, work.numbers[BEFORE] / h
+    if weights[3 * stages + 1, 0] != latest or weights[3 * stages + 1, 1] != before:
+        _look_ahead(weights, tableau.c, tableau.twice, latest, before)
+    for i in range(stages):
+        by_place, by_past, slope = work.starts[0, i], work.starts[1, i], 0.0
+        for j in range(stages):
+            slope += tableau.once[i, j] / h
+        for k in range(count):
+            by_place[k], by_past[k] = -slope * qd[free[k]], 0.0
+        for j in range(2 * stages):
+            row, weight = work.reach[j], weights[stages + i, j] / (h * h)
+            for k in range(count):
+                by_place[k] += weight * row[k]
+        for j in range(stages):
+            row, weight = work.past[j], weights[2 * stages + i, j]
+            for k in range(count):
+                by_past[k] += weight * row[k]
+        chosen, row = work.starts[carried[CARRIED], i], work.acceleration[i]
+        for k in range(count):
+            row[k] = chosen[k]
+        for k in range(len(system.other)):
+            p, column, total = system.other[k], count + k, 0.0
+            for j in range(2 * stages):
+                total += weights[i, j] * work.reach[j, column]
+            work.x[i, p] = total
+    for k in range(len(system.turning)):
+        p = system.turning[k]
+        for i in range(stages):
+            total = 0.0
+            for j in range(stages):
+                if carried[CARRIED] == 0:
+                    total += tableau.once[i, j] * (work.x[j, p] - q[p]) / h
+                else:
+                    total += weights[2 * stages + i, j] * work.past[j, count + k]
+            work.rate[i, p] = total
+
+
+@inner
+def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
+    """Where the stages of a step from this state were; what is free is seen from the end of the step."""
+    stages, count, free, reach, last = len(tableau.c), len(system.free), system.free, work.reach, len(tableau.c) - 1
+    first, second, third, ends = work.acceleration[0], work.acceleration[1], work.acceleration[last], work.ends
+    h2, b = h * h, tableau.second
+    u, v, w = h2 * b[0], h2 * b[1], h2 * b[last] if last == 2 else 0.0
+    for k in range(count):
+        ends[k] = h * qd[free[k]] + (u * first[k] + v * second[k] + w * third[k])
+    by_place, by_past = 0.0, 0.0
+    for i in range(stages):
+        old, new, c, b = reach[i], reach[stages + i], h * tableau.c[i], tableau.AA[i]
+        u, v, w = h2 * b[0], h2 * b[1], h2 * b[last] if last == 2 else 0.0
+        for k in range(count):
+            old[k] = new[k] - ends[k]
+            new[k] = (c * qd[free[k]] + (u * first[k] + v * second[k] + w * third[k])) - ends[k]
+        row = work.acceleration[i]
+        for k in range(count):
+            work.past[i, k] = row[k]
+            by_place = max(by_place, abs(work.starts[0, i, k] - row[k]) / system.units[k])
+            by_past = max(by_past, abs(work.starts[1, i, k] - row[k]) / system.units[k])
+    work.counts[CARRIED] = 0 if by_place < by_past else 1
+    for k in range(len(system.other)):
+        p, column = system.other[k], count + k
+        here = work.y[last, p]
+        turn = TURN * round((here - reach[stages + last, column]) / TURN)  # angles of closures begin again at -pi
+        for i in range(stages):
+            work.past[i, column] = work.rate[i, p]
+            reach[i, column] = reach[stages + i, column] + turn
+            if k >= len(system.turning):
+                reach[stages + i, column] = work.y[i, p] + TURN * round((here - work.y[i, p]) / TURN)
+                continue
+            total = 0.0
+            for j in range(stages):
+                total += tableau.A[i, j] * work.rate[j, p]
+            reach[stages + i, column] = q[p] + h * total
+    work.numbers[BEFORE], work.numbers[LATEST] = work.numbers[LATEST], h

@@ -88,6 +88,11 @@ class Work(Bundle):
     aside_y: Array
     course: Array  # accelerations, rates of change and powers at the stages of the last step, then of this one
     points: Array  # when these are, in steps; weights of them
+    reach: Array  # of the last two steps: where stages were, of free rates seen from the state, then of other positions
+    weights: Array  # of these at the next stages, see `loop_newton`; when they were; for which lengths
+    past: Array  # accelerations at the stages of the last step, and rates of other positions
+    starts: Array  # of the accelerations of this one: by positions, by those
+    ends: Array  # where what is free is at the end of a step, seen from its start
     numbers: Array  # see NUMBERS
     counts: Array  # see COUNTS
 
@@ -109,6 +114,8 @@ NUMBERS = (
     "longest",
     "first error",  # of steps that were refused one after the other
     "most",  # s: the longest step that may be chosen
+    "latest",  # s: of the two steps whose stages are known
+    "before",
 )
 COUNTS = (
     "evaluations",
@@ -123,6 +130,8 @@ COUNTS = (
     "open",
     "events",
     "refusals",
+    "carried",  # whether stages start with the accelerations of the last step, 1, or where they were
+    "unseen",  # steps since the contraction of iterations was seen
 )
 OK, NOT_CONVERGED, NOT_FINITE, STEP_TOO_SMALL, _, STEP_TOO_LONG, ROUNDING_FORBIDS = range(7)  # 4: see loop_sampled
 
@@ -167,6 +176,11 @@ def new_work(system: System, stages: int, unknowns: int) -> Work:
         np.zeros(system.outputs),
         np.zeros((2 * stages, count + system.positions + 2)),
         np.zeros((2, 2 * stages)),
+        np.zeros((2 * stages, count + len(system.other))),
+        np.zeros((3 * stages + 2, 2 * stages)),
+        np.zeros((stages, count + len(system.other))),
+        np.zeros((2, stages, count)),
+        np.zeros(count),
         np.array([1e-3, *[0.0] * (len(NUMBERS) - 1)]),
         np.zeros(len(COUNTS), dtype=np.int64),
     )

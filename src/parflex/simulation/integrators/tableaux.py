@@ -13,7 +13,7 @@ Array = np.ndarray
 
 
 class Gauss(Bundle):
-    """Collocation at the Gauss points: c, A, A A, b, second = b A, and what carries stages on to the next step.
+    """Collocation at the Gauss points: c, A, A A, b, second = b A, inverses of A and A A.
 
     A = T diag(roots) T^-1: of each real root and of one of each complex pair its two parts, its row of T^-1 and its
     column of T, doubled for a pair, theory (58).
@@ -25,7 +25,8 @@ class Gauss(Bundle):
     AA: Array
     b: Array
     second: Array
-    ahead: Array
+    once: Array
+    twice: Array
     roots: Array  # (mode, part)
     into: Array  # (mode, part, stage)
     back: Array
@@ -60,9 +61,9 @@ def gauss(stages: int) -> Gauss:
     powers = np.vander(c, stages, increasing=True)
     exponents = np.arange(1, stages + 1)
     A = (c[:, None] ** exponents / exponents) @ np.linalg.inv(powers)
-    ahead = np.vander(1 + c, stages, increasing=True) @ np.linalg.inv(powers)
+    once = np.linalg.inv(A)
     error = math.factorial(stages) ** 2 / math.factorial(2 * stages) / math.factorial(2 * stages + 1)
-    return Gauss(c, A, A @ A, b, b @ A, ahead, *_modes(A), error)
+    return Gauss(c, A, A @ A, b, b @ A, once, once @ once, *_modes(A), error)
 
 
 def _modes(A: Array) -> tuple[Array, Array, Array]:

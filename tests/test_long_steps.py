@@ -1,0 +1,38 @@
+"""Implicit steps far longer than the fastest vibrations: where iterations start, and what they leave."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.simulation.runs import Run
+
+MODULUS = 74e9  # N/m^2, of the blades of the DualEMPS
+
+
+def circled(step: float, modulus: float = MODULUS, **more) -> Run:
+    """A second of the circle of the DualEMPS, whose loop is closed by a blade that hardly stretches."""
+    settings = {"axial": "mean", "materials.dural.elastic_modulus": modulus}
+    robot = parflex.load("dualemps", settings=settings)
+    return parflex.simulate(
+        robot, "circle", 1.0, step=step, out_step=0.01, without=["friction"], check_width=False, **more
+    )
+
+
+@pytest.mark.parametrize("step", [2e-3, 1e-2])
+def test_steps_much_longer_than_axial_vibrations_converge_at_once(step, figure):
+    """Accelerations of stages, carried on, stretch the blades by far more than they are: such starts were refused."""
+    summary = circled(step).summary
+    each = summary["iterations"] / summary["steps"]
+    figure(f"iterations of a step of {1e3 * step:g} ms", each, 4.0)
+    assert summary["status"] == "ok" and summary["rejected"] == 0 and each < 4
+    assert summary["jacobians"] > 1  # matrices that were factored
+
+
+def test_what_newton_leaves_does_not_add_up_in_stiff_modes(figure):
+    """A rate that a step leaves in a stiff mode vibrates on, h w times larger than the change of a stage by it."""
+    paths = [np.column_stack([run["P.x"], run["P.y"]]) for run in (circled(h, 1e3 * MODULUS) for h in (5e-4, 2.5e-4))]
+    apart = float(np.linalg.norm(paths[0] - paths[1], axis=1).max())
+    figure("stiff blades, steps halved (m)", apart, 1.5e-11)
+    assert apart < 1.5e-11  # 4000 steps, each within 1e-12 of its stages, most of it at random
