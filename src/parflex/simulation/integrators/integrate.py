@@ -189,7 +189,9 @@ def run_loop(
             _refuse_steps(loop.status, loop.work.numbers, grid, loop.now)
             evaluations, steps = loop.work.counts[:2]
             laborious = evaluations > grid.labour * max(steps, FIRST_SHARE * grid.rows * grid.every)
-            if grid.labour and (laborious or loop.status == NOT_CONVERGED):
+            # other methods cut such steps themselves: where they fail, other coordinates are needed, not shorter steps
+            stuck = loop.status == NOT_CONVERGED and method.name == "generalized-alpha"
+            if grid.labour and (laborious or stuck):
                 raise LaboriousError
             events.append(loop.work.events[: loop.work.counts[EVENTS]].copy())
             loop.work.counts[EVENTS] = 0

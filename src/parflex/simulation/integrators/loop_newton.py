@@ -285,12 +285,12 @@ def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Arra
     for k in range(len(system.other)):
         p, column = system.other[k], count + k
         here = work.y[last, p]
-        turn = TURN * round((here - reach[stages + last, column]) / TURN)  # angles of closures begin again at -pi
+        turn = TURN * math.floor((here - reach[stages + last, column]) / TURN + 0.5)  # angles of closures begin again at -pi
         for i in range(stages):
             work.past[i, column] = work.rate[i, p]
             reach[i, column] = reach[stages + i, column] + turn
             if k >= len(system.turning):
-                reach[stages + i, column] = work.y[i, p] + TURN * round((here - work.y[i, p]) / TURN)
+                reach[stages + i, column] = work.y[i, p] + TURN * math.floor((here - work.y[i, p]) / TURN + 0.5)
                 continue
             total = 0.0
             for j in range(stages):
