@@ -107,7 +107,7 @@ def _restart(system: Any, work: Any, tableau: Any, t: float, h: float, q: Array,
 
 @inner
 def _from_state(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
-    """A past that would have led to the state, evaluated in the row behind the stages.
+    """A past that would end at the state, evaluated in the row behind the stages.
 
     Its acceleration is taken through the matrix: at the end of a step what is stiff may be far from its equilibrium, at
     stages it is not.

@@ -4,7 +4,7 @@ Stages are taken apart into modes, each a system of its own with coefficients c1
 complex, theory (58). A mode is solved by the programs of the step, whose cost is linear in the robot; where the robot
 is small, or its form has no such programs, by the inverse as a whole. Iterations start where the polynomial through the
 positions at the stages of the last two steps goes: there what is stiff is in its equilibrium, whose path is smooth. The
-accelerations that lead there from the ends of steps, which lie beside it, are not; else they are the better start.
+accelerations that go there from the ends of steps, which lie beside it, are not; else they are the better start.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def costs(system: Any, modes: int, stages: int) -> tuple[int, int]:
 
 @inner
 def invent_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Array) -> None:
-    """Two steps that would have led to this state, its acceleration the mean of the changes in the work."""
+    """Two steps that would end at this state, its acceleration the mean of the changes in the work."""
     stages, count, reach, past = len(tableau.c), len(system.free), work.reach, work.past
     y = work.y[stages, system.positions :]
     for k in range(count):
@@ -285,7 +285,9 @@ def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Arra
     for k in range(len(system.other)):
         p, column = system.other[k], count + k
         here = work.y[last, p]
-        turn = TURN * math.floor((here - reach[stages + last, column]) / TURN + 0.5)  # angles of closures begin again at -pi
+        turn = TURN * math.floor(
+            (here - reach[stages + last, column]) / TURN + 0.5
+        )  # angles of closures begin again at -pi
         for i in range(stages):
             work.past[i, column] = work.rate[i, p]
             reach[i, column] = reach[stages + i, column] + turn
