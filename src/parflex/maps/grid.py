@@ -95,7 +95,9 @@ class FrequencyMap(Record):
         for name in names:
             if name not in self.axes:
                 known = ", ".join(self.axes)
-                raise InputError(f"'{name}' is no axis of the map", key="lowest-over", value=name, hint=f"name {known}")
+                raise InputError(
+                    f"'{name}' is not an axis of the map", key="lowest-over", value=name, hint=f"name {known}"
+                )
         kept = [k for k, name in enumerate(self.axes) if name not in names]
         gone = [k for k, name in enumerate(self.axes) if name in names]
         if not gone or not kept:

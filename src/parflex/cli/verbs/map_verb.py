@@ -106,7 +106,7 @@ def _check_lowest(names: list[str], left_out: list[str]) -> None:
     for word in left_out:
         if word not in names:
             raise InputError(
-                f"'{word}' is no axis of the map", key="lowest-over", value=word, hint=f"name {', '.join(names)}"
+                f"'{word}' is not an axis of the map", key="lowest-over", value=word, hint=f"name {', '.join(names)}"
             )
     if left_out and set(left_out) == set(names):
         raise InputError("an axis must remain", key="lowest-over", value=",".join(left_out), hint="name fewer axes")

@@ -145,7 +145,7 @@ class LoopLines:
         if isinstance(kind, tuple):
             return tuple_of([self.convert(one, own) for one, own in zip(value.members, kind, strict=True)])
         if value.kind not in WIDTH or WIDTH[value.kind] > WIDTH[kind]:
-            raise UnsupportedError(f"{value.kind} is no {kind}", self.function.tree)
+            raise UnsupportedError(f"{value.kind} does not fit {kind}", self.function.tree)
         part = value.parts[0]
         if value.kind == FLAG:
             return Value(kind, (self.new(f"{'uitofp' if kind == REAL else 'zext'} i1 {part} to {kind}"),))
