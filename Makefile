@@ -12,7 +12,7 @@ export VECLIB_MAXIMUM_THREADS := 1
 .PHONY: install demo test check verify lowest bench docs browser clean
 
 # One stamp for everything: the wheel is rebuilt when sources or the project file change, as tests run what users install.
-SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.npz' -o -name '*.css' -o -name '*.js' 2>/dev/null)
+SOURCES := pyproject.toml $(shell find src -name '*.py' -o -name '*.toml' -o -name '*.npz' -o -name '*.c' -o -name '*.css' -o -name '*.js' 2>/dev/null)
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

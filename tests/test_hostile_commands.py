@@ -228,6 +228,11 @@ export mjcf 5r
 export step 5r -o out.step
 export mjcf c5 -o out.xml
 export urdf planar-cable -o out.urdf
+export mjcf 5r -o out.xml --step 0.001
+export fmu 5r -o out.fmu --fmi 1
+export fmu 5r -o out.fmu --kind both
+export fmu 5r -o out.fmu --step -1
+export fmu 4rrr -o out.fmu --drive motions
 export urdf 5r -o taken.toml/out.urdf
 codegen 5r motion --motion nowhere --target c -o out
 codegen 5r inverse --motion nowhere --target c -o out

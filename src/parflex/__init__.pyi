@@ -26,6 +26,8 @@ from parflex.errors import ParflexWarning as ParflexWarning
 from parflex.errors import RobotFileError as RobotFileError
 from parflex.errors import SingularError as SingularError
 from parflex.errors import UnreachableError as UnreachableError
+from parflex.exchange.fmu.export_fmu import ExportedFmu as ExportedFmu
+from parflex.exchange.fmu.export_fmu import export_fmu as export_fmu
 from parflex.exchange.mjcf import export_mjcf as export_mjcf
 from parflex.exchange.rigid_parts import ExportedRobot as ExportedRobot
 from parflex.exchange.urdf import export_urdf as export_urdf

@@ -142,6 +142,12 @@ def frame_columns(name: str, position: Array, rotation: Array, motion: Array, pl
     else:
         words = ("qw", "qx", "qy", "qz")
         columns |= {f"{name}.{word}": part for word, part in zip(words, _turns(rotation).T, strict=True)}
+    return columns | motion_columns(name, rotation, motion, planar)
+
+
+def motion_columns(name: str, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:
+    """Twist and acceleration of a frame, over any scalar."""
+    columns = {}
     straight = slice(0, 2) if planar else slice(0, 3)
     turning = slice(2, 3) if planar else slice(0, 3)
     for word, start, axes in (("v", 0, straight), ("w", 3, turning), ("a", 6, straight), ("al", 9, turning)):

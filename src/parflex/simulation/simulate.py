@@ -240,7 +240,7 @@ def simulate(
             value=friction_width,
             hint="give e.g. 1e-3, or leave it out: joints then stick",
         )
-    looked_at, asked = _frames(robot, frames, case.motion), read_outputs(robot, outputs, reactions)
+    looked_at, asked = recorded_frames(robot, frames), read_outputs(robot, outputs, reactions)
     places, words = read_place_words(robot, outputs), read_section_words(robot, outputs)
     begin = perf_counter()
     sticking = friction_width is None
@@ -381,7 +381,7 @@ def _positions(robot: Robot, columns: Mapping[str, Array]) -> Array:
     return np.stack([columns[f"q.{name}"] for name in robot.tree.position_names], axis=1)
 
 
-def _frames(robot: Robot, frames: Sequence[str] | None, motion: Any) -> list[str]:
+def recorded_frames(robot: Robot, frames: Sequence[str] | None) -> list[str]:
     """Frames that are recorded: the end effector under all its names, or those that are named."""
     places = robot.tree.places
     if frames is None:

@@ -8,30 +8,59 @@ import click
 
 from parflex.cli import output
 from parflex.cli.group import QuietOption, cli
-from parflex.cli.input import open_robot, robot_options
+from parflex.cli.input import open_robot, robot_options, without_option, words_of
 from parflex.errors import InputError, did_you_mean
 
-FORMATS = ("mjcf", "urdf")
+FORMATS = ("fmu", "mjcf", "urdf")
+OPTIONS = (
+    "fmi",
+    "kind",
+    "drive",
+    "method",
+    "step",
+    "platforms",
+    "frames",
+    "wrench_frames",
+    "pose",
+    "without",
+)  # of FMUs
 
 
 @cli.command(
-    epilog="\b\nExamples:\n  parflex export mjcf delta -o delta.xml\n"
+    epilog="\b\nExamples:\n  parflex export fmu 5r --fmi 2 --kind cs --drive efforts --step 0.0005 -o 5r.fmu\n"
+    "  parflex export mjcf delta -o delta.xml\n"
     "  parflex export urdf gough-stewart -o hexapod.urdf\n\n"
-    "FORMAT is mjcf (MuJoCo) or urdf (with the loops in a YAML file beside it). Flexible bodies are rigid in both."
+    "FORMAT is fmu, mjcf (MuJoCo) or urdf (with the loops in a YAML file beside it). Flexible bodies are rigid in the "
+    "last two. The other options are those of fmu."
 )
 @click.argument("format_name", metavar="FORMAT")
 @robot_options
 @click.option("-o", "--out", "--output", "out", cls=QuietOption, required=True, metavar="FILE", help="File to write.")
+@click.option("--fmi", type=int, metavar="2|3", help="Version of FMI; default: 2.")
+@click.option("--kind", metavar="cs|me", help="Co-simulation or model exchange; default: cs.")
+@click.option("--drive", metavar="efforts|motions", help="Inputs of the motors; default: efforts.")
+@click.option("--method", metavar="NAME", help="Method of co-simulation; default: gauss4.")
+@click.option("--step", type=float, metavar="H", help="Longest step of co-simulation (s); default: 0.0005.")
+@click.option("--platforms", metavar="own|all", help="This machine by its C compiler, or all by zig; default: own.")
+@click.option("--frames", metavar="LIST", help="Frames to report; default: the end effector.")
+@click.option("--wrench-frames", metavar="LIST", help="Frames with a wrench as an input.")
+@click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Pose at the start; default: home.")
+@without_option
 def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any) -> None:
     """Write a robot as a file for other programs."""
+    asked = {word: choice.pop(word) for word in OPTIONS}
+    asked = {word: value for word, value in asked.items() if value not in (None, "")}
     if format_name not in FORMATS:
-        raise InputError(
-            f"there is no format '{format_name}'",
-            key="format",
-            value=format_name,
-            hint=did_you_mean(format_name, FORMATS),
-        )
+        hint = did_you_mean(format_name, FORMATS)
+        raise InputError(f"there is no format '{format_name}'", key="format", value=format_name, hint=hint)
+    if format_name != "fmu" and asked:
+        word = next(iter(asked)).replace("_", "-")
+        text = f"a file of the format '{format_name}' has no {word}"
+        raise InputError(text, key=word, value=str(next(iter(asked.values()))), hint=f"leave out --{word}")
     loaded = open_robot(robot, **choice)
+    if format_name == "fmu":
+        _write_fmu(loaded, out, asked, as_json)
+        return
     from parflex.exchange.mjcf import export_mjcf
     from parflex.exchange.urdf import export_urdf
 
@@ -39,3 +68,21 @@ def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any)
     answer = {"file": found.file, "files": list(found.files), "notes": list(found.notes)}
     rows = [("file", name) for name in found.files] + [("note", note) for note in found.notes]
     output.show(answer | {"warnings": list(loaded.warnings)}, as_json, ("", ["", "written"], rows))
+
+
+def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> None:
+    """An FMU; lists are words between commas."""
+    from parflex.cli.input import read_pose_option
+    from parflex.exchange.fmu.export_fmu import export_fmu
+
+    for word in ("frames", "wrench_frames", "without"):
+        if word in asked:
+            asked[word] = words_of(asked[word])
+    if "pose" in asked:
+        asked["pose"] = read_pose_option(asked["pose"])
+    found = export_fmu(loaded, out, **asked)
+    answer = {"file": found.file, "platforms": list(found.platforms), "variables": list(found.variables)}
+    counts = {kind: sum(v["causality"] == kind for v in found.variables) for kind in ("input", "output", "local")}
+    rows = [("file", found.file), ("platforms", ", ".join(found.platforms)), *counts.items()]
+    answer |= {"notes": list(found.notes), "warnings": list(loaded.warnings)}
+    output.show(answer, as_json, ("", ["", "written"], rows))

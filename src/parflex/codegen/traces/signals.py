@@ -48,7 +48,7 @@ def signals(
     if kept is not None:
         return Model(**kept)
     tracer = Tracer()
-    outputs = _outputs(tracer, prepared(robot, "signals", options), frames, independent, options, wrenches)
+    outputs = signal_outputs(tracer, prepared(robot, "signals", options), frames, independent, options, wrenches)
     program = make_program(tracer.graph, f"{robot.name}_signals", outputs, [], limit, quick)
     inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
     made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
@@ -57,7 +57,7 @@ def signals(
     return made
 
 
-def _outputs(
+def signal_outputs(
     tracer: Any,
     robot: Robot,
     frames: Sequence[str],
@@ -65,6 +65,7 @@ def _outputs(
     options: Options,
     wrenches: Sequence[str] = (),
 ) -> Any:
+    """The signals of a run over symbols, which are groups of inputs of the tracer."""
     tree = robot.tree
     q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
     given = tracer.group("acceleration", len(independent))

@@ -1,0 +1,115 @@
+"""Shared libraries of an FMU: for this machine by its C compiler, for all platforms by zig."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from parflex.errors import InputError
+
+FLAGS = ("-std=c99", "-O2", "-fvisibility=hidden", "-ffp-contract=off", "-fPIC", "-shared", "-w")
+ENDS = {"linux": ".so", "windows": ".dll", "darwin": ".dylib"}
+# platforms of FMI: system, and targets of zig; two make a universal library
+PLATFORMS: dict[int, dict[str, tuple[str, tuple[str, ...]]]] = {
+    2: {
+        "linux64": ("linux", ("x86_64-linux-gnu.2.17",)),
+        "win64": ("windows", ("x86_64-windows-gnu",)),
+        "darwin64": ("darwin", ("x86_64-macos", "aarch64-macos")),
+    },
+    3: {
+        "x86_64-linux": ("linux", ("x86_64-linux-gnu.2.17",)),
+        "aarch64-linux": ("linux", ("aarch64-linux-gnu.2.17",)),
+        "x86_64-windows": ("windows", ("x86_64-windows-gnu",)),
+        "x86_64-darwin": ("darwin", ("x86_64-macos",)),
+        "aarch64-darwin": ("darwin", ("aarch64-macos",)),
+    },
+}
+ALIGNED = 14  # bits: where parts of a universal library begin
+
+
+def own_platform(fmi: int) -> tuple[str, str]:
+    """Folder of the libraries of this machine, and its system."""
+    system = platform.system().lower()
+    machine = {"amd64": "x86_64", "arm64": "aarch64"}.get(platform.machine().lower(), platform.machine().lower())
+    if system not in ENDS:
+        raise InputError(f"FMI has no name for the system '{system}'", key="platforms", hint="choose platforms='all'")
+    if fmi == 3:
+        return f"{machine}-{system}", system
+    return {"linux": "linux64", "windows": "win64", "darwin": "darwin64"}[system], system
+
+
+def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -> dict[str, bytes]:
+    """Path in the FMU -> library."""
+    if platforms not in ("own", "all"):
+        raise InputError(
+            f"there are no platforms '{platforms}'", key="platforms", value=platforms, hint="give own or all"
+        )
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        for file, text in sources.items():
+            (place / file).write_text(text, encoding="utf-8")
+        files = [str(place / file) for file in sources if file.endswith(".c") and file not in ("core.c", f"fmi{fmi}.c")]
+        if platforms == "own":
+            where, system = own_platform(fmi)
+            return {f"binaries/{where}/{name}{ENDS[system]}": _compiled([_own_compiler()], files, place, "own", system)}
+        zig = _zig()
+        found = {}
+        for where, (system, targets) in PLATFORMS[fmi].items():
+            parts = [_compiled([*zig, "-target", target], files, place, target, system) for target in targets]
+            found[f"binaries/{where}/{name}{ENDS[system]}"] = parts[0] if len(parts) == 1 else universal(parts)
+        return found
+
+
+def _own_compiler() -> str:
+    found = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if found is None:
+        raise InputError(
+            "there is no C compiler",
+            key="platforms",
+            value="own",
+            hint="install gcc or clang, or pip install 'parflex[fmu]' and choose platforms='all'",
+        )
+    return found
+
+
+def _zig() -> list[str]:
+    if importlib.util.find_spec("ziglang") is None:
+        raise InputError(
+            "libraries for all platforms are made by zig, which is not there",
+            key="platforms",
+            value="all",
+            hint="pip install 'parflex[fmu]', or choose platforms='own'",
+        )
+    return [sys.executable, "-m", "ziglang", "cc"]
+
+
+def _compiled(compiler: list[str], files: list[str], place: Path, word: str, system: str) -> bytes:
+    target = place / f"library-{word}{ENDS[system]}"
+    flags = [flag for flag in FLAGS if flag != "-fPIC" or system != "windows"]
+    links = ["-lm"] if system == "linux" else []
+    done = subprocess.run(
+        [*compiler, *flags, *files, "-o", str(target), *links], capture_output=True, text=True, cwd=place, check=False
+    )
+    if done.returncode:
+        raise InputError(
+            f"the compiler failed: {done.stderr.strip()[:300]}", key="platforms", hint="try another C compiler"
+        )
+    return target.read_bytes()
+
+
+def universal(parts: list[bytes]) -> bytes:
+    """One library for macOS of those for its processors."""
+    head = struct.pack(">II", 0xCAFEBABE, len(parts))
+    at, body = 1 << ALIGNED, b""
+    for part in parts:
+        kind, variant = struct.unpack_from("<II", part, 4)
+        head += struct.pack(">IIIII", kind, variant, at + len(body), len(part), ALIGNED)
+        body += part + b"\0" * (-len(part) % (1 << ALIGNED))
+    return head + b"\0" * (at - len(head)) + body

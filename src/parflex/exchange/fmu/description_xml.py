@@ -1,0 +1,126 @@
+"""modelDescription.xml of FMI 2.0 and 3.0: variables with units, and what the unit can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from xml.etree import ElementTree
+
+Element = ElementTree.Element
+BASE = {  # exponents of SI units
+    "m": {"m": 1}, "rad": {"rad": 1}, "m/s": {"m": 1, "s": -1}, "rad/s": {"rad": 1, "s": -1}, "m/s2": {"m": 1, "s": -2},
+    "rad/s2": {"rad": 1, "s": -2}, "N": {"kg": 1, "m": 1, "s": -2}, "N.m": {"kg": 1, "m": 2, "s": -2}, "s": {"s": 1},
+    "J": {"kg": 1, "m": 2, "s": -2}, "W": {"kg": 1, "m": 2, "s": -3}, "Pa": {"kg": 1, "m": -1, "s": -2}, "1": {},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Variable:
+    """A variable of an FMU; its value reference is its place in the list."""
+
+    name: str
+    causality: str  # independent, input, output or local
+    unit: str = ""
+    start: float | None = None
+    derivative: int | None = None  # of which variable it is the derivative
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is said of a model, besides its variables."""
+
+    name: str
+    identifier: str
+    token: str
+    kind: str  # "cs" or "me"
+    step: float
+    version: str
+    text: str
+
+
+def description(about: Described, variables: Sequence[Variable], fmi: int) -> str:
+    """The document."""
+    words = {"fmiVersion": "2.0" if fmi == 2 else "3.0", "modelName": about.name, "description": about.text}
+    words |= {"guid" if fmi == 2 else "instantiationToken": about.token}
+    words |= {"generationTool": f"parflex {about.version}", "variableNamingConvention": "flat"}
+    if fmi == 2:
+        words["numberOfEventIndicators"] = "0"
+    root = Element("fmiModelDescription", words)
+    state = "FMUstate" if fmi == 2 else "FMUState"
+    able = {"modelIdentifier": about.identifier, f"canGetAndSet{state}": "true", f"canSerialize{state}": "true"}
+    if about.kind == "cs":
+        able |= {"canHandleVariableCommunicationStepSize": "true"}
+        able |= {} if fmi == 2 else {"fixedInternalStepSize": repr(about.step)}
+    kind = "CoSimulation" if about.kind == "cs" else "ModelExchange"
+    ElementTree.SubElement(root, kind, able)
+    _units(root, variables)
+    if fmi == 2:
+        categories = ElementTree.SubElement(root, "LogCategories")
+        ElementTree.SubElement(categories, "Category", name="logStatusError")
+    else:
+        categories = ElementTree.SubElement(root, "LogCategories")
+        ElementTree.SubElement(categories, "Category", name="logStatusError", description="errors")
+    ElementTree.SubElement(root, "DefaultExperiment", startTime="0.0", stopTime="1.0", stepSize=repr(about.step))
+    listed = ElementTree.SubElement(root, "ModelVariables")
+    for number, variable in enumerate(variables):
+        (_variable2 if fmi == 2 else _variable3)(listed, number, variable)
+    _structure(root, variables, fmi)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _units(root: Element, variables: Sequence[Variable]) -> None:
+    used = [unit for unit in BASE if any(variable.unit == unit for variable in variables)]
+    if not used:
+        return
+    units = ElementTree.SubElement(root, "UnitDefinitions")
+    for unit in used:
+        entry = ElementTree.SubElement(units, "Unit", name=unit)
+        ElementTree.SubElement(entry, "BaseUnit", {base: str(power) for base, power in BASE[unit].items()})
+
+
+def _shared(number: int, variable: Variable) -> dict[str, str]:
+    words = {"name": variable.name, "valueReference": str(number)}
+    words |= {"description": variable.text} if variable.text else {}
+    return words | {"causality": variable.causality, "variability": "continuous"}
+
+
+def _initial(variable: Variable) -> dict[str, str]:
+    if variable.causality in ("input", "independent"):
+        return {}
+    return {"initial": "exact" if variable.start is not None else "calculated"}
+
+
+def _own(variable: Variable, first: int) -> dict[str, str]:
+    words = {"unit": variable.unit} if variable.unit in BASE else {}
+    words |= {"start": repr(float(variable.start))} if variable.start is not None else {}
+    return words | ({"derivative": str(variable.derivative + first)} if variable.derivative is not None else {})
+
+
+def _variable2(listed: Element, number: int, variable: Variable) -> None:
+    entry = ElementTree.SubElement(listed, "ScalarVariable", _shared(number, variable) | _initial(variable))
+    ElementTree.SubElement(entry, "Real", _own(variable, 1))
+
+
+def _variable3(listed: Element, number: int, variable: Variable) -> None:
+    words = _shared(number, variable) | _initial(variable) | _own(variable, 0)
+    ElementTree.SubElement(listed, "Float64", words)
+
+
+def _structure(root: Element, variables: Sequence[Variable], fmi: int) -> None:
+    """Outputs, derivatives of states, and what is computed at the start."""
+    structure = ElementTree.SubElement(root, "ModelStructure")
+    outputs = [k for k, variable in enumerate(variables) if variable.causality == "output"]
+    slopes = [k for k, variable in enumerate(variables) if variable.derivative is not None]
+    if fmi == 2:
+        for section, chosen in (("Outputs", outputs), ("Derivatives", slopes), ("InitialUnknowns", outputs + slopes)):
+            if chosen:
+                entry = ElementTree.SubElement(structure, section)
+                for k in chosen:
+                    ElementTree.SubElement(entry, "Unknown", index=str(k + 1))
+        return
+    kinds = (("Output", outputs), ("ContinuousStateDerivative", slopes), ("InitialUnknown", outputs + slopes))
+    for word, chosen in kinds:
+        for k in chosen:
+            ElementTree.SubElement(structure, word, valueReference=str(k))

@@ -1,0 +1,1 @@
+"""The time loop as C, written from its own Python source."""

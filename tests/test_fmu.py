@@ -1,0 +1,244 @@
+"""FMUs: validated and run by FMPy, beside `simulate`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+import tempfile
+import zipfile
+from functools import cache
+from pathlib import Path
+
+import fmpy
+import numpy as np
+import pytest
+from fmpy.validation import validate_fmu
+
+import parflex
+from parflex.cli.main import main
+
+STEP, ROWS = 1e-3, 40
+EFFORTS = {"5r": 0.3, "3rrr": 0.5, "dualemps": 60.0, "gough-stewart": 100.0, "gough-stewart-flexible": 100.0}
+LONG = (pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify"))
+ROBOTS = ["5r", *(pytest.param(name, marks=LONG) for name in EFFORTS if name != "5r")]
+SOFT = ("qdd.", "ax", "ay", "az", "alx", "aly", "alz", "friction.", "energy.", "power.", "closure_error")
+
+
+class Unit:
+    """An instance of an FMU by the functions of its version."""
+
+    def __init__(self, file: Path, kind: str = "CoSimulation") -> None:
+        self.folder = fmpy.extract(str(file))
+        self.about = fmpy.read_model_description(self.folder)
+        self.number = {v.name: v.valueReference for v in self.about.modelVariables}
+        self.two = self.about.fmiVersion == "2.0"
+        self.unit = fmpy.instantiate_fmu(self.folder, self.about, kind)
+        self.get_all, self.set_all = (
+            (self.unit.getReal, self.unit.setReal) if self.two else (self.unit.getFloat64, self.unit.setFloat64)
+        )
+
+    def names(self, causality: str) -> list[str]:
+        return [v.name for v in self.about.modelVariables if v.causality == causality]
+
+    def get(self, names) -> np.ndarray:
+        return np.array(self.get_all([self.number[name] for name in names]))
+
+    def put(self, values: dict) -> None:
+        self.set_all([self.number[name] for name in values], list(values.values()))
+
+    def start(self, values: dict) -> None:
+        if self.two:
+            self.unit.setupExperiment(startTime=0.0)
+            self.unit.enterInitializationMode()
+        else:
+            self.unit.enterInitializationMode(startTime=0.0)
+        self.put(values)
+        self.unit.exitInitializationMode()
+
+    def run(self, first: int, last: int, names) -> np.ndarray:
+        rows = []
+        for k in range(first, last):
+            self.unit.doStep(k * STEP, STEP)
+            rows.append(self.get(names))
+        return np.array(rows)
+
+    def state(self):
+        return self.unit.getFMUstate() if self.two else self.unit.getFMUState()
+
+    def restore(self, state) -> None:
+        (self.unit.setFMUstate if self.two else self.unit.setFMUState)(state)
+
+    def close(self) -> None:
+        self.unit.freeInstance()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+@cache
+def exported(name: str, fmi: int = 2, kind: str = "cs", drive: str = "efforts") -> Path:
+    """The file; model exchange without friction, whose change at rest no step of ours resolves."""
+    left_out = ["friction"] if kind == "me" else []
+    file = Path(tempfile.mkdtemp()) / f"{name}.fmu"
+    parflex.export_fmu(parflex.load(name), file, fmi=fmi, kind=kind, drive=drive, step=STEP, without=left_out)
+    return file
+
+
+def given(name: str) -> dict[str, float]:
+    return {f"effort.{motor}": EFFORTS[name] * (k + 1) for k, motor in enumerate(parflex.load(name).actuated_names)}
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_co_simulation_makes_the_steps_of_simulate(name, fmi):
+    file, efforts = exported(name, fmi), given(name)
+    assert validate_fmu(str(file)) == []
+    unit = Unit(file)
+    unit.start(efforts)
+    names = unit.names("output")
+    rows = np.vstack([unit.get(names), unit.run(0, ROWS, names)])
+    unit.close()
+    effort = {word.removeprefix("effort."): value for word, value in efforts.items()}
+    run = parflex.simulate(
+        parflex.load(name), effort=effort, time=ROWS * STEP, step=STEP, out_step=STEP, method="gauss4"
+    )
+    assert set(names) | set(efforts) | {"t"} == set(run.columns)
+    for k, column in enumerate(names):
+        # the same steps: what differs is rounding of sines, which stiff beams enlarge in accelerations
+        limit = 1e-5 if any(column.endswith(word) or column.startswith(word) for word in SOFT) else 1e-9
+        size = max(1.0, float(np.abs(run[column]).max()))
+        assert np.abs(rows[:, k] - run[column]).max() < limit * size, column
+    assert rows[:, names.index("closure_error")].max() < 1e-12
+
+
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_a_saved_state_is_restored_and_runs_on_bit_for_bit_beside_another_instance(fmi):
+    first, second = (Unit(exported("5r", fmi)) for _ in range(2))
+    names = first.names("output")
+    first.start(given("5r"))
+    second.start({word: -value for word, value in given("5r").items()})
+    first.run(0, 5, names)
+    kept = first.state()
+    once = first.run(5, 15, names)
+    other = second.run(0, 10, names)  # in between, in the same process
+    first.restore(kept)
+    assert np.array_equal(first.run(5, 15, names), once)
+    assert np.abs(once - other).max() > 1e-3
+    for unit in (first, second):
+        unit.close()
+
+
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_model_exchange_has_the_derivatives_of_the_direct_model(fmi):
+    file = exported("5r", fmi, "me")
+    assert validate_fmu(str(file)) == []
+    result = fmpy.simulate_fmu(
+        str(file), start_values=given("5r"), stop_time=0.05, solver="CVode", relative_tolerance=1e-11,
+        output=["q.left.1", "q.right.1", "closure_error"], output_interval=0.01,
+    )  # fmt: skip
+    effort = {word.removeprefix("effort."): value for word, value in given("5r").items()}
+    run = parflex.simulate(
+        parflex.load("5r"), effort=effort, time=0.05, step=1e-4, out_step=0.01, method="gauss6", without=["friction"]
+    )
+    for column in ("q.left.1", "q.right.1"):
+        assert np.abs(result[column] - run[column]).max() < 1e-8  # the tolerance of CVode, over five hundred steps
+    assert result["closure_error"].max() < 1e-12
+
+
+def test_motors_that_follow_motions_have_efforts_as_outputs():
+    robot = parflex.load("5r")
+    unit = Unit(exported("5r", 2, "cs", "motions"))
+    motors = robot.actuated_names
+    home = dict(zip(robot.coordinates, robot.home, strict=True))
+    push = {motor: 2.0 * (k + 1) for k, motor in enumerate(motors)}
+    unit.start({f"qdd.{motor}": value for motor, value in push.items()})
+    names = [f"effort.{motor}" for motor in motors]
+    for k in range(20):
+        t = k * STEP
+        for motor, a in push.items():
+            unit.put({f"q.{motor}": home[motor] + a * t * t / 2, f"qd.{motor}": a * t, f"qdd.{motor}": a})
+        unit.unit.doStep(t, STEP)
+    t, found = 20 * STEP, unit.get(names)
+    q = {motor: home[motor] + a * t * t / 2 for motor, a in push.items()}
+    expected = parflex.inverse_dynamics(robot, q, {motor: a * t for motor, a in push.items()}, push).efforts
+    assert np.abs(found - list(expected.values())).max() < 1e-9
+    unit.close()
+
+
+def test_motors_that_follow_motions_start_where_the_robot_stands():
+    robot = parflex.load("5r")
+    unit = Unit(exported("5r", 2, "cs", "motions"))
+    unit.start({})
+    motors = unit.get([f"q.{motor}" for motor in robot.actuated_names])
+    assert np.abs(motors - [robot.home[robot.coordinates.index(motor)] for motor in robot.actuated_names]).max() < 1e-12
+    assert unit.get(["closure_error"])[0] < 1e-12
+    unit.close()
+
+
+def test_an_fmu_has_units_a_page_and_sources_inside():
+    with zipfile.ZipFile(exported("5r")) as archive:
+        names = archive.namelist()
+        assert {"modelDescription.xml", "documentation/index.html", "sources/unit.c"} <= set(names)
+        text = archive.read("modelDescription.xml").decode()
+    assert '<Unit name="N.m">' in text and 'name="effort.left.1"' in text
+
+
+def test_the_command_line_tells_file_platforms_and_variables(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ["export", "fmu", "5r", "--fmi", "3", "--kind", "cs", "--drive", "efforts", "--method", "rk4"]
+    with pytest.raises(SystemExit) as done:
+        main([*words, "--step", "0.001", "--platforms", "own", "-o", "5r.fmu", "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    assert done.value.code == 0 and answer["file"] == "5r.fmu" and len(answer["platforms"]) == 1
+    assert {"name": "tip.x", "causality": "output", "unit": "m"} in answer["variables"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"fmi": 1}, "there is no FMI 1"),
+        ({"kind": "both"}, "there is no kind 'both'"),
+        ({"drive": "motors"}, "there is no drive 'motors'"),
+        ({"method": "euler"}, "there is no method 'euler'"),
+        ({"platforms": "some"}, "there are no platforms 'some'"),
+        ({"frames": ["nowhere"]}, "there is no frame 'nowhere'"),
+    ],
+)
+def test_fmus_that_cannot_be_are_refused_in_a_sentence(arguments, says, tmp_path):
+    with pytest.raises(parflex.InputError, match=says):
+        parflex.export_fmu(parflex.load("5r"), tmp_path / "5r.fmu", **arguments)
+
+
+def test_motions_of_more_motors_than_freedoms_and_missing_compilers_are_refused(tmp_path, monkeypatch):
+    with pytest.raises(parflex.InputError, match="4 motors for 3 freedoms"):
+        parflex.export_fmu(parflex.load("4rrr"), tmp_path / "4rrr.fmu", drive="motions")
+    monkeypatch.setattr(shutil, "which", lambda word: None)
+    with pytest.raises(parflex.InputError, match="there is no C compiler") as refused:
+        parflex.export_fmu(parflex.load("5r"), tmp_path / "5r.fmu", method="rk4")
+    assert "pip install 'parflex[fmu]'" in refused.value.hint
+
+
+FORMATS = {  # of libraries: what they begin with, and where the processor stands
+    "linux64": (b"\x7fELF", 18, 62), "x86_64-linux": (b"\x7fELF", 18, 62), "aarch64-linux": (b"\x7fELF", 18, 183),
+    "win64": (b"MZ", None, 0x8664), "x86_64-windows": (b"MZ", None, 0x8664), "darwin64": (b"\xca\xfe\xba\xbe", None, 2),
+    "x86_64-darwin": (b"\xcf\xfa\xed\xfe", 4, 0x07), "aarch64-darwin": (b"\xcf\xfa\xed\xfe", 4, 0x0C),
+}  # fmt: skip
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+@pytest.mark.parametrize("fmi", [2, 3])
+def test_libraries_for_all_platforms_have_their_format_and_functions(fmi, tmp_path):
+    file = parflex.export_fmu(parflex.load("5r"), tmp_path / "5r.fmu", fmi=fmi, platforms="all").file
+    with zipfile.ZipFile(file) as archive:
+        made = {path.split("/")[1]: archive.read(path) for path in archive.namelist() if path.startswith("binaries/")}
+    assert len(made) == (3 if fmi == 2 else 5)
+    for name, data in made.items():
+        magic, place, machine = FORMATS[name]
+        assert data.startswith(magic), name
+        if place is not None:
+            assert struct.unpack_from("<H", data, place)[0] == machine, name
+        elif magic == b"MZ":
+            at = struct.unpack_from("<I", data, 60)[0]
+            assert struct.unpack_from("<H", data, at + 4)[0] == machine
+        assert f"fmi{fmi}DoStep".encode() in data and f"fmi{fmi}GetVersion".encode() in data
