@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.exchange.loops.c_types import REAL, WHOLE, Fields, View, bundle_type
-from parflex.exchange.loops.loop_c import Translator
+from parflex.exchange.loops_in_c.c_types import REAL, WHOLE, Fields, View, bundle_type
+from parflex.exchange.loops_in_c.loop_c import Translator
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.integrators.integrate import METHODS, method_named
 from parflex.simulation.integrators.system import new_work

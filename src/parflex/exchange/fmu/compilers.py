@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from parflex.errors import InputError
+from parflex.whole_files import whole_files
 
 FLAGS = ("-std=c99", "-O2", "-fvisibility=hidden", "-ffp-contract=off", "-fPIC", "-shared", "-w")
 ENDS = {"linux": ".so", "windows": ".dll", "darwin": ".dylib"}
@@ -53,8 +54,9 @@ def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -
         )
     with TemporaryDirectory() as folder:
         place = Path(folder)
-        for file, text in sources.items():
-            (place / file).write_text(text, encoding="utf-8")
+        with whole_files([place / file for file in sources]) as opened:
+            for file, text in zip(opened, sources.values(), strict=True):
+                file.write(text.encode())
         files = [str(place / file) for file in sources if file.endswith(".c") and file not in ("core.c", f"fmi{fmi}.c")]
         if platforms == "own":
             where, system = own_platform(fmi)

@@ -155,7 +155,7 @@ def _check(robot: Robot, fmi: int, kind: str, drive: str, step: float) -> None:
 
 
 @dataclass(frozen=True)
-class Plant:
+class FmuPlant:
     """All that an FMU is made of."""
 
     problem: Problem
@@ -230,7 +230,7 @@ def inputs_of(problem: Problem) -> list[str]:
 def _plant(
     robot: Robot, kind: str, drive: str, method: str, wrenches: Sequence[str], frames: Sequence[str], pose: Any,
     without: Collection[str],
-) -> Plant:  # fmt: skip
+) -> FmuPlant:  # fmt: skip
     chosen = method_named(method if kind == "cs" else "rk4")
     prescribed = "motors" if drive == "motions" else "efforts"
     problem = prepare(
@@ -249,7 +249,7 @@ def _plant(
     if problem.driven:
         places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
         inputs[:motors] = started.q[places]
-    return Plant(
+    return FmuPlant(
         problem, chosen, system, work, run_columns(problem, frames, inputs_of(problem)), (started.q, qd, inputs)
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from parflex.exchange.fmu.run_columns import RunColumns
-from parflex.exchange.loops.c_types import REAL, WHOLE, View, bundle_type
-from parflex.exchange.loops.loop_c import Translator
+from parflex.exchange.loops_in_c.c_types import REAL, WHOLE, View, bundle_type
+from parflex.exchange.loops_in_c.loop_c import Translator
 from parflex.simulation.integrators.crossings import settle
 from parflex.simulation.integrators.integrate import Method
 from parflex.simulation.integrators.loop import record

@@ -14,7 +14,7 @@ import textwrap
 from typing import Any
 
 from parflex.codegen.emit.c_names import KEYWORDS
-from parflex.exchange.loops.c_types import REAL, TRUTH, WHOLE, Fields, Number, Several, View, helpers, joined
+from parflex.exchange.loops_in_c.c_types import REAL, TRUTH, WHOLE, Fields, Number, Several, View, helpers, joined
 
 COMPARED = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
 RESERVED = frozenset(KEYWORDS.split())
@@ -31,7 +31,7 @@ class Translator:
 
     def function(self, source: Any, kinds: tuple[Any, ...]) -> Function:
         """The function for arguments of these types."""
-        plain = getattr(source, "py_func", source)
+        plain = getattr(source, "function", source)
         if (plain, kinds) not in self.known:
             number = sum(one.plain.__name__ == plain.__name__ for one in self.written)
             made = Function(self, plain, kinds, f"{plain.__name__}{number or ''}")
