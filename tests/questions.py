@@ -396,6 +396,31 @@ add("track_modes", "dualemps", followed("dualemps", ["home", {"11": 0.02, "21": 
 add("track_modes", "dualemps alone", followed("dualemps", ["home"], modes=3))
 
 
+def answered(name: str, coordinates: list[str], rows: list[list[float]], *responses: str) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        found = parflex.many_responses(bench(name), coordinates, np.array(rows), list(responses))
+        return [{word: np.nan_to_num(found.values[word]) for word in responses}, found.status]
+
+    return ask
+
+
+def sensitive(name: str, response: str, keys: list[str], pose: Any = None, **words: Any) -> Callable[[Bench], Any]:
+    def ask(bench: Bench) -> Any:
+        found = parflex.sensitivities(bench(name), response, keys, pose, **words)
+        return [found.value, found.multiplicity, found.sensitivities]
+
+    return ask
+
+
+add("many_responses", "dualemps", answered("dualemps", ["11", "21"], _SQUARE, "stiffness:17.x", "frequency:2", "mass"))
+add("many_responses", "no such response", answered("dualemps", ["11", "21"], _SQUARE, "beauty"))
+add("sensitivities", "navaro", sensitive("navaro", "frequency:1", ["constants.bar", "sections.link.Iz"], "pose-3"))
+add("sensitivities", "navaro double", sensitive("navaro", "frequency:1", ["constants.bar"], "pose-1"))
+add("sensitivities", "no such key", sensitive("navaro", "frequency:1", ["constants.beauty"]))
+add("add_response", "taken", lambda bench: parflex.add_response("mass", len, "m", "Nothing."))
+add("optimise", "none", lambda bench: parflex.optimise("no-such-problem.toml", "out"))
+
+
 # -- programs, words, figures, runs --------------------------------------------------------------------------------
 
 
@@ -557,6 +582,14 @@ add("draw_modes", "dualemps", _MODES)
 _FEW = [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)]
 _MAP = figure(lambda bench, path: parflex.draw_map(parflex.frequency_map(bench("dualemps"), _FEW, modes=1), path))
 add("draw_map", "dualemps", _MAP)
+_BARS = figure(
+    lambda bench, path: parflex.draw_sensitivities(
+        parflex.sensitivities(bench("navaro"), "frequency:1", ["constants.bar"], "pose-3"), path
+    )
+)
+add("draw_sensitivities", "navaro", _BARS)
+add("export_mjcf", "delta", figure(lambda bench, path: parflex.export_mjcf(bench("delta"), path)))
+add("export_urdf", "delta", figure(lambda bench, path: parflex.export_urdf(bench("delta"), path)))
 _TIMING = lambda bench: parflex.plan_motion(bench("5r"), _SWING, acceleration_limit=5.0)  # noqa: E731
 add("draw_timing", "5r", figure(lambda bench, path: parflex.draw_timing(_TIMING(bench), path)))
 add("draw_study", "none", lambda bench: parflex.draw_study(_COLUMNS))

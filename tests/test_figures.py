@@ -199,6 +199,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
     found = parflex.frequency_map(parflex.load("dualemps"), [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)], modes=2)
     swing = {"moves": [{"left.1": 0.2}], "law": "time-optimal"}
     plan = parflex.plan_motion(robot, swing, velocity_limit=1.0, acceleration_limit=5.0)
+    bars = parflex.sensitivities(parflex.load("navaro"), "frequency:1", ["constants.bar"], "pose-3")
     drawn = {
         "draw": lambda path=None: parflex.draw(robot, path=path),
         "draw_run": lambda path=None: parflex.draw_run(run, path),
@@ -210,6 +211,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
         "draw_modes": lambda path=None: parflex.draw_modes(modes, path),
         "draw_map": lambda path=None: parflex.draw_map(found, path, mode=2),
         "draw_timing": lambda path=None: parflex.draw_timing(plan, path),
+        "draw_sensitivities": lambda path=None: parflex.draw_sensitivities(bars, path),
     }
     assert set(drawn) == {name for name in parflex.__all__ if name.startswith("draw")} - {"draw_study"}
     for name, draw in drawn.items():

@@ -184,3 +184,8 @@ def test_the_command_prints_sorted_elasticities_and_draws_them(tmp_path):
     assert "constants.blade" in figure.read_text()
     shown = CliRunner().invoke(cli, words).stdout
     assert shown.index("constants.blade") < shown.index("constants.offset")
+
+
+def test_responses_of_the_package_are_not_replaced():
+    with pytest.raises(parflex.ParflexError, match="'mass' is a response already"):
+        parflex.add_response("mass", lambda state, _: 0.0, "kg", "Nothing.")

@@ -90,6 +90,8 @@ def add_response(
         raise InputError(f"'{name}' cannot name a response", key="name", value=str(name), hint="use letters and dashes")
     if not callable(function):
         raise InputError("the response is not a function", key="function", hint="give a function of a state and a text")
+    if name in {own[0] for own in _OWN}:  # questions of others would be answered otherwise without a word
+        raise InputError(f"'{name}' is a response already", key="name", value=name, hint="choose another name")
     RESPONSES[name] = Response(name, function, unit, help, worst)
     return RESPONSES[name]
 
