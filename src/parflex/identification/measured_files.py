@@ -167,7 +167,7 @@ def _refuse_rest(robot: Robot, position: Array) -> None:
     if (np.ptp(position, axis=0) / units < AT_REST).all():
         raise InputError(
             "no motor moves in the record", key="position", value=float(np.ptp(position, axis=0).max()),
-            hint="give a record of a motion; `parflex excite` makes one",
+            hint="give a record of a motion",
         )  # fmt: skip
 
 

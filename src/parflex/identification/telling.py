@@ -73,7 +73,7 @@ def undetermined_of(
     grouped = {int(k) for row in base.groups for k in np.flatnonzero(row)}
     found = [
         {"name": names[base.kept[k]], "why": "the motion of the record does not tell it: move all motors, in several "
-         "directions and at several speeds; `parflex excite` makes such a motion"} for k in missed
+         "directions and at several speeds"} for k in missed
     ]  # fmt: skip
     planar = regressor.robot.tree.planar  # where nothing tells what turns out of the plane
     for k in base.without_effect:
