@@ -86,6 +86,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "energies": parflex.energies(flat),
         "equilibrium": parflex.equilibrium(flexible),
         "explain": parflex.explain(flat),
+        "export_fmu": parflex.export_fmu(small, folder / "robot.fmu"),
         "export_mjcf": parflex.export_mjcf(flat, folder / "robot.xml"),
         "export_urdf": parflex.export_urdf(flat, folder / "robot.urdf"),
         "forward_dynamics": parflex.forward_dynamics(flexible),

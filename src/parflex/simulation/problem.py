@@ -28,7 +28,7 @@ Array = np.ndarray
 DENSE = 2.5  # instructions of a solving program that an entry of a whole complex inverse takes as long as
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
 SLACK_RATE = 1e-11  # 1/s of them: rates of joints that are rounding
-RUN_LIMIT = 2_000_000  # operators of a run's model: nobody reads it, and minutes are better than a refusal
+RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
 
 

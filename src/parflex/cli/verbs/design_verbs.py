@@ -8,7 +8,7 @@ import click
 
 from parflex.cli import output
 from parflex.cli.conditions import condition_options, read_conditions
-from parflex.cli.group import cli
+from parflex.cli.group import QuietOption, cli
 from parflex.cli.input import assignments, read_pose_option, robot_options
 from parflex.errors import InputError
 
@@ -84,7 +84,16 @@ def sensitivities(
 
 @cli.command(epilog="\b\nExample:\n  parflex optimise stiffer.toml --out better")
 @click.argument("file", metavar="FILE.toml")
-@click.option("--out", required=True, metavar="DIR", help="Folder for the robot file and the page.")
+@click.option(
+    "-o",
+    "--out",
+    "--output",
+    "out",
+    cls=QuietOption,
+    required=True,
+    metavar="DIR",
+    help="Folder for the robot file and the page.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def optimise(file: str, out: str, as_json: bool) -> int:
     """Optimise a robot: variables, responses, objective and constraints of a file."""

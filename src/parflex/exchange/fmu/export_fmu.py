@@ -154,8 +154,8 @@ def _check(robot: Robot, fmi: int, kind: str, drive: str, step: float) -> None:
         )
 
 
-@dataclass(frozen=True)
-class FmuPlant:
+@dataclass(frozen=True, eq=False, repr=False)
+class FmuPlant(Record):
     """All that an FMU is made of."""
 
     problem: Problem
