@@ -222,6 +222,20 @@ motion 5r '{ sines = { "left.1" = [0.1] }, frequency = 1e19 }'
 motion 5r '{ sines = { "left.1" = [0.1] }, frequency = 1 }'
 motion 5r '{ circle = { centre = [0, 0.4, 0], start = [0.1, 0.4, 0] }, speed = 1, ramp = 1 }' --time 1e300
 codegen 5r motion --target c -o out
+sensitivities
+sensitivities navaro
+sensitivities navaro --response frequency:1 --to constants.beauty
+sensitivities navaro --response frequency:99 --to constants.bar
+sensitivities navaro --response beauty --to constants.bar
+sensitivities 3rrr --response frequency:1 --to constants.arm
+optimise
+optimise nothing.toml --out best
+optimise taken.toml --out best
+identify
+identify emps
+identify emps nothing.csv
+identify emps taken.toml
+identify emps nothing.csv --estimator magic
 export
 export mjcf
 export mjcf 5r
