@@ -205,3 +205,16 @@ def test_bodies_that_cannot_be_become_real_ones_that_move_alike():
         qd, qdd = rng.uniform(-2, 2, (2, robot.tree.n))
         ours, theirs = (tree_forces(tree, robot.home, qd, qdd) for tree in (robot.tree, other))
         assert np.abs(ours - theirs).max() < 1e-10 * np.abs(ours).max()
+
+
+def test_friction_by_direction_and_its_offset_are_noted(tmp_path):
+    file = tmp_path / "axis.toml"
+    file.write_text(
+        'format = 1\nname = "axis"\ngravity = [0, 0, 0]\n[[frame]]\nname = "a"\njoint = "prismatic"\nactuated = true\n'
+        "inertia = { mass = 1, about_centre = [1, 1, 1] }\n"
+        "friction = { viscous = 3, coulomb = 2, coulomb_back = 1, offset = 0.5 }\n"
+    )
+    robot = parflex.load(str(file))
+    for exported in (parflex.export_mjcf(robot, tmp_path / "a.xml"), parflex.export_urdf(robot, tmp_path / "a.urdf")):
+        assert "friction of joint 'a' differs by direction: the mean of both is written" in exported.notes
+        assert "friction of joint 'a' has an offset: it is left out" in exported.notes

@@ -127,6 +127,11 @@ def notes_of(robot: Robot) -> list[str]:
     lossy = [row.name for row in couplings_of(robot) if row.lossy]
     if lossy:
         notes.append(f"couplings lose no power here: {', '.join(lossy)}")
+    for link in tree.links:
+        if link.terms.more_viscous or link.terms.more_coulomb:
+            notes.append(f"friction of joint '{link.name}' differs by direction: the mean of both is written")
+        if link.terms.offset:
+            notes.append(f"friction of joint '{link.name}' has an offset: it is left out")
     return notes
 
 
