@@ -96,3 +96,32 @@ def test_python_that_has_no_c_is_refused_by_name():
 
     with pytest.raises(TypeError, match="strange: no C for"):
         Translator().function(strange, (View("d", 1),))
+
+
+def test_python_of_which_c_would_be_something_else_is_refused():
+    def other_end(a):
+        for k in range(3):
+            a[k] = 0.0
+        else:
+            a[0] = 1.0
+
+    def strides(a):
+        for k in range(0, 4, 2):
+            a[k] = 0.0
+
+    def cut(a):
+        b = a[0:4:2]
+        b[0] = 1.0
+
+    for function in (other_end, strides, cut):
+        with pytest.raises(TypeError, match=f"{function.__name__}: no C for"):
+            Translator().function(function, (View("d", 1),))
+
+
+def test_one_value_goes_to_several_names():
+    def both(a):
+        a[0] = a[1] = a[2] + 1.0
+
+    text = Translator().function(both, (View("d", 1),)).text
+    assert "a, 0) = t1_" in text
+    assert "a, 1) = t1_" in text

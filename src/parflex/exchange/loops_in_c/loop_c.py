@@ -111,7 +111,7 @@ class Function:
 
     def _statement(self, node: ast.stmt, depth: int) -> None:
         method = getattr(self, f"_on_{type(node).__name__.lower()}", None)
-        if method is None:
+        if method is None or (isinstance(node, ast.For | ast.While) and node.orelse):
             raise TypeError(f"{self.plain.__name__}: no C for '{ast.unparse(node)}'")
         method(node, depth)
 
@@ -137,7 +137,14 @@ class Function:
         self._put(depth, f"return {text};")
 
     def _on_assign(self, node: ast.Assign, depth: int) -> None:
-        target = node.targets[0]
+        target, *others = node.targets
+        if others:  # one value for several names, as Python puts it: from the left
+            text, kind = self._value(node.value)
+            name = self._temporary(kind)
+            self._put(depth, f"{name} = {text};")
+            for one in node.targets:
+                self._set(one, name, kind, depth)
+            return
         if not isinstance(target, ast.Tuple):
             self._set(target, *self._value(node.value), depth)
             return
@@ -203,6 +210,8 @@ class Function:
         assert isinstance(node.target, ast.Name)
         counter, end = self._temporary(WHOLE), self._temporary(WHOLE)
         if isinstance(node.iter, ast.Call) and isinstance(node.iter.func, ast.Name) and node.iter.func.id == "range":
+            if _strides(node.iter):
+                raise TypeError(f"{self.plain.__name__}: no C for '{ast.unparse(node.iter)}'")
             limits = [self._value(argument)[0] for argument in node.iter.args]
             first, last = ("0", limits[0]) if len(limits) == 1 else limits[:2]
             down = len(limits) == 3
@@ -229,7 +238,7 @@ class Function:
     def _value(self, node: ast.expr) -> tuple[str, Any]:
         """Text and type."""
         method = getattr(self, f"_of_{type(node).__name__.lower()}", None)
-        if method is None:
+        if method is None or getattr(node, "keywords", None) or _strides(node):
             raise TypeError(f"{self.plain.__name__}: no C for '{ast.unparse(node)}'")
         found: tuple[str, Any] = method(node)
         return found
@@ -344,6 +353,20 @@ class Function:
         for other_text, _ in given[1:]:
             text = f"{word}({text}, {other_text})"
         return text, kind
+
+
+def _strides(node: ast.expr) -> bool:
+    """Whether a range or a cut goes in steps other than one forwards, or a range one backwards."""
+    if isinstance(node, ast.Subscript):
+        return any(isinstance(part, ast.Slice) and part.step is not None for part in ast.walk(node.slice))
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "range"
+        and len(node.args) == 3
+    ):
+        return ast.unparse(node.args[2]) != "-1"
+    return False
 
 
 def constant(value: Any) -> tuple[str, Any]:
