@@ -189,3 +189,37 @@ def test_the_command_prints_sorted_elasticities_and_draws_them(tmp_path):
 def test_responses_of_the_package_are_not_replaced():
     with pytest.raises(parflex.ParflexError, match="'mass' is a response already"):
         parflex.add_response("mass", lambda state, _: 0.0, "kg", "Nothing.")
+
+
+def test_the_mass_of_a_beam_is_that_of_all_its_elements_and_parts_of_a_body_are_refused(tmp_path):
+    file = tmp_path / "beam.toml"
+    file.write_text(
+        """
+format = 1
+name = "beam"
+[materials.m]
+elastic_modulus = 70e9
+density = 2700
+poisson_ratio = 0.3
+[sections.s]
+shape = "rectangle"
+y = 0.01
+z = 0.02
+[[frame]]
+name = "arm"
+joint = "revolute"
+actuated = true
+beam = { length = 0.5, material = "m", section = "s" }
+[[frame]]
+name = "tool"
+parent = "arm.tip"
+inertia = { mass = 0.3 }
+"""
+    )
+    for elements in (1, 3):
+        robot = parflex.load(file, elements=elements)
+        found = parflex.sensitivities(robot, "mass:arm", ["materials.m.density"])
+        assert found.value == pytest.approx(2700 * 0.5 * 2e-4, rel=1e-12)
+        assert found.sensitivities["materials.m.density"]["derivative"] == pytest.approx(0.5 * 2e-4, rel=1e-12)
+        with pytest.raises(parflex.ParflexError, match=r"'tool' is fixed on 'arm\.tip', whose mass has its own in it"):
+            parflex.sensitivities(robot, "mass:tool", ["materials.m.density"])

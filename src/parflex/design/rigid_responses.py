@@ -14,19 +14,28 @@ from parflex.design.rigid_motion import RigidState
 from parflex.design.statics_responses import holding_effort
 from parflex.errors import InputError, did_you_mean
 from parflex.models.condition import SINGULAR
+from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.spatial.dual import Sensitive, slopes_last
+from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 EQUAL = 1e-7  # of a singular value: those nearer to each other are taken as equal
 
 
 def mass(state: DesignState, argument: str) -> Any:
-    """Mass of all moving bodies, or of one frame."""
-    links = state.twin.tree.links
+    """Mass of all moving bodies, or of one frame; of a beam that of all its elements."""
+    tree = state.robot.tree
+    numbers = list(range(len(tree.links)))
     if argument:
-        state.robot.tree.place(argument)
-        links = tuple(link for link in links if link.name == argument)
-    return sum((link.body.m for link in links), 0.0)
+        carrier = tree.place(argument).link
+        if carrier == GROUND or tree.links[carrier].name != argument:
+            on = "the ground" if carrier == GROUND else f"'{tree.links[carrier].name}', whose mass has its own in it"
+            raise InputError(
+                f"'{argument}' is fixed on {on}", key="response", value=f"mass:{argument}", hint="name a moving frame"
+            )
+        chain = beam_chains(state.robot).get(argument)
+        numbers = [carrier] if chain is None else list(chain.links)
+    return sum((state.twin.tree.links[k].body.m for k in numbers), 0.0)
 
 
 def motor_number(state: DesignState, argument: str, name: str) -> int:
