@@ -20,6 +20,7 @@ from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import base_columns, random_motion, stacked
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import unknowns
+from parflex.identification.written_robot import write_robot
 
 DATA = Path(os.environ.get("PARFLEX_DATA", "/none")) / "emps"
 EMPS = pytest.mark.skipif(not DATA.is_dir(), reason="PARFLEX_DATA names no folder with the measurements")
@@ -173,8 +174,6 @@ def test_a_robot_by_hand_is_identified_through_its_loops(tmp_path):
     assert 0.5 * 0.013 < found.per_motor["leg1.1"]["noise"] < 3 * 0.013
     assert found.validation["relative_error"] < 1.5 * found.relative_error
     assert {one["name"] for one in found.undetermined} == {f"M[leg{k}.1]" for k in (1, 2, 3)}
-    from parflex.identification.written_robot import write_robot
-
     assert write_robot(robot, found, tmp_path / "found.toml") == []
     again = parflex.load(tmp_path / "found.toml", working_mode="+-+")
     other = parflex.identify(again, FINE(clean(1), 0), cutoff=40)
@@ -237,8 +236,6 @@ def test_friction_by_direction_is_told_apart(tmp_path):
     wanted = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0, "FV_back[axis]": 20.0, "FS_back[axis]": 5.0}
     for name, value in wanted.items():
         assert found.parameters[name].value == pytest.approx(value, rel=2e-4)  # differences: (7 rad/s 1 ms)^2/6 twice
-    from parflex.identification.written_robot import write_robot
-
     write_robot(robot, found, tmp_path / "found.toml")
     efforts = parflex.inverse_dynamics(parflex.load(tmp_path / "found.toml"), velocity={"axis": -0.1}).efforts
     assert efforts["axis"] == pytest.approx(-2 - 5, rel=1e-3)
@@ -267,6 +264,14 @@ def test_a_record_that_does_not_tell_a_parameter_names_it(tmp_path):
 def test_deviations_of_correlated_residuals_are_larger(tmp_path):
     found = parflex.identify(slide(tmp_path), axis_record(noise=0.01), BY_HAND, friction="direction", cutoff=50)
     assert all(one.deviation > 1.5 * one.deviation_white for one in found.parameters.values())
+
+
+def test_a_fit_without_friction_is_written_without_it(tmp_path):
+    robot = slide(tmp_path)
+    found = parflex.identify(robot, axis_record(), BY_HAND, friction="none", cutoff=50)
+    write_robot(robot, found, tmp_path / "found.toml")
+    efforts = parflex.inverse_dynamics(parflex.load(tmp_path / "found.toml"), velocity={"axis": -0.1}).efforts
+    assert efforts["axis"] == pytest.approx(0.0, abs=1e-12)
 
 
 # -- bad input -------------------------------------------------------------------------------------------------------
@@ -303,6 +308,47 @@ def test_efforts_at_their_limit_are_told():
     record = changed(**{"effort.leg1.1": np.clip(clean(1)["effort.leg1.1"], -1.0, 1.0)})
     found = parflex.identify(three_rrr(), record, cutoff=40)
     assert any("stands at its limit 1 in" in text for text in found.warnings)
+
+
+def test_signs_that_give_negative_masses_are_told(tmp_path, capsys):
+    record = axis_record()
+    np.savez(tmp_path / "neg.npz", t=record["t"], **{"q.axis": record["x"] / 1e3, "effort.axis": -record["i"]})
+    robot = slide(tmp_path)
+    command = ["identify", robot.file, str(tmp_path / "neg.npz"), "--out", str(tmp_path / "found.toml")]
+    warnings = answered(capsys, *command)["warnings"]
+    for name in ("M[axis]", "FV[axis]", "FS[axis]"):
+        assert any(name in text and "is negative: check the signs" in text for text in warnings)
+    assert any("M[axis]" in text and "no real robot" in text for text in warnings)
+
+
+def test_efforts_that_the_model_does_not_explain_are_told(tmp_path):
+    slow = axis_record() | {"t": 1e3 * axis_record()["t"]}  # milliseconds
+    found = parflex.identify(slide(tmp_path), slow, BY_HAND)
+    assert any("of the efforts of 'axis' unexplained: check time unit" in text for text in found.warnings)
+
+
+def test_a_record_at_rest_with_noise_tells_no_mass(tmp_path):
+    rng = np.random.default_rng(3)
+    t = np.arange(4000) * 1e-3
+    rest = {"t": t, "x": 1e-3 * rng.standard_normal(len(t)), "i": rng.standard_normal(len(t))}
+    found = parflex.identify(slide(tmp_path), rest, BY_HAND)
+    assert any(one["name"] == "M[axis]" for one in found.undetermined)
+    assert any("unexplained" in text for text in found.warnings)
+
+
+def test_a_motor_at_rest_beside_one_that_moves(tmp_path):
+    (tmp_path / "arm.toml").write_text(
+        'format = 1\nname = "arm"\nmotion = "planar"\ngravity = [0, -9.81, 0]\n'
+        '[[frame]]\nname = "s"\njoint = "revolute"\nactuated = true\ninertia = { M = 3, ZZ = 0.1, MX = 0.6 }\n'
+        '[[frame]]\nname = "e"\nparent = "s"\njoint = "revolute"\nactuated = true\nplace = { position = [0.5, 0, 0] }\n'
+        "inertia = { M = 2, ZZ = 0.1, MX = 0.4 }\nfriction = { viscous = 0.5, coulomb = 0.5 }\n"
+    )
+    t = np.arange(0, 5, 0.01)
+    record = {"t": t, "q.s": 0.3 * np.sin(3 * t), "q.e": 0 * t + 0.2, "effort.s": np.cos(3 * t), "effort.e": 0 * t}
+    found = parflex.identify(parflex.load(tmp_path / "arm.toml"), record)
+    assert {"FV[e]", "FS[e]"} <= {one["name"] for one in found.undetermined}
+    assert all(np.isfinite(one.value) for one in found.parameters.values())
+    assert found.per_motor["e"]["relative_error"] < 1e-3
 
 
 def test_records_of_opposite_signs_are_told():

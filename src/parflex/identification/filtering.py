@@ -125,12 +125,14 @@ def _bandwidth(record: Measurement) -> float:
     found = 0.0
     for column in rates.T:
         f, power = scipy.signal.welch(column - column.mean(), 1 / record.step, nperseg=min(len(column), 4096))
+        if not power.sum() > 1e-300:
+            continue  # it is at rest
         # positions are quantised or noisy: the power of their differences grows as sin(pi f/fs)^2
         shape = np.sin(np.pi * f * record.step) ** 2
         upper = f > 0.6 * f[-1]
         noise = np.median(power[upper] / shape[upper]) * shape
         above = np.flatnonzero(power > FLOOR * noise)
-        share = np.cumsum(power) / max(power.sum(), 1e-300)
+        share = np.cumsum(power) / power.sum()
         most = np.flatnonzero(share > 0.999)[0]
         found = max(found, f[min(above[-1] if len(above) else most, most)])
     return max(found, 2 / (record.t[-1] - record.t[0]))

@@ -123,6 +123,8 @@ class Identified(Record):
         What was done, in words.
     warnings : list[str]
         Warnings.
+    friction : str
+        Friction of motors that was looked for.
     """
 
     robot: str
@@ -142,6 +144,7 @@ class Identified(Record):
     measurements: list[Measurement] = field(repr=False, default_factory=list)
     steps: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    friction: str = "file"
 
     @property
     def used(self) -> int:

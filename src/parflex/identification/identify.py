@@ -21,11 +21,14 @@ from parflex.identification.measured_files import Measurement, read_measurement
 from parflex.identification.prepared import joined, rows_of_record
 from parflex.identification.regressors import Regressor, refuse_unsuited
 from parflex.identification.telling import (
+    SIGNIFICANT,
+    doubts_of,
     parameters_of,
     per_motor,
     prediction_of,
     steps_of,
     undetermined_of,
+    unsure_of,
     validation_of,
 )
 from parflex.identification.unknowns import unknowns
@@ -33,7 +36,6 @@ from parflex.models.robot import Robot
 
 Array = np.ndarray
 ESTIMATORS = ("ols", "wls", "irls", "tls", "iv", "didim")
-SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
 FLAT = 1e-6  # of a column: what a record leaves of it beside others where it cannot tell it
 
 
@@ -120,14 +122,16 @@ def identify(
     later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
     warnings += _signs(used, [one[1].columns(told) for one in found], estimator)
+    parameters = parameters_of(regressor, base, told, fitted, essential)
+    errors = per_motor(regressor.rows, rows, fitted.residuals)
+    unsure = unsure_of(parameters)
+    warnings += doubts_of(regressor, base, parameters, errors)
     return Identified(
-        robot.name, estimator,
-        parameters_of(regressor, base, told, fitted, essential), gains, fitted.condition,
-        relative_error(rows, fitted.values), per_motor(regressor.rows, rows, fitted.residuals),
+        robot.name, estimator, parameters, gains, fitted.condition, relative_error(rows, fitted.values), errors,
         validation_of(regressor.rows, later),
-        undetermined_of(base, names, missed, regressor), choice, [*predictions, *later], fitted.robust,
+        undetermined_of(base, names, missed, regressor) + unsure, choice, [*predictions, *later], fitted.robust,
         _nearest(base, values, every, told), regressor.rows, [*used, *held_out],
-        steps_of(used, choice, estimator, fitted, regressor), warnings,
+        steps_of(used, choice, estimator, fitted, regressor), warnings, friction,
     )  # fmt: skip
 
 

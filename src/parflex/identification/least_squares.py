@@ -15,6 +15,7 @@ from parflex.records import Record
 Array = np.ndarray
 HUBER = 1.345  # standard deviations: beyond, a residual counts by its size and no longer by its square
 MOST_ROUNDS = 50
+QUIET = 1e-12  # of the largest effort: rows are not taken as more exact than that
 SETTLED = 1e-8  # of the parameters, by which a round may still change them
 
 
@@ -80,9 +81,10 @@ def fit(rows: EffortRows, estimator: str = "ols") -> Fit:
     if estimator == "ols":
         return _judged(rows, found, ones)
     weights = ones
+    quiet = max(QUIET * float(np.abs(rows.y).max(initial=0.0)), 1e-300)
     for _ in range(MOST_ROUNDS):
         residual = rows.y - rows.W @ found
-        weights = np.broadcast_to(1 / np.maximum(_noise(rows, residual, estimator), 1e-300), ones.shape)
+        weights = np.broadcast_to(1 / np.maximum(_noise(rows, residual, estimator), quiet), ones.shape)
         if estimator == "irls":
             far = np.abs(residual) * weights
             weights = weights * np.sqrt(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
 
 Array = np.ndarray
+SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
+NEVER_NEGATIVE = ("M", "XX", "YY", "ZZ", "IA", "FV", "FS", "FV_back", "FS_back")
+INERT = ("M", "ZZ", "IA")  # what every robot has
+UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
+UNEXPLAINED = 0.3  # of the efforts
 
 
 def parameters_of(
@@ -46,7 +52,7 @@ def per_motor(names: list[str], rows: EffortRows, residuals: Array) -> dict[str,
     return {
         name: {
             "noise": float(residuals[:, j].std()),
-            "relative_error": share(residuals[:, j], rows.y[:, j]),
+            "relative_error": share(residuals[:, j], rows.y[:, j] if rows.y[:, j].any() else rows.y),
             "largest": float(np.abs(residuals[:, j]).max()),
         }
         for j, name in enumerate(names)
@@ -80,6 +86,42 @@ def undetermined_of(
         one = regressor.unknowns[k]
         if one.value and k not in grouped and not (planar and len(one.symbol) > 1):
             found.append({"name": one.name, "why": "no motion of the motors tells it"})
+    return found
+
+
+def unsure_of(parameters: Mapping[str, IdentifiedParameter]) -> list[dict[str, str]]:
+    """Masses and inertias where none of them is sure: motions are hardly above the noise."""
+    inert = {name: one for name, one in parameters.items() if name.partition("[")[0] in INERT}
+    if any(one.relative <= UNSURE for one in inert.values()):
+        return []  # others are small beside them
+    return [
+        {"name": name, "why": f"its deviation is {100 * one.relative:.3g} % of it: the motion of the record is hardly "
+         "above the noise"} for name, one in inert.items()
+    ]  # fmt: skip
+
+
+def doubts_of(
+    regressor: Regressor, base: BaseColumns, parameters: Mapping[str, IdentifiedParameter],
+    motors: Mapping[str, Mapping[str, float]],
+) -> list[str]:  # fmt: skip
+    """Warnings about numbers that no robot has, and efforts that the model does not explain."""
+    found = []
+    for row, k in zip(base.groups, base.kept, strict=True):
+        one = parameters.get(regressor.unknowns[k].name)
+        parts = [(regressor.unknowns[j].symbol, row[j]) for j in np.flatnonzero(row)]
+        if one is None or any(symbol not in NEVER_NEGATIVE or weight < 0 for symbol, weight in parts):
+            continue
+        if one.value < -SIGNIFICANT * one.deviation:
+            found.append(
+                f"{regressor.unknowns[k].name} = {one.value:.4g} {one.unit} is negative: check the signs of efforts "
+                "and positions, or the columns"
+            )
+    for name, errors in motors.items():
+        if errors["relative_error"] > UNEXPLAINED:
+            found.append(
+                f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained: "
+                "check time unit, columns, gaps"
+            )
     return found
 
 

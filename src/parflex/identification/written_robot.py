@@ -15,6 +15,7 @@ from parflex.errors import InputError
 from parflex.identification.identified import Identified
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 from parflex.models.robot import Robot
+from parflex.models.terms import FRICTION as TERMS
 from parflex.tree.build import read_body
 from parflex.tree.link_tree import Link
 from parflex.whole_files import check_writable, whole_file
@@ -28,7 +29,7 @@ CHANGED = 1e-12  # of its size: what differs less is the same
 def write_robot(robot: Robot, found: Identified, path: str | Path) -> list[str]:
     """Write the file; gives warnings."""
     check_robot_target(path)
-    rows, warnings = changed_rows(robot, found.theta)
+    rows, warnings = changed_rows(robot, found.theta, found.friction)
     lines = [
         "format = 1",
         f'name = "{robot.name}-identified"',
@@ -73,8 +74,13 @@ def _parent(robot: Robot, path: Path) -> str:
     return Path(os.path.relpath(Path(robot.file).resolve(), path.resolve().parent)).as_posix()
 
 
-def changed_rows(robot: Robot, theta: Mapping[str, float]) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    """Tables by frame whose numbers differ from those of the file; what cannot be is left, and said."""
+def changed_rows(
+    robot: Robot, theta: Mapping[str, float], friction: str = "file"
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """Tables by frame whose numbers differ from those of the file; what cannot be is left, and said.
+
+    Motors have no friction where none was looked for.
+    """
     frames: dict[str, Any] = {frame.name: frame for frame in robot.description.frame}
     if robot.description.platform is not None:
         frames[robot.description.platform.name] = robot.description.platform
@@ -90,9 +96,19 @@ def changed_rows(robot: Robot, theta: Mapping[str, float]) -> tuple[dict[str, di
             if own.get(symbol, 0.0) < 0:
                 warnings.append(f"{symbol}[{link.name}] = {own[symbol]:.4g} is negative: the file has zero instead")
                 own[symbol] = 0.0
+        if own.get("M", 0.0) < 0:
+            warnings.append(
+                f"M[{link.name}] = {own['M']:.4g} kg is negative: the file has it so, and is of no real robot"
+            )
+        if friction == "none" and link.joint.one_axis and link.v.start in robot.actuated and _rubs(link):
+            own |= {"FV": 0.0, "FS": 0.0}
         if made := _tables(link, frame, own):
             rows.setdefault(frame.name, {}).update(made)
     return rows, warnings
+
+
+def _rubs(link: Link) -> bool:
+    return any(getattr(link.terms, word) for word in TERMS)
 
 
 def _tables(link: Link, frame: Any, own: Mapping[str, float]) -> dict[str, Any]:
