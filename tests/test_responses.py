@@ -131,6 +131,14 @@ def test_users_add_responses_whose_slopes_come_by_themselves(planar):
         del RESPONSES["knees"]
 
 
+@pytest.mark.parametrize("response", ["effort:left.1", "conditioning"])
+def test_a_key_without_influence_on_a_robot_at_rest_has_no_sensitivity(response):
+    robot = parflex.load("5r")
+    found = parflex.sensitivities(robot, response, ["legs.frame.1.motor_inertia"], {"x": 0.05, "y": 0.5})
+    assert found.sensitivities["legs.frame.1.motor_inertia"]["derivative"] == 0
+    assert abs(found.value) > 0
+
+
 def test_what_a_key_does_not_touch_has_no_sensitivity(planar):
     found = parflex.sensitivities(planar, "mass", LENGTHS, INSIDE)
     assert all(one["derivative"] == 0 for one in found.sensitivities.values())

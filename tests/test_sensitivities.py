@@ -97,7 +97,28 @@ BLADE = ["constants.offset", "constants.blade", "sections.blade.y", "frame.14.in
 LENGTHS = ["constants.proximal", "constants.distal", "constants.arm"]
 INSIDE = {"x": 0.02, "y": 0.03, "theta": 0.1}
 
+TIP = {"x": 0.05, "y": 0.5}
+BARS = ["constants.distal", "constants.proximal", "legs.base_x.1"]
+ACROSS = {"velocity": {"x": 0.3, "y": 0.2}, "acceleration": {"x": 2.0, "y": 1.0}}
+HINGE = {"leg1.attachment.x": -0.13, "leg1.attachment.y": -0.05, "theta": 0.1}
+GAP = {"distance.leg1.attachment~leg2.1": 0.86, "leg1.attachment.y": -0.05, "theta": 0.1}
+HINGED = {"velocity": {"leg1.attachment.x": 0.3, "leg1.attachment.y": 0.2, "wz": 1.0}}
+
+POINTS = [  # poses by points that move on their bodies with the keys
+    ("5r", TIP, "effort:left.1", BARS, efforts, ("left.1",), {}),
+    ("5r", TIP, "effort:left.1", BARS, efforts, ("left.1",), ACROSS),
+    ("5r", TIP, "inertia:left.1", BARS, inertias, ("left.1",), {}),
+    ("5r", TIP, "conditioning", BARS, conditions, (), {}),
+    ("5r", TIP, "speed:right.1", BARS, speeds, ("right.1",), {"velocity": ACROSS["velocity"]}),
+    ("5r", "home", "power", BARS, powers, (), ACROSS),
+    ("3rrr", HINGE, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), {}),
+    ("3rrr", HINGE, "conditioning", LENGTHS, conditions, (), {}),
+    ("3rrr", HINGE, "speed:leg3.1", LENGTHS, speeds, ("leg3.1",), HINGED),
+    ("3rrr", GAP, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), {}),
+]
+
 CASES = [
+    *POINTS,
     ("dualemps", "home", "frequency:2", BLADE, lowest, (2,), {}),
     ("dualemps", "home", "frequency:1", BLADE[:3], lowest, (1,), {"about": "equilibrium", **LOAD}),
     ("dualemps", "home", "frequency:1", BLADE[:2], lowest, (1,), {"servo": 1e6}),

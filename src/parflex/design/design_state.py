@@ -7,19 +7,20 @@ the loops and from what the pose asks for, by the implicit function theorem: the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from parflex.closure.mobility import Partition
-from parflex.closure.pose_rows import as_rows
+from parflex.closure.pose_rows import GapTarget, OnFrame, as_rows
 from parflex.closure.reduction import Reduction, reduction
-from parflex.closure.targets import Target, small_turn
+from parflex.closure.targets import FrameTarget, PoseRows, Target, small_turn
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.errors import InputError, RobotFileError
 from parflex.models.configuration import Configuration, Pose, configure
+from parflex.models.given_states.pose_conditions import read_distance
 from parflex.models.pose_input import read_pose
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
@@ -209,7 +210,7 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     links = jacobians(tree, at)
     fixed = _held(robot, twin, q, count)
     rows = [*rest.closures.rows, *target.frames]
-    twin_rows = [*rest_twin.closures.rows, *target.frames]
+    twin_rows = [*rest_twin.closures.rows, *(_on_twin(row, twin) for row in target.frames)]
     units = [row.scale(tree.length) for row in rows]
     J = _stacked([row.jacobian(tree, at, links) * unit[:, None] for row, unit in zip(rows, units, strict=True)], tree.n)
     drift = _stacked(
@@ -230,6 +231,15 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     found, missed = solve_in_order(basis, blocks)
     _refuse_open(missed[0], drift + J @ fixed, keys)
     return found + fixed
+
+
+def _on_twin(row: PoseRows, twin: Robot) -> PoseRows:
+    """What a pose asks for, asked of the places of the robot with slopes: a point may move on its link."""
+    if isinstance(row, GapTarget):
+        return read_distance(twin.tree, row.name, row.distance, "pose", None)
+    if isinstance(row, FrameTarget | OnFrame):
+        return replace(row, place=twin.tree.places[row.name])
+    return row
 
 
 def _held(robot: Robot, twin: Robot, q: Array, count: int) -> Array:

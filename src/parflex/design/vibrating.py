@@ -23,6 +23,7 @@ from parflex.spatial.dual import (
     Sensitive,
     directions_of,
     plain_values,
+    sloped_kind,
     slopes,
     slopes_last,
     small_steps,
@@ -178,8 +179,8 @@ def _springy(robot: Any, given: Circumstances) -> bool:
 
 def least_solution(A: Array, b: Array) -> Array:
     """The shortest x with A x = b, for an A whose rank does not change with the keys and a b that it reaches."""
-    if not is_symbolic(A, b):
-        return np.linalg.lstsq(A, b, rcond=1e-12)[0]
+    if not is_symbolic(A, b) or sloped_kind(A, b) is None:  # what no key touches has no slopes
+        return np.linalg.lstsq(A.astype(float), b.astype(float), rcond=1e-12)[0]
     count = directions_of(Sensitive, A, b)
     P = np.linalg.pinv(plain_values(A).astype(float), rcond=1e-12)
     x = P @ plain_values(b).astype(float)
