@@ -321,6 +321,19 @@ def test_signs_that_give_negative_masses_are_told(tmp_path, capsys):
     assert any("M[axis]" in text and "no real robot" in text for text in warnings)
 
 
+def test_long_rests_with_coulomb_friction_are_told(tmp_path):
+    t = np.arange(6000) * 1e-3
+    u = np.clip(t - 1, 0, 1) - np.clip(t - 4, 0, 1)
+    x = 0.3 * (10 * u**3 - 15 * u**4 + 6 * u**5)
+    x = x + 1e-6 * np.random.default_rng(5).standard_normal(len(t))
+    record = {"t": t, "q.axis": x, "effort.axis": 5 * np.sign(np.round(np.gradient(x, t), 2))}
+    told = [text for text in parflex.identify(slide(tmp_path), record).warnings if "rests in" in text]
+    assert len(told) == 1 and "least speed of" in told[0]
+    least = float(told[0].rpartition(" ")[2])
+    assert not any("rests in" in text for text in parflex.identify(slide(tmp_path), record, least_speed=least).warnings)
+    assert not any("rests in" in text for text in parflex.identify(slide(tmp_path), axis_record(), BY_HAND).warnings)
+
+
 def test_efforts_that_the_model_does_not_explain_are_told(tmp_path):
     slow = axis_record() | {"t": 1e3 * axis_record()["t"]}  # milliseconds
     found = parflex.identify(slide(tmp_path), slow, BY_HAND)

@@ -19,6 +19,8 @@ from parflex.identification.measured_files import Measurement
 from parflex.records import Record
 
 Array = np.ndarray
+NOISY = 4.0  # standard deviations of a rate, of which its sign is sure
+SLOW = 0.01  # of the largest rate, as good as at rest
 ORDER = 4  # of the Butterworth filter
 EDGE = 5.0  # periods of the cutoff frequency cut at both ends
 RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
@@ -147,6 +149,18 @@ def smoothed(record: Measurement, choice: FilterChoice, position: Array | None =
     qdd = np.gradient(qd, record.step, axis=0)
     kept = slice(choice.edge, len(q) - choice.edge)
     return Smooth(record.t[kept], q[kept], qd[kept], qdd[kept], kept)
+
+
+def rests(record: Measurement, choice: FilterChoice) -> tuple[Array, Array]:
+    """Of each motor: a speed above the noise of its rate, and the share of samples in which it is slower."""
+    smooth = smoothed(record, choice)
+    band = 2 * choice.cutoff * record.step
+    # white noise of positions, from what the low-pass takes away, and what of it passes to the rate
+    noise = (record.position[smooth.kept] - smooth.position).std(axis=0) / np.sqrt(1 - band)
+    noise = noise * 2 * np.pi * choice.cutoff * np.sqrt(band / 3)
+    speed = np.abs(smooth.rate)
+    least = np.maximum(NOISY * noise, SLOW * speed.max(axis=0))
+    return least, (speed < least).mean(axis=0)
 
 
 def decimated(values: Array, choice: FilterChoice) -> Array:

@@ -26,6 +26,7 @@ from parflex.identification.telling import (
     parameters_of,
     per_motor,
     prediction_of,
+    resting,
     steps_of,
     undetermined_of,
     unsure_of,
@@ -125,7 +126,7 @@ def identify(
     parameters = parameters_of(regressor, base, told, fitted, essential)
     errors = per_motor(regressor.rows, rows, fitted.residuals)
     unsure = unsure_of(parameters)
-    warnings += doubts_of(regressor, base, parameters, errors)
+    warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
     return Identified(
         robot.name, estimator, parameters, gains, fitted.condition, relative_error(rows, fitted.values), errors,
         validation_of(regressor.rows, later),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from parflex.identification.base_columns import BaseColumns, grouped_text
+from parflex.identification.filtering import FilterChoice, rests
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
 from parflex.identification.least_squares import EffortRows, Fit
 from parflex.identification.measured_files import Measurement
@@ -19,6 +20,7 @@ SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is
 NEVER_NEGATIVE = ("M", "XX", "YY", "ZZ", "IA", "FV", "FS", "FV_back", "FS_back")
 INERT = ("M", "ZZ", "IA")  # what every robot has
 UNSURE = 0.3  # of a parameter, a deviation with which nothing is said about it
+RESTS = 0.1  # of the samples
 UNEXPLAINED = 0.3  # of the efforts
 
 
@@ -122,6 +124,23 @@ def doubts_of(
                 f"the model leaves {100 * errors['relative_error']:.3g} % of the efforts of '{name}' unexplained: "
                 "check time unit, columns, gaps"
             )
+    return found
+
+
+def resting(used: list[Measurement], choice: FilterChoice, regressor: Regressor) -> list[str]:
+    """Warnings about motors with Coulomb friction that rest long, where nothing is left out."""
+    if choice.least_speed:
+        return []
+    tree = regressor.robot.tree
+    rubbing = {one.link for one in regressor.unknowns if one.symbol in ("FS", "FS_back")}
+    found = []
+    for record in used:
+        for k, least, part in zip(regressor.robot.actuated, *rests(record, choice), strict=True):
+            if tree.link_of_rate[k] in rubbing and RESTS < part < 1:
+                found.append(
+                    f"{Path(record.name).name}: '{tree.rate_names[k]}' rests in {100 * part:.3g} % of the samples, "
+                    f"where its Coulomb friction has no sign: leave them out by a least speed of {least:.2g}"
+                )
     return found
 
 
