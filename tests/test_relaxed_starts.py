@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.simulation.starts.relaxed import relaxed
 
 ROBOTS = Path(__file__).parent / "robots"
 DOWN, STILL = (0, -9.81, 0), 1e-9  # in metres and radians; Newton's method leaves 1e-12 of a typical length
@@ -161,3 +162,33 @@ def test_motors_stay_where_a_pose_of_joints_puts_them_and_hold_the_frame_at_a_po
     held = parflex.simulate(of, None, 1e-3, pose={"x": 0.02, "y": 0.01, "theta": 0.1})
     assert held.summary["start"] == "held"
     assert abs(held["q." + of.motors[0]][0] - motors[of.motors[0]]) > 1e-8  # its bars are stiff
+
+
+SLENDER = """
+format = 1
+name = "slender"
+motion = "planar"
+gravity = [0, -9.81, 0]
+[materials.m]
+elastic_modulus = 70e9
+density = 2700
+[sections.s]
+shape = "rectangle"
+y = 0.006
+z = 0.02
+[[frame]]
+name = "arm"
+joint = "revolute"
+beam = { length = 0.8, material = "m", section = "s", elements = 4 }
+"""
+
+
+def test_a_start_beyond_the_buckling_load_is_not_steady_and_says_so(tmp_path):
+    file, pose = tmp_path / "slender.toml", {"arm": 1.5}
+    file.write_text(SLENDER)
+    robot = parflex.load(file)
+    for load, steady in ((-90.0, True), (-150.0, False)):  # Euler's load of the cantilever: pi^2 E I / (4 L^2) = 97 N
+        wrench = {"arm.tip": [0.0, load, 0.0, 0.0, 0.0, 0.0]}
+        assert relaxed(robot, parflex.configure(robot, pose), wrench, pose).steady == steady
+    run = parflex.simulate(robot, None, 1e-4, pose=pose, wrench=wrench, method="rk4", step=1e-5, out_step=1e-4)
+    assert any("equilibrium that is not stable" in line for line in run.summary["warnings"])

@@ -36,6 +36,7 @@ class Relaxed(Record):
 
     q: Array
     held: tuple[str, ...] = ()
+    steady: bool = True  # whether bodies would stay there
 
 
 def relaxed(robot: Robot, here: Configuration, wrench: Wrench, pose: Pose | None, frame_held: bool = False) -> Relaxed:
@@ -51,7 +52,7 @@ def relaxed(robot: Robot, here: Configuration, wrench: Wrench, pose: Pose | None
             found = _settled(robot, here, _joints_of(robot, soft, ()), wrench, frame_held)
             if found is not None:
                 return found
-    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held)[0]
+    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held)
 
 
 def _settled(
@@ -59,15 +60,13 @@ def _settled(
 ) -> Relaxed | None:
     """With joints on springs at rest too; None where they would not stay there."""
     try:
-        found, at, loading = _at_rest(robot, here, rates, wrench, frame_held)
+        found = _at_rest(robot, here, rates, wrench, frame_held)
     except SingularError:
         return None
-    return found if stable(at, loading) else None
+    return found if found.steady else None
 
 
-def _at_rest(
-    robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wrench, frame_held: bool
-) -> tuple[Relaxed, Configuration, Loading]:
+def _at_rest(robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wrench, frame_held: bool) -> Relaxed:
     """The robot at rest with brakes at `rates`, which are named if they carry something."""
     braked = robot.locking(rates) if rates else robot
     rest = (held_frame if frame_held else equilibrium)(braked, Configuration(braked, here.q), wrench=wrench)
@@ -77,7 +76,8 @@ def _at_rest(
     acting = [loading.forces(Configuration(robot, q)) * robot.tree.rate_units for q in (here.q, at.q)]
     idle = np.abs(carried).max(initial=0.0) <= BALANCED * np.abs(acting).max(initial=0.0)
     names = () if idle else tuple(robot.tree.rate_names[k] for k in rates)
-    return Relaxed(at.q, names), at, loading
+    all_held = Configuration(robot.locking([*rates, *robot.actuated]), at.q)
+    return Relaxed(at.q, names, stable(all_held, loading))
 
 
 def rigid_motions(here: Configuration) -> Array:

@@ -128,7 +128,9 @@ def _positions(
         return _Placed(q, "rest", [f"the run starts undeformed: {error.message}"])
     if problem.prescribed == "platform" and not found.held:
         return _static(problem, here, kind, loads)
-    return _Placed(found.q, "relaxed" if found.held else "held" if kind == "held" else "equilibrium", held=found.held)
+    word = "relaxed" if found.held else "held" if kind == "held" else "equilibrium"
+    said = "the run starts with bodies in an equilibrium that is not stable, as beyond a buckling load: they leave it"
+    return _Placed(found.q, word, [] if found.steady else [said], found.held)
 
 
 def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> _Placed:
