@@ -231,3 +231,42 @@ inertia = { mass = 0.3 }
         assert found.sensitivities["materials.m.density"]["derivative"] == pytest.approx(0.5 * 2e-4, rel=1e-12)
         with pytest.raises(parflex.ParflexError, match=r"'tool' is fixed on 'arm\.tip', whose mass has its own in it"):
             parflex.sensitivities(robot, "mass:tool", ["materials.m.density"])
+
+
+ROUND = """
+format = 1
+name = "round"
+motion = "MOTION"
+gravity = [0, 0, 0]
+[materials.m]
+elastic_modulus = 7e10
+shear_modulus = 2.6e10
+density = 2700
+[sections.t]
+shape = "tube"
+diameter = 0.02
+thickness = 0.002
+[[frame]]
+name = "b"
+joint = "revolute"
+actuated = true
+beam = { length = 0.5, material = "m", section = "t" }
+"""
+
+
+@pytest.mark.parametrize(
+    ("motion", "force"), [("planar", [0.0, 10.0, 0.0]), ("spatial", [0.0, 6.0, 8.0, 0.0, 0.0, 0.0])]
+)
+def test_stress_of_round_beams_has_the_slopes_of_the_closed_form(tmp_path, motion, force):
+    (tmp_path / "round.toml").write_text(ROUND.replace("MOTION", motion))
+    keys = ["frame.b.beam.length", "sections.t.diameter", "materials.m.density"]
+    robot = parflex.load(tmp_path / "round.toml")
+    found = parflex.sensitivities(robot, "stress:b", keys, about="undeformed", wrench={"b.tip": force})
+
+    def closed(d):
+        return 10 * 0.5 * d / 2 / (np.pi / 64 * (d**4 - (d - 0.004) ** 4))
+
+    assert found.value == pytest.approx(closed(0.02), rel=1e-6)
+    elasticities = [found.sensitivities[key]["elasticity"] for key in keys]
+    by_diameter = extrapolated(lambda h: closed(0.02 * (1 + h))) / closed(0.02)
+    np.testing.assert_allclose(elasticities, [1.0, by_diameter, 0.0], atol=1e-6)

@@ -81,8 +81,20 @@ class Fibres:
     def stress(self, section: Section, N: Array, My: Array, Mz: Array) -> Array:
         """The largest normal stress in size: of the normal force, and of bending at the farthest fibre, theory (54)."""
         if self.round:
-            return np.abs(N) / section.A + np.hypot(My, Mz) * self.y / section.Iy
+            return np.abs(N) / section.A + _length(My, Mz) * self.y / section.Iy
         return np.abs(N) / section.A + np.abs(My) * self.z / section.Iy + np.abs(Mz) * self.y / section.Iz
+
+
+def _length(y: Array, z: Array) -> Array:
+    """Length of the vector of both; entries of arrays of numbers with slopes may be plain."""
+    first, second = np.broadcast_arrays(y, z)
+    if object not in (first.dtype, second.dtype):
+        return np.hypot(first, second)
+    found = np.empty(first.shape, dtype=object)
+    for at in np.ndindex(*found.shape):
+        square = first[at] * first[at] + second[at] * second[at]
+        found[at] = np.sqrt(square) if square else abs(first[at]) + abs(second[at])
+    return found
 
 
 def fibres_of(shape: str, sizes: dict[str, float]) -> Fibres | None:
