@@ -270,3 +270,12 @@ def test_stress_of_round_beams_has_the_slopes_of_the_closed_form(tmp_path, motio
     elasticities = [found.sensitivities[key]["elasticity"] for key in keys]
     by_diameter = extrapolated(lambda h: closed(0.02 * (1 + h))) / closed(0.02)
     np.testing.assert_allclose(elasticities, [1.0, by_diameter, 0.0], atol=1e-6)
+
+
+def test_keys_that_follow_from_other_keys_are_refused_beside_them(tmp_path):
+    text = ROUND.replace("MOTION", "planar").replace("diameter = 0.02", 'diameter = "2*h"')
+    (tmp_path / "round.toml").write_text(text.replace("[materials.m]", '[constants]\nr = 0.01\nh = "r"\n[materials.m]'))
+    robot = parflex.load(tmp_path / "round.toml")
+    assert parflex.sensitivities(robot, "mass", ["constants.r"]).sensitivities["constants.r"]["derivative"] > 0
+    with pytest.raises(ParflexError, match=r"'sections.t.diameter' follows from 'constants.r'"):
+        parflex.sensitivities(robot, "mass", ["constants.r", "sections.t.diameter"])

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from parflex.description.source import value_at
 from parflex.design.answers import Cluster, slope_of, value_of
 from parflex.design.design_state import Circumstances, checked_number
 from parflex.design.questions import ResponseQuestion, Tolerances, read_question
@@ -169,7 +171,31 @@ def checked_keys(robot: Robot, keys: Any) -> list[str]:
     twice = [key for k, key in enumerate(names) if key in names[:k]]
     if twice:
         raise InputError(f"'{twice[0]}' is named twice", key="keys", value=twice[0], hint="name it once")
+    for key in names:
+        _refuse_following(robot, key, names)
     return names
+
+
+def _refuse_following(robot: Robot, key: str, names: list[str]) -> None:
+    """Refuse a key whose expression holds another named one: beside it, the number would be changed twice."""
+    assert robot.written is not None
+    table = robot.written.table
+    constants: dict[str, Any] = table.get("constants", {})
+    seen: set[str] = set()
+    left: list[Any] = [value_at(table, key, robot.file)]
+    while left:
+        text = left.pop()
+        words = set(re.findall(r"[A-Za-z_]\w*", text)) & set(constants) - seen if isinstance(text, str) else set()
+        for word in sorted(words):
+            if f"constants.{word}" in names:
+                raise InputError(
+                    f"'{key}' follows from 'constants.{word}', which is named too",
+                    key="keys",
+                    value=key,
+                    hint="name one of them",
+                )
+        seen |= words
+        left += [constants[word] for word in words]
 
 
 def sensitivities_of(robot: Robot, question: ResponseQuestion, keys: Sequence[str]) -> Sensitivities:
