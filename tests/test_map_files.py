@@ -110,7 +110,7 @@ def test_the_lowest_frequency_over_an_axis_is_that_of_its_cells(robot):
     assert np.array_equal(lowest.frequencies, found.frequencies.min(axis=1))
     where = found.frequencies[..., 0].argmin(axis=1)
     assert np.array_equal(lowest.at["21"], found.axes["21"][where])
-    for names, said in ((["31"], "no axis"), (["11", "21"], "must remain"), ([], "must go")):
+    for names, said in ((["31"], "not an axis"), (["11", "21"], "must remain"), ([], "must go")):
         with pytest.raises(InputError, match=said):
             found.lowest_over(names)
 

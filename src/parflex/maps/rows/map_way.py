@@ -7,10 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.maps.batches import Geometry
-from parflex.maps.engine.mode_finder import ModeFinder
-from parflex.maps.frequencies import FrequencySolver
-from parflex.maps.nodes import NotCoveredError
+from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.explaining.explanation import Chapter, Explanation
 from parflex.models.robot import Robot
 
@@ -18,9 +15,20 @@ from parflex.models.robot import Robot
 def map_way(robot: Robot, lock: str = "actuators") -> tuple[str, str]:
     """How frequencies at many poses are found: "fast", "reduced", "one by one" or "none", and why in a sentence."""
     try:
-        solver = FrequencySolver(Geometry(robot), 1, lock)
+        if not robot.tree.elastic:  # rigid robots without springs are told without what compiles programs
+            natural_frequencies(robot, None, 1, lock)
+        return _way(robot, lock)
     except ParflexError as error:
         return "none", f"With its motors locked the robot has no natural frequency: {error.message}."
+
+
+def _way(robot: Robot, lock: str) -> tuple[str, str]:
+    from parflex.maps.batches import Geometry
+    from parflex.maps.engine.mode_finder import ModeFinder
+    from parflex.maps.frequencies import FrequencySolver
+    from parflex.maps.nodes import NotCoveredError
+
+    solver = FrequencySolver(Geometry(robot), 1, lock)
     if solver.assembly is None:
         return "one by one", (
             f"Maps are computed pose by pose by the general reduction, because of {solver.why_not}: this is slow."

@@ -101,4 +101,5 @@ EQUATIONS: dict[int, str] = {
     63: "J^T d(F - J_tot^T lam) = 0 for constant lam        r(q, p) = 0",
     64: "d/dp min_i f_i(p) along dp = min over active i of df_i/dp dp",
     65: "J_v^T U e_i + J_w^T (e_i x a)",
+    66: "max t    f_i + u^T (sum_k A_ik dp_k) u >= t  for all u, |u| = 1        |dp| <= trust",
 }
