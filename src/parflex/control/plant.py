@@ -17,7 +17,7 @@ from parflex.records import Record
 from parflex.simulation.inputs.polynomials import constant
 from parflex.simulation.inputs.prescribed_frames import pose_words, velocity_words
 from parflex.simulation.integrators.system import System
-from parflex.simulation.problem import Problem, has_coulomb, prepare
+from parflex.simulation.problem import SLACK_RATE, Problem, has_coulomb, prepare
 from parflex.simulation.starts.relaxed import relaxed
 
 Array = np.ndarray
@@ -115,9 +115,10 @@ def start_state(plant: Plant, nominal: Robot, track: Track, start: str) -> tuple
     q = rigid.assemble(given, near)
     if robot.tree.elastic:
         q = relaxed(robot, Configuration(robot, q), {}, None).q
-    if not any(velocity.values()):
-        return q, np.zeros(robot.tree.n)
-    return q, Configuration(robot, q).rates(velocity)
+    qd = Configuration(robot, q).rates(velocity) if any(velocity.values()) else np.zeros(robot.tree.n)
+    # a reference at rest has rates of rounding, at which joints with friction would slide
+    still = np.abs(qd / robot.tree.rate_units).max(initial=0.0) <= SLACK_RATE
+    return q, np.zeros(robot.tree.n) if still else qd
 
 
 def _near(rigid: Robot, nominal: Robot, start: Array) -> Array:

@@ -9,9 +9,14 @@ import numpy as np
 
 from parflex.control.plant import Plant
 from parflex.simulation.columns import columns_from, seen_in
+from parflex.simulation.inputs.polynomials import constant
 from parflex.simulation.integrators.integrate import IntegratedRows
+from parflex.simulation.integrators.loop import evaluate
+from parflex.simulation.integrators.sticking import settle_friction
+from parflex.simulation.integrators.system import new_work
 from parflex.simulation.outputs.sections_in_time import chains_to_follow
 from parflex.simulation.outputs.stick_report import stick_entries
+from parflex.simulation.problem import Problem
 from parflex.simulation.reactions_in_time import add_reactions, read_outputs
 from parflex.simulation.segments import Segment, Segments
 from parflex.simulation.stop_report import largest_stop_effort, stop_entries
@@ -33,6 +38,8 @@ def loads_on_plant(
     nq, n, motors = problem.robot.tree.nq, len(problem.independent), len(problem.robot.actuated)
     x, y = rows.x.copy(), rows.y.copy()
     x[0, nq + n : nq + n + motors] = first_effort
+    if problem.sticking:  # found before the first sample, without the motors
+        x[0] = _settled(problem, first_effort, x[0])
     y[0] = problem.model.call(x[:1])[0]
     run = Segments(1, out_step, [Segment(problem, replace(rows, x=x, y=y))])
     frames = [problem.robot.tree.end_effector]
@@ -45,3 +52,13 @@ def loads_on_plant(
     if problem.sticking:
         told["sticks"] = stick_entries(problem, rows.events, found)
     return told | add_reactions(problem, seen, columns, read_outputs(problem.robot, (), plant.reactions))
+
+
+def _settled(problem: Problem, effort: Array, row: Array) -> Array:
+    """Inputs of the model with the friction that the motors' efforts leave to it."""
+    system = problem.system(constant(effort))
+    work = new_work(system, 2, 1)
+    work.x[0, : len(row)] = row
+    evaluate(system, work, work.x[0], work.y[0])
+    settle_friction(system, work, 0, False, 0.0)
+    return np.array(work.x[0, : len(row)])
