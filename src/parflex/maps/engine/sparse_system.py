@@ -88,17 +88,8 @@ class StepSystem:
 
     def condense(self, k: int) -> None:
         """Eliminate an unknown that nothing acts on, in D and N."""
-        d, row = self.D.taken(k)
+        _, x = self._reduced(k)
         n, mass = self.N.taken(k)
-        if is_zero(d):
-            raise np.linalg.LinAlgError(f"the unknown with number {k} has neither mass nor stiffness")
-        self.pivots.append(d)
-        inverse = 1.0 / d
-        names = sorted(row)
-        x = {j: row[j] * inverse for j in names}
-        for a, i in enumerate(names):
-            for j in names[a:]:
-                self.D.add(i, j, -_crossed(row, x, i, j))
         # N: x_i (n x_j / 2 - N_kj) + the same mirrored
         half = {j: (n * 0.5) * x[j] - mass.get(j, 0.0) if j in x else -mass[j] for j in {*x, *mass}}
         every = sorted({*x, *mass})
@@ -110,6 +101,11 @@ class StepSystem:
 
     def eliminate(self, k: int) -> None:
         """Eliminate an unknown in D; a right side can follow."""
+        inverse, x = self._reduced(k)
+        self.done.append(("eliminate", k, inverse, x))
+
+    def _reduced(self, k: int) -> tuple[Any, Row]:
+        """Take an unknown out of D; gives 1 / pivot and its row over the pivot."""
         d, row = self.D.taken(k)
         if is_zero(d):
             raise np.linalg.LinAlgError(f"the unknown with number {k} has neither mass nor stiffness")
@@ -120,7 +116,7 @@ class StepSystem:
         for a, i in enumerate(names):
             for j in names[a:]:
                 self.D.add(i, j, -_crossed(row, x, i, j))
-        self.done.append(("eliminate", k, inverse, x))
+        return inverse, x
 
     def substitute(self, i: int, form: Row) -> None:
         """Replace an unknown in D; N stays as it is."""
