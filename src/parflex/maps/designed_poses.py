@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at, of_designs
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
@@ -21,6 +20,7 @@ from parflex.maps.frequencies import WORTH
 from parflex.maps.nodes import Assembly, NotCoveredError, node_model
 from parflex.maps.platform import Platform
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
+from parflex.maps.whole_matrices import lowest_modes
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, locked_robot, natural_frequencies
 from parflex.models.elastic.tension import NEAR_REST
@@ -134,7 +134,7 @@ class DesignedPoses:
     def _row(self, row: int, K: Array, M: Array, free: int, J: Array | None, platform: Platform | None) -> bool:
         """Modes of one row from its matrices; False where they are not what the nominal robot has."""
         try:
-            values, vectors = scipy.linalg.eigh(K, M, subset_by_index=[0, min(free + self.modes, len(K)) - 1])
+            values, vectors = lowest_modes(K, M, free, self.modes)
         except np.linalg.LinAlgError:
             return False
         scale = np.abs(K).max() / np.abs(M).max()

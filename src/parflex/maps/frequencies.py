@@ -18,6 +18,7 @@ from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.nodes import Assembly, NotCoveredError, node_model
 from parflex.maps.platform import Platform
+from parflex.maps.whole_matrices import lowest_modes, nearly_free
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, About, check_modes, locked_robot, natural_frequencies
 from parflex.models.elastic.tension import NEAR_REST, has_force_elements
@@ -74,6 +75,7 @@ class FrequencySolver:
         if not K.shape[1]:
             raise NotCoveredError("nothing can move")
         free = _without_stiffness(K[0], M[0])
+        free = min(free, nearly_free(K[0])) if free else 0
         if not 1 <= self.modes <= K.shape[1] - free:
             raise InputError(
                 f"{self.modes} modes are requested, but the robot has {K.shape[1] - free}",
@@ -168,18 +170,15 @@ class FrequencySolver:
         if self.assembly is None:
             return self._general(q, twists)
         result = np.full((len(q), self.modes), np.nan)
-        requested = [self.free, self.free + self.modes - 1]
         some = max(1, min(64, LARGEST // self.assembly.model.columns**2))
         for start in range(0, len(q), some):
             K, M = self.assembly(*self.places(q[start : start + some]))
             J = None if twists is None else self.platform.jacobians(q[start : start + some])
             for k in range(len(K)):
-                if J is None or twists is None:
-                    values = scipy.linalg.eigh(K[k], M[k], subset_by_index=requested, eigvals_only=True)
-                else:
-                    values, vectors = scipy.linalg.eigh(K[k], M[k], subset_by_index=requested)
-                    twists[start + k] = self.platform.signed((J[k] @ vectors).T)
-                result[start + k] = np.sqrt(np.maximum(values, 0.0)) / (2 * np.pi)
+                values, vectors = lowest_modes(K[k], M[k], self.free, self.modes)
+                if J is not None and twists is not None:
+                    twists[start + k] = self.platform.signed((J[k] @ vectors[:, self.free :]).T)
+                result[start + k] = np.sqrt(np.maximum(values[self.free :], 0.0)) / (2 * np.pi)
         return result
 
     def _general(self, q: Array, twists: Array | None) -> Array:
