@@ -64,7 +64,8 @@ def exact(rho: float, shift: float, mass: float, lower: float, upper: float, tru
 def begin_mode(lane: int, mode: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array) -> None:
     """Start a mode from what the lane found at its last pose."""
     whole[lane, MODE], whole[lane, STEP], whole[lane, SINCE] = mode, 0, 0
-    x[SHIFT, lane] = between(bounds[lane, 0, mode], bounds[lane, 1, mode], warm[lane, mode])
+    near = warm[lane, mode] * (1 + OFFSET)  # a mode that no pose changes is where it was: at it no step exists
+    x[SHIFT, lane] = between(bounds[lane, 0, mode], bounds[lane, 1, mode], near)
     for k in range(kept.shape[2]):
         x[1 + k, lane] = kept[lane, mode, k]
 
@@ -199,6 +200,12 @@ def advance(
 ) -> int:
     """Take in a step of a lane: 1 when its pose is proved, -1 when it is given up, 0 to go on."""
     modes, pose, mode, shift = found.shape[1], whole[lane, POSE], whole[lane, MODE], x[SHIFT, lane]
+    if not math.isfinite(y[MASS, lane]):  # a pivot was zero: nothing was counted
+        whole[lane, STEP] += 1
+        mixed(lane, mode, kept, x)
+        whole[lane, SINCE] = 0
+        x[SHIFT, lane] = shift * (1 + OFFSET)
+        return 0 if whole[lane, STEP] < STEPS else -1
     narrow(lane, shift, count, bounds)
     if whole[lane, TASK] == PROVE:
         whole[lane, STEP] += 1
