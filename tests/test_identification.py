@@ -38,6 +38,7 @@ kv = 243.45
 limit = 10
 """
 FINE = partial(measured.as_measured, noise=1e-7, lines=2**24)  # so that differences do not hide what is looked for
+VERIFY = pytest.mark.verify
 RUBBED = {"legs.frame.1.friction": {"viscous": 0.1, "coulomb": 0.1}}
 
 
@@ -455,6 +456,85 @@ def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
         parflex.identify(robot, records[0], BY_HAND, estimator="tls", cutoff=50)
 
 
-def test_what_is_not_there_yet_is_refused(tmp_path):
-    with pytest.raises(InputError, match="not there yet"):
-        parflex.identify(slide(tmp_path), axis_record(), BY_HAND, estimator="didim")
+# -- simulation under the controller ---------------------------------------------------------------------------------
+
+UNDER_CONTROL = {
+    "position": {"axis": "x"},
+    "effort": {"axis": {"column": "i", "gain": 2.5}},
+    "reference": {"axis": "ref"},
+    "controller": {"kp": 60, "kv": 40, "limit": 30},
+}
+HAND = {"M[axis]": 8.0, "FV[axis]": 12.0, "FS[axis]": 3.0}
+
+
+def test_a_simulated_axis_under_its_controller_has_the_numbers_of_the_measured_one(tmp_path):
+    record, robot = measured.sliding_mass(3.0, noise=2e-5), slide(tmp_path)
+    found = parflex.identify(robot, record, UNDER_CONTROL, "didim", validate=measured.sliding_mass(1.0, noise=2e-5))
+    for name, value in HAND.items():
+        one = found.parameters[name]
+        assert abs(one.value - value) < 4 * one.deviation and one.deviation < 0.02 * value, name
+    assert found.relative_error < 0.05 and found.validation["relative_error"] < 0.05
+    assert any("simulated under the controller" in text for text in found.steps)
+
+
+def test_simulation_does_not_mind_a_filter_that_is_badly_chosen(tmp_path):
+    record, robot, off = measured.sliding_mass(7.0, noise=2e-5), slide(tmp_path), {}
+    for estimator in ("wls", "didim"):
+        found = parflex.identify(robot, record, UNDER_CONTROL, estimator, cutoff=2)
+        off[estimator] = max(abs(found.parameters[name].value / value - 1) for name, value in HAND.items())
+    assert off["didim"] < 0.03 < 0.3 < off["wls"]  # 2 Hz take most of what the motion has at 9 rad/s
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"controller": None}, "needs the controller"),
+        ({"reference": {}}, "needs the reference"),
+        ({"controller": {"kp": 60, "kv": 40, "sample_time": 7e-4}}, "not a whole number of sample times"),
+        ({"controller": {"kp": 60, "kv": -40}}, "does not follow its reference"),
+        ({"controller": {"kp": {"axle": 60}, "kv": 40}}, "'axle' is not a motor"),
+        ({"controller": {"kp": 60, "kv": 40, "rates": "guessed"}}, "not a known value of 'controller.rates'"),
+    ],
+)
+def test_controllers_that_cannot_be_simulated_are_refused(tmp_path, change, message):
+    columns = {key: value for key, value in (UNDER_CONTROL | change).items() if value is not None}
+    with pytest.raises(InputError, match=message):
+        parflex.identify(slide(tmp_path), measured.sliding_mass(0.5), columns, "didim", cutoff=50, decimate=1)
+
+
+def under_control(stiffness, damping):
+    return {
+        "position": {m: f"q.{m}" for m in measured.MOTORS},
+        "effort": {m: f"effort.{m}" for m in measured.MOTORS},
+        "reference": {m: f"ref.{m}" for m in measured.MOTORS},
+        "controller": {"kp": stiffness / damping, "kv": damping},
+    }
+
+
+@VERIFY
+def test_a_robot_by_hand_is_identified_by_simulation_whatever_the_filter():
+    loop = measured.Loop()
+    record = measured.as_measured(measured.closed_loop(4.0, 1, loop), 0)
+    error = {}
+    for estimator, cutoff in (("didim", 40), ("didim", 200), ("wls", 200)):
+        found = parflex.identify(
+            three_rrr(), record, under_control(loop.stiffness, loop.damping), estimator, cutoff=cutoff, decimate=4
+        )
+        wanted = np.array(
+            [{"FV": 0.4, "FS": 0.25}.get(n.partition("[")[0], p.file_value) for n, p in found.parameters.items()]
+        )
+        deviation = np.array([one.deviation for one in found.parameters.values()])
+        if estimator == "didim":
+            assert np.abs(found.values - wanted).max() < 0.05 and np.abs((found.values - wanted) / deviation).max() < 4
+        error[estimator, cutoff] = np.linalg.norm(found.values - wanted) / np.linalg.norm(wanted)
+    assert max(error["didim", 40], error["didim", 200]) < 0.03 < 0.3 < error["wls", 200]
+
+
+@EMPS
+def test_the_measured_axis_under_its_controller(capsys, columns):
+    command = ["identify", "emps", str(DATA / "DATA_EMPS.mat"), "--columns", columns, "--estimator", "didim"]
+    found = answered(capsys, *command, "--cutoff", "100", "--decimate", "10")
+    printed = {"M[axis]": 95.1089, "FV[axis]": 203.5034, "FS[axis]": 20.3935, "offset[axis]": -3.1648}
+    for name, value in printed.items():
+        assert found["parameters"][name]["value"] == pytest.approx(value, rel=1e-2)  # sampling is not told: 0.8 %
+    assert found["relative_error"] < 0.05

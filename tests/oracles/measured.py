@@ -105,6 +105,31 @@ def _step(p: three_rrr.Parameters, loop: Loop, x: Array, xd: Array, tau: Array, 
     return y[:3], y[3:]
 
 
+def sliding_mass(time: float, seed: int = 0, noise: float = 0.0) -> dict[str, Array]:
+    """A mass of 8 kg under its cascade controller, with friction of 12 N s/m and 3 N, written down by hand.
+
+    signal = 40 (60 (reference - x) - v), limited to 30; the force is 2.5 times that, held for 1 ms.
+    """
+    rng, h, parts = np.random.default_rng(seed), 1e-3, 20
+    x, v, rows = 0.0, 0.0, []
+    decay = np.exp(-12 / 8.0 * h / parts)
+    for k in range(round(time / h)):
+        t = k * h
+        wanted = 0.1 * (1 - np.cos(2 * t)) + 0.04 * np.sin(7 * t) - 0.04 * np.sin(9 * t) * 7 / 9
+        seen = x + noise * rng.standard_normal()
+        signal = min(max(40 * (60 * (wanted - seen) - v), -30.0), 30.0)
+        rows.append([t, seen, signal, wanted])
+        for _ in range(parts):
+            force = 2.5 * signal
+            side = np.sign(v) if v else (np.sign(force) if abs(force) > 3 else 0.0)
+            rest = (force - 3 * side) / 12 if side else 0.0
+            after = rest + (v - rest) * decay
+            if v * after < 0:
+                after = 0.0
+            x, v = x + h / parts * (v + after) / 2, after
+    return dict(zip(("t", "x", "i", "ref"), np.array(rows).T, strict=True))
+
+
 def as_measured(
     clean: dict[str, Array], seed: int, noise: float = 2e-5, effort: float = 0.05, lines: int = 2**17
 ) -> dict[str, Array]:

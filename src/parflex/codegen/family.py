@@ -26,9 +26,11 @@ from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.tree import Link, Place
 from parflex.tree.joints import Joint, helical
+from parflex.tree.link_tree import JointTerms
 
 Array = np.ndarray
 Numbers = dict[str, float]
+TERMS = ("motor_inertia", "viscous", "coulomb", "more_viscous", "more_coulomb", "offset", "stiffness")
 
 
 def family_model(robot: Robot, other: Robot, name: str, friction_width: float = 0.0) -> Model:
@@ -72,7 +74,7 @@ def member(made: Model, robot: Robot) -> Model:
 
 
 def numbers_of(robot: Robot) -> Numbers:
-    """Numbers of a rigid robot that may differ in a family: where things are mounted, and bodies."""
+    """Numbers of a rigid robot that may differ in a family: where things are mounted, bodies, terms of joints."""
     found: Numbers = {}
     for link in robot.tree.links:
         found |= {f"position[{link.name},{axis}]": float(link.position[axis]) for axis in range(3)}
@@ -83,6 +85,7 @@ def numbers_of(robot: Robot) -> Numbers:
         found |= {f"S[{link.name},{axis}]": float(body.S[axis]) for axis in range(3)}
         for i in range(3):
             found |= {f"Sigma[{link.name},{i},{j}]": float(body.Sigma[i, j]) for j in range(i, 3)}
+        found |= {f"{word}[{link.name}]": float(getattr(link.terms, word)) for word in TERMS}
     for row in robot.closures.constraints:
         found |= row.numbers_in()
     for spring in robot.tree.springs:
@@ -141,9 +144,14 @@ def _symbolic(robot: Robot, symbols: dict[str, Any]) -> Robot:
         pitch = symbols.get(f"pitch[{link.name}]")
         return link.joint if pitch is None else helical(pitch, link.joint.axis)
 
+    def terms(link: Link) -> JointTerms:
+        own = {word: symbols[f"{word}[{link.name}]"] for word in TERMS if f"{word}[{link.name}]" in symbols}
+        return replace(link.terms, **own)
+
     tree = robot.tree
     links = [
-        replace(k, position=vector("position", k.name, k.position), joint=joint(k), body=body(k)) for k in tree.links
+        replace(k, position=vector("position", k.name, k.position), joint=joint(k), body=body(k), terms=terms(k))
+        for k in tree.links
     ]
     places = {n: replace(p, position=vector("place", n, p.position)) for n, p in tree.places.items()}
     name_of = {id(place): name for name, place in tree.places.items()}

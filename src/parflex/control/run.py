@@ -126,11 +126,11 @@ def run_law(
         return Controlled(
             {"t": t[:0]}, none, settings, "start", f"the plant cannot start at this pose: {error.message}", 0.0
         )
-    run = _Run(law, plant, track, loop, grid, t)
+    run = SampledRun(law, plant, track, loop, grid, t)
     return _told(run, run.go(q, qd[plant.problem.places], shown), settings)
 
 
-class _Run:
+class SampledRun:
     """Memory of a run: a law that is asked at each row of the loop of all runs, and what it said."""
 
     def __init__(self, law: Law, plant: Plant, track: Track, loop: LoopSettings, grid: Any, t: Array) -> None:
@@ -198,7 +198,7 @@ class _Run:
         return filled, self.status
 
 
-def _told(run: _Run, found: IntegratedRows, settings: dict[str, Any]) -> Controlled:
+def _told(run: SampledRun, found: IntegratedRows, settings: dict[str, Any]) -> Controlled:
     """Columns, errors and failures of a run."""
     t, q = found.t, found.y[:, : run.plant.robot.tree.nq]
     failure, why, stopped = "", "", None
@@ -222,7 +222,7 @@ def _told(run: _Run, found: IntegratedRows, settings: dict[str, Any]) -> Control
     return Controlled(columns, errors, settings, failure, why, stopped, summary)
 
 
-def _columns(run: _Run, found: IntegratedRows, seen: Seen) -> tuple[dict[str, Array], Array, Array]:
+def _columns(run: SampledRun, found: IntegratedRows, seen: Seen) -> tuple[dict[str, Array], Array, Array]:
     rows = slice(0, len(found.t))
     t, robot = run.t[rows], run.plant.robot
     q = found.y[:, : robot.tree.nq]

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from parflex.checking import number, shown
+from parflex.checking import number, one_of, shown, whole
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
 
 KEYS = ("time", "position", "effort", "reference", "controller", "payload")
-LAWS = {"cascade": ("kp", "kv"), "pd": ("stiffness", "damping")}
+LAWS = {"cascade": ("kp", "kv"), "pd": ("stiffness", "damping"), "ctc": ("Kp", "Kv")}
+RATES = ("measured", "differences")
+MOST_DELAY = 1000  # samples
 ENTRY = ("column", "gain", "offset")
 
 
@@ -31,13 +33,16 @@ class FeedbackLaw(Record):
     """The controller of the measured robot, for simulations under it.
 
     "cascade": signal = kv (kp (reference - position) - rate); "pd": effort = stiffness (reference - position) + damping
-    (its rate - rate). The signal is limited, then times the gain of the motor's effort column.
+    (its rate - rate). The signal is limited, then times the gain of the motor's effort column. "ctc": computed torque
+    of the robot as its file says.
     """
 
     law: str
-    gains: tuple[float, float]
+    gains: tuple[tuple[float, ...], tuple[float, ...]]  # of each motor
     limit: float = float("inf")
     sample_time: float | None = None
+    rates: str = "measured"  # or "differences" of measured positions
+    delay: int = 0  # samples from sensing to effort
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -87,7 +92,7 @@ def _map(table: Mapping[str, Any], motors: list[str], file: str) -> ColumnMap:
     position, effort = (_columns(table, key, motors, needed=True) for key in ("position", "effort"))
     return ColumnMap(
         _column(table.get("time", "t"), "time"), position, effort, _columns(table, "reference", motors),
-        _controller(table.get("controller")), _payloads(table.get("payload", {})), file,
+        _controller(table.get("controller"), motors), _payloads(table.get("payload", {})), file,
     )  # fmt: skip
 
 
@@ -139,17 +144,17 @@ def _column(entry: Any, key: str) -> Column:
     return Column(entry["column"], gain, float(number(entry.get("offset", 0.0), f"{key}.offset")))
 
 
-def _controller(given: Any) -> FeedbackLaw | None:
+def _controller(given: Any, motors: list[str]) -> FeedbackLaw | None:
     if given is None:
         return None
     if not isinstance(given, Mapping):
         raise InputError("'controller' is a table", key="controller", value=shown(given),
                          hint='law = "cascade", kp = ..., kv = ...')  # fmt: skip
-    law = given.get("law", "cascade" if "kp" in given else "pd")
+    law = given.get("law", next((name for name, words in LAWS.items() if words[0] in given), "cascade"))
     if law not in LAWS:
         raise InputError(f"there is no law '{law}'", key="controller.law", value=shown(law),
                          hint=did_you_mean(str(law), LAWS))  # fmt: skip
-    words = ("law", "limit", "sample_time", *LAWS[law])
+    words = ("law", "limit", "sample_time", "rates", "delay", *LAWS[law])
     for word in given:
         if word not in words:
             raise InputError(f"unknown key '{word}'", key=f"controller.{word}", value=shown(given[word]),
@@ -157,11 +162,32 @@ def _controller(given: Any) -> FeedbackLaw | None:
     for word in LAWS[law]:
         if word not in given:
             raise InputError(f"key '{word}' is missing", key=f"controller.{word}", hint=f"add {word} = ...")
-    first, second = (float(number(given[word], f"controller.{word}")) for word in LAWS[law])
+    first, second = (_gains(given[word], f"controller.{word}", motors) for word in LAWS[law])
+    if law == "ctc" and len({*first}) + len({*second}) > 2:
+        raise InputError("computed torque has one gain for all motors", key="controller.Kp", value=shown(given["Kp"]),
+                         hint="give a number")  # fmt: skip
     limit = float(number(given["limit"], "controller.limit", above=0.0)) if "limit" in given else float("inf")
     sample = given.get("sample_time")
     time = None if sample is None else float(number(sample, "controller.sample_time", above=0.0))
-    return FeedbackLaw(law, (first, second), limit, time)
+    rates = str(one_of(given.get("rates", "measured"), RATES, "controller.rates"))
+    delay = whole(given.get("delay", 0), "controller.delay", 0, MOST_DELAY)
+    return FeedbackLaw(law, (first, second), limit, time, rates, delay)
+
+
+def _gains(given: Any, key: str, motors: list[str]) -> tuple[float, ...]:
+    """One gain for all motors, or one for each by name."""
+    if not isinstance(given, Mapping):
+        return (float(number(given, key)),) * len(motors)
+    flat = _flat(given)
+    for joint in flat:
+        if joint not in motors:
+            raise InputError(f"'{joint}' is not a motor", key=f"{key}.{joint}", value=joint,
+                             hint=did_you_mean(joint, motors))  # fmt: skip
+    missing = [motor for motor in motors if motor not in flat]
+    if missing:
+        raise InputError(f"the gain of '{missing[0]}' is missing", key=key, value=missing[0],
+                         hint="name all motors, or give one number")  # fmt: skip
+    return tuple(float(number(flat[motor], f"{key}.{motor}")) for motor in motors)
 
 
 def _payloads(given: Any) -> dict[str, tuple[float, float, float, float]]:

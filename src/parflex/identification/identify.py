@@ -15,11 +15,12 @@ from parflex.identification.base_columns import BaseColumns, base_columns, indep
 from parflex.identification.column_map import ColumnMap, read_column_map
 from parflex.identification.drive_gains import total_least_squares
 from parflex.identification.filtering import choose_filter
-from parflex.identification.identified import Identified
-from parflex.identification.least_squares import EffortRows, Fit, fit, relative_error
+from parflex.identification.identified import Identified, share
+from parflex.identification.least_squares import EffortRows, Fit, fit
 from parflex.identification.measured_files import Measurement, read_measurement
 from parflex.identification.prepared import joined, rows_of_record
 from parflex.identification.regressors import Regressor, refuse_unsuited
+from parflex.identification.simulated.didim import SimulatedRecords
 from parflex.identification.telling import (
     SIGNIFICANT,
     doubts_of,
@@ -89,11 +90,6 @@ def identify(
     >>> parflex.identify(parflex.load("emps"), "DATA_EMPS.mat", "columns.toml", cutoff=100).parameters
     """
     one_of(estimator, ESTIMATORS, "estimator")
-    if estimator == "didim":
-        raise InputError(
-            "identification by simulation under the controller is not there yet", key="estimator", value=estimator,
-            hint="use iv, which takes the reference as instrument",
-        )  # fmt: skip
     motors = list(robot.actuated_names)
     mapped = read_column_map(columns, motors)
     refuse_unsuited(robot)
@@ -110,29 +106,40 @@ def identify(
     told, missed = _told_by(rows, base)
     rows = rows.columns(told)
     gains: dict[str, dict[str, float]] = {}
+    parts = [one[1].columns(told) for one in found]
+    simulated: SimulatedRecords | None = None
     if estimator == "tls":
         fitted, rows, found, gains = _with_gains(regressor, mapped, rows, found)
+    elif estimator == "didim":
+        simulated = SimulatedRecords(regressor, base, mapped, choice, used[0].step)
+        fitted, rows = simulated.fitted(used, told, fit(rows, "wls").values)
     else:
         fitted = fit(rows, "wls" if estimator == "iv" else estimator)
     essential = _essential(rows, fitted, estimator)
     values = np.zeros(len(base.kept))
     values[told] = fitted.values
     names = [one.name for one in every]
-    predictions = [prediction_of(one, found_of, values) for one, found_of in zip(used, found, strict=True)]
-    checked = [rows_of_record(regressor, base, one, choice) for one in held_out]
-    later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
+    if simulated is not None:
+        predictions, later = (simulated.predictions(several) for several in (used, held_out))
+    else:
+        predictions = [prediction_of(one, found_of, values) for one, found_of in zip(used, found, strict=True)]
+        checked = [rows_of_record(regressor, base, one, choice) for one in held_out]
+        later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
-    warnings += _signs(used, [one[1].columns(told) for one in found], estimator)
+    warnings += _signs(used, parts, estimator)
     parameters = parameters_of(regressor, base, told, fitted, essential)
-    errors = per_motor(regressor.rows, rows, fitted.residuals)
+    efforts = np.concatenate([one.measured for one in predictions])
+    left = np.concatenate([one.measured - one.predicted for one in predictions])
+    errors = per_motor(regressor.rows, efforts, left)
     unsure = unsure_of(parameters)
     warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
     return Identified(
-        robot.name, estimator, parameters, gains, fitted.condition, relative_error(rows, fitted.values), errors,
+        robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,
         validation_of(regressor.rows, later),
         undetermined_of(base, names, missed, regressor) + unsure, choice, [*predictions, *later], fitted.robust,
         _nearest(base, values, every, told), regressor.rows, [*used, *held_out],
-        steps_of(used, choice, estimator, fitted, regressor), warnings, friction,
+        steps_of(used, choice, estimator, fitted, regressor) + (simulated.steps if simulated else []), warnings,
+        friction,
     )  # fmt: skip
 
 

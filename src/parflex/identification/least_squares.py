@@ -147,8 +147,3 @@ def long_run(scores: Array, lag: int) -> Array:
         shifted = scores[:-k].T @ scores[k:]
         total = total + (1 - k / (lag + 1)) * (shifted + shifted.T)
     return total
-
-
-def relative_error(rows: EffortRows, values: Array) -> float:
-    """Norm of the residuals over that of the efforts."""
-    return float(np.linalg.norm(rows.y - rows.W @ values)) / max(float(np.linalg.norm(rows.y)), 1e-300)

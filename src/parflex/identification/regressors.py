@@ -45,6 +45,10 @@ class ClosedMotion(Record):
     qdd: Array
     J: Array
 
+    def part(self, instants: slice) -> ClosedMotion:
+        """The same at some of the instants."""
+        return ClosedMotion(self.q[instants], self.qd[instants], self.qdd[instants], self.J[instants])
+
 
 class Regressor:
     """Rows of a robot's efforts per unit of its unknowns."""
@@ -91,7 +95,7 @@ class Regressor:
         if self._geometry is None:
             found[:, self.motor_q] = position
             return found
-        last = self._first(position[0]) if near is None else near
+        last = self.first(position[0]) if near is None else near
         size, count = tree.nq, position.shape[1]
         x, y = np.empty(size + count), np.empty(size)
         for k, measured in enumerate(position):
@@ -110,7 +114,7 @@ class Regressor:
             last = found[k] = y
         return found
 
-    def _first(self, position: Array) -> Array:
+    def first(self, position: Array) -> Array:
         """A closed pose at which the motors stand so, reached from home in small steps."""
         home = self.robot.home
         way = position - home[self.motor_q]

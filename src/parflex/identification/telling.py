@@ -49,12 +49,12 @@ def prediction_of(record: Measurement, found: tuple[Array, EffortRows, Array], v
     return Prediction(record.name, t, rows.y, rows.W @ values, by_file)
 
 
-def per_motor(names: list[str], rows: EffortRows, residuals: Array) -> dict[str, dict[str, float]]:
+def per_motor(names: list[str], efforts: Array, residuals: Array) -> dict[str, dict[str, float]]:
     """Noise and errors of each row of efforts."""
     return {
         name: {
             "noise": float(residuals[:, j].std()),
-            "relative_error": share(residuals[:, j], rows.y[:, j] if rows.y[:, j].any() else rows.y),
+            "relative_error": share(residuals[:, j], efforts[:, j] if efforts[:, j].any() else efforts),
             "largest": float(np.abs(residuals[:, j]).max()),
         }
         for j, name in enumerate(names)
@@ -66,11 +66,10 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
     if not later:
         return None
     measured, predicted = (np.concatenate([getattr(one, word) for one in later]) for word in ("measured", "predicted"))
-    rows = EffortRows(np.zeros((*measured.shape, 0)), measured)
     return {
         "records": [{"record": Path(one.record).name, "relative_error": one.relative_error} for one in later],
         "relative_error": share(measured - predicted, measured),
-        "per_motor": per_motor(names, rows, measured - predicted),
+        "per_motor": per_motor(names, measured, measured - predicted),
     }
 
 

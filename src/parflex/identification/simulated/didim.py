@@ -1,0 +1,223 @@
+"""Identification by simulation under the controller: efforts of simulated records against measured ones.
+
+Positions and rates come from the simulation and have no noise, so nothing is filtered but what both sides share
+(DIDIM, Gautier, Janot and Vandanjon). The regressor along the simulated motion is the Jacobian of the rounds; at the
+end the simulations themselves say how efforts depend on parameters, because the controller answers to them, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from parflex.errors import InputError
+from parflex.identification.base_columns import BaseColumns
+from parflex.identification.column_map import ColumnMap
+from parflex.identification.filtering import FilterChoice, decimated
+from parflex.identification.identified import Prediction
+from parflex.identification.least_squares import EffortRows, Fit, fit
+from parflex.identification.measured_files import Measurement
+from parflex.identification.prepared import fast_enough, joined, payload_parameters
+from parflex.identification.regressors import Regressor
+from parflex.identification.simulated.members import PlantMembers
+from parflex.identification.simulated.replay import Replay
+from parflex.records import Record
+
+Array = np.ndarray
+MOST_ROUNDS = 25
+SETTLED = 1e-6  # of the efforts, by which a round may still change what is predicted
+WORSE = 1.02  # times the error before: a round may make it so much larger, as it does not go for the smallest one
+HALVINGS = 6
+EDGE, WIDE = 0.1, 3  # s, or samples that are kept, cut at both ends
+SPAN = 1.0  # deviations: over so much simulations tell how efforts depend on a parameter
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedFit(Record):
+    """Parameters by simulation.
+
+    Attributes
+    ----------
+    fitted : Fit
+        Parameters that the records tell, with covariances.
+    rows : EffortRows
+        What the last round solved.
+    rounds : int
+        Simulations of all records until parameters settled.
+    """
+
+    fitted: Fit
+    rows: EffortRows
+    rounds: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Round(Record):
+    """One simulation of all records: rows of measured less simulated efforts."""
+
+    rows: EffortRows
+    parts: list[tuple[Array, Array]]  # measured and simulated efforts of each record
+
+    @property
+    def error(self) -> float:
+        return float(np.linalg.norm(self.rows.y))
+
+
+class Simulations:
+    """Records that are simulated again and again, with other parameters."""
+
+    def __init__(self, members: PlantMembers, replays: Sequence[Replay], choice: FilterChoice) -> None:
+        self.members, self.replays, self.choice = members, list(replays), choice
+        regressor = members.regressor
+        self.carried = [
+            payload_parameters(regressor, one.record.payload) if one.record.payload else {} for one in replays
+        ]
+        self.kept: list[Array] = []  # instants of each record that are fast enough
+
+    def at(self, values: Array, regressed: bool = True) -> _Round | None:
+        """All records with these base parameters; None where the robot does not follow."""
+        regressor, choice, kept = self.members.regressor, self.choice, self.members.base.kept
+        rows, parts = [], []
+        for number, (replay, carried) in enumerate(zip(self.replays, self.carried, strict=True)):
+            found = replay.run(self.members.plant(values, carried))
+            if found is None:
+                return None
+            inside = slice(choice.edge, len(replay.record.t) - choice.edge)
+            moving = found.moving.part(inside)
+            both = [regressor.measured(moving, effort[inside]) for effort in (replay.record.effort, found.effort)]
+            W = regressor.of(moving, kept)[0] if regressed else both[0][:, :, None]  # any column
+            rate = moving.qd[:, list(regressor.robot.actuated)]
+            thin = [decimated(part, choice) for part in (W, *both, rate)]
+            if len(self.kept) <= number:
+                self.kept.append(fast_enough(regressor, thin[3], choice.least_speed))
+            W, measured, simulated, rate = (part[self.kept[number]] for part in thin)
+            rows.append(EffortRows(W, measured - simulated, rate=rate, known=np.zeros_like(measured)))
+            parts.append((measured, simulated))
+        return _Round(joined(rows), parts)
+
+    def instants(self, number: int) -> Array:
+        """Times of a record's rows."""
+        record = self.replays[number].record
+        return record.t[self.choice.edge : len(record.t) - self.choice.edge][:: self.choice.decimate][self.kept[number]]
+
+
+def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) -> SimulatedFit:
+    """Parameters with which simulated efforts are those measured, from the best of some starts."""
+    tried = [(values, simulations.at(values)) for values in starts]
+    known = [(values, found) for values, found in tried if found is not None]
+    if not known:
+        raise InputError(
+            "the robot does not follow its reference under the controller of the map", key="controller",
+            hint="check gains, signs, units, limit and sample time of [controller]",
+        )  # fmt: skip
+    values, now = min(known, key=lambda one: one[1].error)
+    rounds = len(tried)
+    for _ in range(MOST_ROUNDS):
+        step = fit(now.rows.columns(told), "wls").values
+        moved = now.rows.W[:, :, told] @ step
+        size = np.linalg.norm(np.concatenate([part for part, _ in now.parts]))
+        if np.linalg.norm(moved) <= SETTLED * size:
+            break
+        values, now, more = _forward(simulations, values, now, told, step)
+        rounds += more
+        if more > HALVINGS:
+            break
+    return _judged(simulations, values, now, told, rounds)
+
+
+def _forward(
+    simulations: Simulations, values: Array, now: _Round, told: list[int], step: Array
+) -> tuple[Array, _Round, int]:
+    """A step that does not make efforts worse, halved until it does not; its simulations."""
+    for halved in range(HALVINGS):
+        trial = values.copy()
+        trial[told] += step / 2**halved
+        found = simulations.at(trial)
+        if found is not None and found.error <= WORSE * now.error:
+            return trial, found, halved + 1
+    return values, now, HALVINGS + 1
+
+
+def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int], rounds: int) -> SimulatedFit:
+    """The last step with the dependence of simulated efforts themselves, and covariances with it."""
+    rows = now.rows.columns(told)
+    spread = np.sqrt(np.maximum(np.diag(fit(rows, "wls").white), 0.0))
+    G = rows.W.copy()
+    for place, k in enumerate(told):
+        width = max(SPAN * float(spread[place]), 1e-7 * abs(float(values[k])), 1e-12)
+        ends = []
+        for sign in (1.0, -1.0):
+            trial = values.copy()
+            trial[k] += sign * width
+            ends.append(simulations.at(trial, regressed=False))
+        if ends[0] is not None and ends[1] is not None:
+            G[:, :, place] = (ends[1].rows.y - ends[0].rows.y) / (2 * width)
+    linear = EffortRows(G, rows.y + G @ values[told], rows.starts, rows.W, rows.rate, rows.known)
+    fitted = fit(linear, "wls")
+    moved = values.copy()
+    moved[told] = fitted.values
+    found = simulations.at(moved)
+    if found is None or found.error > WORSE * now.error:
+        found, moved = now, values
+    fitted = _about(fitted, moved[told], found)
+    return SimulatedFit(fitted, linear, rounds + 2 * len(told) + 1)
+
+
+def _about(fitted: Fit, values: Array, found: _Round) -> Fit:
+    """The fit with values and residuals of a simulation."""
+    noise = found.rows.y.std(axis=0)
+    return Fit(values, fitted.white, fitted.robust, found.rows.y, fitted.condition, noise, fitted.lag, fitted.weights)
+
+
+class SimulatedRecords:
+    """What `identify` asks of simulations: a fit, and predictions by it."""
+
+    def __init__(
+        self, regressor: Regressor, base: BaseColumns, mapped: ColumnMap, choice: FilterChoice, step: float
+    ) -> None:
+        self.members = PlantMembers(regressor, base)
+        # nothing is filtered but by decimation, so that its edges and the first transients are all that is cut
+        shortest = max(round(EDGE / step), WIDE * choice.decimate)
+        self.mapped, self.choice = mapped, replace(choice, edge=min(choice.edge, shortest))
+        self.values = np.zeros(len(base.kept))
+        self.steps: list[str] = []
+
+    def of(self, records: Sequence[Measurement]) -> Simulations:
+        """Records with their controller."""
+        return Simulations(
+            self.members, [Replay(self.members.regressor, self.mapped, one) for one in records], self.choice
+        )
+
+    def fitted(self, records: Sequence[Measurement], told: list[int], first: Array) -> tuple[Fit, EffortRows]:
+        """Parameters, begun with those of the file or the `first` ones, whichever follow the records better."""
+        by_file = self.members.base.groups @ self.members.by_file
+        start = by_file.copy()
+        start[told] = first
+        found = didim(self.of(records), told, [by_file, start])
+        self.values = by_file.copy()  # what the records do not tell is as in the file, and does not matter in them
+        self.values[told] = found.fitted.values
+        self.steps = [
+            f"simulated under the controller of the map {found.rounds} times; its positions need no filter, "
+            f"{self.choice.edge} samples are cut at both ends"
+        ]
+        return found.fitted, found.rows
+
+    def predictions(self, records: Sequence[Measurement]) -> list[Prediction]:
+        """Efforts of records by simulation, and by that of the robot of the file."""
+        if not records:
+            return []
+        simulations = self.of(records)
+        found = simulations.at(self.values, regressed=False)
+        if found is None:
+            raise InputError(
+                "the robot does not follow the reference of this record under the controller of the map",
+                file=records[0].name, key="controller", hint="check it, or leave the record out",
+            )  # fmt: skip
+        by_file = simulations.at(self.members.base.groups @ self.members.by_file, regressed=False)
+        made = []
+        for number, (record, (measured, simulated)) in enumerate(zip(records, found.parts, strict=True)):
+            other = np.full_like(measured, np.nan) if by_file is None else by_file.parts[number][1]
+            made.append(Prediction(record.name, simulations.instants(number), measured, simulated, other))
+        return made

@@ -1,0 +1,178 @@
+"""A record moved again: the robot under the controller of the map, along the reference that was recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.model import Model
+from parflex.codegen.traces.open_tree import kept_program
+from parflex.codegen.traces.tracing import Options, Tracer
+from parflex.control.gains import Gains
+from parflex.control.laws import make_law
+from parflex.control.plant import Plant
+from parflex.control.run import LoopSettings, SampledRun
+from parflex.errors import InputError
+from parflex.identification.column_map import ColumnMap, FeedbackLaw
+from parflex.identification.measured_files import Measurement
+from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.simulation.integrators.integrate import grid_of
+
+Array = np.ndarray
+START = 20  # samples from which the state at the start follows
+SURE = 4.0  # standard deviations: a slower start is at rest
+UNEVEN = 1e-3  # of a sample time: what it may miss a whole number of them in a step of the record by
+NEAR = 0.5  # of the longest way of a motor: by so much positions may differ from those measured
+LONGEST = 1e-3  # s, of an integration step
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordedLaw(Record):
+    """The controller of a measured robot for the loop: two programs, and rows of its reference."""
+
+    robot: Robot
+    sensed: list[str]
+    geometry: Model
+    program: Model
+    rows: Array
+
+    def reference_rows(self, track: Any, t: Array) -> Array:
+        """What the controller is given of the reference."""
+        return self.rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RecordedStart(Record):
+    """All positions and rates where a record begins."""
+
+    start: Array
+    start_rates: Array
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Replayed(Record):
+    """What a simulated record has at the instants of the measured one: motion of all joints, efforts of the motors."""
+
+    moving: ClosedMotion
+    effort: Array
+
+
+class Replay:
+    """A record and its controller, ready to be simulated with any plant."""
+
+    def __init__(self, regressor: Regressor, mapped: ColumnMap, record: Measurement) -> None:
+        self.regressor, self.record = regressor, record
+        robot, law = regressor.robot, mapped.controller
+        if law is None:
+            raise InputError("simulation needs the controller of the robot", key="controller",
+                             hint="describe it in [controller] of the map, or use iv")  # fmt: skip
+        if record.reference is None:
+            raise InputError("simulation needs the reference of the motors", file=record.name, key="reference",
+                             hint="name its columns in [reference] of the map")  # fmt: skip
+        sample = law.sample_time or record.step
+        self.every = round(record.step / sample)
+        if self.every < 1 or abs(self.every * sample / record.step - 1) > UNEVEN:
+            raise InputError(
+                f"a step of the record ({record.step:.4g} s) is not a whole number of sample times ({sample:.4g} s)",
+                key="controller.sample_time", value=sample, hint="record at multiples of the sample time",
+            )  # fmt: skip
+        self.sample = record.step / self.every
+        motors = list(robot.actuated_names)
+        gains = np.array([mapped.effort[motor].gain for motor in motors])
+        offset = np.array([mapped.effort[motor].offset for motor in motors])
+        self.law = _law(robot, law, gains, offset, self._reference(law))
+        bound = np.abs(gains) * law.limit
+        limits = (
+            {m: (o - b, o + b) for m, o, b in zip(motors, offset, bound, strict=True)} if law.limit < np.inf else None
+        )
+        self.settings = LoopSettings(
+            sample_time=self.sample, effort_limit=limits, step=min(LONGEST, self.sample), rates=law.rates,
+            delay=law.delay,
+        )  # fmt: skip
+        self.begin = self._start()
+
+    def _reference(self, law: FeedbackLaw) -> Array:
+        """Rows of the reference at the samples of the controller: positions, and rates and accelerations if it asks."""
+        assert self.record.reference is not None
+        t = np.arange((len(self.record.t) - 1) * self.every + 1) * self.sample
+        known = self.record.t - self.record.t[0]
+        rows = np.stack([np.interp(t, known, column) for column in self.record.reference.T], axis=1)
+        if law.law == "cascade":
+            return rows
+        rate = np.gradient(rows, self.sample, axis=0)
+        parts = [rows, rate] if law.law == "pd" else [rows, rate, np.gradient(rate, self.sample, axis=0)]
+        return np.ascontiguousarray(np.concatenate(parts, axis=1))
+
+    def _start(self) -> RecordedStart:
+        """Where the motors stand at first, and how fast they are unless that is noise."""
+        count = min(START, len(self.record.t))
+        t = np.arange(count) * self.record.step
+        powers = np.stack([np.ones(count), t, t * t], axis=1)
+        found, left, *_ = np.linalg.lstsq(powers, self.record.position[:count], rcond=None)
+        noise = np.sqrt(left / max(count - 3, 1)) if len(left) else np.zeros(found.shape[1])
+        sure = np.abs(found[1]) > SURE * noise * np.sqrt(np.linalg.inv(powers.T @ powers)[1, 1])
+        q = self.regressor.closed(found[:1], self.regressor.first(found[0]))
+        rate = np.where(sure, found[1], 0.0)
+        qd = self.regressor.moved(q, rate[None], np.zeros((1, len(rate)))).qd[0]
+        return RecordedStart(q[0], qd)
+
+    def run(self, plant: Plant) -> Replayed | None:
+        """The record moved by this plant; None where it cannot be."""
+        count = len(self.record.t)
+        grid = grid_of((count - 1) * self.record.step, self.settings.step or LONGEST, self.sample)
+        t = np.arange(grid.rows + 1) * self.sample
+        law: Any = self.law
+        begin: Any = self.begin
+        run = SampledRun(law, plant, begin, self.settings, grid, t)
+        found = run.go(self.begin.start, self.begin.start_rates[plant.problem.places], None)
+        if found.status != "ok" or not np.isfinite(found.y).all():
+            return None
+        tree = plant.robot.tree
+        q = found.y[:: self.every, : tree.nq]
+        if not self._follows(q[:, self.regressor.motor_q]):
+            return None
+        rates = found.y[:: self.every, tree.nq : 2 * tree.nq][:, self.regressor.motor_q]
+        moving = self.regressor.moved(q, rates, np.gradient(rates, self.record.step, axis=0))
+        return Replayed(moving, run.efforts[:: self.every][:count])
+
+    def _follows(self, position: Array) -> bool:
+        """Whether the motors stay near to where they were measured."""
+        robot, off = self.regressor.robot, position - self.record.position
+        links = [robot.tree.links[robot.tree.link_of_rate[k]] for k in robot.actuated]
+        turning = np.array([link.periodic for link in links])
+        off = np.where(turning, off - 2 * np.pi * np.round(off / (2 * np.pi)), off)
+        way = np.ptp(self.record.position, axis=0)
+        return bool((np.abs(off) <= NEAR * way.max(initial=0.0, where=way > 0)).all())
+
+
+def _law(robot: Robot, law: FeedbackLaw, gains: Array, offset: Array, rows: Array) -> RecordedLaw:
+    motors = list(robot.actuated_names)
+    tree = robot.tree
+    places = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated]
+    first, second = (np.broadcast_to(np.asarray(gain, dtype=float), len(motors)) for gain in law.gains)
+    if law.law == "ctc":
+        made = make_law(robot, "ctc", Gains(float(first[0]), float(second[0])))
+        return RecordedLaw(robot, motors, made.geometry, made.program, rows)
+
+    def found(tracer: Tracer) -> dict[str, Array]:
+        guess, measured = tracer.group("guess", tree.nq), tracer.group("measured", len(motors))
+        q = guess.copy()
+        q[places] = measured
+        return {"q": q}
+
+    def efforts(tracer: Tracer) -> dict[str, Array]:
+        q, qd = tracer.group("q", tree.nq)[places], tracer.group("qd", len(motors))
+        reference = tracer.group("reference", rows.shape[1])
+        if law.law == "cascade":
+            signal = second * (first * (reference - q) - qd)
+        else:
+            signal = first * (reference[: len(motors)] - q) + second * (reference[len(motors) :] - qd)
+        return {"effort": gains * signal + offset}
+
+    numbers = (law.law, *(tuple(map(float, row)) for row in (first, second, gains, offset)))
+    geometry = kept_program(robot, "measured-motors", Options(), found)
+    return RecordedLaw(robot, motors, geometry, kept_program(robot, "recorded-law", Options(), efforts, numbers), rows)
