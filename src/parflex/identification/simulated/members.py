@@ -109,7 +109,7 @@ def _body(link: Link, numbers: Mapping[str, float]) -> Any:
 def _terms(link: Link, numbers: Mapping[str, float], both: bool, smooth: bool) -> JointTerms:
     """Terms of a joint with these numbers; a joint that rubs in the file, or among the unknowns, still rubs."""
     terms = link.terms
-    words: dict[str, float] = {}
+    words: dict[str, Any] = {}
     if smooth:
         words |= dict.fromkeys(("viscous", "coulomb", "static", "more_viscous", "more_coulomb", "offset"), 0.0)
     if "IA" in numbers:
