@@ -173,8 +173,10 @@ def test_a_law_without_passive_sensors_asks_for_motors_alone():
 # -- the loop ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["ctc", "extended"])
-@pytest.mark.parametrize("percentage", [0, 5])
+@pytest.mark.parametrize(
+    ("name", "percentage"),
+    [("ctc", 5), ("extended", 5), *(pytest.param(name, 0, marks=long) for name in ("ctc", "extended"))],
+)
 def test_the_loop_moves_as_the_robot_by_hand_does(name, percentage, figure):
     robot, parameters = wrong(3, percentage)
     run = run_law(law(name), plants().plant(robot), circle(), time=0.15)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from mechanisms import invented
+from traced import long
 
 import parflex
 from parflex.control.laws import LAWS
@@ -27,7 +28,8 @@ def internal(robot, run, row):
     return direction, direction @ np.array([run[f"effort.{name}"][row] for name in robot.motors])
 
 
-@pytest.mark.parametrize("law", LAWS)
+# the laws differ in how they find efforts; one of joints and the one of the paper's extension in every run
+@pytest.mark.parametrize("law", [pytest.param(law, marks=[] if law in ("ctc", "extended") else long) for law in LAWS])
 def test_every_law_keeps_a_preload_and_the_limits_of_the_motors(four, law, figure):
     free = parflex.run_control(four, CIRCLE, law, time=0.5, preload=PRELOAD)
     held = parflex.run_control(four, CIRCLE, law, time=0.5, preload=PRELOAD, effort_limit=LIMIT)

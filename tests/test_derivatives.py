@@ -103,7 +103,7 @@ def test_the_jacobian_of_the_inverse_model_equals_differences_of_the_inverse_mod
     assert worst < 1e-7
 
 
-@pytest.mark.parametrize("name", ["3rrr", "5r", "four-bar", "puma560"])
+@pytest.mark.parametrize("name", ["5r", "four-bar", *(pytest.param(name, marks=long) for name in ("3rrr", "puma560"))])
 def test_jax_differentiates_the_emitted_function_to_the_same_jacobian(name):
     import jax
 

@@ -63,7 +63,9 @@ EMITTERS = {  # and the number of states: all for those that take them side by s
 ALWAYS = ("llvm batch", "llvm scalar", "numpy run")
 SMALL = ("rx90", "four-bar", "5r", "3rrr")  # an arm, loops, a platform: all emitters in every run
 SHORT = 1_500  # instructions up to which that is so
-LONG = {(name, "jacobian-of-inverse") for name in LONG_JACOBIANS} | {("gough-stewart", "extended-law")}
+LONG = {(name, "jacobian-of-inverse") for name in LONG_JACOBIANS} | {
+    ("gough-stewart", model) for model in ("extended-law", "direct", "step")
+}
 CASES = [
     pytest.param(name, model, marks=long if (name, model) in LONG else [])
     for name in ROBOTS
