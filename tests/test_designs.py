@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.codegen.passes.optimise import make_program
 from parflex.designs.design_numbers import design_numbers, number_at
+from parflex.designs.traced_numbers import TracedDecisions, TracedNumber
 from parflex.errors import ParflexError
+from parflex.graph.expression import Graph
+from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.models.loading import load
-from parflex.spatial.varied import Decisions, Varied
+from parflex.spatial.varied import Decisions, OneNumberError, Varied
 
 
 def numbers_in(part):
@@ -51,16 +55,18 @@ def test_every_number_of_a_robot_in_many_designs_is_that_of_the_robot_loaded_so(
     robot = load(name)
     keys, rng = own_keys(robot), np.random.default_rng(5)
     designs = {key: number_at(robot, key) * rng.uniform(0.97, 1.03, 3) for key in keys}
-    found = design_numbers(robot, designs)
-    assert found.places
-    for row in np.flatnonzero(~found.alone):
-        here = found.with_numbers(dict(enumerate(found.values[row])))
+    both = design_numbers(robot, designs), numbers_of_designs(robot, designs)  # by arrays, by a program
+    assert both[0].alone.tolist() == both[1].alone.tolist()
+    assert both[1].name  # it was traced
+    for row in np.flatnonzero(~both[0].alone):
         other = load(name, settings={key: float(values[row]) for key, values in designs.items()})
-        for one, two in ((here.tree, other.tree), (here.closures.loops, other.closures.loops)):
-            mine, its = np.array(numbers_in(one)), np.array(numbers_in(two))
-            # the same operations in another order: rounding, and angles that are exact for one robot alone
-            assert mine == pytest.approx(its, rel=1e-12, abs=1e-15)
-    assert not found.alone.all()
+        for found in both:
+            here = found.with_numbers(dict(enumerate(found.values[row])))
+            for one, two in ((here.tree, other.tree), (here.closures.loops, other.closures.loops)):
+                mine, its = np.array(numbers_in(one)), np.array(numbers_in(two))
+                # the same operations in another order: rounding, and angles that are exact for one robot alone
+                assert mine == pytest.approx(its, rel=1e-12, abs=1e-15)
+    assert not both[0].alone.all()
 
 
 def test_slopes_of_numbers_are_those_of_differences():
@@ -175,6 +181,42 @@ def test_functions_of_numbers_in_many_designs_and_their_slopes_are_those_of_nump
     ):
         assert made.values == pytest.approx(function(x), rel=1e-15)
         assert made.slopes[0] == pytest.approx((function(x + step) - function(x - step)) / (2 * step), abs=1e-9)
+
+
+def test_functions_of_traced_numbers_are_those_of_numpy():
+    graph = Graph()
+    decisions, x = TracedDecisions(graph), 0.3
+    number = TracedNumber(x, graph.symbol("x"), decisions)
+    made = {
+        word: getattr(number, word)() for word in ("sqrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan", "tanh")
+    }
+    made |= {
+        "power": number**-1.5,
+        "over": 2.0 / number,
+        "less": 1.0 - number,
+        "size": abs(number - 0.6),
+        "beside": number.lifted(0.2).arctan2(number - 1.0),
+    }
+    functions = {word: getattr(np, word) for word in made if hasattr(np, word)} | {
+        "power": lambda v: v**-1.5,
+        "over": lambda v: 2 / v,
+        "less": lambda v: 1 - v,
+        "size": lambda v: abs(v - 0.6),
+        "beside": lambda v: np.arctan2(0.2, v - 1),
+    }
+    program = make_program(graph, "functions", {word: own.expression for word, own in made.items()}, quick=True)
+    for value in (0.3, 0.7):
+        found = program.evaluate({"x": value})
+        for word, own in made.items():
+            assert found[word] == pytest.approx(functions[word](value), rel=1e-14)
+            assert own.nominal == pytest.approx(functions[word](x), rel=1e-14)
+    assert number < 0.5 and number != 0.4 and number
+    assert sorted(how for _, how in decisions.compared) == ["lt", "ne", "ne"]
+    wide = make_program(graph, "tanh", {"y": (10.0 * number).tanh().expression}, quick=True)
+    for value in (0.0, 0.2, 1.0, 5.0, 500.0):
+        assert wide.evaluate({"x": value})["y"] == pytest.approx(np.tanh(10 * value), rel=1e-14)
+    with pytest.raises(OneNumberError):
+        number**0.3
 
 
 def test_a_comparison_marks_the_designs_in_which_it_comes_out_otherwise():

@@ -140,3 +140,22 @@ def test_equal_halves_of_a_chain_are_one_expression():
         for n in (4, 8, 16)
     ]
     assert counts[2] - counts[1] <= counts[1] - counts[0] + 2 < 0.5 * counts[0]
+
+
+def test_positions_by_the_compiled_loop_are_those_of_single_poses():
+    robot = parflex.load("3rrr")
+    poses = np.random.default_rng(8).uniform(-0.12, 0.12, (100, 3))
+    found = {}
+    for compiled in (False, True):
+        geometry = Geometry(robot)
+        geometry.compiled = compiled
+        found[compiled] = PositionSolver(geometry, ["x", "y", "theta"], poses[0].tolist())(poses)
+    assert found[True].status.tolist() == found[False].status.tolist()
+    assert (found[True].status == OK).sum() > 50
+    good = found[True].status == OK
+    # both end at rounding
+    assert found[True].q[good] == pytest.approx(found[False].q[good], abs=1e-12)
+    for row in np.flatnonzero(good)[:3]:
+        one = robot.assemble(dict(zip(["x", "y", "theta"], poses[row].tolist(), strict=True)))
+        turns = (found[True].q[row] - one[geometry.kept]) / (2 * np.pi)
+        assert np.abs(turns - np.round(turns)).max() < 1e-9

@@ -20,6 +20,7 @@ from parflex.codegen.emit.emit_llvm import build_module, work_of
 from parflex.codegen.program import Program
 
 Array = np.ndarray
+BLOCK = 16  # times all lanes: rows of which inputs and outputs stay in the cache
 ROWS = 16  # of all lanes, that `write` hands over at a time
 
 
@@ -85,7 +86,12 @@ class Kernel:
 
     def many(self, x: Array) -> Array:
         """Outputs (count x outputs) for rows of inputs (count x inputs), several lanes at a time."""
-        return self.columns(self.padded(x))[:, : len(x)].T.copy()
+        count, rows = len(x), self.lanes * BLOCK
+        result = np.empty((count, len(self.program.outputs)))
+        for start in range(0, count, rows):
+            part = x[start : start + rows]
+            result[start : start + rows] = self.columns(self.padded(part))[:, : len(part)].T
+        return result
 
     def padded(self, x: Array) -> Array:
         """Rows of inputs as columns, filled up to full lanes by the last one."""

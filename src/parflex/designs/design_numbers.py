@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -36,18 +37,59 @@ class DesignNumbers(Record):
 
     `places` says where in the robot each number stands, by fields and indices, as a rule at several places; `values`
     are designs x numbers, `slopes` keys x designs x numbers, how each number changes with each key; `alone` marks
-    designs that must be loaded one by one. `tree` holds all designs at once.
+    designs that must be loaded one by one. `tree` holds all designs at once. `name` tells the places from others.
     """
 
     robot: Robot
     keys: tuple[str, ...]
-    tree: Tree
     places: tuple[tuple[Path, ...], ...]
     nominal: Array
     values: Array
     alone: Array
     slopes: Array | None = None
     description: Any = None  # of the file, with the numbers of all designs in it
+    name: str = ""
+    read_tree: Tree | None = None
+
+    @cached_property
+    def tree(self) -> Tree:
+        """With the numbers of all designs in it."""
+        if self.read_tree is not None:
+            return self.read_tree
+        decisions = Decisions(len(self.values) + 1)
+        by_place: dict[Path, Any] = {}
+        for k, places in enumerate(self.places):
+            x = Varied(np.concatenate([self.nominal[k : k + 1], self.values[:, k]]), decisions)
+            by_place |= {place[1:]: x for place in places if place[0] == "tree"}
+        return substituted(self.robot.tree, by_place)
+
+    def of_part(self, part: Path, plain: Any) -> Array:
+        """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""
+        here = ("tree", *part)
+        plain = np.asarray(plain)
+        found = self._in_parts.get(here, [])
+        if not found:
+            return plain
+        wide = np.broadcast_to(plain.ravel(), (len(self.values), plain.size)).astype(float)
+        for k, inner in found:
+            wide[:, inner] = self.values[:, k]
+        return wide.reshape(len(self.values), *plain.shape)
+
+    @cached_property
+    def _in_parts(self) -> dict[Path, list[tuple[int, int]]]:
+        """Numbers by where they stand, and by the array in which they do: which number, and its index there."""
+        found: dict[Path, list[tuple[int, int]]] = {}
+        for k, own in enumerate(self.places):
+            for place in own:
+                found.setdefault(place, []).append((k, 0))
+                if isinstance(place[-1], int):
+                    found.setdefault(place[:-1], []).append((k, place[-1]))
+        return found
+
+    def of_rows(self, rows: Array) -> DesignNumbers:
+        """The same for some of the designs."""
+        slopes = None if self.slopes is None else self.slopes[:, rows]
+        return replace(self, values=self.values[rows], alone=self.alone[rows], slopes=slopes, read_tree=None)
 
     def with_numbers(self, numbers: Mapping[int, Any]) -> Robot:
         """The robot with other numbers (symbols, as a rule) in the place of some; it stands as the nominal one."""
@@ -66,24 +108,15 @@ class DesignNumbers(Record):
 @np.errstate(all="ignore")  # designs in which a number is not finite are marked
 def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = False) -> DesignNumbers:
     """What changes in a robot with values of its file, by dotted path as in `load`, one of each for every design."""
-    written = robot.written
-    if written is None:
-        raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
     keys = tuple(designs)
     columns = np.array([np.asarray(designs[key], dtype=float) for key in keys]).reshape(len(keys), -1)
     count = columns.shape[1] + 1
     decisions = Decisions(count)
-    raw = copy.deepcopy(written.table)
     settings: dict[str, Any] = {}
     for k, key in enumerate(keys):
         unit = None if not slopes else np.broadcast_to(np.eye(len(keys))[k][:, None], (len(keys), count)).copy()
         settings[key] = Varied(np.concatenate([[number_at(robot, key)], columns[k]]), decisions, unit)
-    description = describe(apply_settings(raw, settings, robot.file), robot.file)
-    tree = build_tree(description, written.elements)
-    if written.payload is not None:
-        tree = with_payload(tree, written.payload)
-    closures = build_closures(description, tree)
-    parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
+    description, parts = read_again(robot, settings)
     equal: dict[bytes, tuple[Varied, list[Path]]] = {}
     for name, part in parts.items():
         for place, x in leaves(part):
@@ -98,14 +131,27 @@ def design_numbers(robot: Robot, designs: Mapping[str, Array], slopes: bool = Fa
     return DesignNumbers(
         robot,
         keys,
-        tree,
         tuple(tuple(places) for _, places in equal.values()),
         values[0],
         values[1:],
         decisions.differ[1:] | ~np.isfinite(values[1:]).all(axis=1),
         changes,
         description,
+        read_tree=parts["tree"],
     )
+
+
+def read_again(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The file read again with other numbers at some keys: its description, and the parts of the robot."""
+    written = robot.written
+    if written is None:
+        raise InputError("the robot was not loaded from a file", key="designs", hint="use 'load'")
+    description = describe(apply_settings(copy.deepcopy(written.table), dict(settings), robot.file), robot.file)
+    tree = build_tree(description, written.elements)
+    if written.payload is not None:
+        tree = with_payload(tree, written.payload)
+    closures = build_closures(description, tree)
+    return description, {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
 
 
 def in_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,6 +17,7 @@ from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.graph.expression import Graph
+from parflex.maps.closing_loop import close_rows
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import jacobians, pose
@@ -52,15 +54,25 @@ class BatchProgram:
 
     def __init__(self, program: Program, compiled: bool | None = None) -> None:
         self.program = program
-        self.compiled = compiled  # None: as soon as it was worth it
-        self._kernel: Kernel | None = Kernel(program) if compiled else None
+        self.compiled = compiled  # None: where rows are many
+        self._kernel = Kernel(program)  # whose machine code is made when it is first needed
+
+    def with_choice(self, compiled: bool | None) -> BatchProgram:
+        """The same program, with the same machine code, compiled or not."""
+        made = copy.copy(self)
+        made.compiled = compiled
+        return made
+
+    def kernel(self, rows: int) -> Kernel | None:
+        """Machine code for so many rows; None where they are too few for it."""
+        wanted = rows >= COMPILE_FROM if self.compiled is None else self.compiled
+        return self._kernel if wanted else None
 
     def __call__(self, rows: Array) -> Array:
         """Outputs (count x outputs) for rows of inputs (count x inputs)."""
-        if self._kernel is None and self.compiled is None and len(rows) >= COMPILE_FROM:
-            self._kernel = Kernel(self.program)
-        if self._kernel is not None:
-            return self._kernel.many(np.ascontiguousarray(rows))
+        kernel = self.kernel(len(rows))
+        if kernel is not None:
+            return kernel.many(rows)
         result = np.empty((len(rows), len(self.program.outputs)))
         functions = functions_of("numpy")
         for start in range(0, len(rows), BLOCK):
@@ -209,6 +221,9 @@ class Stepper(Record):
 
     def solve(self, q: Array, steps: int = 40) -> tuple[Array, Array, Array]:
         """Positions after Newton, the remaining opening in typical lengths, and the determinant times its home sign."""
+        kernel = self.program.kernel(len(q))
+        if kernel is not None:
+            return self._solved(q, kernel, steps)
         rows = q[:, self.inputs]
         opening, side = np.full(len(q), np.inf), np.zeros(len(q))
         active, polished = np.arange(len(q)), np.zeros(len(q), dtype=bool)
@@ -224,6 +239,14 @@ class Stepper(Record):
         q = q.copy()
         q[:, self.inputs] = rows
         return q, opening, side
+
+    def _solved(self, q: Array, kernel: Kernel, steps: int) -> tuple[Array, Array, Array]:
+        """The same by a compiled loop."""
+        rows = np.ascontiguousarray(q[:, self.inputs])
+        close_rows(kernel, rows, self.moving, steps, POLISH)
+        q = q.copy()
+        q[:, self.inputs[self.moving]] = rows[:, self.moving]
+        return q, *self.judge(q)
 
 
 def stepper(

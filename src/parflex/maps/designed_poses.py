@@ -8,18 +8,23 @@ is marked with its reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at, of_designs
+from parflex.codegen import program_store
+from parflex.designs.design_numbers import number_at
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.frequencies import WORTH
+from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.nodes import Assembly, NotCoveredError, node_model
 from parflex.maps.platform import Platform
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
+from parflex.maps.rows.frequency_rows import CHUNK_FAST
+from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.maps.whole_matrices import lowest_modes
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, locked_robot, natural_frequencies
@@ -31,6 +36,7 @@ from parflex.spatial.varied import OneNumberError
 Array = np.ndarray
 NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
+_free: dict[str, int] = {}  # motions without stiffness, by what decides them
 
 
 class DesignedPoses:
@@ -55,9 +61,8 @@ class DesignedPoses:
         self.reasons = [""] * count
         self.solved_in_full = 0
 
-    def solve(self) -> None:
-        """All rows: together where that is possible, the rest one by one."""
-        alone = np.ones(len(self.poses), dtype=bool)
+    def solve(self, threads: int | None = None) -> None:
+        """All rows: together where that is possible, by chunks of one size, the rest one by one."""
         finite = np.isfinite(self.poses).all(axis=1)
         for row in np.flatnonzero(~finite):
             name = self.coordinates[int(np.argmin(np.isfinite(self.poses[row])))]
@@ -66,70 +71,80 @@ class DesignedPoses:
             for row in np.flatnonzero(finite & ~np.isfinite(values)):
                 self.status[row], self.reasons[row] = IMPOSSIBLE, f"'{key}' is not a finite number in this row"
             finite &= np.isfinite(values)
-        together = self._together(np.flatnonzero(finite))
-        alone[together] = False
-        for row in np.flatnonzero(alone & finite):
+        rows, alone = np.flatnonzero(finite), finite.copy()
+        if len(rows) and self._set_up(rows):
+            chunks = chunks_of(len(rows), CHUNK_FAST)
+            for _, (done, in_full) in in_order(chunks, self._together, min(number_of_threads(threads), len(chunks))):
+                alone[done] = False
+                self.solved_in_full += in_full
+        for row in np.flatnonzero(alone):
             self._one(int(row))
-        self.solved_in_full += int((alone & finite).sum())
+        self.solved_in_full += int(alone.sum())
 
     # -- together --------------------------------------------------------------------------------------
 
-    def _together(self, rows: Array) -> Array:
-        """Rows that were solved together."""
-        none = np.zeros(0, dtype=int)
-        if not len(rows):
-            return none
+    def _set_up(self, rows: Array) -> bool:
+        """Programs for all rows; False where they are not there."""
         try:
-            numbers = design_numbers(self.robot, {key: values[rows] for key, values in self.designs.items()})
-            model = node_model(locked_robot(self.robot, self.lock))
-            assembly = Assembly(model, designs=numbers)
+            self.numbers = numbers_of_designs(self.robot, {key: values[rows] for key, values in self.designs.items()})
+            self.locked = locked_robot(self.robot, self.lock)
+            self.model = node_model(self.locked)
         except (NotCoveredError, ParflexError, OneNumberError):  # what the reading of varied numbers does not cover
-            return none
-        geometry = Geometry(self.robot, numbers)
-        positions = PositionSolver(geometry, self.coordinates, self.poses[rows[0]].tolist())
-        if not positions.fast:
-            return none
-        own = np.flatnonzero(~numbers.alone)
-        placed = positions(self.poses[rows[own]], own)
-        good = (placed.status == OK) & ~self._tense(numbers, own, placed.q, geometry.kept)
-        chosen = own[good]
-        if not len(chosen):
-            return none
-        q, free = placed.q[good], self._free_motions()
-        platform = Platform(self.robot, geometry, model) if self.twists is not None else None
-        done = self._by_steps(rows, chosen, q, free, numbers, platform)
-        self.solved_in_full += int((~done).sum()) if len(chosen) >= WORTH else 0
-        solved = [int(row) for row in rows[chosen[done]]]
-        chosen, q, places = chosen[~done], q[~done], geometry.places(assembly.links)
-        some = max(1, min(64, LARGEST // model.columns**2))
-        for start in range(0, len(chosen), some):
-            part, own_q = chosen[start : start + some], q[start : start + some]
-            K, M = assembly(*places(own_q), part)
-            J = None if platform is None else platform.jacobians(own_q, part)
-            for k, row in enumerate(rows[part]):
-                if self._row(int(row), K[k], M[k], free, None if J is None else J[k], platform):
-                    solved.append(int(row))
-        return np.array(solved, dtype=int)
+            return False
+        self.rows, self.geometry = rows, Geometry(self.robot, self.numbers)
+        self.geometry.settle(len(rows))
+        self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
+        if not self.positions.fast:
+            return False
+        self.free, self.springs = self._free_motions(), self._springs()
+        self.platform = Platform(self.robot, self.geometry, self.model) if self.twists is not None else None
+        self.finder: ModeFinder | None = None
+        if len(rows) >= WORTH:
+            with suppress(NotCoveredError, ParflexError, np.linalg.LinAlgError, TypeError):  # what symbols do not cover
+                self.finder = ModeFinder(self.locked, self.modes, self.free, self.numbers)
+        return True
 
-    def _by_steps(
-        self, rows: Array, chosen: Array, q: Array, free: int, numbers: DesignNumbers, platform: Platform | None
-    ) -> Array:
-        """Compiled steps for many rows; which of them are done."""
-        none = np.zeros(len(chosen), dtype=bool)
-        if len(chosen) < WORTH:
-            return none
-        try:
-            finder = ModeFinder(locked_robot(self.robot, self.lock), self.modes, free, numbers)
-        except (NotCoveredError, ParflexError, np.linalg.LinAlgError, TypeError):  # what symbols do not cover
-            return none
-        found = finder(q, chosen, shapes=platform is not None)
+    def _together(self, chunk: slice) -> tuple[Array, int]:
+        """Rows of a chunk that were solved together, and how many of them by whole matrices though there are steps."""
+        own = np.flatnonzero(~self.numbers.alone[chunk]) + chunk.start
+        placed = self.positions(self.poses[self.rows[own]], own)
+        good = (placed.status == OK) & ~self._tense(own, placed.q)
+        chosen, q = own[good], placed.q[good]
+        done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)
+        solved = [self.rows[chosen[done]], self._by_matrices(chosen[~done], q[~done])]
+        return np.concatenate(solved), int((~done).sum()) if self.finder is not None else 0
+
+    def _by_steps(self, chosen: Array, q: Array) -> Array:
+        """Compiled steps; which of the rows are done."""
+        assert self.finder is not None
+        found = self.finder(q, chosen, shapes=self.platform is not None)
         with np.errstate(invalid="ignore"):
             done = found.ok & (found.x[:, 0] > NEARLY_FREE * found.x[:, -1])
-        if platform is not None and self.twists is not None:
+        if self.platform is not None and self.twists is not None:
             done &= np.isfinite(found.twists).all(axis=(1, 2))
-            self.twists[rows[chosen[done]]] = platform.of_hub(q[done], found.twists[done], chosen[done])
-        self.frequencies[rows[chosen[done]]] = np.sqrt(found.x[done]) / (2 * np.pi)
+            self.twists[self.rows[chosen[done]]] = self.platform.of_hub(q[done], found.twists[done], chosen[done])
+        self.frequencies[self.rows[chosen[done]]] = np.sqrt(found.x[done]) / (2 * np.pi)
         return done
+
+    def _by_matrices(self, chosen: Array, q: Array) -> Array:
+        """Rows that were solved from their whole matrices."""
+        solved: list[int] = []
+        if not len(chosen):
+            return np.zeros(0, dtype=int)
+        try:
+            assembly = Assembly(self.model, designs=self.numbers.of_rows(chosen))
+        except (NotCoveredError, OneNumberError):
+            return np.zeros(0, dtype=int)
+        places, platform = self.geometry.places(assembly.links), self.platform
+        some = max(1, min(64, LARGEST // self.model.columns**2))
+        for start in range(0, len(chosen), some):
+            part, own_q = np.arange(start, min(start + some, len(chosen))), q[start : start + some]
+            K, M = assembly(*places(own_q), part)
+            J = None if platform is None else platform.jacobians(own_q, chosen[part])
+            for k, row in enumerate(self.rows[chosen[part]]):
+                if self._row(int(row), K[k], M[k], self.free, None if J is None else J[k], platform):
+                    solved.append(int(row))
+        return np.array(solved, dtype=int)
 
     def _row(self, row: int, K: Array, M: Array, free: int, J: Array | None, platform: Platform | None) -> bool:
         """Modes of one row from its matrices; False where they are not what the nominal robot has."""
@@ -147,20 +162,31 @@ class DesignedPoses:
 
     def _free_motions(self) -> int:
         """Motions without stiffness of the nominal robot at home; the number of modes is checked on the way."""
-        found = natural_frequencies(self.robot, None, self.modes, self.lock)
-        return len(found.free_motions)
+        key = program_store.key_of(self.locked, "free", self.modes)
+        if key is None or key not in _free:
+            found = len(natural_frequencies(self.robot, None, self.modes, self.lock).free_motions)
+            if key is None:
+                return found
+            _free[key] = found
+        return _free[key]
 
-    def _tense(self, numbers: DesignNumbers, rows: Array, q: Array, kept: Array) -> Array:
+    def _springs(self) -> list[tuple[int, Array, float]]:
+        """Joints with a spring that are not locked: where their position stands, where they rest, what is near it."""
+        found = []
+        for j, link in enumerate(self.robot.tree.links):
+            if link.joint.one_axis and link.v.start not in self.locked.locked:
+                terms = ("links", j, "terms")
+                if np.any(self.numbers.of_part((*terms, "stiffness"), link.terms.stiffness)):
+                    rest = self.numbers.of_part((*terms, "rest"), link.terms.rest)
+                    near = NEAR_REST * float(self.robot.tree.rate_units[link.v.start])
+                    found.append((int(np.searchsorted(self.geometry.kept, link.q.start)), rest, near))
+        return found
+
+    def _tense(self, rows: Array, q: Array) -> Array:
         """Rows with a spring of a joint under tension, or with forces of elements: about their equilibrium alone."""
-        tree, count = numbers.tree, len(numbers.values)
-        locked = locked_robot(self.robot, self.lock).locked
         found = np.zeros(len(rows), dtype=bool)
-        for j, link in enumerate(tree.links):
-            plain = self.robot.tree.links[j]
-            if plain.joint.one_axis and np.any(of_designs(link.terms.stiffness, count)) and plain.v.start not in locked:
-                rest = np.broadcast_to(of_designs(link.terms.rest, count), count)[rows]
-                position = int(np.searchsorted(kept, plain.q.start))
-                found |= np.abs(q[:, position] - rest) > NEAR_REST * self.robot.tree.rate_units[plain.v.start]
+        for position, rest, near in self.springs:
+            found |= np.abs(q[:, position] - (rest[rows] if rest.ndim else rest)) > near
         return found
 
     # -- one by one ------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ def many_frequencies(
         return _responses(robot, coordinates, values, modes, shapes, designs, held, threads)
     if designs:
         rows = DesignedPoses(robot, coordinates, values, designs, modes, lock, bool(shapes))
-        rows.solve()
+        rows.solve(threads)
         return ManyFrequencies(rows.frequencies, rows.status, rows, rows.twists, rows.reasons)
     plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
     found = plain.all(threads)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
-from parflex.designs.design_numbers import of_designs
 from parflex.errors import InputError
-from parflex.maps.batches import Geometry
+from parflex.maps.batches import Geometry, Places
 from parflex.maps.engine.frames import own_axes
 from parflex.maps.nodes import Assembly, NodeModel
 from parflex.models.cutting import used_components
@@ -23,16 +24,24 @@ class Platform:
 
     def __init__(self, robot: Robot, geometry: Geometry, model: NodeModel | None) -> None:
         self.tree, self.place = robot.tree, robot.tree.places[robot.tree.end_effector]
-        tree = robot.tree if geometry.designs is None else geometry.designs.tree
-        designs = 1 if geometry.designs is None else len(geometry.designs.values)
-        self.position = of_designs(tree.places[tree.end_effector].position, designs)
+        self.position = self.place.position
+        if geometry.designs is not None:
+            self.position = geometry.designs.of_part(("places", robot.tree.end_effector, "position"), self.position)
         if self.place.link == GROUND:
             raise InputError("the end effector does not move, so it has no shapes", key="shapes")
         self.model = model
-        self.own = geometry.places([self.place.link])
-        if model is not None:
-            self.assembly = Assembly(model, [self.place.link])
-            self.links = geometry.places(self.assembly.links)
+        self.own, self.geometry = geometry.places([self.place.link]), geometry
+
+    @cached_property
+    def assembly(self) -> Assembly:
+        """Of the link alone, in whole matrices."""
+        assert self.model is not None
+        return Assembly(self.model, [self.place.link])
+
+    @cached_property
+    def links(self) -> Places:
+        """Where links are that move it in whole matrices."""
+        return self.geometry.places(self.assembly.links)
 
     def signed(self, twists: Array) -> Array:
         """Twists with their largest component positive; turns count by the typical length."""
@@ -69,5 +78,6 @@ class Platform:
         R = self.own(q)[0][:, 0]
         v, w = twists[:, :3], twists[:, 3:]
         position = self.position[None] if self.position.ndim == 1 else self.position[designs]
-        moved = v + np.cross(w, position[:, :, None], axis=1)
+        x, y, z = position.T[:, :, None]
+        moved = v + np.stack([w[:, 1] * z - w[:, 2] * y, w[:, 2] * x - w[:, 0] * z, w[:, 0] * y - w[:, 1] * x], axis=1)
         return np.concatenate([R @ moved, R @ w], axis=1)

@@ -13,6 +13,7 @@ from parflex.closure.targets import Target
 from parflex.closure.working_modes import following_rates, judged_blocks
 from parflex.errors import ParflexError, SingularError
 from parflex.maps.batches import Geometry, Stepper, stepper
+from parflex.maps.kept_closures import kept_steppers
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
 from parflex.records import Record
@@ -24,6 +25,8 @@ OK, UNREACHABLE, SINGULAR, IMPOSSIBLE, WAITING = 0, 1, 2, 3, -1
 CLOSED = 1e-9  # opening, in typical lengths, from which a loop counts as open: Newton ends far below
 FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose counts as singular
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
+FEW = 64  # poses of which all start from home
+APART = 16  # of so many poses one starts from home, the others from the nearest of them
 VECTOR = ("rx", "ry", "rz")
 
 
@@ -47,20 +50,26 @@ class PositionSolver:
         robot = self.robot
         target = read_pose(robot.tree, dict(zip(names, first, strict=True)), "pose", None, robot.home)
         try:
-            self._set_up(whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target)
+            self._places()
+            self.steppers, self.judges = kept_steppers(
+                geometry,
+                self.names,
+                lambda: self._set_up(whole_end_effector(robot.tree, robot.actuated, target, robot.home) or target),
+            )
             self.fast = True
         except (_SlowError, ParflexError):
             self.fast = False
 
-    def _set_up(self, target: Target) -> None:
+    def _set_up(self, target: Target) -> tuple[list[Stepper], list[Stepper]]:
+        """Steps of the parts of the robot, and those that judge on which side of a singularity they are."""
         if target.frames:
             raise _SlowError
         robot = self.robot
         parts = robot.assembler.parts(target, robot.locked | frozenset(robot.deformations))
         if any(not all(isinstance(row, Loop) for row in part.rows) for part in parts):
             raise _SlowError
-        self.steppers: list[Stepper] = []
-        self.judges: list[Stepper] = []
+        steppers: list[Stepper] = []
+        judges: list[Stepper] = []
         for part in parts:
             rates = [int(k) for k in part.columns]
             loops = [row for row in part.rows if isinstance(row, Loop)]
@@ -70,13 +79,13 @@ class PositionSolver:
                 raise _SlowError  # screws turn many times: short steps would end on the way
             if len(following_rates(robot.tree, rates, loops, robot.home, robot.preference)) < len(rates):
                 raise _SlowError
-            self.steppers.append(stepper(self.geometry, loops, rates))
+            steppers.append(stepper(self.geometry, loops, rates))
             judged = judged_blocks(robot.tree, loops, part.columns, part.held, robot.preference, robot.home)
             for one in judged:  # as where one pose is assembled; the whole part is judged where it is solved
                 if len(one.columns) < len(rates):
                     own = [row for row in one.rows if isinstance(row, Loop)]
-                    self.judges.append(stepper(self.geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
-        self._places()
+                    judges.append(stepper(self.geometry, own, [int(k) for k in one.columns], one.picked.tolist()))
+        return steppers, judges
 
     def _places(self) -> None:
         """Where each coordinate stands among the positions; the rotation vector stands apart."""
@@ -115,25 +124,46 @@ class PositionSolver:
         if not self.fast:
             return self._slow(values)
         own = np.arange(len(values)) if designs is None else designs
-        home = np.repeat(self.geometry.home[None], len(values), axis=0)
-        q, status = self._newton(self.start(values, self.geometry.rows(home, own)))
+        scale = np.maximum(np.ptp(values, axis=0), 1e-300)
+        q, status = self._from_near(values, own, scale)
         for _ in range(ROUNDS):
             open_ones, good = np.flatnonzero(status == UNREACHABLE), np.flatnonzero(status == OK)
             if not len(open_ones) or not len(good):
                 break
-            scale = np.maximum(np.ptp(values, axis=0), 1e-300)
             far, nearest = cKDTree(values[good] / scale).query(values[open_ones] / scale)
             close = far <= 2 * max(float(np.median(far)), 1e-300)  # those at the edge of what was found
             if not close.any():
                 break
             tried = open_ones[close]
-            near = q[good[nearest[close]], : home.shape[1]]
+            near = q[good[nearest[close]], : self.geometry.kept.size]
             found, state = self._newton(self.start(values[tried], self.geometry.rows(near, own[tried])))
             gained = state != UNREACHABLE
             if not gained.any():
                 break
             q[tried[gained]], status[tried[gained]] = found[gained], state[gained]
         return Positions(q, status)
+
+    def _from_home(self, values: Array, own: Array) -> tuple[Array, Array]:
+        home = np.repeat(self.geometry.home[None], len(values), axis=0)
+        return self._newton(self.start(values, self.geometry.rows(home, own)))
+
+    def _from_near(self, values: Array, own: Array, scale: Array) -> tuple[Array, Array]:
+        """Some poses from home, all others from the nearest of these, and those that fail from home."""
+        if len(values) < FEW:
+            return self._from_home(values, own)
+        first = np.arange(0, len(values), APART)
+        q, status = self._from_home(values[first], own[first])
+        good = np.flatnonzero(status == OK)
+        if not len(good):
+            return self._from_home(values, own)
+        nearest = cKDTree(values[first[good]] / scale).query(values / scale)[1]
+        near = q[good[nearest], : self.geometry.kept.size]
+        found, state = self._newton(self.start(values, self.geometry.rows(near, own)))
+        failed = np.flatnonzero(state != OK)
+        if len(failed):
+            again, judged = self._from_home(values[failed], own[failed])
+            found[failed[judged == OK]], state[failed[judged == OK]] = again[judged == OK], OK
+        return found, state
 
     def _newton(self, q: Array) -> tuple[Array, Array]:
         status = np.full(len(q), OK)

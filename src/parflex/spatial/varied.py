@@ -52,6 +52,12 @@ class Varied:
     def _with(self, values: Array, slopes: Array | None) -> Varied:
         return Varied(values, self.decisions, slopes)
 
+    def lifted(self, number: float) -> Varied:
+        """A plain number as a varied one that does not vary."""
+        return self._with(
+            np.full_like(self.values, number), None if self.slopes is None else np.zeros_like(self.slopes)
+        )
+
     def _mapped(self, values: Array, slope: Callable[[], Array]) -> Varied:
         """A function of this number, `slope` its derivative."""
         return self._with(values, None if self.slopes is None else slope() * self.slopes)
@@ -143,6 +149,10 @@ class Varied:
     def __bool__(self) -> bool:
         return self.decisions.take(self.values != 0)
 
+    def is_finite(self) -> bool:
+        """Whether the nominal value is finite; designs in which that is otherwise are marked."""
+        return self.decisions.take(np.isfinite(self.values))
+
     def __float__(self) -> float:
         raise OneNumberError("a number that differs from design to design is used as one number")
 
@@ -195,7 +205,7 @@ class Varied:
 
     def arctan2(self, other: Any) -> Varied:
         """Angle of the point (other, self)."""
-        x = _lifted(other, self)
+        x = other if isinstance(other, Varied) else self.lifted(other)
         square = x.values**2 + self.values**2
         slopes = None
         if self.slopes is not None and x.slopes is not None:
@@ -218,21 +228,12 @@ def function_of(name: str, plain: Callable[..., float]) -> Callable[..., Any]:
         like = next((argument for argument in arguments if isinstance(argument, Varied)), None)
         if like is None:
             return plain(*arguments)
-        return getattr(_lifted(arguments[0], like), name)(*arguments[1:])
+        first = arguments[0] if isinstance(arguments[0], Varied) else like.lifted(arguments[0])
+        return getattr(first, name)(*arguments[1:])
 
     return call
 
 
-def _lifted(number: Any, like: Varied) -> Varied:
-    """A plain number as a varied one that does not vary."""
-    if isinstance(number, Varied):
-        return number
-    slopes = None if like.slopes is None else np.zeros_like(like.slopes)
-    return Varied(np.full_like(like.values, number), like.decisions, slopes)
-
-
 def finite(x: Any) -> bool:
     """Whether a number is finite; designs in which it is not are marked."""
-    if isinstance(x, Varied):
-        return x.decisions.take(np.isfinite(x.values))
-    return math.isfinite(x)
+    return x.is_finite() if isinstance(x, Varied) else math.isfinite(x)

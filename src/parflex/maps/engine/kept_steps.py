@@ -21,8 +21,7 @@ SIZES = ("size", "unknowns", "twisted", "condensed")
 
 def step_kernels(locked: Robot, designs: DesignNumbers | None = None) -> tuple[ModePrograms, Kernel, Kernel]:
     """The programs of a robot with its locked joints, and the machine code of pose and step; the last ones are kept."""
-    places = None if designs is None else designs.places
-    key = program_store.key_of(locked, "step", repr(places))
+    key = program_store.key_of(locked, "step", None if designs is None else designs.name or repr(designs.places))
     found = _recent.get(key)
     if found is None:
         programs = _programs(key, locked, designs)

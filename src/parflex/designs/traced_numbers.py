@@ -1,0 +1,216 @@
+"""Numbers that stand for all designs by a symbol: what follows from keys of a file becomes a program.
+
+Decisions come out as for the nominal design; what was compared is kept, so that designs in which it would have come out
+otherwise can be told.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from parflex.graph.expression import Expression, Graph
+from parflex.spatial.varied import Decisions, OneNumberError, Varied
+
+LARGEST_POWER = 8
+HOW = ("lt", "le", "gt", "ge", "eq", "ne")  # a number beside zero
+
+
+class TracedDecisions(Decisions):
+    """What decides, as expressions: differences with how they were compared, and what must be finite."""
+
+    def __init__(self, graph: Graph) -> None:
+        super().__init__(1)
+        self.graph = graph
+        self.compared: dict[tuple[int, str], bool] = {}  # edge and how -> the nominal answer
+        self.finite: set[int] = set()
+
+    def compare(self, difference: Any, nominal: float, how: str) -> bool:
+        """The nominal answer."""
+        answer = bool(holds(np.asarray(nominal), how))
+        if isinstance(difference, Expression):
+            self.compared[difference.edge, how] = answer
+        return answer
+
+    def must_be_finite(self, x: Any) -> None:
+        """Designs in which this is not finite go their own way."""
+        if isinstance(x, Expression):
+            self.finite.add(x.edge)
+
+
+def holds(values: Any, how: str) -> Any:
+    """How numbers compare with zero."""
+    functions = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+    return functions[HOW.index(how)](values, 0.0)
+
+
+class TracedNumber(Varied):
+    """A number by its nominal value and an expression of symbols."""
+
+    __slots__ = ("expression",)
+    __hash__ = object.__hash__
+    decisions: TracedDecisions
+
+    def __init__(self, nominal: float, expression: Expression, decisions: TracedDecisions) -> None:
+        super().__init__(np.array([nominal]), decisions)
+        self.expression = expression
+
+    def _made(self, nominal: float, expression: Any) -> Any:
+        """A number that follows from this one; a plain one where it does not vary."""
+        if not isinstance(expression, Expression):
+            return float(expression)
+        return TracedNumber(nominal, expression, self.decisions)
+
+    def lifted(self, number: float) -> TracedNumber:
+        """A plain number as one that does not vary."""
+        graph = self.decisions.graph
+        return TracedNumber(float(number), Expression(graph, graph.edge(number)), self.decisions)
+
+    # -- arithmetic ------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        if not isinstance(other, Varied | int | float):
+            return NotImplemented
+        if not isinstance(other, TracedNumber) and not other:
+            return self
+        return self._made(self.nominal + _nominal(other), self.expression + _expression(other))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Any:
+        return self._made(-self.nominal, -self.expression)
+
+    def __sub__(self, other: Any) -> Any:
+        if not isinstance(other, Varied | int | float):
+            return NotImplemented
+        return self._made(self.nominal - _nominal(other), self.expression - _expression(other))
+
+    def __rsub__(self, other: Any) -> Any:
+        return -self + other if isinstance(other, int | float) else NotImplemented
+
+    def __mul__(self, other: Any) -> Any:
+        if not isinstance(other, Varied | int | float):
+            return NotImplemented
+        if not isinstance(other, TracedNumber) and not other:
+            return 0.0
+        return self._made(self.nominal * _nominal(other), self.expression * _expression(other))
+
+    __rmul__ = __mul__
+
+    def __rtruediv__(self, other: Any) -> Any:
+        if not isinstance(other, int | float):
+            return NotImplemented
+        if not other:
+            return 0.0
+        inverse = 1.0 / self.expression
+        self.decisions.must_be_finite(inverse)
+        return self._made(other / self.nominal if self.nominal else math.inf, inverse * float(other))
+
+    def __pow__(self, power: Any) -> Any:
+        if not isinstance(power, int | float):
+            return NotImplemented
+        twice = round(2 * abs(power))
+        if twice != 2 * abs(power) or twice > 2 * LARGEST_POWER:
+            raise OneNumberError(f"a power of {power} is not traced")
+        found: Any = self.sqrt() if twice % 2 else 1.0
+        for _ in range(twice // 2):
+            found = found * self
+        return 1.0 / found if power < 0 else found
+
+    def __abs__(self) -> Any:
+        return self._made(abs(self.nominal), self.expression * self.expression.sign())
+
+    # -- comparisons: the nominal value decides --------------------------------------------------------
+
+    def _against(self, other: Any, how: str) -> Any:
+        if not isinstance(other, Varied | int | float):
+            return NotImplemented
+        nominal = self.nominal - _nominal(other)
+        return self.decisions.compare(self.expression - _expression(other), nominal, how)
+
+    def __lt__(self, other: Any) -> Any:
+        return self._against(other, "lt")
+
+    def __le__(self, other: Any) -> Any:
+        return self._against(other, "le")
+
+    def __gt__(self, other: Any) -> Any:
+        return self._against(other, "gt")
+
+    def __ge__(self, other: Any) -> Any:
+        return self._against(other, "ge")
+
+    def __eq__(self, other: object) -> Any:
+        return self._against(other, "eq")
+
+    def __ne__(self, other: object) -> Any:
+        return self._against(other, "ne")
+
+    def __bool__(self) -> bool:
+        return self.decisions.compare(self.expression, self.nominal, "ne")
+
+    def is_finite(self) -> bool:
+        """Whether the nominal value is finite; designs in which it is not are marked."""
+        self.decisions.must_be_finite(self.expression)
+        return math.isfinite(self.nominal)
+
+    # -- functions -------------------------------------------------------------------------------------
+
+    def _checked(self, nominal: float, expression: Any) -> Any:
+        self.decisions.must_be_finite(expression)
+        return self._made(nominal, expression)
+
+    def sqrt(self) -> Any:
+        """Square root."""
+        return self._checked(float(np.sqrt(self.nominal)), self.expression.sqrt())
+
+    def sin(self) -> Any:
+        """Sine."""
+        return self._checked(math.sin(self.nominal), self.expression.sin())
+
+    def cos(self) -> Any:
+        """Cosine."""
+        return self._checked(math.cos(self.nominal), self.expression.cos())
+
+    def tan(self) -> Any:
+        """Tangent."""
+        return self.sin() / self.cos()
+
+    def tanh(self) -> Any:
+        """Hyperbolic tangent: exp(-2x) as the 64th power of a Pade quotient, which vanishes for large x.
+
+        The quotient is off by 7e-7 z^8, z = x / 32: by less than rounding where exp(-2x) matters beside one.
+        """
+        z = self.expression * (1.0 / 32)
+        below = 1.0 + z * (4.0 / 7 + z * (1.0 / 7 + z * (2.0 / 105 + z * (1.0 / 840))))
+        power = (1.0 - z * (3.0 / 7 - z * (1.0 / 14 - z * (1.0 / 210)))) / below
+        for _ in range(6):
+            power = power * power
+        return self._checked(math.tanh(self.nominal), (1.0 - power) / (1.0 + power))
+
+    def arctan2(self, other: Any) -> Any:
+        """Angle of the point (other, self)."""
+        nominal = math.atan2(self.nominal, _nominal(other))
+        return self._made(nominal, self.expression.arctan2(_expression(other)))
+
+    def arctan(self) -> Any:
+        """Angle of a tangent."""
+        return self.arctan2(1.0)
+
+    def arcsin(self) -> Any:
+        """Angle of a sine."""
+        return self.arctan2((1.0 - self * self).sqrt())
+
+    def arccos(self) -> Any:
+        """Angle of a cosine."""
+        return (1.0 - self * self).sqrt().arctan2(self)
+
+
+def _nominal(x: Any) -> float:
+    return x.nominal if isinstance(x, Varied) else float(x)
+
+
+def _expression(x: Any) -> Any:
+    return x.expression if isinstance(x, TracedNumber) else float(x)

@@ -1,0 +1,64 @@
+"""Programs that close loops, in memory and on disk: a robot that was traced once is not traced again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen import disk_cache, program_store
+from parflex.codegen.program import Program
+from parflex.maps.batches import BatchProgram, Geometry, Stepper
+
+RECENT = 16  # robots whose programs stay in memory
+Both = tuple[list[Stepper], list[Stepper]]
+_recent: dict[str, Both] = {}
+
+
+def kept_steppers(geometry: Geometry, names: Sequence[str], made: Callable[[], Both]) -> Both:
+    """Steps and judges of poses by these coordinates; `made` traces them where they are not there."""
+    designs = geometry.designs
+    choices = (list(names), "" if designs is None else designs.name or repr(designs.places))
+    key = program_store.key_of(geometry.robot, "closing", *choices)
+    found = None if key is None else _recent.get(key) or _read(key)
+    if found is None:
+        found = made()
+        if key is not None:
+            disk_cache.write(key, json.dumps([[_content(one) for one in own] for own in found]).encode())
+    if key is not None and key not in _recent:
+        while len(_recent) >= RECENT:
+            _recent.pop(next(iter(_recent)))
+        _recent[key] = found
+    steppers, judges = (
+        [replace(one, program=one.program.with_choice(geometry.compiled)) for one in own] for own in found
+    )
+    return steppers, judges
+
+
+def _read(key: str) -> Both | None:
+    data = disk_cache.read(key)
+    if data is None:
+        return None
+    steppers, judges = ([_stepper(content) for content in own] for own in json.loads(data))
+    return steppers, judges
+
+
+def _content(one: Stepper) -> dict[str, Any]:
+    program = one.program.program
+    return {
+        "inputs": one.inputs.tolist(),
+        "moving": one.moving.tolist(),
+        "program": {field.name: getattr(program, field.name) for field in fields(program)},
+        "side": one.side,
+        "size": one.size,
+        "rows": one.rows,
+    }
+
+
+def _stepper(content: dict[str, Any]) -> Stepper:
+    program = Program(**{name: program_store.tuples(value) for name, value in content["program"].items()})
+    inputs, moving = np.array(content["inputs"], dtype=int), np.array(content["moving"], dtype=int)
+    return Stepper(inputs, moving, BatchProgram(program), content["side"], content["size"], content["rows"])

@@ -1,0 +1,149 @@
+"""Numbers of designs by a program: the file is read once with symbols for its keys, and the program is kept.
+
+A program that is there reads nothing: rows of keys go in, numbers of the robot come out, and beside them what the
+reading decided by, so that designs that it would have treated otherwise are told.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen import disk_cache, program_store
+from parflex.codegen.emit.emit_python import functions_of, run
+from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.program import Program
+from parflex.designs.design_numbers import DesignNumbers, design_numbers, leaves, number_at, read_again
+from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
+from parflex.errors import ParflexError
+from parflex.graph.expression import Expression, Graph
+from parflex.maps.batches import BatchProgram
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.spatial.varied import OneNumberError, Varied
+
+Array = np.ndarray
+ALIKE = 3  # designs in which numbers must agree to be one
+DIGITS = ".13e"
+RECENT = 16  # robots with sets of keys whose programs stay in memory
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NumberProgram(Record):
+    """From keys to numbers, to what was compared with zero (how, and the nominal answer), and to what is finite."""
+
+    batch: BatchProgram
+    places: tuple[tuple[tuple[str | int, ...], ...], ...]
+    compared: tuple[tuple[str, bool], ...]
+    nominal: Array
+    name: str
+
+    def numbers(self, robot: Robot, keys: Sequence[str], columns: Array) -> DesignNumbers:
+        """In designs, given by rows of the keys."""
+        found = self._found(columns)
+        values = found[:, : len(self.places)]
+        alone = ~np.isfinite(found).all(axis=1)
+        for k, (how, answer) in enumerate(self.compared):
+            alone |= holds(found[:, len(self.places) + k], how) != answer
+        return DesignNumbers(robot, tuple(keys), self.places, self.nominal, values, alone, name=self.name)
+
+    def _found(self, columns: Array) -> Array:
+        with np.errstate(all="ignore"):
+            return self.batch(columns)
+
+
+def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:
+    """As `design_numbers`, by a program where what follows from the keys can be traced."""
+    keys = tuple(designs)
+    key = program_store.key_of(robot, "design numbers", keys)
+    made = _kept(key, robot, keys) if key is not None and robot.written is not None else None
+    if made is None:
+        return design_numbers(robot, designs)
+    columns = np.stack([np.asarray(designs[name], dtype=float) for name in keys], axis=1)
+    return made.numbers(robot, keys, columns)
+
+
+_recent: dict[str, NumberProgram | None] = {}
+
+
+def _kept(key: str, robot: Robot, keys: tuple[str, ...]) -> NumberProgram | None:
+    """From memory, from the disk, or traced; None where tracing does not cover it."""
+    if key in _recent:
+        return _recent[key]
+    data = disk_cache.read(key)
+    if data is not None:
+        content = json.loads(data)
+    else:
+        try:
+            content = _traced(robot, keys)
+        except (OneNumberError, TypeError, ParflexError, ZeroDivisionError):  # read with arrays, which says why
+            content = None
+        disk_cache.write(key, json.dumps(content, separators=(",", ":")).encode())
+    made = None if content is None else _made(content)
+    while len(_recent) >= RECENT:
+        _recent.pop(next(iter(_recent)))
+    _recent[key] = made
+    return made
+
+
+def _made(content: dict[str, Any]) -> NumberProgram:
+    program = Program(**{name: program_store.tuples(value) for name, value in content["program"].items()})
+    places = program_store.tuples(content["places"])
+    name = hashlib.sha256(repr(places).encode()).hexdigest()
+    compared = tuple((how, bool(answer)) for how, answer in content["compared"])
+    return NumberProgram(BatchProgram(program), places, compared, np.array(content["nominal"]), name)
+
+
+def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
+    """The file read with symbols."""
+    graph = Graph()
+    decisions = TracedDecisions(graph)
+    given = [number_at(robot, key) for key in keys]
+    settings = {
+        key: TracedNumber(value, graph.symbol(f"key[{k}]"), decisions)
+        for k, (key, value) in enumerate(zip(keys, given, strict=True))
+    }
+    _, parts = read_again(robot, settings)
+    found: dict[int, tuple[TracedNumber, list]] = {}
+    for name, part in parts.items():
+        for place, x in leaves(part):
+            if isinstance(x, TracedNumber):
+                found.setdefault(x.expression.edge, (x, []))[1].append((name, *place))
+            elif isinstance(x, Varied):
+                raise OneNumberError("a number is not traced")
+    groups = _alike(graph, [(x, places) for x, places in found.values()], np.array(given))
+    checks = [(edge, how, answer) for (edge, how), answer in decisions.compared.items()]
+    outputs = {
+        "number": np.array([x.expression for x, _ in groups], dtype=object),
+        "compared": np.array([Expression(graph, edge) for edge, _, _ in checks], dtype=object),
+        "finite": np.array([Expression(graph, edge) for edge in sorted(decisions.finite)], dtype=object),
+    }
+    program = make_program(graph, "numbers", {name: own for name, own in outputs.items() if len(own)}, quick=True)
+    return {
+        "program": {field.name: getattr(program, field.name) for field in fields(program)},
+        "places": [places for _, places in groups],
+        "compared": [[how, bool(answer)] for _, how, answer in checks],
+        "nominal": [x.nominal for x, _ in groups],
+    }
+
+
+def _alike(graph: Graph, found: list[tuple[TracedNumber, list]], given: Array) -> list[tuple[TracedNumber, list]]:
+    """Numbers that are the same in any design, however they were computed, are one."""
+    if not found:
+        return []
+    names = np.array([x.expression for x, _ in found], dtype=object)
+    program = make_program(graph, "alike", {"number": names}, quick=True)
+    around = given * (1 + np.random.default_rng(1).uniform(-0.03, 0.03, (ALIKE, len(given))))
+    around += (given == 0) * np.random.default_rng(2).uniform(-1e-3, 1e-3, (ALIKE, len(given)))
+    columns = [around[:, int(name[4:-1])] for name in program.inputs]
+    with np.errstate(all="ignore"):
+        values = [np.broadcast_to(own, (ALIKE,)) for own in run(program, columns, functions_of("numpy"))]
+    groups: dict[tuple[str, ...], tuple[TracedNumber, list]] = {}
+    for (x, places), own in zip(found, values, strict=True):
+        groups.setdefault(tuple(format(value, DIGITS) for value in own), (x, []))[1].extend(places)
+    return list(groups.values())
