@@ -190,5 +190,7 @@ def test_a_start_beyond_the_buckling_load_is_not_steady_and_says_so(tmp_path):
     for load, steady in ((-90.0, True), (-150.0, False)):  # Euler's load of the cantilever: pi^2 E I / (4 L^2) = 97 N
         wrench = {"arm.tip": [0.0, load, 0.0, 0.0, 0.0, 0.0]}
         assert relaxed(robot, parflex.configure(robot, pose), wrench, pose).steady == steady
+        bent = parflex.deflection(robot, pose, ["arm.tip"], lock=["arm"], wrench=wrench)
+        assert steady != any("not stable, as beyond a buckling load" in line for line in bent.warnings)
     run = parflex.simulate(robot, None, 1e-4, pose=pose, wrench=wrench, method="rk4", step=1e-5, out_step=1e-4)
     assert any("equilibrium that is not stable" in line for line in run.summary["warnings"])

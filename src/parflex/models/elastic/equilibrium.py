@@ -29,6 +29,7 @@ STRIDE = 0.3  # longest Newton step, as an angle or in typical lengths: longer o
 SMALLEST_PART = 1 / 64  # of the loads, where they are put on bit by bit
 CLOSING = 12  # Newton steps that close the loops after a step: more are needed only where the step was far too long
 HALVINGS = 8  # of a step that does not help: a tangent that helps over less of its way is no guide
+UNSTABLE = -1e-9  # of the largest stiffness: below is more than rounding
 FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
 
 
@@ -72,6 +73,11 @@ class Equilibrium(Record):
         """Length, rate and force of each element between two points (m, m/s, N)."""
         here = self.configuration
         return element_values(here, None, least_multipliers(here, self.loading.forces(here)))
+
+    @property
+    def stable(self) -> bool:
+        """Whether no motion from here sets energy free, as it does beyond a buckling load."""
+        return is_stable(self.configuration, self.loading)
 
     def _told(self) -> str:
         tip = self.robot.tree.place(self.robot.tree.end_effector)
@@ -154,6 +160,14 @@ def equilibrium(
             hint="reduce the loads, servo-hold more joints, or start from a pose nearer to the equilibrium",
         )
     return Equilibrium(robot, found.configuration, start, loading, found.steps)
+
+
+def is_stable(at: Configuration, loading: Loading) -> bool:
+    """Whether no motion from an equilibrium sets energy free."""
+    units = rate_units(at)
+    K = tangent_stiffness(at, loading) * np.outer(units, units)
+    values = np.linalg.eigvalsh((K + K.T) / 2)
+    return bool(values.min(initial=0.0) >= UNSTABLE * np.abs(values).max(initial=0.0))
 
 
 def balanced(robot: Robot, at: Configuration, why: str, lock: Lock, conditions: Conditions) -> Equilibrium:

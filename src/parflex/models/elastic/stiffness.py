@@ -296,7 +296,10 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
         if link.joint.one_axis:
             step[link.v] = here.q[link.q] - (rest.held_at or start).q[link.q]
     found = _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
-    return replace(found, warnings=[rest.why, *found.warnings]) if rest.why else found
+    said = [rest.why] if rest.why else []
+    if not rest.stable:
+        said.append("this equilibrium is not stable, as beyond a buckling load: the robot would leave it")
+    return replace(found, warnings=[*said, *found.warnings])
 
 
 def _inside(

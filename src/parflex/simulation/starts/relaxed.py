@@ -17,9 +17,8 @@ from parflex.errors import SingularError
 from parflex.models.configuration import Configuration, Pose
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.driven_frame import held_frame
-from parflex.models.elastic.equilibrium import equilibrium
+from parflex.models.elastic.equilibrium import equilibrium, is_stable
 from parflex.models.elastic.linear_model import tree_stiffness
-from parflex.models.elastic.loads_at_rest import Loading, tangent_stiffness
 from parflex.models.elastic.stiff_system import rate_units
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -27,7 +26,6 @@ from parflex.records import Record
 Array = np.ndarray
 NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
 BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than Newton's method leaves
-UNSTABLE = -1e-9  # of the largest stiffness: below is more than rounding
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -77,7 +75,7 @@ def _at_rest(robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wr
     idle = np.abs(carried).max(initial=0.0) <= BALANCED * np.abs(acting).max(initial=0.0)
     names = () if idle else tuple(robot.tree.rate_names[k] for k in rates)
     all_held = Configuration(robot.locking([*rates, *robot.actuated]), at.q)
-    return Relaxed(at.q, names, stable(all_held, loading))
+    return Relaxed(at.q, names, is_stable(all_held, loading))
 
 
 def rigid_motions(here: Configuration) -> Array:
@@ -124,11 +122,3 @@ def named_rates(robot: Robot, pose: Pose | None) -> set[int]:
     return {k for link in named for k in range(link.v.start, link.v.stop)} | {
         k for k, name in enumerate(robot.tree.rate_names) if name in pose
     }
-
-
-def stable(at: Configuration, loading: Loading) -> bool:
-    """Whether no motion from an equilibrium sets energy free."""
-    units = rate_units(at)
-    K = tangent_stiffness(at, loading) * np.outer(units, units)
-    values = np.linalg.eigvalsh((K + K.T) / 2)
-    return bool(values.min(initial=0.0) >= UNSTABLE * np.abs(values).max(initial=0.0))

@@ -26,7 +26,7 @@ from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.problem import Problem
-from parflex.simulation.starts.relaxed import named_rates, relaxed, stable
+from parflex.simulation.starts.relaxed import named_rates, relaxed
 
 Array = np.ndarray
 Prescribed = MotorMotion | PoseMotion | None
@@ -138,9 +138,8 @@ def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)
-        steady = stable(rest.configuration, rest.loading)
         said = "the run starts in an equilibrium that is not stable: the robot will leave it"
-        return _Placed(rest.configuration.q, kind, [] if steady else [said])
+        return _Placed(rest.configuration.q, kind, [] if rest.stable else [said])
     if problem.prescribed != "platform":
         return _Placed(held_frame(robot, here, wrench=loads).configuration.q, kind)
     driven = zero_dynamics(robot, here, wrench=loads)
