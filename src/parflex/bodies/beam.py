@@ -280,9 +280,9 @@ def rolled(body: ElasticBody, angle: float) -> ElasticBody:
     """The beam with its section turned about its axis; coordinates stay along the axes of the frame."""
     c, s = np.cos(angle), np.sin(angle)
     R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
-    T = np.eye(body.size)  # modes of a reduced beam keep their numbers
+    T = np.eye(body.size, dtype=scalar_type(R))  # modes of a reduced beam keep their numbers
     T[:3, :3] = T[3:6, 3:6] = R
-    mix = np.eye(body.size + 1)
+    mix = np.eye(body.size + 1, dtype=T.dtype)
     mix[1:, 1:] = T
     S = mix @ body.S @ R.T
     G = np.einsum("ai,bj,ijkl,mk,nl->abmn", mix, mix, body.G, R, R, optimize=bool(body.held))
@@ -295,6 +295,8 @@ def rolled(body: ElasticBody, angle: float) -> ElasticBody:
 
 def _rounded(values: Array, groups: tuple[tuple[slice, ...], ...]) -> Array:
     """The integrals without what turning their axes leaves as rounding where they are zero."""
+    if values.dtype == object:  # a zero may have slopes
+        return values
     result = values.copy()
     for block in product(*groups):
         own = result[block]

@@ -13,6 +13,7 @@ import numpy as np
 from parflex.bodies.beam import LABELS, PLANAR, Material, Section, centre_line, shape_coefficients
 from parflex.bodies.sections import Fibres
 from parflex.records import Record
+from parflex.spatial.linear import scalar_type
 
 Array = np.ndarray
 POWERS = np.add.outer(np.arange(4), np.arange(4))[:, :, None] == np.arange(7)  # of products of two cubics
@@ -62,6 +63,7 @@ class ElementParts(Record):
         if not self.planar:  # sections that turn about the beam but are no moving points, as the body has them
             held = section.Iy + section.Iz if self.rotary_inertia else 0.0
             j = self.length * rho * (section.Ip - held)
+            G = G.astype(scalar_type(G, j))
             G[0, 0, :, :, 0] += j / 2 * np.diag([-1.0, 1.0, 1.0])
             turn = j / 2 * np.array([[0, 0, 0], [0, 0, 1.0], [0, -1.0, 0]])
             G[0, 4, :, :, 1] += turn
@@ -74,7 +76,7 @@ class ElementParts(Record):
         first, second = (_from(xi, density.shape[-1]) for density in (S, G))
         m = self.material.density * self.section.A * self.length * (1 - xi)
         S, G = np.einsum("aik,nk->nai", S, first), np.einsum("abijk,nk->nabij", G, second)
-        R, mix = self._turn, np.eye(7)
+        R, mix = self._turn, np.eye(7, dtype=scalar_type(self._turn))
         mix[1:4, 1:4] = mix[4:, 4:] = R
         if self.roll:
             S, G = mix @ S @ R.T, np.einsum("ai,bj,nijkl,mk,ol->nabmo", mix, mix, G, R, R, optimize=True)

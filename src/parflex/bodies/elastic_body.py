@@ -272,7 +272,8 @@ class ElasticBody(Record):
 
     def with_rigid(self, rigid: RigidBody) -> ElasticBody:
         """The body with a rigid one fixed to its root."""
-        S, G = self.S.copy(), self.G.copy()
+        kind = scalar_type(self.S, self.G, rigid.S, rigid.Sigma)
+        S, G = self.S.astype(kind), self.G.astype(kind)
         S[0] += rigid.S
         G[0, 0] += rigid.Sigma
         return replace(self, m=self.m + rigid.m, S=S, G=G, rigid=self.rigid + rigid, bare=self.without_rigid())

@@ -17,6 +17,7 @@ from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.recursion.kinematics import Motion, Pose
 from parflex.spatial.linear import scalar_type
+from parflex.spatial.varied import is_varied, nominal
 from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
 from parflex.tree.gear_loss import direction
@@ -180,7 +181,8 @@ class Coupling:
     def scale(self, length: float) -> Array:
         """Makes the largest entry of the row, without units, 1: gears of any ratio compare with loops."""
         sizes = [
-            abs(c) * (length if slides else 1.0) for c, slides in zip(self.coefficients, self.sliding, strict=True)
+            abs(nominal(c)) * (length if slides else 1.0)
+            for c, slides in zip(self.coefficients, self.sliding, strict=True)
         ]
         return np.array([length / max(sizes)])
 
@@ -285,11 +287,13 @@ def refuse_contradiction(tree: Tree, couplings: Sequence[Coupling]) -> None:
     offsets = np.zeros(len(couplings))
     for i, one in enumerate(couplings):
         unit = one.scale(tree.length)[0] / tree.length
-        rows[i, list(one.rates)] = unit * np.array(one.coefficients) * tree.rate_units[list(one.rates)]
-        offsets[i] = unit * one.offset
+        rows[i, list(one.rates)] = unit * np.array(list(map(nominal, one.coefficients))) * tree.rate_units[[*one.rates]]
+        offsets[i] = unit * nominal(one.offset)
         shares = np.linalg.lstsq(rows[:i].T, rows[i], rcond=None)[0] if i else np.zeros(0)
         if np.abs(rows[i] - shares @ rows[:i]).max() > SAME:
             continue
+        for x in (x for row in couplings for x in (*row.coefficients, row.offset) if is_varied(x)):
+            float(x)  # refused: whether they agree differs from design to design
         if abs(offsets[i] - shares @ offsets[:i]) > SAME * max(1.0, float(np.abs(offsets).max())):
             names = [f"'{couplings[k].name}'" for k in range(i) if abs(shares[k]) > SAME] + [f"'{one.name}'"]
             raise RobotFileError(

@@ -18,7 +18,8 @@ from parflex.description import schema
 from parflex.errors import RobotFileError
 from parflex.records import Record, counted, listed
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.spatial import cross, hat, vector_from_rotation
+from parflex.spatial import cross, hat, vector_from_rotation, vector_length
+from parflex.spatial.varied import nominal
 from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
 
@@ -174,6 +175,7 @@ class Loop(Record):
 
 
 def _direction(n: Array) -> str:
+    n = np.array(list(map(nominal, n)))
     for letter, unit in zip("xyz", E3, strict=True):
         if np.allclose(np.abs(n), unit, atol=1e-9):
             return letter
@@ -193,16 +195,16 @@ def _normals(u: Array) -> Array:
     """Two unit vectors at right angles to u and to each other; axes of the frame where possible."""
     first = E3[int(np.argmin(np.abs(u)))]
     first = first - u * (u @ first)
-    first = first / np.linalg.norm(first)
+    first = first / vector_length(first)
     return np.array([first, cross(u, first)])
 
 
 def build_loop(closure: schema.Closure, tree: Tree) -> Loop:
     """The loop equations of one closure of the file."""
     first, second = (tree.places[name] for name in closure.between)
-    u1 = np.array(closure.axis) / np.linalg.norm(closure.axis)
+    u1 = np.array(closure.axis) / vector_length(closure.axis)
     u2 = np.array(closure.axis_2 or closure.axis)
-    u2 = u2 / np.linalg.norm(u2)
+    u2 = u2 / vector_length(u2)
     name = closure.name or "~".join(closure.between)
     none = np.zeros((0, 3))
     if tree.planar:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -317,7 +316,7 @@ class Closure(Table):
     @model_validator(mode="after")
     def _axes(self) -> Closure:
         for key, axis in (("axis", self.axis), ("axis_2", self.axis_2)):
-            if axis is not None and math.hypot(*axis) < 1e-9:
+            if axis is not None and sum(part * part for part in axis) < 1e-18:
                 raise complain("the axis has no length", 'write "x", "y", "z" or a vector that is not zero', key, axis)
         if self.joint == "universal" and ("axis" not in self.model_fields_set or self.axis_2 is None):
             raise complain("a universal closure needs both axes of its cross", "give axis and axis_2", "axis_2")

@@ -6,7 +6,7 @@ the loops and from what the pose asks for, by the implicit function theorem: the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from parflex.closure.mobility import Partition
-from parflex.closure.pose_rows import GapTarget, OnFrame, as_rows
+from parflex.closure.pose_rows import GapTarget, JointTarget, OnFrame, as_rows
 from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import FrameTarget, PoseRows, Target, small_turn
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
@@ -118,6 +118,16 @@ def _followed(robot: Robot, nominal: Mapping[str, Array]) -> DesignNumbers | Non
         found = design_numbers(robot, nominal, slopes=True)
     except TypeError:  # a number was taken as a float
         return None
+    except RobotFileError:  # nothing but names and counts takes the number that stands there and not one that varies
+        if len(nominal) > 1:
+            return None
+        key = next(iter(nominal))
+        raise InputError(
+            f"'{key}' is a name or a count, so that nothing has slopes by it",
+            key="keys",
+            value=key,
+            hint="name a key with a number, such as a length, a mass or a stiffness",
+        ) from None
     assert found.slopes is not None
     return found if np.isfinite(found.slopes).all() else None
 
@@ -208,7 +218,7 @@ def pose_slopes(robot: Robot, twin: Robot, q: Array, target: Target, keys: Seque
     tree, count = robot.tree, len(keys)
     at, at_twin = pose(tree, q), pose(twin.tree, q)
     links = jacobians(tree, at)
-    fixed = _held(robot, twin, q, count)
+    fixed = _held(robot, twin, q, count, {row.rate for row in target.frames if isinstance(row, JointTarget)})
     rows = [*rest.closures.rows, *target.frames]
     twin_rows = [*rest_twin.closures.rows, *(_on_twin(row, twin) for row in target.frames)]
     units = [row.scale(tree.length) for row in rows]
@@ -242,14 +252,17 @@ def _on_twin(row: PoseRows, twin: Robot) -> PoseRows:
     return row
 
 
-def _held(robot: Robot, twin: Robot, q: Array, count: int) -> Array:
-    """Changes of coordinates that no loop moves: springs of drives rest, locked joints stand where they start."""
+def _held(robot: Robot, twin: Robot, q: Array, count: int, asked: Collection[int]) -> Array:
+    """Changes of coordinates that no loop moves: springs of drives rest, locked joints stand where they start.
+
+    Those that the pose asks for stand where it puts them.
+    """
     tree, fixed = robot.tree, np.zeros((robot.tree.n, count))
     for number in robot.drive_springs:
-        rest = twin.tree.links[number].terms.rest
-        if isinstance(rest, Sensitive):
-            fixed[tree.links[number].v.start] = rest.slope
-    for k in robot.locked:
+        rest, k = twin.tree.links[number].terms.rest, tree.links[number].v.start
+        if isinstance(rest, Sensitive) and k not in asked:
+            fixed[k] = rest.slope
+    for k in robot.locked - set(asked):
         link, own = tree.links[tree.link_of_rate[k]], twin.tree.links[tree.link_of_rate[k]]
         start = own.start[0] if link.joint.one_axis else 0.0
         if isinstance(start, Sensitive) and start.value == q[link.q.start]:

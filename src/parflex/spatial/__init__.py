@@ -15,6 +15,7 @@ from parflex.spatial.rotations import (
     rotation_about,
     rotation_from_vector,
     vector_from_rotation,
+    vector_length,
     vector_quaternion,
 )
 
@@ -33,5 +34,6 @@ __all__ = [
     "rotation_about",
     "rotation_from_vector",
     "vector_from_rotation",
+    "vector_length",
     "vector_quaternion",
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.spatial.angles import cosine, sine
+from parflex.spatial.varied import is_varied
 
 Array = np.ndarray
 
@@ -21,6 +22,15 @@ def hat(p: Any) -> Array:
 def cross(a: Any, b: Any) -> Array:
     """Cross product; `b` may be a matrix of columns. NumPy's own costs ten times as much on three numbers."""
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
+
+
+def vector_length(vector: Any) -> Any:
+    """Length of a vector over any scalar; of none it has no slopes, and is zero."""
+    vector = np.asarray(vector)
+    if vector.dtype != object:
+        return np.linalg.norm(vector)
+    square = vector @ vector
+    return np.sqrt(square) if square > 0 else 0.0
 
 
 def rotation_about(axis: int, angle: Any) -> Array:
@@ -107,9 +117,20 @@ def quaternion_near(R: Any, near: Any) -> Array:
 
 def vector_quaternion(vector: Any) -> Array:
     """Unit quaternion of a rotation vector, or of each row of many."""
+    if any(map(is_varied, np.ravel(vector))):
+        return _varied_quaternion(np.asarray(vector))
     vector = np.asarray(vector, dtype=float)
     half = 0.5 * np.linalg.norm(vector, axis=-1, keepdims=True)
     return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * vector], axis=-1)
+
+
+def _varied_quaternion(vector: Array) -> Array:
+    """The same of numbers that differ from design to design; none of them may be no turn at all without slopes."""
+    square = vector @ vector
+    if square > 0:
+        half = 0.5 * np.sqrt(square)
+        return np.array([np.cos(half), *(0.5 * np.sin(half) / half * vector)], dtype=object)
+    return np.array([1.0, *(0.5 * vector)], dtype=object)  # to first order; designs that turn are marked
 
 
 def rotation_from_vector(vector: Any) -> Array:

@@ -141,13 +141,20 @@ class Varied:
         return self._compare(other, np.greater_equal)
 
     def __eq__(self, other: object) -> Any:
-        return self._compare(other, np.equal)
+        return self._compare(other, lambda mine, its: (mine == its) & ~self._parting(other))
 
     def __ne__(self, other: object) -> Any:
-        return self._compare(other, np.not_equal)
+        return self._compare(other, lambda mine, its: (mine != its) | self._parting(other))
+
+    def _parting(self, other: Any) -> Array:
+        """Designs in which a change makes the two numbers differ: one with slopes is not zero for good."""
+        if self.slopes is None:
+            return np.zeros(len(self.values), dtype=bool)
+        its = 0.0 if not isinstance(other, Varied) or other.slopes is None else other.slopes
+        return np.any(self.slopes != its, axis=0)
 
     def __bool__(self) -> bool:
-        return self.decisions.take(self.values != 0)
+        return bool(self != 0)
 
     def is_finite(self) -> bool:
         """Whether the nominal value is finite; designs in which that is otherwise are marked."""
@@ -219,6 +226,11 @@ class Varied:
 def is_varied(x: Any) -> bool:
     """Whether this number differs from design to design."""
     return isinstance(x, Varied)
+
+
+def nominal(x: Any) -> float:
+    """The number of the first design, where scales and shares are those of all."""
+    return x.nominal if isinstance(x, Varied) else float(getattr(x, "value", x))
 
 
 def function_of(name: str, plain: Callable[..., float]) -> Callable[..., Any]:

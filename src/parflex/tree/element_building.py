@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.description import schema
 from parflex.errors import InputError, RobotFileError, did_you_mean
+from parflex.spatial import vector_length
+from parflex.spatial.varied import is_varied
 from parflex.tree import joints
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
 from parflex.tree.point_elements import PointElement, curve_of
@@ -28,7 +31,7 @@ def with_elements(tree: Tree, robot: schema.RobotFile) -> Tree:
     return replace(_with_struts(tree, robot, struts), elements=tuple(_force(tree, element) for element in forces))
 
 
-def start_distance(tree: Tree, element: schema.ElementTable) -> float:
+def start_distance(tree: Tree, element: schema.ElementTable) -> Any:
     """How far the ends of an element are apart where all joints stand at their starts."""
     rotations: list[Array] = []
     positions: list[Array] = []
@@ -47,7 +50,8 @@ def start_distance(tree: Tree, element: schema.ElementTable) -> float:
         return positions[place.link] + rotations[place.link] @ own
 
     first, second = (point(tree.places[end]) for end in element.between)
-    return float(np.linalg.norm(second - first))
+    distance = vector_length(second - first)
+    return distance if is_varied(distance) else float(distance)
 
 
 def _check_ends(tree: Tree, element: schema.ElementTable) -> None:

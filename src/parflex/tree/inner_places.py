@@ -12,6 +12,7 @@ from parflex.bodies import Node
 from parflex.description.names import share_of_length, split_place
 from parflex.errors import InputError
 from parflex.records import Record
+from parflex.spatial.varied import nominal
 
 if TYPE_CHECKING:
     from parflex.tree.link_tree import Link
@@ -139,7 +140,7 @@ def beam_elements(links: Sequence[Link], root: int) -> list[BeamElement]:
         last = chain[-1]
         tip = next(j for j in range(last + 1, len(links)) if links[j].parent == last and links[j].node is not None)
         tips.append(tip)
-        lengths.append(float(links[last].body.nodes["tip"].r0[0]))
+        lengths.append(nominal(links[last].body.nodes["tip"].r0[0]))  # shares of the length stay as it changes
         chain.append(tip)
     ends = np.cumsum(lengths) / sum(lengths)
     return [

@@ -15,7 +15,15 @@ import numpy as np
 
 from parflex.errors import RobotFileError
 from parflex.records import Record
-from parflex.spatial import cross, quaternion_matrix, quaternion_product, rotation_about, vector_quaternion
+from parflex.spatial import (
+    cross,
+    quaternion_matrix,
+    quaternion_product,
+    rotation_about,
+    vector_length,
+    vector_quaternion,
+)
+from parflex.spatial.varied import is_varied
 
 Array = np.ndarray
 E3 = np.eye(3)
@@ -276,6 +284,8 @@ def start_values(joint: Joint, values: tuple[float, ...], key: str) -> Array:
     start = joint.neutral()
     if not values:
         return start
+    if any(map(is_varied, values)):
+        start = start.astype(object)
     if joint.quaternion:
         places = joint.quaternion.start
         start[:places] = values[:places]
@@ -283,7 +293,7 @@ def start_values(joint: Joint, values: tuple[float, ...], key: str) -> Array:
         if len(turn) == 3:
             start[places:] = vector_quaternion(turn)
         elif len(turn) == 4:
-            start[places:] = np.array(turn) / np.linalg.norm(turn)
+            start[places:] = np.array(turn) / vector_length(turn)
         elif turn:
             raise RobotFileError(f"{len(values)} start values", key=key, hint="give x, y, z, rx, ry, rz")
         return start

@@ -12,6 +12,8 @@ import numpy as np
 from parflex.bodies import Body, Node
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record, counted
+from parflex.spatial import vector_length
+from parflex.spatial.varied import nominal
 from parflex.tree.contacts import Gates, JointStop
 from parflex.tree.gear_loss import direction
 from parflex.tree.inner_places import NamedPlaces, Place
@@ -199,13 +201,13 @@ class Tree(Record):
     @cached_property
     def length(self) -> float:
         """A length typical of the robot, which weighs rotations against translations."""
-        return float(self.own_length) if self._known_length is None else self._known_length
+        return nominal(self.own_length) if self._known_length is None else self._known_length
 
     @property
     def own_length(self) -> Any:
         """The same over any scalar, from its own numbers."""
-        sizes = [_size(link.position) for link in self.links]
-        sizes += [_size(place.position) for place in self.places.values()]
+        sizes = [vector_length(link.position) for link in self.links]
+        sizes += [vector_length(place.position) for place in self.places.values()]
         sizes += [abs(link.start[0]) for link in self.links if link.joint.unit == "m"]
         return max(sizes, default=0.0) or 1.0
 
@@ -294,14 +296,6 @@ class Tree(Record):
     def number(self, name: str) -> int:
         """Number of the link of this name."""
         return next(j for j, link in enumerate(self.links) if link.name == name)
-
-
-def _size(vector: Array) -> Any:
-    """Length of a vector; symbols have no norm."""
-    if vector.dtype != object:
-        return np.linalg.norm(vector)
-    square = vector @ vector
-    return np.sqrt(square) if square > 0 else 0.0
 
 
 def _join(name: str, label: str) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from parflex.records import Record
+from parflex.spatial.linear import scalar_type
 from parflex.tree.contacts import Contact
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ class Curve:
         h, secants = np.diff(self.x), np.diff(self.y) / np.diff(self.x)
         if len(secants) == 1:
             return np.repeat(secants, 2)
-        slopes = np.zeros(len(self.x))
+        slopes = np.zeros(len(self.x), dtype=scalar_type(secants, h))
         slopes[0] = _end_slope(h[0], h[1], secants[0], secants[1])
         slopes[-1] = _end_slope(h[-1], h[-2], secants[-1], secants[-2])
         for k in range(1, len(self.x) - 1):
@@ -46,26 +47,26 @@ class Curve:
 
     def _pieces(self, x: Any) -> list[tuple[Any, float, float, tuple[float, float, float]]]:
         """Of each piece: how far x is in it (0 to 1), its width and rise, and the cubic as a t + b t^2 + c t^3."""
-        m, found = self.slopes, []
+        m, found = self.slopes.tolist(), []
         for k in range(len(self.x) - 1):
             h, rise = self.x[k + 1] - self.x[k], self.y[k + 1] - self.y[k]
             t = (_positive(x - self.x[k]) - _positive(x - self.x[k + 1])) / h
-            a, b = h * float(m[k]), h * float(m[k + 1])
+            a, b = h * m[k], h * m[k + 1]
             found.append((t, h, rise, (a, 3 * rise - 2 * a - b, a + b - 2 * rise)))
         return found
 
     def value(self, x: Any) -> Any:
         """The function, over any scalar."""
-        m = self.slopes
-        total = self.y[0] - float(m[0]) * _positive(self.x[0] - x) + float(m[-1]) * _positive(x - self.x[-1])
+        m = self.slopes.tolist()
+        total = self.y[0] - m[0] * _positive(self.x[0] - x) + m[-1] * _positive(x - self.x[-1])
         for t, _, _, (a, b, c) in self._pieces(x):
             total = total + t * (a + t * (b + t * c))
         return total
 
     def integral(self, x: Any) -> Any:
         """Its integral from the first point."""
-        m, below, above = self.slopes, _positive(self.x[0] - x), _positive(x - self.x[-1])
-        total = self.y[0] * (x - self.x[0]) + 0.5 * float(m[0]) * (below * below) + 0.5 * float(m[-1]) * (above * above)
+        m, below, above = self.slopes.tolist(), _positive(self.x[0] - x), _positive(x - self.x[-1])
+        total = self.y[0] * (x - self.x[0]) + 0.5 * m[0] * (below * below) + 0.5 * m[-1] * (above * above)
         for k, (t, h, rise, (a, b, c)) in enumerate(self._pieces(x)):
             total = total + h * (t * t * (a / 2 + t * (b / 3 + t * (c / 4)))) + rise * _positive(x - self.x[k + 1])
         return total
@@ -168,7 +169,7 @@ _NUMBERS = ("stiffness", "rest", "damping")
 
 def curve_of(points: Sequence[Sequence[float]]) -> Curve | None:
     """The curve through points of the file; None where there are none."""
-    return Curve(tuple(float(p[0]) for p in points), tuple(float(p[1]) for p in points)) if points else None
+    return Curve(tuple(p[0] for p in points), tuple(p[1] for p in points)) if points else None
 
 
 def _end_slope(h0: float, h1: float, own: float, next_one: float) -> float:
