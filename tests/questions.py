@@ -418,6 +418,7 @@ add("sensitivities", "navaro", sensitive("navaro", "frequency:1", ["constants.ba
 add("sensitivities", "navaro double", sensitive("navaro", "frequency:1", ["constants.bar"], "pose-1"))
 add("sensitivities", "no such key", sensitive("navaro", "frequency:1", ["constants.beauty"]))
 add("add_response", "taken", lambda bench: parflex.add_response("mass", len, "m", "Nothing."))
+add("sweep", "none", lambda bench: parflex.sweep("no-such-sweep.toml", "out.npz"))
 add("optimise", "none", lambda bench: parflex.optimise("no-such-problem.toml", "out"))
 
 

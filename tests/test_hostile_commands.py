@@ -231,6 +231,13 @@ sensitivities 3rrr --response frequency:1 --to constants.arm
 optimise
 optimise nothing.toml --out best
 optimise taken.toml --out best
+sweep
+sweep nothing.toml
+sweep nothing.toml --out table.npz
+sweep taken.toml --out table.npz
+sweep taken.toml --out table.csv
+sweep taken.toml --out table.npz --jobs 0
+sweep taken.toml --out table.npz --cluster nowhere
 identify
 identify emps
 identify emps nothing.csv

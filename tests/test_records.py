@@ -74,6 +74,7 @@ def answers(flat, flexible, program, tmp_path_factory):
     modes = parflex.natural_frequencies(flexible, modes=2)
     folder = moved.parent
     (folder / "problem.toml").write_text(PROBLEM)
+    (folder / "sweep.toml").write_text(PROBLEM + "[samples]\nkind = 'sobol'\ncount = 1\n")
     measured = flat.home[[flat.tree.links[flat.tree.link_of_rate[k]].q.start for k in flat.actuated]]
     return {
         "PD": parflex.PD(100.0, 10.0),
@@ -117,6 +118,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "simulate": run,
         "spectrum_peaks": parflex.spectrum_peaks(COLUMNS, ["tip.x"]),
         "state_space": parflex.state_space(flexible, ["17.fx"], ["17.x"]),
+        "sweep": parflex.sweep(folder / "sweep.toml", jobs=1),
         "track_modes": parflex.track_modes(flexible, ["home", {"11": 0.02, "21": 0.0}], modes=2),
     }
 

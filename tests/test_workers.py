@@ -14,7 +14,7 @@ import pytest
 PARENT = """
 import multiprocessing, sys, time
 from concurrent.futures import ProcessPoolExecutor
-from parflex.control.workers import end_with_parent
+from parflex.campaigns.workers import end_with_parent
 
 if __name__ == "__main__":
     context = multiprocessing.get_context("fork")

@@ -275,7 +275,7 @@ CHECKS: dict[str, Check | None] = {
     # the functions check these themselves: choices, or numbers that belong together
     **dict.fromkeys(("about", "form", "parameters", "rows", "reference", "controller", "start", "natural"), None),
     **dict.fromkeys(("fmi", "kind", "platforms"), None),
-    **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench"), None),
+    **dict.fromkeys(("overshoot", "peak_time", "Kp", "Kv", "jobs", "bench", "cluster", "executor"), None),
     **dict.fromkeys(("delay", "noise", "rate_noise", "resolution", "rates", "effort_limit", "seed"), None),
     "converge": None,
     "responses": None,

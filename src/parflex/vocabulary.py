@@ -161,6 +161,8 @@ WORDS: dict[str, Word] = {
     "seed": Word("int", "", "Seed of the noise."),
     "study": Word("StudyFile, str or Path", "", "Study, or path of its file."),
     "jobs": Word("int", "", "Processes side by side; None: one per core."),
+    "cluster": Word("str", "", "Address of a Dask scheduler whose workers compute; None: this machine."),
+    "executor": Word("Executor", "", "Executor of `concurrent.futures` that computes."),
     "bench": Word("Bench", "", "Compiled laws and plants from an earlier call."),
     "paper": Word("str", "", "Key of a paper; None: all."),
     "quick": Word("bool", "", "Leave out simulations, studies and times."),

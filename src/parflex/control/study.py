@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.campaigns.workers import end_with_parent
 from parflex.control.following import Track, track
 from parflex.control.gains import Gains, checked_gains, gains_from
 from parflex.control.laws import Law, make_law
@@ -27,7 +28,6 @@ from parflex.control.run import LoopSettings, run_law
 from parflex.control.study_file import StudyFile, read_study
 from parflex.control.summary import summary
 from parflex.control.variation import Parameter, parameters_of, varied
-from parflex.control.workers import end_with_parent
 from parflex.errors import InputError
 from parflex.models.loading import load
 from parflex.models.robot import Robot

@@ -129,6 +129,7 @@ class ProblemFile(Table):
     seed: int = 0
     steps: int = 60
     tolerance: Number = 1e-6
+    samples: Any = None  # of sweeps, which read the same file
 
     @model_validator(mode="after")
     def _known(self) -> ProblemFile:
@@ -172,17 +173,17 @@ def read_problem(path: str | Path) -> ProblemFile:
         ) from None
     table = parse_toml(content, str(path))
     if isinstance(table.get("variables"), dict):
-        table["variables"] = dict(_flat(table["variables"]))
+        table["variables"] = dict(flat_variables(table["variables"]))
     return read_tables(ProblemFile, table, str(path), "docs/design.md")
 
 
-def _flat(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+def flat_variables(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
     """Tables of variables by dotted path."""
     found: list[tuple[str, Any]] = []
     for key, value in table.items():
         path = f"{prefix}.{key}" if prefix else key
         inner = isinstance(value, dict) and value and all(isinstance(one, dict) for one in value.values())
-        found += _flat(value, path) if inner else [(path, value)]
+        found += flat_variables(value, path) if inner else [(path, value)]
     return found
 
 

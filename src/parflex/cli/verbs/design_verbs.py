@@ -1,7 +1,8 @@
-"""Verbs about design: sensitivities of responses, optimisation."""
+"""Verbs about design: sensitivities of responses, optimisation, sweeps."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
@@ -10,6 +11,7 @@ from parflex.cli import output
 from parflex.cli.conditions import condition_options, read_conditions
 from parflex.cli.group import QuietOption, cli
 from parflex.cli.input import assignments, read_pose_option, robot_options
+from parflex.cli.progress import counter
 from parflex.errors import InputError
 
 
@@ -120,6 +122,41 @@ def optimise(file: str, out: str, as_json: bool) -> int:
         ("files", ["", "path"], [("robot", found.robot_file), ("page", answer["page"])]),
     )
     return 1 if found.status == "infeasible" else 0
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex sweep sweep.toml --out sweep.npz --jobs 2\n"
+    "  parflex sweep sweep.toml --out sweep.parquet --cluster tcp://127.0.0.1:8786"
+)
+@click.argument("file", metavar="FILE.toml")
+@click.option(
+    "-o", "--out", required=True, metavar="FILE.npz|FILE.parquet", help="Table; run the command again to resume."
+)
+@click.option("--jobs", type=int, metavar="N", help="Parallel processes; default: one per core.")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler whose workers compute, as tcp://HOST:8786.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: bool) -> None:
+    """Responses of many designs of a robot: a grid, samples or a list, in a table that can be taken up again."""
+    from parflex.sweeps.sweep import sweep as swept
+
+    with counter("sweep") as shown:
+        found = swept(file, out, jobs=jobs, cluster=cluster, progress=shown)
+    answer = {**found.as_dict(), "warnings": []}
+    words = ("designs", "done", "computed", "failed", "out")
+    spans = []
+    for name, own in found.responses.items():
+        known = own[own == own]  # without what is not a number
+        low, high = (float(known.min()), float(known.max())) if len(known) else ("-", "-")
+        spans.append((name, low, high, found.units[name]))
+    output.show(
+        answer,
+        as_json,
+        ("", ["", ""], [(word, getattr(found, word)) for word in words]),
+        ("responses", ["", "lowest", "highest", "unit"], spans),
+    )
+    if found.interrupted:
+        click.echo("interrupted: run the same command again to resume", err=True)
+        sys.exit(1)
 
 
 def _shown(value: float | None) -> Any:

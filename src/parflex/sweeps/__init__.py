@@ -1,0 +1,1 @@
+"""Sweeps: many designs of a robot, their responses in a table."""

@@ -1,0 +1,215 @@
+"""Responses of many designs: modes, stiffness and mass of all designs and poses together, others one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+
+from parflex.design.answers import value_of
+from parflex.design.design_state import Circumstances
+from parflex.design.questions import ResponseQuestion
+from parflex.designs.design_numbers import design_numbers, leaves, number_at
+from parflex.errors import ParflexError, SingularError, UnreachableError
+from parflex.maps.many import many_frequencies
+from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE
+from parflex.maps.responses.many_responses import many_responses
+from parflex.models.loading import redesigned
+from parflex.models.robot import Robot
+from parflex.records import Record, counted
+from parflex.spatial.varied import OneNumberError, Varied
+
+Array = np.ndarray
+TOGETHER = ("stiffness", "compliance", "deflection")  # responses that `many_responses` answers alike, and 'mass'
+ROWS, DESIGNS, ALONE = 50_000, 2_000, 4  # of a chunk: poses of all designs, designs, designs that are made one by one
+
+
+@dataclass(eq=False, repr=False)
+class DesignAnswers(Record):
+    """Responses by name, one number for each design (NaN where there is none), its state and its reason."""
+
+    values: dict[str, Array]
+    status: Array
+    reasons: list[str]
+
+    def mark(self, row: int, state: int, reason: str) -> None:
+        """Say that a design lacks an answer, and why; the first reason stays, unless the design is impossible."""
+        if self.status[row] == OK or (state == IMPOSSIBLE and self.status[row] != IMPOSSIBLE):
+            self.status[row], self.reasons[row] = state, reason
+
+    def _told(self) -> str:
+        return f"{counted(len(self.status), 'design')}, {int((self.status == OK).sum())} with all answers"
+
+
+@dataclass
+class _Batch:
+    """Questions that many designs and poses are asked together."""
+
+    coordinates: tuple[str, ...]
+    poses: Array
+    lock: Any
+    questions: dict[str, ResponseQuestion] = field(default_factory=dict)
+
+
+class DesignRows:
+    """A robot, the keys that change and what is asked; called with values of the keys it answers for each design."""
+
+    def __init__(self, robot: Robot, keys: Sequence[str], questions: Mapping[str, ResponseQuestion]) -> None:
+        self.robot, self.keys, self.questions = robot, tuple(keys), dict(questions)
+        self.batches: list[_Batch] = []
+        self.alone: dict[str, ResponseQuestion] = {}
+        self.slow = False  # rows are solved one by one after all
+        poses = self._known_poses()
+        for name, question in self.questions.items():
+            batch = _batch(question, poses)
+            if batch is None:
+                self.alone[name] = question
+                continue
+            for other in self.batches:
+                if _alike(batch, other):
+                    other.questions[name] = question
+                    break
+            else:
+                batch.questions[name] = question
+                self.batches.append(batch)
+
+    @property
+    def chunk(self) -> int:
+        """Designs of a chunk: by what is asked alone, so that answers do not depend on who computes them."""
+        if self.alone or self.slow:
+            return ALONE
+        return max(1, min(DESIGNS, ROWS // max(len(batch.poses) for batch in self.batches)))
+
+    def check(self) -> None:
+        """Refuse what cannot be asked of the robot as it is in its file; poses that it does not reach are no fault.
+
+        How its rows are solved is found on the way.
+        """
+        nominal = {key: np.array([number_at(self.robot, key)]) for key in self.keys}
+        found = self(nominal, strict=True)
+        if found.status[0] == IMPOSSIBLE:
+            redesigned(self.robot, {key: float(values[0]) for key, values in nominal.items()}).assemble()
+
+    def __call__(self, designs: Mapping[str, Array], strict: bool = False) -> DesignAnswers:
+        """Answers for designs; `strict` refuses questions that make no sense."""
+        count = len(next(iter(designs.values())))
+        empty = {name: np.full(count, np.nan) for name in self.questions}
+        found = DesignAnswers(empty, np.full(count, OK, dtype=np.int8), [""] * count)
+        for batch in self.batches:
+            self._together(batch, designs, found)
+        if self.alone:
+            for row in range(count):
+                self._one(row, {key: float(designs[key][row]) for key in self.keys}, found, strict)
+        for row in np.flatnonzero(found.status == IMPOSSIBLE):
+            for values in found.values.values():
+                values[row] = np.nan
+        return found
+
+    def _known_poses(self) -> dict[str, dict[str, Any]]:
+        """Poses of the file by name, but those that follow from a key."""
+        poses = dict(self.robot.description.poses)
+        if not poses:
+            return {}
+        try:
+            own = {key: np.array([number_at(self.robot, key)]) for key in self.keys}
+            described = design_numbers(self.robot, own).description.poses
+        except (ParflexError, OneNumberError, TypeError):
+            return {}
+        varied = {name for name in poses if any(isinstance(x, Varied) for _, x in leaves(dict(described[name])))}
+        return {name: dict(given) for name, given in poses.items() if name not in varied}
+
+    # -- together --------------------------------------------------------------------------------------
+
+    def _together(self, batch: _Batch, designs: Mapping[str, Array], found: DesignAnswers) -> None:
+        count, size = len(found.status), len(batch.poses)
+        poses = np.tile(batch.poses, (count, 1))
+        wide = {key: np.repeat(np.asarray(designs[key], dtype=float), size) for key in self.keys}
+        modes = {name: int(q.argument or 1) for name, q in batch.questions.items() if q.response.name == "frequency"}
+        values: dict[str, Array] = {}
+        states: list[tuple[Array, Sequence[str]]] = []
+        if modes:
+            many = many_frequencies(
+                self.robot, batch.coordinates, poses, max(modes.values()), batch.lock, designs=wide, threads=1
+            )
+            values |= {name: many.frequencies[:, k - 1] for name, k in modes.items()}
+            states.append((many.status, many.reasons))
+            self.slow = self.slow or many.fallbacks > len(poses) // 2
+        texts = {name: q.text for name, q in batch.questions.items() if name not in modes}
+        if texts:
+            words = list(dict.fromkeys(texts.values()))
+            others = many_responses(self.robot, batch.coordinates, poses, words, batch.lock, wide, threads=1)
+            values |= {name: others.values[text] for name, text in texts.items()}
+            states.append((others.status, others.reasons))
+            self.slow = self.slow or others.fallbacks > len(poses) // 2
+        for name, own in values.items():
+            table = own.reshape(count, size)
+            smallest = batch.questions[name].response.worst == "smallest"
+            found.values[name][:] = table.min(axis=1) if smallest else table.max(axis=1)  # NaN where one is
+        for status, reasons in states:
+            for row in np.flatnonzero(status != OK):
+                self._mark(found, batch, int(row), int(status[row]), reasons[row])
+
+    @staticmethod
+    def _mark(found: DesignAnswers, batch: _Batch, row: int, state: int, reason: str) -> None:
+        design, number = divmod(row, len(batch.poses))
+        if state != IMPOSSIBLE:
+            pairs = zip(batch.coordinates, batch.poses[number], strict=True)
+            reason = f"{reason} ({', '.join(f'{name}={value:.6g}' for name, value in pairs)})"
+        found.mark(design, state, reason)
+
+    # -- one by one ------------------------------------------------------------------------------------
+
+    def _one(self, row: int, settings: dict[str, float], found: DesignAnswers, strict: bool) -> None:
+        """A design by loading it."""
+        if not np.isfinite(list(settings.values())).all():
+            key = next(key for key, value in settings.items() if not np.isfinite(value))
+            found.mark(row, IMPOSSIBLE, f"'{key}' is not a finite number in this row")
+            return
+        try:
+            robot = redesigned(self.robot, settings)
+            robot.assemble()  # home: where it cannot be assembled, the design is impossible
+        except ParflexError as error:
+            found.mark(row, IMPOSSIBLE, error.message)
+            return
+        for name, question in self.alone.items():
+            try:
+                found.values[name][row] = value_of(question.asked(robot).answer)
+            except UnreachableError as error:
+                found.mark(row, UNREACHABLE, error.message)
+            except SingularError as error:
+                found.mark(row, SINGULAR, error.message)
+            except ParflexError as error:
+                if strict:
+                    raise
+                found.mark(row, SINGULAR, error.message)
+
+
+def _batch(question: ResponseQuestion, named: Mapping[str, Mapping[str, Any]]) -> _Batch | None:
+    """What a question asks of many rows; None where designs are asked one by one."""
+    given, name, argument = question.circumstances, question.response.name, question.argument
+    modal = name == "frequency" and (not argument or (argument.isascii() and argument.isdigit()))
+    direction = name in TOGETHER and argument.rpartition(".")[2] in ("x", "y", "z", "rx", "ry", "rz", "theta")
+    usual = Circumstances()  # with others an equilibrium is meant, or a motion
+    words = [one.name for one in fields(given) if one.name != "lock"]
+    plain = all(getattr(given, word) in (getattr(usual, word), None) for word in words) and question.tolerances is None
+    if not (modal or direction or (name == "mass" and not argument)) or not plain:
+        return None
+    rows = [named.get(pose) if isinstance(pose, str) else named.get("home") if pose is None else pose
+            for pose in question.poses]  # fmt: skip
+    known = all(isinstance(row, Mapping) and row and all(_number(x) for x in row.values()) for row in rows)
+    if not known or len({frozenset(row) for row in rows}) != 1:  # type: ignore[arg-type]
+        return None
+    coordinates = tuple(rows[0])  # type: ignore[arg-type]
+    poses = np.array([[float(row[word]) for word in coordinates] for row in rows])  # type: ignore[index]
+    return _Batch(coordinates, poses, given.lock)
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _alike(one: _Batch, other: _Batch) -> bool:
+    same = one.coordinates == other.coordinates and np.array_equal(one.poses, other.poses)
+    return same and one.lock == other.lock

@@ -1,0 +1,198 @@
+"""Sweeps for users: many designs of a robot on all cores or a cluster, in a table that can be taken up again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from parflex.campaigns import crews
+from parflex.campaigns.campaign import run_campaign
+from parflex.campaigns.chunk_tasks import ChunkTask
+from parflex.campaigns.clusters import cluster as cluster_crew
+from parflex.codegen.program_store import digest_of
+from parflex.design.design_state import checked_number
+from parflex.design.problem_file import robot_source
+from parflex.errors import InputError
+from parflex.maps.positions import OK
+from parflex.models.loading import load
+from parflex.models.robot import Robot
+from parflex.records import Record, brief, listed
+from parflex.sweeps.design_rows import DesignRows
+from parflex.sweeps.samples import designs_of
+from parflex.sweeps.sweep_file import SweepFile, read_sweep
+from parflex.sweeps.sweep_table import Chunk, SweepTable, check_table_file
+
+Array = np.ndarray
+FORMAT = 1  # of tables: raise it when their numbers mean something else
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep(Record):
+    """Responses of many designs.
+
+    Attributes
+    ----------
+    designs : int
+        Number of designs.
+    variables : dict[str, Array]
+        Values of each key of the robot file, of the computed designs, in the units of the file.
+    responses : dict[str, Array]
+        Each response by its name, one number for each computed design; NaN where there is none.
+    units : dict[str, str]
+        Of each response.
+    status : Array
+        Of each computed design: 0 ok, 1 a pose is unreachable, 2 singular, 3 the design is impossible.
+    reasons : list[str]
+        Why a design lacks an answer; empty where it has all.
+    computed : int
+        Designs of this call.
+    interrupted : bool
+        Whether designs are left.
+    out : str | None
+        File of the table.
+    seconds : float
+        Time that it took (s).
+    """
+
+    designs: int
+    variables: dict[str, Array]
+    responses: dict[str, Array]
+    units: dict[str, str]
+    status: Array
+    reasons: list[str]
+    computed: int
+    interrupted: bool
+    out: str | None = None
+    seconds: float = field(default=0.0, compare=False)
+
+    @property
+    def done(self) -> int:
+        """Number of designs that are in the table."""
+        return len(self.status)
+
+    @property
+    def failed(self) -> int:
+        """Number of them that lack an answer."""
+        return int((self.status != OK).sum())
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        words = ("designs", "done", "computed", "failed", "interrupted", "out", "seconds", "units")
+        return {word: getattr(self, word) for word in words}
+
+    def _told(self) -> str:
+        return f"{self.done} of {self.designs} designs, {brief(self.failed)} failed; {listed(list(self.responses))}"
+
+
+def sweep(
+    path: str | Path,
+    out: str | Path | None = None,
+    *,
+    jobs: int | None = None,
+    cluster: str | None = None,
+    executor: Executor | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Sweep:
+    """Responses of many designs of a robot: a grid, samples, or a list; what is in the table is not computed again.
+
+    Parameters
+    ----------
+    path : str or Path
+        File of the sweep: robot, variables, responses, samples.
+    out : str or Path, default None
+        Table that keeps results, .npz or .parquet; a later call with it continues there.
+    jobs : int, default None
+        Processes side by side; None: one per core.
+    cluster : str, default None
+        Address of a Dask scheduler whose workers compute; None: this machine.
+    executor : Executor, default None
+        Executor of `concurrent.futures` that computes, in place of processes or a cluster.
+    progress : callable, default None
+        Called with (designs done, all designs) at intervals.
+
+    Returns
+    -------
+    Sweep
+        Values of the variables, responses, state and reason of each design.
+
+    Examples
+    --------
+    >>> parflex.sweep("sweep.toml", "sweep.npz", jobs=2).responses["lowest"]
+    """
+    begin = perf_counter()
+    crews.number_of_jobs(jobs)
+    if sum(given is not None for given in (jobs, cluster, executor)) > 1:
+        raise InputError(
+            "'jobs', 'cluster' and 'executor' are ways to compute", key="cluster", value=cluster, hint="choose one"
+        )
+    file = read_sweep(path)
+    target = None if out is None else Path(out)
+    if target is not None:
+        check_table_file(target)
+    robot = load(robot_source(file, path))
+    designs = designs_of(file, Path(path).parent)
+    for key in designs:
+        checked_number(robot, key, "variables")
+    rows = design_rows((robot, tuple(designs), file))
+    rows.check()
+    name = _name(robot, file, designs)
+    table = SweepTable(designs, list(file.responses), target, _settings(robot, file, rows, name))
+    table.take_up()
+    before = len(table.done)
+
+    def told() -> None:
+        if progress is not None:
+            progress(len(table.done), table.count)
+
+    def crew(chunks: int) -> crews.Crew:
+        if cluster is not None:
+            return cluster_crew(cluster)
+        return crews.processes(jobs, chunks) if executor is None else crews.given(executor)
+
+    def sent(chunk: Chunk) -> dict[str, Array]:
+        return {key: values[slice(*chunk)] for key, values in designs.items()}
+
+    task = ChunkTask(design_rows, (robot, tuple(designs), file), name)
+    interrupted = run_campaign(table, lambda: table.left(rows.chunk), task, crew, target, name, told, sent=sent)
+    done = table.done
+    return Sweep(
+        table.count,
+        {key: np.asarray(own, dtype=float)[done] for key, own in designs.items()},
+        {word: own[done] for word, own in table.values.items()},
+        {word: one.response.unit_of(robot, one.argument) for word, one in rows.questions.items()},
+        table.status[done],
+        [table.reasons.get(int(k), "") for k in done],
+        len(done) - before,
+        interrupted,
+        None if target is None else str(target),
+        perf_counter() - begin,
+    )
+
+
+def design_rows(given: tuple[Robot, tuple[str, ...], SweepFile]) -> DesignRows:
+    """What answers for designs."""
+    robot, keys, file = given
+    return DesignRows(robot, keys, {name: table.question() for name, table in file.responses.items()})
+
+
+def _name(robot: Robot, file: SweepFile, designs: dict[str, Array]) -> str:
+    """A digest of all that the numbers of a sweep come from."""
+    asked = {name: table.model_dump(mode="json") for name, table in file.responses.items()}
+    digest = hashlib.sha256(json.dumps([FORMAT, digest_of(robot), asked], sort_keys=True).encode())
+    for key, values in designs.items():
+        digest.update(key.encode() + np.ascontiguousarray(values, dtype=float).tobytes())
+    return digest.hexdigest()
+
+
+def _settings(robot: Robot, file: SweepFile, rows: DesignRows, name: str) -> dict[str, Any]:
+    """What is written beside the table; it is taken up only if this is the same."""
+    said = file.model_dump(mode="json", include={"robot", "variables", "responses", "samples"})
+    return {"format": FORMAT, "sweep": name, "chunk": rows.chunk, "robot": robot.name, "file": said}

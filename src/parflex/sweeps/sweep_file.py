@@ -1,0 +1,90 @@
+"""The file of a sweep: robot, variables, responses and samples; what it says of an optimisation is left alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import model_validator
+
+from parflex.description.loader import read_tables
+from parflex.description.source import parse_toml, read_bounded
+from parflex.description.table import Table
+from parflex.description.values import Text, complain
+from parflex.design.problem_file import ObjectiveTable, ProblemFile, VariableTable, flat_variables
+from parflex.errors import InputError
+
+MOST = 50_000_000  # designs: their numbers alone are gigabytes
+TAKEN = ("status", "reason", "settings")  # names in the table
+
+
+class SampleTable(Table):
+    """Which designs are computed."""
+
+    kind: Literal["grid", "latin-hypercube", "sobol", "list"] = "grid"
+    count: Any = None  # of designs; of a grid the values of each variable, or a table of them by key
+    seed: int = 0
+    file: Text | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> SampleTable:
+        if (self.kind == "list") != (self.file is not None):
+            raise complain("'file' belongs to the kind 'list', and to no other", "give both or none", "file", self.file)
+        if self.kind == "list" and self.count is not None:
+            raise complain("a list has as many designs as lines", "leave 'count' out", "count", self.count)
+        if self.kind != "list" and self.count is None:
+            raise complain("'count' is missing", "write e.g. count = 100", "count")
+        by_key = self.count.values() if self.kind == "grid" and isinstance(self.count, dict) else [self.count]
+        for one in by_key if self.kind != "list" else ():
+            if isinstance(one, bool) or not isinstance(one, int) or not 1 <= one <= MOST:
+                raise complain(f"'{one}' is not a number of designs", f"give 1 to {MOST}", "count", str(one))
+        if self.seed < 0:
+            raise complain("the seed is negative", "give 0, 1, 2, ...", "seed", self.seed)
+        return self
+
+
+class SweepFile(ProblemFile):
+    """A sweep."""
+
+    variables: dict[str, VariableTable] = {}  # noqa: RUF012 - pydantic copies defaults
+    objective: ObjectiveTable | None = None  # type: ignore[assignment]
+    samples: SampleTable
+
+    @model_validator(mode="after")
+    def _known(self) -> SweepFile:
+        if not self.responses:
+            raise complain("there are no responses", "write [responses.lowest] with response = 'frequency:1'")
+        if not self.variables and self.samples.kind != "list":
+            raise complain("there are no variables", "name numbers of the robot file", "variables")
+        for name in self.responses:
+            if name in TAKEN or name in self.variables:
+                raise complain(f"'{name}' cannot name a response", "choose another name", "responses", name)
+        counts = self.samples.count
+        for key in counts if isinstance(counts, dict) else ():
+            if key not in self.variables:
+                raise complain(f"'{key}' is not a variable", f"name {', '.join(self.variables)}", "samples", key)
+        return self
+
+
+def read_sweep(path: str | Path) -> SweepFile:
+    """The sweep of a file; keys of variables may be written as nested tables or in quotes."""
+    try:
+        content = read_bounded(Path(path))
+    except OSError as error:
+        raise InputError(
+            f"cannot be read ({error.strerror})", file=str(path), key="FILE", value=str(path), hint="check the path"
+        ) from None
+    table = parse_toml(content, str(path))
+    if isinstance(table.get("variables"), dict):
+        table["variables"] = dict(flat_variables(table["variables"]))
+    samples = table.get("samples")
+    if isinstance(samples, dict) and isinstance(samples.get("count"), dict):
+        samples["count"] = dict(_flat_counts(samples["count"]))
+    return read_tables(SweepFile, table, str(path), "docs/design.md")
+
+
+def _flat_counts(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        found += _flat_counts(value, f"{prefix}{key}.") if isinstance(value, dict) else [(f"{prefix}{key}", value)]
+    return found

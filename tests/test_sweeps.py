@@ -1,0 +1,343 @@
+"""Sweeps: samples, answers of many designs, tables that survive everything, and who may compute them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.cli.main import main
+from parflex.designs.design_numbers import number_at
+from parflex.errors import InputError
+from parflex.sweeps.samples import designs_of
+from parflex.sweeps.sweep_file import read_sweep
+
+HEAD = """
+robot = "3rrr-flexible"
+[variables.constants.proximal]
+lower = 0.45
+upper = 0.55
+[variables."constants.distal"]
+choices = [0.38, 0.4, 0.42]
+[responses.lowest]
+response = "frequency:1"
+region = { x = [-0.02, 0.02, 2], y = [0, 0.02, 2] }
+[responses.mass]
+response = "mass"
+"""
+SLOW = HEAD + '[responses.skew]\nresponse = "conditioning"\npose = { x = 0.0, y = 0.0 }\n'
+SOBOL = '[samples]\nkind = "sobol"\ncount = 14\nseed = 3\n'
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("sweeps")
+
+
+@pytest.fixture(scope="module")
+def slow(folder):
+    """A sweep in chunks of four designs, and what it finds in one process."""
+    path = folder / "slow.toml"
+    path.write_text(SLOW + SOBOL)
+    return path, parflex.sweep(path, folder / "serial.npz", jobs=1)
+
+
+def written(folder: Path, text: str, name: str = "sweep.toml") -> Path:
+    path = folder / name
+    path.write_text(text)
+    return path
+
+
+def table(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def same(one: Path, other: Path) -> bool:
+    """Whether two tables have the same columns, bit for bit."""
+    first, second = table(one), table(other)
+    return list(first) == list(second) and all(
+        np.array_equal(first[name], second[name], equal_nan=first[name].dtype.kind == "f") for name in first
+    )
+
+
+# -- answers -------------------------------------------------------------------------------------------
+
+
+def test_answers_are_those_of_robots_loaded_one_by_one(slow):
+    _, found = slow
+    assert (found.designs, found.done, found.computed, found.failed) == (14, 14, 14, 0)
+    poses = [{"x": x, "y": y} for x in (-0.02, 0.02) for y in (0.0, 0.02)]
+    for row in (0, 13):
+        settings = {key: float(values[row]) for key, values in found.variables.items()}
+        robot = parflex.load("3rrr-flexible", settings=settings)
+        lowest = min(parflex.natural_frequencies(robot, pose, 1).frequencies[0] for pose in poses)
+        assert abs(found.responses["lowest"][row] - lowest) < 1e-7 * lowest  # rounding of two ways to solve
+        skew = parflex.sensitivities(robot, "conditioning", "constants.proximal", {"x": 0.0, "y": 0.0}).value
+        assert found.responses["skew"][row] == pytest.approx(skew, rel=1e-9)
+    assert found.units == {"lowest": "Hz", "mass": "kg", "skew": "dimensionless"}
+
+
+def test_the_table_has_keys_responses_status_and_reason(slow, folder):
+    columns = table(folder / "serial.npz")
+    names = ["constants.proximal", "constants.distal", "lowest", "mass", "skew", "status", "reason"]
+    assert list(columns) == [*names, "settings"] and all(len(columns[name]) == 14 for name in names)
+    said = json.loads(str(columns["settings"]))
+    assert said["robot"] == "3rrr-flexible" and said["file"]["samples"]["seed"] == 3
+
+
+def test_designs_that_cannot_be_are_lines_with_their_reasons(tmp_path):
+    designs = "constants.proximal,constants.distal\n0.5,0.4\n0.1,0.05\n0.35,0.3\n0.5,\n0.5,0.41\n"
+    (tmp_path / "designs.csv").write_text(designs)
+    path = written(tmp_path, HEAD.partition("[variables")[0] + "[responses" + HEAD.partition("[responses")[2]
+                   + '[samples]\nkind = "list"\nfile = "designs.csv"\n')  # fmt: skip
+    found = parflex.sweep(path, jobs=1)
+    assert found.status.tolist()[0] == 0 and found.status.tolist()[4] == 0 and found.failed == 3
+    assert found.status[1] == 3 and found.status[3] == 3 and "constants.distal" in found.reasons[3]
+    assert all(bool(text) == bool(state) for text, state in zip(found.reasons, found.status, strict=True))
+    assert np.isnan(found.responses["mass"][1]) and np.isfinite(found.responses["mass"][[0, 4]]).all()
+    good = parflex.sensitivities(parflex.load("3rrr-flexible"), "mass", "constants.arm").value
+    assert found.responses["mass"][0] == pytest.approx(good, rel=1e-12)
+
+
+def test_poses_out_of_reach_are_named_and_leave_the_other_answers(tmp_path):
+    path = written(tmp_path, HEAD.replace("[-0.02, 0.02, 2]", "[0, 3, 2]") + '[samples]\nkind = "sobol"\ncount = 2\n')
+    found = parflex.sweep(path, jobs=1)
+    assert found.status.tolist() == [1, 1] and "x=3" in found.reasons[0]
+    assert np.isnan(found.responses["lowest"]).all() and np.isfinite(found.responses["mass"]).all()
+
+
+# -- samples -------------------------------------------------------------------------------------------
+
+
+def samples(folder: Path, text: str) -> dict[str, np.ndarray]:
+    path = written(folder, HEAD + text, "samples.toml")
+    return designs_of(read_sweep(path), folder)
+
+
+def test_a_grid_has_all_combinations(tmp_path):
+    found = samples(tmp_path, '[samples]\nkind = "grid"\ncount = 3\n')
+    pairs = list(zip(*found.values(), strict=True))
+    assert len(set(pairs)) == len(pairs) == 9 and {x for x, _ in pairs} == {0.45, 0.5, 0.55}
+    assert len(samples(tmp_path, "[samples]\n[samples.count.constants]\nproximal = 5\n")["constants.distal"]) == 15
+
+
+@pytest.mark.parametrize("kind", ["sobol", "latin-hypercube"])
+def test_samples_fill_the_space_and_hang_on_the_seed(kind, tmp_path):
+    first, again, other = (
+        samples(tmp_path, f'[samples]\nkind = "{kind}"\ncount = 64\nseed = {seed}\n') for seed in (1, 1, 2)
+    )
+    x = first["constants.proximal"]
+    assert np.array_equal(x, again["constants.proximal"]) and not np.array_equal(x, other["constants.proximal"])
+    assert (np.histogram(x, 8, (0.45, 0.55))[0] == 8).all()  # each eighth has its share
+    assert set(np.unique(first["constants.distal"])) == {0.38, 0.4, 0.42}
+
+
+# -- processes, interruptions --------------------------------------------------------------------------
+
+
+def test_processes_find_the_same_bits_as_one(slow, folder):
+    path, _ = slow
+    seen = []
+    found = parflex.sweep(path, folder / "two.npz", jobs=2, progress=lambda done, total: seen.append((done, total)))
+    assert found.computed == 14 and same(folder / "two.npz", folder / "serial.npz")
+    assert seen[-1] == (14, 14) and len(seen) == 4
+
+
+def test_any_executor_computes(slow, folder):
+    path, _ = slow
+    with ThreadPoolExecutor(2) as pool:
+        parflex.sweep(path, folder / "threads.npz", executor=pool)
+        assert pool.submit(int, "3").result() == 3  # it is the caller's to end
+    assert same(folder / "threads.npz", folder / "serial.npz")
+
+
+def test_an_interrupted_sweep_goes_on_and_has_the_same_bits(slow, tmp_path, folder):
+    path, _ = slow
+    out = tmp_path / "out.npz"
+
+    def stop(done: int, total: int) -> None:
+        if done >= 8:
+            raise KeyboardInterrupt
+
+    first = parflex.sweep(path, out, jobs=1, progress=stop)
+    assert first.interrupted and (first.done, first.computed) == (8, 8) and len(table(out)["status"]) == 8
+    second = parflex.sweep(path, out, jobs=1)
+    assert (second.done, second.computed, second.interrupted) == (14, 6, False)
+    assert same(out, folder / "serial.npz") and parflex.sweep(path, out, jobs=1).computed == 0
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out.npz"]  # no journal, nothing half-written
+
+
+KILLED = """
+import os, signal, sys
+import parflex
+
+def kill(done, total):
+    if done >= int(sys.argv[3]):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+parflex.sweep(sys.argv[1], sys.argv[2], jobs=int(sys.argv[4]), progress=kill)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills")
+def test_a_killed_sweep_loses_and_doubles_nothing(slow, tmp_path, folder):
+    path, _ = slow
+    out = tmp_path / "out.npz"
+    code = subprocess.run([sys.executable, "-c", KILLED, str(path), str(out), "8", "2"]).returncode
+    assert code == -signal.SIGKILL
+    journal = out.with_name("out.npz.journal")
+    with journal.open("ab") as file:
+        file.write(journal.read_bytes()[-100:])  # as if it had been killed in the middle of an entry
+    found = parflex.sweep(path, out, jobs=1)
+    assert found.done == 14 and found.computed in (4, 6)  # what was finished before is not done again
+    assert same(out, folder / "serial.npz") and not journal.exists()
+
+
+def test_two_processes_do_not_write_one_table(slow, tmp_path):
+    path, _ = slow
+    out, entered, go = tmp_path / "out.npz", threading.Event(), threading.Event()
+
+    def wait(done: int, total: int) -> None:
+        entered.set()
+        go.wait(60)
+
+    beside = threading.Thread(target=lambda: parflex.sweep(path, out, jobs=1, progress=wait))
+    beside.start()
+    try:
+        assert entered.wait(60)
+        with pytest.raises(InputError, match="another process"):
+            parflex.sweep(path, out, jobs=1)
+    finally:
+        go.set()
+        beside.join()
+    assert len(table(out)["status"]) == 14
+
+
+def test_parquet_holds_the_same_table_and_is_taken_up(slow, tmp_path):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path, serial = slow
+    out = tmp_path / "out.parquet"
+
+    def stop(done: int, total: int) -> None:
+        if done >= 8:
+            raise KeyboardInterrupt
+
+    assert parflex.sweep(path, out, jobs=1, progress=stop).interrupted and parquet.read_table(out).num_rows == 8
+    assert parflex.sweep(path, out, jobs=1).computed == 6
+    found = parquet.read_table(out).to_pydict()
+    assert list(found) == [*serial.variables, *serial.responses, "status", "reason"]
+    assert found["lowest"] == serial.responses["lowest"].tolist() and found["reason"] == serial.reasons
+
+
+# -- bad input -----------------------------------------------------------------------------------------
+
+
+def test_a_table_of_another_sweep_is_not_replaced(slow, tmp_path, folder):
+    out = tmp_path / "out.npz"
+    out.write_bytes((folder / "serial.npz").read_bytes())
+    other = written(tmp_path, SLOW + SOBOL.replace("seed = 3", "seed = 4"))
+    with pytest.raises(InputError, match="belongs to another sweep"):
+        parflex.sweep(other, out, jobs=1)
+    assert same(out, folder / "serial.npz")
+    out.write_bytes(b"no table")
+    with pytest.raises(InputError, match="not the table of a sweep"):
+        parflex.sweep(other, out, jobs=1)
+
+
+FULL = """
+import resource, sys
+import parflex
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+try:
+    parflex.sweep(sys.argv[1], sys.argv[2], jobs=1)
+except parflex.InputError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of files")
+def test_a_full_disk_is_said_and_what_was_finished_is_kept(slow, tmp_path, folder):
+    path, _ = slow
+    out = tmp_path / "out.npz"
+    environment = {**os.environ, "PARFLEX_CACHE": "off"}
+    run = subprocess.run(
+        [sys.executable, "-c", FULL, str(path), str(out)], capture_output=True, text=True, env=environment
+    )
+    assert "cannot be written" in run.stdout and "make room" in run.stdout, run.stderr
+    assert parflex.sweep(path, out, jobs=1).computed == 10 and same(out, folder / "serial.npz")
+
+
+BAD = {
+    "unknown key": ("[samples]\nkind='sobol'\ncount=2\nsize=3\n", "samples.size", "unknown"),
+    "no count": ("[samples]\nkind = 'sobol'\n", "samples.count", "missing"),
+    "no samples": ("", "samples", "missing"),
+    "count": ("[samples]\nkind = 'sobol'\ncount = 0\n", "samples.count", "not a number of designs"),
+    "counts": ("[samples]\ncount = { 'constants.no' = 3 }\n", "samples", "not a variable"),
+    "kind": ("[samples]\nkind = 'random'\ncount = 3\n", "samples.kind", "not known"),
+    "file": ("[samples]\nkind = 'sobol'\ncount = 3\nfile = 'a.csv'\n", "samples.file", "belongs to the kind"),
+    "no file": ("[samples]\nkind = 'list'\nfile = 'none.csv'\n", "samples.file", "cannot be read"),
+    "seed": ("[samples]\nkind = 'sobol'\ncount = 3\nseed = -1\n", "samples.seed", "negative"),
+    "name": ("[responses.status]\nresponse = 'mass'\n[samples]\ncount = 3\n", "responses", "cannot name"),
+    "response": ("[responses.other]\nresponse = 'masses'\n[samples]\ncount = 3\n", "response", "no response"),
+    "frame": ("[responses.k]\nresponse = 'stiffness:no.x'\n[samples]\ncount = 3\n", "frame", "no frame"),
+    "modes": ("[responses.high]\nresponse = 'frequency:9999'\n[samples]\ncount = 3\n", "modes", "modes"),
+    "variable": ("[variables.constants.no]\nlower = 1\nupper = 2\n[samples]\ncount = 3\n", "variables", "no"),
+}
+
+
+@pytest.mark.parametrize(("text", "key", "words"), BAD.values(), ids=BAD.keys())
+def test_a_bad_sweep_is_refused_with_its_key(text, key, words, tmp_path):
+    with pytest.raises(parflex.ParflexError, match=words) as refusal:
+        parflex.sweep(written(tmp_path, HEAD + text), tmp_path / "out.npz", jobs=1)
+    assert refusal.value.key == key and refusal.value.hint
+    assert not (tmp_path / "out.npz").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "key"),
+    [
+        ({"out": "table.csv"}, "out"),
+        ({"out": "no/folder/table.npz"}, "out"),
+        ({"jobs": 0}, "jobs"),
+        ({"jobs": 2, "cluster": "tcp://127.0.0.1:1"}, "cluster"),
+        ({"executor": "two"}, "executor"),
+    ],
+)
+def test_a_sweep_that_nobody_can_compute_is_refused(words, key, slow, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError) as refusal:
+        parflex.sweep(slow[0], **words)
+    assert refusal.value.key == key and refusal.value.hint
+
+
+def test_the_verb_says_how_many_and_where(tmp_path, capsys):
+    path = written(tmp_path, HEAD + '[samples]\nkind = "sobol"\ncount = 4\n')
+    out = tmp_path / "out.npz"
+    for computed in (4, 0):
+        with pytest.raises(SystemExit) as end:
+            main(["sweep", str(path), "--out", str(out), "--jobs", "1", "--json"])
+        assert end.value.code == 0
+        answer = json.loads(capsys.readouterr().out)
+        wanted = {"designs": 4, "done": 4, "computed": computed, "failed": 0, "interrupted": False, "out": str(out)}
+        assert answer | wanted == answer
+
+
+def test_an_optimisation_and_a_sweep_share_their_file(tmp_path):
+    text = HEAD + '[objective]\nmaximise = "lowest"\n[samples]\nkind = "sobol"\ncount = 2\n'
+    path = written(tmp_path, text)
+    assert parflex.sweep(path, jobs=1).done == 2
+    from parflex.design.problem_file import read_problem
+
+    assert read_problem(path).objective.maximise == "lowest"
+    assert number_at(parflex.load("3rrr-flexible"), "constants.distal") == 0.4
