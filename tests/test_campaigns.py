@@ -28,6 +28,10 @@ def square(chunk):
     return chunk[0] ** 2
 
 
+def refuse(chunk):
+    raise InputError("no", key="pose", value=3, hint="ask less")
+
+
 def dies_at_five(folder, times, chunk):
     """Its process is killed the first few times that it is asked for the fifth chunk."""
     marks = list(Path(folder).iterdir())
@@ -58,9 +62,6 @@ def test_a_chunk_that_kills_all_workers_is_named(tmp_path):
 
 
 def test_errors_of_workers_come_through_whole():
-    def refuse(chunk):
-        raise InputError("no", key="pose", value=3, hint="ask less")
-
     with pytest.raises(InputError) as refusal:
         list(answers(refuse, CHUNKS, crews.processes(2, 9)))
     assert (refusal.value.key, refusal.value.value, refusal.value.hint) == ("pose", 3, "ask less")
@@ -144,9 +145,10 @@ def workers(address, count):
     """Wait until a scheduler has so many workers."""
     from distributed import Client
 
+    end = time.monotonic() + 120
     with Client(address, set_as_default=False) as client:
-        client.wait_for_workers(count, timeout=120)
-        while len(client.scheduler_info(n_workers=-1)["workers"]) > count:
+        while len(client.run(os.getpid)) != count:
+            assert time.monotonic() < end, "the workers are not there"
             time.sleep(0.1)
 
 

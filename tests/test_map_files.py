@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.campaigns import campaign
 from parflex.cli.main import main
 from parflex.errors import InputError
 from parflex.maps import grid
@@ -27,8 +28,8 @@ def robot():
 def small_chunks(monkeypatch):
     monkeypatch.setattr(frequency_rows, "CHUNK_FULL", 6)
     monkeypatch.setattr(response_rows, "CHUNK_TOGETHER", 6)
-    monkeypatch.setattr(grid, "SAVE_EVERY", -1.0)  # after every chunk
-    monkeypatch.setattr(grid, "SAVING", np.inf)
+    monkeypatch.setattr(campaign, "SAVE_EVERY", -1.0)  # after every chunk
+    monkeypatch.setattr(campaign, "SAVING", np.inf)
 
 
 def test_a_map_that_was_killed_goes_on_to_the_same_bits_by_any_number_of_threads(robot, tmp_path, small_chunks):
@@ -52,6 +53,24 @@ def test_a_map_that_was_killed_goes_on_to_the_same_bits_by_any_number_of_threads
     with np.load(left) as one, np.load(out) as two:
         assert sorted(one.files) == sorted(two.files)
         assert all(np.array_equal(one[name], two[name], equal_nan=one[name].dtype.kind == "f") for name in one.files)
+
+
+def test_chunks_that_were_finished_before_a_kill_are_not_computed_again(robot, tmp_path, small_chunks, monkeypatch):
+    monkeypatch.setattr(campaign, "SAVE_EVERY", 1e9)  # never on the way
+    out, seen = tmp_path / "map.npz", []
+
+    def killed(done: int, total: int) -> None:
+        seen.append(done)
+        if len(seen) == 2:
+            raise SystemExit
+
+    with pytest.raises(SystemExit):
+        parflex.frequency_map(robot, AXES, out=out, threads=1, modes=2, progress=killed)
+    assert not out.exists() and (tmp_path / "map.npz.journal").exists()
+    again = parflex.frequency_map(robot, AXES, out=out, threads=1, modes=2, csv=False)
+    assert again.computed == 20 - seen[-1] and [path.name for path in tmp_path.iterdir()] == ["map.npz"]
+    plain = parflex.frequency_map(robot, AXES, threads=1, modes=2)
+    assert np.array_equal(again.frequencies, plain.frequencies)
 
 
 def test_responses_of_a_map_are_those_of_many_poses_and_stand_in_both_files(robot, tmp_path):

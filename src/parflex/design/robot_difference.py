@@ -13,13 +13,15 @@ from parflex.description.source import NAMED_LISTS, apply_settings
 from parflex.models.robot import Robot
 
 
-def extending_text(source: str, robot: Robot, settings: Mapping[str, float], target: Path) -> str:
+def extending_text(
+    source: str, robot: Robot, settings: Mapping[str, float], target: Path, word: str = "optimised"
+) -> str:
     """The text of a robot file at `target` with other numbers than the robot of the source has."""
     assert robot.written is not None
     below = robot.written.table
     above = apply_settings(copy.deepcopy(below), settings, robot.file)
     parent = source if source in catalogue_names() else os.path.relpath(source, target.parent)
-    name = f"{robot.name}-optimised"
+    name = f"{robot.name}-{word}"
     lines = [f"format = {below.get('format', 1)}", f'name = "{name}"', f'extends = "{Path(parent).as_posix()}"', ""]
     return "\n".join([*lines, *_tables(difference(below, above))]) + "\n"
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from parflex.campaigns import crews
+from parflex.campaigns.campaign import run_campaign
+from parflex.campaigns.chunk_tasks import ChunkTask
+from parflex.campaigns.clusters import cluster as cluster_crew
 from parflex.errors import InputError
 from parflex.maps.grids.map_files import MapStore, check_map_file, map_settings
+from parflex.maps.grids.map_results import MapResults
 from parflex.maps.grids.map_rows import MapRows
 from parflex.maps.many import cells_line
 from parflex.maps.positions import OK, UNREACHABLE, WAITING
 from parflex.maps.responses.at_one_pose import Held
 from parflex.maps.responses.response_names import read_responses
+from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.rows.row_chunks import chunks_of
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.linear_model import About, check_modes
@@ -23,8 +29,6 @@ from parflex.models.robot import Robot
 from parflex.records import Record
 
 Array = np.ndarray
-SAVE_EVERY = 10.0  # seconds
-SAVING = 0.05  # share of the time that saving may take, where maps are large
 MOST = 20_000_000  # cells: their frequencies alone are a gigabyte
 Axis = tuple[str, float, float, int]  # coordinate, first and last value, number of values
 
@@ -145,6 +149,7 @@ def frequency_map(
     wrench: Wrench | None = None,
     threads: int | None = None,
     csv: bool = True,
+    cluster: str | None = None,
 ) -> FrequencyMap:
     """Lowest natural frequencies, and other responses, over a grid of poses: undeformed, or about their equilibria.
 
@@ -175,6 +180,8 @@ def frequency_map(
         Number of threads; None: one for each core.
     csv : bool, default True
         Write the CSV file beside `out`.
+    cluster : str, default None
+        Address of a Dask scheduler whose workers compute; None: this machine.
 
     Returns
     -------
@@ -197,14 +204,13 @@ def frequency_map(
     if path is not None:
         check_map_file(path)
         store.take_up(path, settings)
-    before = int((store.status != WAITING).sum())
-    rows = MapRows(robot, axes, fixed, modes, held, asked)
-    interrupted = _fill(rows, store, path, settings, progress, threads)
-    computed = int((store.status != WAITING).sum()) - before
+    given = (robot, axes, fixed, modes, held, asked)
+    rows = MapRows(*given)
+    results = MapResults(store, path, settings, rows.plain)
+    interrupted = _fill(results, rows, path, progress, threads, cluster, given)
+    computed = int((store.status != WAITING).sum()) - results.before
     if rows.plain is not None:
         rows.plain.say(store.status)
-    if path is not None and (computed or not path.exists()):
-        store.save(path, settings)
     if path is not None and csv and (computed or not path.with_suffix(".csv").exists()):
         store.save_csv(path.with_suffix(".csv"))
     plain = rows.plain
@@ -225,34 +231,38 @@ def frequency_map(
 
 
 def _fill(
+    results: MapResults,
     rows: MapRows,
-    store: MapStore,
     path: Path | None,
-    settings: Mapping[str, object],
     progress: Callable[[int, int], None] | None,
     threads: int | None,
+    cluster: str | None,
+    given: tuple[Any, ...],
 ) -> bool:
-    """Compute what is left and keep it from time to time; whether it was interrupted."""
-    done, total = int((store.status != WAITING).sum()), len(store.status)
-    chunks = [chunk for chunk in chunks_of(total, rows.chunk) if (store.status[chunk] == WAITING).any()]
-    refused, saved, wait = None, time.monotonic(), SAVE_EVERY
-    try:
-        for chunk, part in rows.parts(chunks, threads):
-            store.put(chunk, part.values, part.status, part.reasons)
-            refused = refused or part.refused
-            done = min(total, done + chunk.stop - chunk.start)
-            if progress is not None:
-                progress(done, total)
-            if path is not None and time.monotonic() - saved > wait:
-                begun = time.monotonic()
-                store.save(path, settings)
-                saved = time.monotonic()
-                wait = max(SAVE_EVERY, (saved - begun) / SAVING)
-    except KeyboardInterrupt:
-        return True
-    if refused is not None and not (store.status == OK).any():
-        raise refused
-    return False
+    """Compute what is left and keep each chunk; whether it was interrupted."""
+    status = results.store.status
+    task = ChunkTask(map_solver, given, results.name, ready=rows.solve)
+
+    def left() -> list[slice]:
+        results.before = int((status != WAITING).sum())
+        return [chunk for chunk in chunks_of(len(status), rows.chunk) if (status[chunk] == WAITING).any()]
+
+    def crew(chunks: int) -> crews.Crew:
+        return crews.threads(rows.threads(threads, chunks)) if cluster is None else cluster_crew(cluster)
+
+    def told() -> None:
+        if progress is not None:
+            progress(int((status != WAITING).sum()), len(status))
+
+    interrupted = run_campaign(results, left, task, crew, path, results.name, told, ordered=True)
+    if results.refused is not None and not interrupted and not (status == OK).any():
+        raise results.refused
+    return interrupted
+
+
+def map_solver(given: tuple[Any, ...]) -> Callable[[slice], RowAnswers]:
+    """In a worker that is no thread: its own rows."""
+    return MapRows(*given).solve
 
 
 # -- what is asked for -----------------------------------------------------------------------------------

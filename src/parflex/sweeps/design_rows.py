@@ -92,16 +92,19 @@ class DesignRows:
         if found.status[0] == IMPOSSIBLE:
             redesigned(self.robot, {key: float(values[0]) for key, values in nominal.items()}).assemble()
 
-    def __call__(self, designs: Mapping[str, Array], strict: bool = False) -> DesignAnswers:
-        """Answers for designs; `strict` refuses questions that make no sense."""
+    def __call__(self, designs: Mapping[str, Array], strict: bool = False, made: Robot | None = None) -> DesignAnswers:
+        """Answers for designs; `strict` refuses questions that make no sense, `made` is the robot of a single one."""
         count = len(next(iter(designs.values())))
         empty = {name: np.full(count, np.nan) for name in self.questions}
         found = DesignAnswers(empty, np.full(count, OK, dtype=np.int8), [""] * count)
+        alone = dict(self.alone)
         for batch in self.batches:
-            self._together(batch, designs, found)
-        if self.alone:
-            for row in range(count):
-                self._one(row, {key: float(designs[key][row]) for key in self.keys}, found, strict)
+            if made is not None and len(batch.poses) == 1:  # programs for one pose would take longer than its answer
+                alone |= batch.questions
+            else:
+                self._together(batch, designs, found)
+        for row in range(count) if alone else ():
+            self._one(row, {key: float(designs[key][row]) for key in self.keys}, alone, found, strict, made)
         for row in np.flatnonzero(found.status == IMPOSSIBLE):
             for values in found.values.values():
                 values[row] = np.nan
@@ -161,19 +164,27 @@ class DesignRows:
 
     # -- one by one ------------------------------------------------------------------------------------
 
-    def _one(self, row: int, settings: dict[str, float], found: DesignAnswers, strict: bool) -> None:
+    def _one(
+        self,
+        row: int,
+        settings: dict[str, float],
+        asked: Mapping[str, ResponseQuestion],
+        found: DesignAnswers,
+        strict: bool,
+        made: Robot | None,
+    ) -> None:
         """A design by loading it."""
         if not np.isfinite(list(settings.values())).all():
             key = next(key for key, value in settings.items() if not np.isfinite(value))
             found.mark(row, IMPOSSIBLE, f"'{key}' is not a finite number in this row")
             return
         try:
-            robot = redesigned(self.robot, settings)
+            robot = made or redesigned(self.robot, settings)
             robot.assemble()  # home: where it cannot be assembled, the design is impossible
         except ParflexError as error:
             found.mark(row, IMPOSSIBLE, error.message)
             return
-        for name, question in self.alone.items():
+        for name, question in asked.items():
             try:
                 found.values[name][row] = value_of(question.asked(robot).answer)
             except UnreachableError as error:

@@ -146,7 +146,11 @@ def sweep(
     name = _name(robot, file, designs)
     table = SweepTable(designs, list(file.responses), target, _settings(robot, file, rows, name))
     table.take_up()
-    before = len(table.done)
+    before = [0]
+
+    def left() -> list[Chunk]:
+        before[0] = len(table.done)
+        return table.left(rows.chunk)
 
     def told() -> None:
         if progress is not None:
@@ -161,7 +165,7 @@ def sweep(
         return {key: values[slice(*chunk)] for key, values in designs.items()}
 
     task = ChunkTask(design_rows, (robot, tuple(designs), file), name)
-    interrupted = run_campaign(table, lambda: table.left(rows.chunk), task, crew, target, name, told, sent=sent)
+    interrupted = run_campaign(table, left, task, crew, target, name, told, sent=sent)
     done = table.done
     return Sweep(
         table.count,
@@ -170,7 +174,7 @@ def sweep(
         {word: one.response.unit_of(robot, one.argument) for word, one in rows.questions.items()},
         table.status[done],
         [table.reasons.get(int(k), "") for k in done],
-        len(done) - before,
+        len(done) - before[0],
         interrupted,
         None if target is None else str(target),
         perf_counter() - begin,

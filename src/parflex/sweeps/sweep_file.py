@@ -1,4 +1,4 @@
-"""The file of a sweep: robot, variables, responses and samples; what it says of an optimisation is left alone."""
+"""The file of a sweep or of the studio: variables and responses; what it says of an optimisation is left alone."""
 
 from __future__ import annotations
 
@@ -43,11 +43,32 @@ class SampleTable(Table):
         return self
 
 
-class SweepFile(ProblemFile):
+class DesignFile(ProblemFile):
+    """A design with variables and responses: an objective and limits are as good as none."""
+
+    robot: Text = ""
+    objective: ObjectiveTable | None = None  # type: ignore[assignment]
+
+    @model_validator(mode="after")
+    def _known(self) -> DesignFile:
+        if not self.responses:
+            raise complain("there are no responses", "write [responses.lowest] with response = 'frequency:1'")
+        if not self.variables:
+            raise complain("there are no variables", "name numbers of the robot file", "variables")
+        asked = [] if self.objective is None else [self.objective.maximise or self.objective.minimise or ""]
+        for name in [*asked, *(one.response for one in self.constraint)]:
+            if name not in self.responses:
+                raise complain(
+                    f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", "objective", name
+                )
+        return self
+
+
+class SweepFile(DesignFile):
     """A sweep."""
 
+    robot: Text
     variables: dict[str, VariableTable] = {}  # noqa: RUF012 - pydantic copies defaults
-    objective: ObjectiveTable | None = None  # type: ignore[assignment]
     samples: SampleTable
 
     @model_validator(mode="after")
@@ -68,6 +89,15 @@ class SweepFile(ProblemFile):
 
 def read_sweep(path: str | Path) -> SweepFile:
     """The sweep of a file; keys of variables may be written as nested tables or in quotes."""
+    return read_tables(SweepFile, _raw(path), str(path), "docs/design.md")
+
+
+def read_design(path: str | Path) -> DesignFile:
+    """The design of a file, for the studio."""
+    return read_tables(DesignFile, _raw(path), str(path), "docs/design.md")
+
+
+def _raw(path: str | Path) -> dict[str, Any]:
     try:
         content = read_bounded(Path(path))
     except OSError as error:
@@ -80,7 +110,7 @@ def read_sweep(path: str | Path) -> SweepFile:
     samples = table.get("samples")
     if isinstance(samples, dict) and isinstance(samples.get("count"), dict):
         samples["count"] = dict(_flat_counts(samples["count"]))
-    return read_tables(SweepFile, table, str(path), "docs/design.md")
+    return table
 
 
 def _flat_counts(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -129,9 +129,10 @@ def _arguments(options: dict[str, Any]) -> dict[str, Any]:
     "-o", "--out", metavar="FILE.json", help="File for the results of all cases; run the command again to resume."
 )
 @click.option("--jobs", type=int, metavar="N", help="Parallel processes; default: one per core.")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler whose workers compute, as tcp://HOST:8786.")
 @click.option("--figure", metavar="FILE.svg", help="Also draw the mean errors to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
-def study(file: str, out: str | None, jobs: int | None, figure: str | None, as_json: bool) -> None:
+def study(file: str, out: str | None, jobs: int | None, cluster: str | None, figure: str | None, as_json: bool) -> None:
     """Compare laws on plants whose parameters are wrong: templates of signs times percentages."""
     from parflex.control.study import run_study
     from parflex.control.study_file import read_study
@@ -142,7 +143,7 @@ def study(file: str, out: str | None, jobs: int | None, figure: str | None, as_j
         picture_path(figure)
     table = read_study(file)
     with counter("study") as shown:
-        found = run_study(table, out, jobs=jobs, progress=shown)
+        found = run_study(table, out, jobs=jobs, cluster=cluster, progress=shown)
     rows = found.summary()
     answer: dict[str, Any] = {
         "percentages": rows,

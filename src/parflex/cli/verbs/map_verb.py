@@ -35,6 +35,7 @@ from parflex.errors import InputError
 @click.option("--about", metavar="undeformed|equilibrium", help="The pose as given, or the equilibrium under loads.")
 @wrench_option
 @click.option("--threads", type=int, metavar="N", help="Number of threads; default: one for each core.")
+@click.option("--cluster", metavar="ADDRESS", help="Dask scheduler whose workers compute, as tcp://HOST:8786.")
 @click.option("--no-csv", is_flag=True, help="Write no CSV file.")
 @click.option("--lowest-over", metavar="KEY,...", help="Draw and report the lowest frequency over these coordinates.")
 @click.option("--figure", metavar="FILE.svg", help="Also draw the lowest frequency, or the response, to this file.")
@@ -51,6 +52,7 @@ def map_verb(
     about: str | None,
     wrench: tuple[str, ...],
     threads: int | None,
+    cluster: str | None,
     no_csv: bool,
     lowest_over: str | None,
     figure: str | None,
@@ -71,6 +73,7 @@ def map_verb(
     loaded = open_robot(robot, elements=elements, **choice)
     names: Any = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     given: dict[str, Any] = {"about": about, "wrench": read_wrenches(wrench), "threads": threads, "csv": not no_csv}
+    given["cluster"] = cluster
     with counter("map") as shown:
         found = frequency_map(loaded, axes, held, modes, names, out, shown, responses=list(responses), **given)
     answer = _answer(found, out, no_csv, list(loaded.warnings))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,8 @@ from parflex.whole_files import whole_file
 
 @cli.command(
     epilog="\b\nExamples:\n  parflex view gough-stewart\n  parflex view my-robot.toml --port 9000\n"
-    "  parflex view dualemps --run run.csv\n  parflex view navaro --mode 2 --record mode-2.html"
+    "  parflex view dualemps --run run.csv\n  parflex view navaro --mode 2 --record mode-2.html\n"
+    "  parflex view navaro --design design.toml"
 )
 @robot_options
 @click.option("--pose", "pose", metavar="NAME|KEY=VALUE,...", help="Initial pose; default: home.")
@@ -30,6 +32,9 @@ from parflex.whole_files import whole_file
 @click.option("--frames", metavar="LIST", help="Frames to mark with their axes, such as arm@0.5.")
 @click.option("--stress", is_flag=True, help="Colour beams by stress: of the run if it has it, else at rest.")
 @click.option("--map", "map_file", metavar="FILE.npz", help="Map to show in colours, written by 'parflex map'.")
+@click.option(
+    "--design", "design_file", metavar="FILE.toml", help="Sliders for the variables of a design, computed live."
+)
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
 @click.option("--port", type=int, metavar="P", help="Local port; default: 8080, or the next free one.")
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
@@ -47,6 +52,7 @@ def view(
     frames: str | None,
     stress: bool,
     map_file: str | None,
+    design_file: str | None,
     port: int | None,
     no_browser: bool,
     seconds: float | None,
@@ -69,15 +75,12 @@ def view(
     played = None if run is None else require_run(loaded, run)
     points = None if map_file is None else map_points(loaded, map_file)
     watched = Path(robot) if robot.endswith(".toml") and Path(robot).is_file() else None
-    viewer = Viewer(
-        loaded,
-        read_pose_option(pose),
-        played,
-        0 if record is not None else port,
-        lambda: open_robot(robot, **choice),
-        watched,
-        words_of(frames or ""),
-    )
+    wanted = 0 if record is not None else port
+    if design_file is not None:
+        viewer = _studio(loaded, robot, design_file, pose, wanted, {"run": run, "frames": frames})
+    else:
+        reload = partial(open_robot, robot, **choice)
+        viewer = Viewer(loaded, read_pose_option(pose), played, wanted, reload, watched, words_of(frames or ""))
     try:
         viewer.begin(mode, amplitude, stress)
         viewer.stage.show_map(points)
@@ -95,6 +98,25 @@ def view(
         click.echo("closed", err=True)
     finally:
         viewer.close()
+
+
+def _studio(
+    loaded: Any, robot: str, design_file: str, pose: str | None, port: int | None, others: dict[str, Any]
+) -> Any:
+    """A page with sliders for the variables of a design; robot files go beside the design."""
+    from parflex.sweeps.sweep_file import read_design
+    from parflex.view.studio.design_desk import DesignDesk, check_robot
+    from parflex.view.studio.studio_viewer import StudioViewer
+
+    for word, value in others.items():
+        if value:
+            raise InputError(f"a design takes no '{word}'", key=word, value=value, hint="leave one of them out")
+    file = read_design(design_file)
+    check_robot(file, loaded, design_file)
+    source = str(Path(robot).resolve()) if Path(robot).is_file() else robot
+    return StudioViewer(
+        DesignDesk(loaded, file, source), read_pose_option(pose), port, Path(design_file).resolve().parent
+    )
 
 
 def _check(mode: int | None, amplitude: float, seconds: float | None, record: str | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from parflex.maps.responses.response_names import ResponseName, read_responses
 from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.frequency_rows import FrequencyRows
 from parflex.maps.rows.row_answers import RowAnswers
-from parflex.maps.rows.row_chunks import in_order, number_of_threads
+from parflex.maps.rows.row_chunks import number_of_threads
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -84,10 +84,6 @@ class MapRows:
         other.values = {"frequencies": frequencies} | {one.name: other.values[one.name] for one in self.asked}
         return other
 
-    def parts(self, chunks: Sequence[slice], threads: int | None) -> Iterator[tuple[slice, RowAnswers]]:
-        """What is found in chunks, in their order."""
-        used = 1 if self.way == "one by one" else min(number_of_threads(threads), max(1, len(chunks)))
-        for chunk, part in in_order(chunks, self.solve, used):
-            if self.plain is not None:
-                self.plain.note(part)
-            yield chunk, part
+    def threads(self, asked: int | None, chunks: int) -> int:
+        """Threads that are of use: one by one is by the interpreter, which runs one thread at a time."""
+        return 1 if self.way == "one by one" else min(number_of_threads(asked), max(1, chunks))

@@ -7,9 +7,10 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.designs.design_numbers import DesignNumbers, design_numbers, of_designs
+from parflex.designs.design_numbers import DesignNumbers, of_designs
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
+from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.nodes import Assembly, NodeModel, NotCoveredError, node_model
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
@@ -65,7 +66,7 @@ class ResponseRows:
         if self.designs and not self.why_not and len(self.readable):
             try:
                 own = {key: values[self.readable] for key, values in self.designs.items()}
-                self.numbers = design_numbers(self.robot, own)
+                self.numbers = numbers_of_designs(self.robot, own)
             except (ParflexError, OneNumberError) as error:
                 self.why_not = str(error)
         if not self.why_not:

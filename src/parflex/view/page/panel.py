@@ -17,7 +17,14 @@ PLAY_HINT = "A cycle takes the seconds below, not its real period."
 class Panel:
     """Tabs for pose, modes, a run and what is shown; `ask(what, value)` is called when a person changes something."""
 
-    def __init__(self, server: Any, session: Session, ask: Ask, duration: float | None) -> None:
+    def __init__(
+        self,
+        server: Any,
+        session: Session,
+        ask: Ask,
+        duration: float | None,
+        first: Callable[[Any], None] | None = None,
+    ) -> None:
         self.gui = server.gui
         self.ask = ask
         self.gui.reset()
@@ -28,6 +35,8 @@ class Panel:
         self.title = self.gui.add_markdown(f"**{robot.description.title or robot.name}**")
         self.status = self.gui.add_markdown("")
         tabs = self.gui.add_tab_group()
+        if first is not None:
+            first(tabs)
         with tabs.add_tab("Pose"):
             self._pose(session)
         with tabs.add_tab("Modes"):

@@ -37,6 +37,7 @@ class Stage:
         self.arrows: Any = None
         self.coloured: list[Any] = []  # beams in colours of their stress, in place of their mesh
         self.mark: Any = None
+        self.map: Any = None
         self.tool: Any = None
         self.names: dict[str, Any] = {}  # labels of couplings
         self.frames: dict[str, tuple[Any, Any]] = {}  # axes and label of each frame that is marked
@@ -64,6 +65,20 @@ class Stage:
         self.move(vertices)
         self.place_tool(q)
         self._camera(low, high, scene)
+
+    def follow(self, scene: Scene, q: Array) -> None:
+        """Show a robot with other numbers: vertices move where triangles are the same, else it is built anew."""
+        old = {} if self.scene is None else {mesh.name: mesh for mesh in self.scene.meshes}
+        same = [mesh.name for mesh in scene.meshes] == list(old) and all(
+            mesh.vertices == old[mesh.name].vertices and np.array_equal(mesh.faces, old[mesh.name].faces)
+            for mesh in scene.meshes
+        )
+        if not same:
+            self.build(scene, q)
+            return
+        self.scene = scene
+        self.move(scene.vertices(q))
+        self.place_tool(q)
 
     def _clear(self) -> None:
         marked = [handle for pair in self.frames.values() for handle in reversed(pair)]
@@ -168,9 +183,12 @@ class Stage:
             self.arrows = self.server.scene.add_mesh_simple("/reactions", vertices, faces, color=REACTION, **PLAIN)
 
     def show_map(self, shown: MapPoints | None) -> None:
-        """Points of a map in their colours."""
+        """Points of a map in their colours, or none."""
+        if shown is None and self.map is not None:
+            self.map.remove()
+            self.map = None
         if shown is not None:
-            self.server.scene.add_point_cloud(
+            self.map = self.server.scene.add_point_cloud(
                 "/map", shown.points, shown.colours.astype(np.uint8), point_size=0.6 * shown.spacing
             )
 

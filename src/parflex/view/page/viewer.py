@@ -125,10 +125,14 @@ class Viewer:
     # -- opening and reloading -------------------------------------------------------------------------
 
     def _open(self) -> None:
-        self.panel = Panel(self.server, self.session, self.ask, None if self.run is None else self.run.duration)
+        duration = None if self.run is None else self.run.duration
+        self.panel = Panel(self.server, self.session, self.ask, duration, self._first_tab)
         self.stage.build(self.session.scene, self.session.q)
         self._list_modes()
         self.panel.tell(self.session)
+
+    def _first_tab(self, tabs: Any) -> None:
+        """A tab before all others, for those who have one."""
 
     def _look_at_file(self) -> None:
         """Load a changed robot file; a broken one is told, and the last good robot stays."""

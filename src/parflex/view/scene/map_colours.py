@@ -57,10 +57,15 @@ def map_points(robot: Robot, file: str | Path) -> MapPoints:
     values = known[good]
     every = max(1, -(-len(values) // MOST))
     points, values = points[::every], values[::every]
+    steps = [abs(float(axes[name][1] - axes[name][0])) for name in shown if len(axes[name]) > 1]
+    return coloured(points, values, min(steps, default=0.01))
+
+
+def coloured(points: Array, values: Array, spacing: float) -> MapPoints:
+    """Points in colours from the lowest to the highest of their values."""
     low, high = float(values.min()), float(values.max())
     level = np.minimum(((values - low) / ((high - low) or 1.0) * len(STRESSES)).astype(int), len(STRESSES) - 1)
-    steps = [abs(float(axes[name][1] - axes[name][0])) for name in shown if len(axes[name]) > 1]
-    return MapPoints(points, np.array(STRESSES)[level], low, high, min(steps, default=0.01))
+    return MapPoints(points, np.array(STRESSES)[level], low, high, spacing)
 
 
 def _read(robot: Robot, file: str | Path) -> tuple[dict[str, Array], Array, Array]:

@@ -1,0 +1,1 @@
+"""The studio: a design under the hand, with what it answers beside it."""

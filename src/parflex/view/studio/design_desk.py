@@ -1,0 +1,186 @@
+"""Designs of a robot without any window: what each answers, the best so far, one to compare with, its robot file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.design.design_state import checked_number
+from parflex.design.robot_difference import extending_text
+from parflex.errors import InputError, ParflexError
+from parflex.maps.many import many_frequencies
+from parflex.maps.positions import OK
+from parflex.models.elastic.linear_model import natural_frequencies
+from parflex.models.loading import redesigned
+from parflex.models.robot import Robot
+from parflex.recursion import pose
+from parflex.sweeps.design_rows import DesignRows
+from parflex.sweeps.sweep_file import DesignFile
+from parflex.view.page.session import Session
+from parflex.view.scene.map_colours import MapPoints, coloured
+from parflex.whole_files import new_file
+
+Array = np.ndarray
+CELLS = 16  # of the map along each of its axes: from 200 poses on they are found by compiled steps
+AROUND = 0.12  # half the side of the map, as share of the robot's size, where no response has a region
+MODES = 4  # whose frequencies follow a slider
+
+
+@dataclass(frozen=True)
+class ShownDesign:
+    """Values of the variables, responses by name (NaN where there is none), and why one is missing."""
+
+    values: dict[str, float]
+    responses: dict[str, float]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Limit:
+    """A response that stays on one side of a number."""
+
+    name: str
+    value: float
+    upper: bool
+
+    def missed(self, found: float) -> float:
+        """How far a value is beyond it, as share of the limit; endless where there is no value."""
+        if not np.isfinite(found):
+            return np.inf
+        return max(0.0, (found - self.value if self.upper else self.value - found) / (abs(self.value) or 1.0))
+
+
+@dataclass
+class DesignDesk:
+    """A robot, the file of a design, and the designs that are looked at."""
+
+    robot: Robot
+    file: DesignFile
+    source: str  # the robot's name or file
+    best: ShownDesign | None = field(default=None, init=False)
+    kept: ShownDesign | None = field(default=None, init=False)  # to compare with
+
+    def __post_init__(self) -> None:
+        self.keys = list(self.file.variables)
+        given = {key: checked_number(self.robot, key, "variables") for key in self.keys}
+        starts = {key: one.start if one.start is not None else given[key] for key, one in self.file.variables.items()}
+        self.start = {key: self.fitting(key, value) for key, value in starts.items()}
+        questions = {name: table.question() for name, table in self.file.responses.items()}
+        self.rows = DesignRows(self.robot, self.keys, questions)
+        self.rows.check()
+        self.units = {name: one.response.unit_of(self.robot, one.argument) for name, one in questions.items()}
+        sides = (("lower", False), ("upper", True))
+        self.limits = [
+            Limit(one.response, getattr(one, word), upper)
+            for one in self.file.constraint
+            for word, upper in sides
+            if getattr(one, word) is not None
+        ]
+        self.modes = self._modes()
+
+    def _modes(self) -> int:
+        """How many frequencies can be shown; 0 where nothing vibrates."""
+        try:
+            return min(MODES, len(natural_frequencies(self.robot).frequencies))
+        except ParflexError:
+            return 0
+
+    def fitting(self, key: str, value: float) -> float:
+        """The value within the bounds of its variable, or the nearest of its choices."""
+        one = self.file.variables[key]
+        if one.choices:
+            return min(one.choices, key=lambda choice: abs(choice - value))
+        return float(np.clip(value, *one.bounds))
+
+    def robot_of(self, values: Mapping[str, float]) -> Robot:
+        """The robot of a design."""
+        return redesigned(self.robot, values)
+
+    def look_at(self, values: Mapping[str, float], made: Robot | None = None) -> ShownDesign:
+        """What a design answers; the best so far is remembered."""
+        found = self.rows({key: np.array([values[key]]) for key in self.keys}, made=made)
+        responses = {name: float(own[0]) for name, own in found.values.items()}
+        shown = ShownDesign(dict(values), responses, found.reasons[0])
+        if self._merit(shown) < self._merit(self.best):
+            self.best = shown
+        return shown
+
+    def _merit(self, design: ShownDesign | None) -> tuple[float, float]:
+        """Less is better: how far limits are missed, then the objective."""
+        if design is None:
+            return np.inf, np.inf
+        missed = sum(limit.missed(design.responses[limit.name]) for limit in self.limits)
+        objective = self.file.objective
+        if objective is None or not np.isfinite(missed):
+            return missed, 0.0
+        name = objective.maximise or objective.minimise or ""
+        value = design.responses[name] * (-1.0 if objective.maximise else 1.0)
+        return missed, value if np.isfinite(value) else np.inf
+
+    # -- the map ---------------------------------------------------------------------------------------
+
+    def map_at(self, session: Session, values: Mapping[str, float]) -> tuple[Array, MapPoints | None]:
+        """Lowest frequencies where the robot is (Hz), and the lowest one over the plane around it."""
+        tree = session.robot.tree
+        sliders = {slider.word: slider for slider in session.pose_sliders()}
+        words = [word for word in ("x", "y", "z") if word in sliders][:2]
+        if not self.modes or not words:
+            return np.zeros(0), None
+        axes = {word: self._axis(session, word, sliders[word].value) for word in words}
+        here = np.array([slider.value for slider in sliders.values()])
+        mesh = np.meshgrid(*axes.values(), indexing="ij")
+        poses = np.tile(here, (mesh[0].size + 1, 1))
+        for word, own in zip(words, mesh, strict=True):
+            poses[1:, list(sliders).index(word)] = own.ravel()
+        designs = {key: np.full(len(poses), values[key]) for key in self.keys}
+        found = many_frequencies(self.robot, list(sliders), poses, self.modes, designs=designs, threads=1)
+        good = found.status[1:] == OK
+        frequencies = found.frequencies[0] if found.status[0] == OK else np.zeros(0)
+        if not good.any():
+            return frequencies, None
+        _, place = pose(tree, session.q).of(tree.places[tree.end_effector])
+        points = np.tile(np.asarray(place, dtype=float), (int(good.sum()), 1))
+        for word, own in zip(words, mesh, strict=True):
+            points[:, "xyz".index(word)] = own.ravel()[good]
+        spacing = min(float(axis[1] - axis[0]) for axis in axes.values())
+        return frequencies, coloured(points, found.frequencies[1:, 0][good], spacing)
+
+    def _axis(self, session: Session, word: str, value: float) -> Array:
+        """Places of the map along a coordinate: over the region of a response, else around home."""
+        for table in self.file.responses.values():
+            span = table.region.get(word)
+            if isinstance(span, list) and span[0] != span[1]:
+                return np.linspace(float(span[0]), float(span[1]), CELLS)
+        tree = self.robot.tree
+        _, home = pose(tree, self.robot.home).of(tree.places[tree.end_effector])
+        middle, reach = float(home["xyz".index(word)]), AROUND * session.scene.size
+        return np.linspace(middle - reach, middle + reach, CELLS)
+
+    # -- keeping ---------------------------------------------------------------------------------------
+
+    def write(self, values: Mapping[str, float], folder: Path) -> Path:
+        """The robot file of a design, under a name that is free."""
+        for number in range(1, 1000):
+            target = folder / f"{self.robot.name}-design-{number}.toml"
+            if not target.exists():
+                with new_file(target, "design") as file:
+                    file.write(extending_text(self.source, self.robot, values, target, "design").encode())
+                return target
+        raise InputError("there are a thousand designs already", key="design", file=str(folder), hint="remove some")
+
+
+def check_robot(file: DesignFile, robot: Robot, design: Any) -> None:
+    """Refuse a design of another robot."""
+    known = Path(file.robot).stem if file.robot else robot.name
+    if known not in (robot.name, Path(robot.file).stem):
+        raise InputError(
+            f"the design is of '{file.robot}'",
+            file=str(design),
+            key="robot",
+            value=file.robot,
+            hint=f"show it with 'parflex view {file.robot}', or change its 'robot'",
+        )

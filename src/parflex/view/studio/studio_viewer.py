@@ -1,0 +1,110 @@
+"""The viewer of designs: while a slider moves, the robot, its responses, its frequencies and the map follow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from parflex.errors import ParflexError
+from parflex.models.robot import Robot
+from parflex.view.page.session import Session
+from parflex.view.page.viewer import Viewer
+from parflex.view.studio.design_desk import DesignDesk, ShownDesign
+from parflex.view.studio.design_tab import DesignTab
+
+Array = np.ndarray
+
+
+class StudioViewer(Viewer):
+    """A running page with a tab for the design."""
+
+    def __init__(self, desk: DesignDesk, at: Any = None, port: int | None = None, folder: Path | None = None) -> None:
+        self.desk, self.folder = desk, folder or Path.cwd()
+        self.values = dict(desk.start)
+        self.shown: ShownDesign | None = None
+        super().__init__(desk.robot, at, port=port)
+        self._do_design(self.values)
+
+    def _first_tab(self, tabs: Any) -> None:
+        self.tab = DesignTab(self.server.gui, tabs, self.desk, self.values, self.ask)
+
+    # -- requests --------------------------------------------------------------------------------------
+
+    def _do_design(self, values: Mapping[str, float]) -> None:
+        """Show a design; one that cannot be assembled is told, and the last good robot stays."""
+        self.values = dict(values)
+        try:
+            robot = self.desk.robot_of(self.values)
+            session = Session(robot, self._pose())
+        except ParflexError as error:
+            self.session.trouble = f"This design cannot be shown: {error}"
+            self.panel.tell(self.session)
+            self._tell(ShownDesign(self.values, dict.fromkeys(self.desk.units, float("nan")), error.message), None)
+            return
+        session.servo, session.deformation_scale = self.session.servo, self.session.deformation_scale
+        self.session = session
+        self.stage.follow(session.scene, session.q)
+        self.panel.tell(session)
+        self._tell(self.desk.look_at(self.values, robot), robot)
+        self._modes_are_old = True
+
+    def _pose(self) -> dict[str, float]:
+        """Where the end effector is, which stays."""
+        return {slider.word: slider.value for slider in self.session.pose_sliders()}
+
+    def _tell(self, shown: ShownDesign, robot: Robot | None) -> None:
+        """Bars, frequencies and map of a design."""
+        self.shown = shown
+        frequencies, points = np.zeros(0), None
+        if robot is not None and self.tab.map.value:
+            frequencies, points = self.desk.map_at(self.session, self.values)
+        self.stage.show_map(points)
+        self.tab.show(shown, frequencies, points)
+        self._show_kept()
+
+    def _show_kept(self) -> None:
+        """The robot of the kept design as a ghost."""
+        kept = self.desk.kept
+        if kept is None or kept.values == self.values or self.panel.play_mode.value:
+            self.stage.show_ghost(None)
+            return
+        try:
+            other = Session(self.desk.robot_of(kept.values), self._pose())
+        except ParflexError:
+            self.stage.show_ghost(None)
+            return
+        self.stage.show_ghost(other.base if len(other.base) == len(self.session.base) else None)
+
+    def _do_map(self, on: bool) -> None:
+        self._do_design(self.values)
+
+    def _do_best(self, _: Any) -> None:
+        if self.desk.best is not None:
+            self._turn_to(self.desk.best)
+
+    def _do_keep(self, _: Any) -> None:
+        self.desk.kept = self.shown
+        self._do_design(self.values)
+
+    def _do_swap(self, _: Any) -> None:
+        kept = self.desk.kept
+        if kept is not None:
+            self.desk.kept = self.shown
+            self._turn_to(kept)
+
+    def _turn_to(self, design: ShownDesign) -> None:
+        self.tab.set_values(design.values)
+        self._do_design(design.values)
+
+    def _do_write(self, _: Any) -> None:
+        path = self.desk.write(self.values, self.folder)
+        self.tab.note.content = f"Written: `{path}`"
+
+    def _move(self, given: Any, but: str) -> None:
+        """Go to a pose; the map around it follows."""
+        super()._move(given, but)
+        if self.shown is not None:
+            self._tell(self.shown, self.session.robot)
