@@ -18,7 +18,7 @@ import parflex
 from parflex.cli.main import main
 from parflex.designs.design_numbers import number_at
 from parflex.errors import InputError
-from parflex.sweeps.samples import designs_of
+from parflex.sweeps.design_samples import designs_of
 from parflex.sweeps.sweep_file import read_sweep
 
 HEAD = """
@@ -274,7 +274,7 @@ def test_a_full_disk_is_said_and_what_was_finished_is_kept(slow, tmp_path, folde
     run = subprocess.run(
         [sys.executable, "-c", FULL, str(path), str(out)], capture_output=True, text=True, env=environment
     )
-    assert "cannot be written" in run.stdout and "make room" in run.stdout, run.stderr
+    assert "cannot be written" in run.stdout and "free some space" in run.stdout, run.stderr
     found = parflex.sweep(path, out, jobs=1)
     wanted = table(folder / "serial.npz")["lowest"]
     assert found.computed == 10  # the first chunk is there; without a cache its numbers are rounded otherwise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -11,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from parflex import __version__
 from parflex.errors import InputError
 
 Solver = Callable[[Any], Any]
@@ -54,7 +54,7 @@ def own_source() -> tuple[str, str]:
     digest, root = hashlib.sha256(), Path(__file__).parents[1]
     for file in sorted(root.rglob("*.py")):
         digest.update(str(file.relative_to(root)).encode() + file.read_bytes())
-    return __version__, digest.hexdigest()
+    return importlib.import_module("parflex").__version__, digest.hexdigest()
 
 
 def check_source(here: tuple[str, str], there: tuple[str, str], who: str) -> None:

@@ -73,15 +73,16 @@ def _check_workers(client: Any) -> None:
     """Refuse workers with another parflex, or with none; say that there are none yet."""
 
     def source() -> tuple[str, str]:  # sent whole: what it needs may not be there
+        import importlib
+
         try:
-            from parflex.campaigns.chunk_tasks import own_source as found
+            return importlib.import_module("parflex.campaigns.chunk_tasks").own_source()
         except ImportError:
-            try:
-                from parflex import __version__ as version
-            except ImportError:
-                return "", ""
-            return version, "without campaigns"
-        return found()
+            pass
+        try:
+            return importlib.import_module("parflex").__version__, "without campaigns"
+        except ImportError:
+            return "", ""
 
     known = client.run(source)
     for worker, there in known.items():

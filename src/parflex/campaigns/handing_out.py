@@ -108,7 +108,7 @@ def _lost(chunk: Any, waiting: deque[Any], losses: Counter[Any], crew: Crew) -> 
             "workers are killed again and again",
             key="cluster" if crew.far else "jobs",
             value=str(chunk),
-            hint="use fewer jobs on each machine, or look at its memory; results so far are kept",
+            hint="use fewer jobs on each machine, or more memory; results so far are kept",
         )
     waiting.appendleft(chunk)
 

@@ -93,7 +93,7 @@ class Journal:
                 left = left[self.file.write(left) or 0 :]
         except OSError as error:
             raise unwritable(
-                error, str(self.results), "out", "make room and run it again: what was finished is kept"
+                error, str(self.results), "out", "free some space and run it again: what was finished is kept"
             ) from None
 
     def _cut(self, size: int) -> None:

@@ -105,9 +105,8 @@ class DesignRows:
                 self._together(batch, designs, found)
         for row in range(count) if alone else ():
             self._one(row, {key: float(designs[key][row]) for key in self.keys}, alone, found, strict, made)
-        for row in np.flatnonzero(found.status == IMPOSSIBLE):
-            for values in found.values.values():
-                values[row] = np.nan
+        for values in found.values.values():
+            values[found.status == IMPOSSIBLE] = np.nan
         return found
 
     def _known_poses(self) -> dict[str, dict[str, Any]]:
@@ -128,7 +127,7 @@ class DesignRows:
     def _together(self, batch: _Batch, designs: Mapping[str, Array], found: DesignAnswers) -> None:
         count, size = len(found.status), len(batch.poses)
         poses = np.tile(batch.poses, (count, 1))
-        wide = {key: np.repeat(np.asarray(designs[key], dtype=float), size) for key in self.keys}
+        wide: dict[str, Any] = {key: np.repeat(np.asarray(designs[key], dtype=float), size) for key in self.keys}
         modes = {name: int(q.argument or 1) for name, q in batch.questions.items() if q.response.name == "frequency"}
         values: dict[str, Array] = {}
         states: list[tuple[Array, Sequence[str]]] = []
@@ -151,8 +150,8 @@ class DesignRows:
             smallest = batch.questions[name].response.worst == "smallest"
             found.values[name][:] = table.min(axis=1) if smallest else table.max(axis=1)  # NaN where one is
         for status, reasons in states:
-            for row in np.flatnonzero(status != OK):
-                self._mark(found, batch, int(row), int(status[row]), reasons[row])
+            for row in np.flatnonzero(status != OK).tolist():
+                self._mark(found, batch, row, int(status[row]), reasons[row])
 
     @staticmethod
     def _mark(found: DesignAnswers, batch: _Batch, row: int, state: int, reason: str) -> None:

@@ -26,7 +26,7 @@ from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, listed
 from parflex.sweeps.design_rows import DesignRows
-from parflex.sweeps.samples import designs_of
+from parflex.sweeps.design_samples import designs_of
 from parflex.sweeps.sweep_file import SweepFile, read_sweep
 from parflex.sweeps.sweep_table import Chunk, SweepTable, check_table_file
 

@@ -79,7 +79,7 @@ class SweepTable:
         starts = done[np.flatnonzero(np.diff(done, prepend=-2) > 1)]
         ends = done[np.flatnonzero(np.diff(done, append=self.count + 1) > 1)] + 1
         settings = {**self.about, "done": np.stack([starts, ends], axis=1).tolist()}
-        with whole_file(self.path, hint="make room or name another file: what was finished is kept") as file:
+        with whole_file(self.path, hint="free some space or name another file: what was finished is kept") as file:
             if self.path.suffix == ".parquet":
                 write_parquet(file, self.columns(), settings)
             else:

@@ -56,7 +56,7 @@ class Limit:
 
 @dataclass
 class DesignDesk:
-    """A robot, the file of a design, and the designs that are looked at."""
+    """A robot, the file of a design, and designs of it."""
 
     robot: Robot
     file: DesignFile
@@ -136,7 +136,7 @@ class DesignDesk:
         poses = np.tile(here, (mesh[0].size + 1, 1))
         for word, own in zip(words, mesh, strict=True):
             poses[1:, list(sliders).index(word)] = own.ravel()
-        designs = {key: np.full(len(poses), values[key]) for key in self.keys}
+        designs: dict[str, Any] = {key: np.full(len(poses), values[key]) for key in self.keys}
         found = many_frequencies(self.robot, list(sliders), poses, self.modes, designs=designs, threads=1)
         good = found.status[1:] == OK
         frequencies = found.frequencies[0] if found.status[0] == OK else np.zeros(0)

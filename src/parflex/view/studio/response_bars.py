@@ -8,7 +8,7 @@ from html import escape
 
 from parflex.view.studio.design_desk import DesignDesk, ShownDesign
 
-ROOM = 1.1  # of the bar for the largest number that it shows
+SPARE = 1.1  # of the bar for the largest number that it shows
 GOOD, BAD, OTHER, LINE = "#3468a8", "#dc2626", "#b4bac4", "#1f2430"
 
 
@@ -26,7 +26,7 @@ def _bar(desk: DesignDesk, name: str, shown: ShownDesign, kept: ShownDesign | No
     known = [
         abs(x) for x in (value, before, best, *(limit.value for limit in limits)) if x is not None and math.isfinite(x)
     ]
-    top = max(known, default=0.0) * ROOM or 1.0
+    top = max(known, default=0.0) * SPARE or 1.0
     broken = any(limit.missed(value) > 0 for limit in limits)
     rows = [_strip(value, top, BAD if broken else GOOD, 10)]
     if before is not None:
