@@ -57,6 +57,9 @@ class BatchProgram:
         self.compiled = compiled  # None: where rows are many
         self._kernel = Kernel(program)  # whose machine code is made when it is first needed
 
+    def __reduce__(self) -> tuple[type, tuple[Program, bool | None]]:
+        return BatchProgram, (self.program, self.compiled)  # machine code stays in its process
+
     def with_choice(self, compiled: bool | None) -> BatchProgram:
         """The same program, with the same machine code, compiled or not."""
         made = copy.copy(self)
