@@ -43,8 +43,8 @@ class DesignAnswers(Record):
         return f"{counted(len(self.status), 'design')}, {int((self.status == OK).sum())} with all answers"
 
 
-@dataclass
-class _Batch:
+@dataclass(eq=False, repr=False)
+class _Batch(Record):
     """Questions that many designs and poses are asked together."""
 
     coordinates: tuple[str, ...]
