@@ -592,6 +592,7 @@ add("draw_sensitivities", "navaro", _BARS)
 add("export_mjcf", "delta", figure(lambda bench, path: parflex.export_mjcf(bench("delta"), path)))
 add("export_urdf", "delta", figure(lambda bench, path: parflex.export_urdf(bench("delta"), path)))
 add("export_fmu", "no such kind", lambda bench: parflex.export_fmu(bench("5r"), "robot.fmu", kind="xx"))
+add("import_robot", "none", lambda bench: parflex.import_robot("no-such-robot.urdf", "robot.toml"))
 _TIMING = lambda bench: parflex.plan_motion(bench("5r"), _SWING, acceleration_limit=5.0)  # noqa: E731
 add("draw_timing", "5r", figure(lambda bench, path: parflex.draw_timing(_TIMING(bench), path)))
 add("draw_study", "none", lambda bench: parflex.draw_study(_COLUMNS))

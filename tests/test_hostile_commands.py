@@ -255,6 +255,15 @@ export fmu 5r -o out.fmu --kind both
 export fmu 5r -o out.fmu --step -1
 export fmu 4rrr -o out.fmu --drive motions
 export urdf 5r -o taken.toml/out.urdf
+import
+import nothing.urdf
+import nothing.urdf -o robot.toml
+import nothing.step -o robot.toml
+import taken.toml -o robot.toml
+import nothing.urdf -o robot.urdf
+import nothing.urdf -o nowhere/robot.toml
+import nothing.par --floating -o robot.toml
+import nothing.xml --loops loops.yaml -o robot.toml
 codegen 5r motion --motion nowhere --target c -o out
 codegen 5r inverse --motion nowhere --target c -o out
 simulate 5r

@@ -28,6 +28,9 @@ from parflex.errors import SingularError as SingularError
 from parflex.errors import UnreachableError as UnreachableError
 from parflex.exchange.fmu.export_fmu import ExportedFmu as ExportedFmu
 from parflex.exchange.fmu.export_fmu import export_fmu as export_fmu
+from parflex.exchange.importing.foreign_robot import Dropped as Dropped
+from parflex.exchange.importing.import_robot import ImportedRobot as ImportedRobot
+from parflex.exchange.importing.import_robot import import_robot as import_robot
 from parflex.exchange.mjcf import export_mjcf as export_mjcf
 from parflex.exchange.rigid_parts import ExportedRobot as ExportedRobot
 from parflex.exchange.urdf import export_urdf as export_urdf

@@ -95,6 +95,8 @@ WORDS: dict[str, Word] = {
     "frequency_map": Word("FrequencyMap", "", "Map, from `frequency_map`."),
     "out": Word("str or Path", "", "File that keeps results; a later call with it continues there."),
     "path": Word("str or Path", "", "File."),
+    "loops": Word("str or Path", "", "YAML file beside a URDF, with its loops and motors."),
+    "floating": Word("bool", "", "The root of a URDF is a free body, not fixed to the ground."),
     "agreement": Word("float", "dimensionless", "MAC from which two shapes are one mode."),
     "finest": Word("float", "dimensionless", "Smallest share of the way between two poses."),
     "samples": Word("int", "", "Random states from which ranks are found."),

@@ -1,4 +1,4 @@
-"""The verb that writes a robot for other programs."""
+"""The verbs that write a robot for other programs and read one of theirs."""
 
 from __future__ import annotations
 
@@ -86,3 +86,35 @@ def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> N
     rows = [("file", found.file), ("platforms", ", ".join(found.platforms)), *counts.items()]
     answer |= {"notes": list(found.notes), "warnings": list(loaded.warnings)}
     output.show(answer, as_json, ("", ["", "written"], rows))
+
+
+@cli.command(
+    "import",
+    epilog="\b\nExamples:\n  parflex import delta.urdf --loops delta.loops.yaml -o delta.toml\n"
+    "  parflex import cassie.xml -o cassie.toml\n"
+    "  parflex import SR400.par -o sr400.toml\n\n"
+    "FILE is a URDF (.urdf), a file of MuJoCo (.xml; needs the package mujoco) or of SYMORO (.par). What is not "
+    "carried over stands in the answer and, as comments, in the robot file. Exit code 1: the file is written, but the "
+    "robot cannot be assembled as it stands.",
+)
+@click.argument("source", metavar="FILE")
+@click.option("--loops", metavar="FILE.yaml", help="Loops and motors of a URDF: closed_loop, type, name_mot.")
+@click.option("--floating", is_flag=True, help="The root of the URDF is a free body.")
+@click.option(
+    "-o", "--out", "--output", "out", cls=QuietOption, required=True, metavar="ROBOT.toml", help="Robot file to write."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print a single JSON object.")
+def import_verb(source: str, loops: str | None, floating: bool, out: str, as_json: bool) -> int:
+    """Read a robot of another program: URDF with loops, MuJoCo, SYMORO."""
+    from parflex.exchange.importing.import_robot import import_robot
+
+    found = import_robot(source, out, loops=loops, floating=floating)
+    dropped = [{"kind": one.kind, "name": one.name, "why": one.why} for one in found.dropped]
+    answer: dict[str, Any] = {"file": found.file, "joints": list(found.joints), "closures": list(found.closures)}
+    answer |= {"dropped": dropped, "check": found.check, "warnings": [*found.warnings, *found.check["warnings"]]}
+    rows = [("file", found.file), ("joints", ", ".join(found.joints)), ("closures", ", ".join(found.closures))]
+    rows.append(("check", "ok" if found.check["ok"] else found.check["error"]["message"]))
+    left = [(one["kind"], one["name"], one["why"]) for one in dropped]
+    tables: list[tuple] = [("", ["", ""], rows)] + [("not carried over", ["kind", "name", "why"], left)] * bool(left)
+    output.show(answer, as_json, *tables)
+    return 0 if found.check["ok"] else 1

@@ -76,33 +76,17 @@ def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
 @click.option("--strict", is_flag=True, help="Reject physically impossible inertias.")
 def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     """Read a robot file, assemble its poses and report what is unusual."""
-    from parflex.models.configuration import configure
     from parflex.models.frames_and_jacobians import counts
+    from parflex.models.posing.whole_check import unusual
 
     loaded = open_robot(robot, **choice)
     if strict and loaded.warnings:
         raise RobotFileError(
             loaded.warnings[0], file=loaded.file, key="inertia", hint="correct the inertia, or check without --strict"
         )
-    notes = [*loaded.warnings, *loaded.start_warnings()]
-    for name in ["home", *loaded.description.poses]:
-        configuration = configure(loaded, name)
-        notes += [
-            f"pose {name}: {text}"
-            for text in (*loaded.limit_warnings(configuration.q), *configuration.condition.warnings())
-        ]
-    if loaded.mobility.home_rank < loaded.mobility.rank:
-        notes.append(
-            "home is a singular pose of the closures: the robot has more degrees of freedom there than elsewhere"
-        )
+    notes = unusual(loaded)
     numbers = counts(loaded)
-    if numbers["redundant_closures"]:
-        names = ", ".join(numbers["names"]["redundant_closures"])
-        from parflex.records import counted  # brings NumPy, which help does without
-
-        redundant = counted(numbers["redundant_closures"], "closure row is", "closure rows are")
-        notes.append(f"over-constrained: {redundant} redundant ({names})")
-    answer = {"ok": True, "file": loaded.file, "warnings": list(dict.fromkeys(notes))}
+    answer = {"ok": True, "file": loaded.file, "warnings": notes}
     freedoms = numbers["degrees_of_freedom"]
     rows = [("file", loaded.file), ("degrees of freedom", freedoms), ("motors", len(loaded.actuated)), ("ok", "yes")]
     output.show(answer, as_json, ("", ["", ""], rows))

@@ -1,0 +1,135 @@
+"""Files of others, read with care: sizes and depths have limits, no entity is expanded, no path leaves the folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree
+from xml.parsers import expat
+
+from parflex.checking import shown
+from parflex.errors import InputError
+
+Element = ElementTree.Element
+MAX_TEXT = 20_000_000  # bytes of a file of text
+MAX_DEPTH = 200  # of elements within elements: long chains of bodies in MuJoCo's files are nested
+MAX_ELEMENTS = 200_000
+
+
+class _RefusedError(Exception):
+    """A document that is left unread, and why."""
+
+
+def foreign_error(message: str, file: str | Path, key: str, value: object = None, hint: str = "") -> InputError:
+    """What is wrong with a file of others."""
+    return InputError(
+        message, file=str(file), key=key, value=None if value is None else shown(value), hint=hint or "correct the file"
+    )
+
+
+def read_bytes(file: str | Path, most: int = MAX_TEXT, key: str = "file") -> bytes:
+    """The bytes of a file, never more than it may have."""
+    path = Path(file)
+    try:
+        if path.is_dir():
+            raise foreign_error("is a folder", file, key, file, "give the file inside it")
+        with path.open("rb") as stream:
+            content = stream.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise foreign_error(f"cannot be read ({reason})", file, key, file, "check the path") from None
+    if len(content) > most:
+        raise foreign_error(f"has more than {most / 1e6:g} MB", file, key, file, "check that this is the right file")
+    if not content.strip():
+        raise foreign_error("is empty", file, key, file, "check that this is the right file")
+    return content
+
+
+def read_text(file: str | Path, key: str = "file") -> str:
+    """The text of a file in UTF-8."""
+    content = read_bytes(file, key=key)
+    if b"\0" in content:
+        raise foreign_error("is binary, not a text file", file, key, file, "check that this is the right file")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise foreign_error(
+            f"is not UTF-8 text (byte {error.start})", file, key, file, "save it with the encoding UTF-8"
+        ) from None
+
+
+def read_xml(file: str | Path, key: str = "file") -> Element:
+    """The root of an XML document; each element knows its line."""
+    content = read_bytes(file, key=key)
+    reader = _Reader()
+    try:
+        reader.parser.Parse(content, True)
+    except _RefusedError as error:
+        raise foreign_error(
+            f"{error} (line {reader.parser.CurrentLineNumber})", file, key, file, "remove it: a robot needs none"
+        ) from None
+    except expat.ExpatError as error:
+        reason = expat.ErrorString(error.code)
+        raise foreign_error(
+            f"is not whole XML (line {error.lineno}: {reason})",
+            file,
+            key,
+            file,
+            "is the file cut off? correct the line",
+        ) from None
+    except (LookupError, ValueError) as error:  # an encoding that is not known
+        raise foreign_error(f"is not XML ({error})", file, key, file, "save it with the encoding UTF-8") from None
+    assert reader.root is not None  # expat refuses a document without one
+    return reader.root
+
+
+class _Reader:
+    """Elements as they come; document types and entities are refused before anything of them is used."""
+
+    def __init__(self) -> None:
+        self.parser = expat.ParserCreate()
+        self.parser.StartElementHandler = self._start
+        self.parser.EndElementHandler = self._end
+        self.parser.StartDoctypeDeclHandler = self._doctype
+        self.parser.EntityDeclHandler = self._doctype
+        self.root: Element | None = None
+        self.open: list[Element] = []
+        self.count = 0
+
+    def _doctype(self, *_: object) -> None:
+        raise _RefusedError("has a document type, which may name entities and other files")
+
+    def _start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.count += 1
+        if len(self.open) >= MAX_DEPTH or self.count > MAX_ELEMENTS:
+            what = "is nested too deeply" if len(self.open) >= MAX_DEPTH else "has too many elements"
+            raise _RefusedError(what)
+        element = Element(tag, attributes)
+        element.tail = str(self.parser.CurrentLineNumber)  # nothing else needs the text between elements
+        if self.open:
+            self.open[-1].append(element)
+        else:
+            self.root = element
+        self.open.append(element)
+
+    def _end(self, _: str) -> None:
+        self.open.pop()
+
+
+def line_of(element: Element) -> int:
+    """Where an element stands in its file."""
+    return int(element.tail or 0)
+
+
+def inside(folder: Path, name: str, file: str | Path, key: str) -> Path:
+    """A file that another one names, which must stand in the folder of the first or below it."""
+    if not name.strip() or "\0" in name or "://" in name:
+        raise foreign_error(
+            f"'{shown(name)}' is not a file name", file, key, name, "name a file in the folder of this one"
+        )
+    path = (folder / name.replace("\\", "/")).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise foreign_error(
+            f"'{shown(name)}' is outside the folder of the file", file, key, name,
+            "copy it into that folder and name it from there",
+        )  # fmt: skip
+    return path

@@ -1,0 +1,164 @@
+"""What is read from a file of another program: the tables of a robot file in the making, and what is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from parflex.exchange.importing.foreign_names import ForeignNames
+from parflex.records import Record
+from parflex.spatial.rotations import clean, cross, matrix_quaternion
+
+Array = np.ndarray
+E3 = np.eye(3)
+NONE = np.zeros(3)
+NOTE = "#"  # key of a remark in a table: it is written as a comment
+ONE_AXIS = ("revolute", "prismatic")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Dropped(Record):
+    """Something of the source that the robot file does not have: its `kind` and `name`, and `why`."""
+
+    kind: str
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Mass(Record):
+    """A rigid body: mass, centre, and inertia about the centre, in one frame."""
+
+    mass: float
+    centre: Array
+    inertia: Array
+
+    def seen_from(self, R: Array, p: Array) -> Mass:
+        """The same body in a frame in which its own stands at (R, p)."""
+        return Mass(self.mass, p + R @ self.centre, R @ self.inertia @ R.T)
+
+    def table(self) -> dict[str, Any]:
+        """The entry of a robot file."""
+        I = (self.inertia + self.inertia.T) / 2
+        mixed = I - np.diag(np.diag(I))
+        small = 1e-15 * max(float(np.abs(I).max()), 1e-300)
+        entries = numbers(np.diag(I)) if np.abs(mixed).max() <= small else [numbers(row) for row in I]
+        table: dict[str, Any] = {"mass": float(self.mass)}
+        if self.centre.any():
+            table["centre"] = numbers(self.centre)
+        return table | ({"about_centre": entries} if I.any() else {})
+
+
+@dataclass(eq=False)
+class ForeignRobot:
+    """Tables of a robot file, in the order in which they are written."""
+
+    name: str
+    source: str
+    gravity: Any = (0.0, 0.0, -9.81)
+    end_effector: str | None = None
+    constants: dict[str, float] = field(default_factory=dict)
+    frame: list[dict[str, Any]] = field(default_factory=list)
+    point: list[dict[str, Any]] = field(default_factory=list)
+    closure: list[dict[str, Any]] = field(default_factory=list)
+    coupling: list[dict[str, Any]] = field(default_factory=list)
+    element: list[dict[str, Any]] = field(default_factory=list)
+    dropped: list[Dropped] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    names: ForeignNames = field(default_factory=ForeignNames)
+
+    @property
+    def joints(self) -> list[str]:
+        """Frames that move."""
+        return [table["name"] for table in self.frame if table.get("joint", "fixed") != "fixed"]
+
+    @property
+    def closures(self) -> list[str]:
+        """Loops that are closed."""
+        return [table.get("name") or "~".join(table["between"]) for table in self.closure]
+
+    def of(self, name: str) -> dict[str, Any]:
+        """The table of a frame."""
+        return next(table for table in self.frame if table["name"] == name)
+
+    def drop(self, kind: str, name: str, why: str) -> None:
+        """Note what is left out."""
+        self.dropped.append(Dropped(kind, name, why))
+
+    def add_point(self, name: str, frame: str, R: Array, p: Array, note: str = "") -> str:
+        """A named place on a frame."""
+        table: dict[str, Any] = {"name": name, "frame": frame} | where(R, p)
+        self.point.append(table | ({NOTE: note} if note else {}))
+        return name
+
+    def add_frame(self, name: str, parent: str, R: Array, p: Array, **entries: Any) -> str:
+        """A frame on its joint; entries that say nothing are left out."""
+        place = where(R, p)
+        table: dict[str, Any] = {"name": name}
+        table |= {"parent": parent} if parent != "base" else {}
+        table |= {"joint": entries.pop("joint")} if "joint" in entries else {}
+        table |= {"place": place} if place else {}
+        self.frame.append(table | {key: value for key, value in entries.items() if said(value)})
+        return name
+
+
+def said(value: Any) -> bool:
+    """Whether an entry says more than its default."""
+    return not (value is None or value is False or value == 0 or value in ({}, [], ""))
+
+
+def where(R: Array, p: Array) -> dict[str, Any]:
+    """Position and rotation vector as entries of a table."""
+    table: dict[str, Any] = {}
+    if np.any(p):
+        table["position"] = numbers(p)
+    vector = rotation_vector(R)
+    return table | ({"rotation": vector} if any(vector) else {})
+
+
+def numbers(values: Any) -> list[float]:
+    """Plain numbers, without minus zeros."""
+    return [float(value) + 0.0 for value in np.asarray(values, dtype=float).ravel()]
+
+
+def rotation_vector(R: Array) -> list[float]:
+    """Axis times angle; exact about one axis of the frame."""
+    R = clean(np.asarray(R, dtype=float))
+    for k in range(3):  # by its two numbers, so that right angles stay right
+        i, j = (k + 1) % 3, (k + 2) % 3
+        if R[k, k] == 1.0 and not (R[k, i] or R[k, j] or R[i, k] or R[j, k]):
+            vector = np.zeros(3)
+            vector[k] = np.arctan2(R[j, i], R[i, i])
+            return numbers(vector)
+    Q = matrix_quaternion(R)
+    Q = Q if Q[0] >= 0 else -Q
+    size = float(np.linalg.norm(Q[1:]))
+    return numbers(2 * np.arctan2(size, Q[0]) / size * Q[1:])
+
+
+def turn_to(axis: Array) -> Array:
+    """The shortest turn that brings z to an axis."""
+    u = np.asarray(axis, dtype=float) / np.linalg.norm(axis)
+    u = clean(u)
+    if u[2] < -0.5:  # half a turn about x, and what is left from there
+        half = np.diag([1.0, -1.0, -1.0])
+        return half @ turn_to(half @ u)
+    v = cross(E3[2], u)
+    hat = np.array([[0, -v[2], v[1]], [v[2], 0, -v[0]], [-v[1], v[0], 0]])
+    return clean(E3 + hat + hat @ hat / (1 + u[2]))
+
+
+def roll_pitch_yaw_matrix(angles: Array) -> Array:
+    """R = Rz(yaw) Ry(pitch) Rx(roll)."""
+    (cr, cp, cy), (sr, sp, sy) = np.cos(angles), np.sin(angles)
+    return clean(
+        np.array(
+            [
+                [cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr],
+                [sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr],
+                [-sp, cp * sr, cp * cr],
+            ]
+        )
+    )
