@@ -122,7 +122,7 @@ class DesignedPoses:
             done = found.ok & (found.x[:, 0] > NEARLY_FREE * found.x[:, -1])
         if self.platform is not None and self.twists is not None:
             done &= np.isfinite(found.twists).all(axis=(1, 2))
-            self.twists[self.rows[chosen[done]]] = self.platform.of_hub(q[done], found.twists[done], chosen[done])
+            self.twists[self.rows[chosen[done]]] = found.twists[done]
         self.frequencies[self.rows[chosen[done]]] = np.sqrt(found.x[done]) / (2 * np.pi)
         return done
 

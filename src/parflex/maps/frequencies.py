@@ -143,7 +143,7 @@ class FrequencySolver:
             result = np.sqrt(found.x) / (2 * np.pi)
         failed = ~found.ok
         if twists is not None:
-            twists[:] = self.platform.of_hub(q, found.twists)
+            twists[:] = found.twists
             failed |= ~np.isfinite(twists).all(axis=(1, 2))
         if failed.any():
             again = None if twists is None else np.zeros((int(failed.sum()), self.modes, 6))

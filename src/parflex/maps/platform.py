@@ -8,9 +8,7 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.maps.batches import Geometry, Places
-from parflex.maps.engine.frames import own_axes
 from parflex.maps.nodes import Assembly, NodeModel
-from parflex.models.cutting import used_components
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import place_jacobian
@@ -30,7 +28,12 @@ class Platform:
         if self.place.link == GROUND:
             raise InputError("the end effector does not move, so it has no shapes", key="shapes")
         self.model = model
-        self.own, self.geometry = geometry.places([self.place.link]), geometry
+        self.geometry = geometry
+
+    @cached_property
+    def own(self) -> Places:
+        """Where its link is."""
+        return self.geometry.places([self.place.link])
 
     @cached_property
     def assembly(self) -> Assembly:
@@ -57,14 +60,6 @@ class Platform:
         J = np.zeros((len(q), 6, self.model.columns))
         J[:, :, columns] = self._at_place(q, self.assembly.local(self.place.link, *at) @ W, designs)
         return J
-
-    def of_hub(self, q: Array, twists: Array, designs: Array | None = None) -> Array:
-        """From twists of the link in its own axes (poses x modes x components), as steps give them."""
-        A = own_axes(self.tree, self.place.link)
-        turn = np.zeros((6, 6))
-        turn[:3, :3] = turn[3:, 3:] = A
-        moved = turn[:, list(used_components(self.tree))] @ np.swapaxes(twists, 1, 2)
-        return self.signed(np.swapaxes(self._at_place(q, moved, designs), 1, 2))
 
     def of_tree(self, q: Array, shapes: Array) -> Array:
         """From shapes over the coordinates of the tree (columns) at its positions."""

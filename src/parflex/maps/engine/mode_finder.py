@@ -23,7 +23,7 @@ SIDE_BY_SIDE = 16384  # poses whose entries are there at a time
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FoundModes(Record):
-    """Squares of circular frequencies (poses x modes), which poses are proved, and twists of the hub in own axes."""
+    """Squares of circular frequencies (poses x modes), which poses are proved, and twists of the end effector."""
 
     x: Array
     ok: Array
@@ -37,6 +37,7 @@ class ModeFinder:
     def __init__(self, locked: Robot, modes: int, free: int = 0, designs: DesignNumbers | None = None) -> None:
         self.modes, self.free, self.designs = modes, free, designs
         self.programs, *self.kernels = step_kernels(locked, designs)
+        self.units = np.array([1.0] * 3 + [locked.tree.length] * 3)  # turns count by the typical length
         names = self.programs.pose.inputs
         self.positions = [int(name[2:-1]) for name in names if name.startswith("q[")]
         self.numbers = [int(name[7:-1]) for name in names if name.startswith("design[")]
@@ -70,7 +71,9 @@ class ModeFinder:
         programs, kernel = self.programs, self.kernels[1]
         lanes, size, count = kernel.lanes, programs.size, len(q)
         entries = self._entries(q, rows)
-        x, y = np.zeros((len(programs.step.inputs), lanes)), np.zeros((len(programs.step.outputs), lanes))
+        before = mode_loop.TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
+        block = np.zeros((before + len(programs.step.inputs), lanes))
+        x, y = block[before:], block[: len(programs.step.outputs)]
         kept = np.random.default_rng(0).uniform(-1, 1, (lanes, self.modes + 1, size))
         warm = np.full((lanes, self.modes), FIRST)
         found, twists = np.empty((count, self.modes)), np.empty((count, self.modes, programs.twisted))
@@ -86,7 +89,7 @@ class ModeFinder:
             self.free,
             mode_loop.CONDENSED if programs.condensed else 0.0,
             mode_loop.TURNED if shapes else math.inf,
-            *(x, y, whole, bounds, warm, kept, found, twists, pinned, flags),
+            *(x, y, self.units, np.zeros(lanes), whole, bounds, warm, kept, found, twists, pinned, flags),
         )
         twists[flags[:, 1] > 0] = np.nan
         ok = flags[:, 0] > 0

@@ -3,6 +3,9 @@
 A lane has a pose, the number of a mode it looks for, and intervals that hold the modes one to m + 1. Every
 factorisation counts the modes below its shift and narrows them. The next shift is the Rayleigh quotient while that lies
 in the interval, else the interval is halved.
+
+Inputs x (s, b, entries of the pose) and outputs y (signs, along, mass, twist, b) lie in one block, so that the b that
+comes out of a step stands where that of the next one goes in; s is written anew before each step.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ CONDENSED = 0.1  # of the squared distance to the shift: how much N may change t
 PATIENCE = 8  # steps after which halving takes turns with Rayleigh quotients
 POSE, MODE, STEP, SINCE, TASK, LAST, SPENT = range(7)  # whole numbers of a lane
 SEARCH, PROVE, IDLE = range(3)  # its tasks
-SHIFT, ALONG, MASS = 0, 1, 2  # rows of inputs and outputs
+SHIFT, ALONG, MASS, TWIST = 0, 1, 2, 3  # rows of inputs and outputs
 
 
 @inner
@@ -61,11 +64,13 @@ def exact(rho: float, shift: float, mass: float, lower: float, upper: float, tru
 
 
 @inner
-def begin_mode(lane: int, mode: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array) -> None:
+def begin_mode(
+    lane: int, mode: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array, shifts: Array
+) -> None:
     """Start a mode from what the lane found at its last pose."""
     whole[lane, MODE], whole[lane, STEP], whole[lane, SINCE] = mode, 0, 0
     near = warm[lane, mode] * (1 + OFFSET)  # a mode that no pose changes is where it was: at it no step exists
-    x[SHIFT, lane] = between(bounds[lane, 0, mode], bounds[lane, 1, mode], near)
+    shifts[lane] = between(bounds[lane, 0, mode], bounds[lane, 1, mode], near)
     for k in range(kept.shape[2]):
         x[1 + k, lane] = kept[lane, mode, k]
 
@@ -75,15 +80,24 @@ def mixed(lane: int, mode: int, kept: Array, x: Array) -> None:
     """Start again from something of every mode: what was kept may have no part in the one that is looked for."""
     modes = kept.shape[1] - 1
     for k in range(kept.shape[2]):
-        total = kept[lane, modes, k]
-        for other in range(modes):
-            total += kept[lane, other, k] * (1.0 + 0.37 * ((other * 7 + mode * 3) % 5))
-        x[1 + k, lane] = total
+        x[1 + k, lane] = kept[lane, modes, k]
+    for other in range(modes):
+        weight = 1.0 + 0.37 * ((other * 7 + mode * 3) % 5)
+        for k in range(kept.shape[2]):
+            x[1 + k, lane] += weight * kept[lane, other, k]
 
 
 @inner
 def next_pose(
-    lane: int, whole: Array, bounds: Array, warm: Array, kept: Array, x: Array, rows: Array, found: Array
+    lane: int,
+    whole: Array,
+    bounds: Array,
+    warm: Array,
+    kept: Array,
+    x: Array,
+    shifts: Array,
+    rows: Array,
+    found: Array,
 ) -> None:
     """Give a lane its next pose, or rest."""
     whole[lane, POSE] += 1
@@ -100,7 +114,7 @@ def next_pose(
     first = 1 + kept.shape[2]
     for k in range(rows.shape[1]):
         x[first + k, lane] = rows[pose, k]
-    begin_mode(lane, 0, whole, bounds, warm, kept, x)
+    begin_mode(lane, 0, whole, bounds, warm, kept, x, shifts)
 
 
 @inner
@@ -122,18 +136,26 @@ def accept(
     bounds: Array,
     warm: Array,
     kept: Array,
+    x: Array,
     y: Array,
+    units: Array,
     found: Array,
     twists: Array,
 ) -> None:
-    """A mode is found: keep it, its b and its twist."""
-    pose = whole[lane, POSE]
+    """A mode is found: keep it, its b and its twist; x gets the b that was kept before."""
+    pose, twisted = whole[lane, POSE], twists.shape[2]
     found[pose, mode] = warm[lane, mode] = rho
-    size = kept.shape[2]
-    for k in range(size):
-        kept[lane, mode, k] = y[3 + k, lane]
-    for k in range(twists.shape[2]):
-        twists[pose, mode, k] = y[3 + size + k, lane]
+    for k in range(kept.shape[2]):
+        before = kept[lane, mode, k]
+        kept[lane, mode, k] = x[1 + k, lane]  # which lies where y has it
+        x[1 + k, lane] = before
+    largest, sign = 0.0, 1.0  # the largest component of a shape is positive
+    for k in range(twisted):
+        size = abs(y[TWIST + k, lane]) * units[k]
+        if size > largest:
+            largest, sign = size, 1.0 if y[TWIST + k, lane] > 0.0 else -1.0
+    for k in range(twisted):
+        twists[pose, mode, k] = sign * y[TWIST + k, lane]
 
 
 @inner
@@ -171,14 +193,14 @@ def close(pose: int, found: Array) -> bool:
 
 
 @inner
-def prove(lane: int, whole: Array, bounds: Array, x: Array, found: Array) -> int:
+def prove(lane: int, whole: Array, bounds: Array, shifts: Array, found: Array) -> int:
     """Go to a shift whose count is missing: 1 when nothing is, -1 when the counts say otherwise."""
     missing = open_count(lane, whole[lane, POSE], bounds, found)
     if missing == 0.0:
         return 1
     if missing != missing or whole[lane, STEP] > 2 * found.shape[1]:
         return -1
-    x[SHIFT, lane] = missing
+    shifts[lane] = missing
     return 0
 
 
@@ -192,6 +214,8 @@ def advance(
     kept: Array,
     x: Array,
     y: Array,
+    units: Array,
+    shifts: Array,
     found: Array,
     twists: Array,
     pinned: Array,
@@ -199,21 +223,21 @@ def advance(
     turn: float,
 ) -> int:
     """Take in a step of a lane: 1 when its pose is proved, -1 when it is given up, 0 to go on."""
-    modes, pose, mode, shift = found.shape[1], whole[lane, POSE], whole[lane, MODE], x[SHIFT, lane]
+    modes, pose, mode, shift = found.shape[1], whole[lane, POSE], whole[lane, MODE], shifts[lane]
     if not math.isfinite(y[MASS, lane]):  # a pivot was zero: nothing was counted
         whole[lane, STEP] += 1
         mixed(lane, mode, kept, x)
         whole[lane, SINCE] = 0
-        x[SHIFT, lane] = shift * (1 + OFFSET)
+        shifts[lane] = shift * (1 + OFFSET)
         return 0 if whole[lane, STEP] < STEPS else -1
     narrow(lane, shift, count, bounds)
     if whole[lane, TASK] == PROVE:
         whole[lane, STEP] += 1
-        return prove(lane, whole, bounds, x, found)
+        return prove(lane, whole, bounds, shifts, found)
     whole[lane, STEP] += 1
     whole[lane, SINCE] += 1
     rho = shift + y[ALONG, lane] / y[MASS, lane]
-    other = False
+    guess = rho * (1 + OFFSET)
     near = count if rho >= shift else count - 1
     if whole[lane, SINCE] > 1 and 0 <= near < modes and found[pose, near] != found[pose, near]:
         lower, upper = 0.0 if near == 0 else bounds[lane, 1, near - 1], bounds[lane, 0, near + 1]
@@ -222,27 +246,29 @@ def advance(
         if near + 1 < modes and found[pose, near + 1] > upper:
             upper = found[pose, near + 1]
         if exact(rho, shift, y[MASS, lane], lower, upper, trust, turn):
-            accept(lane, near, rho, whole, bounds, warm, kept, y, found, twists)
-            other = near != mode
+            if near != mode:  # they changed places: what was kept of that one is the start for this one
+                guess = warm[lane, near]
+                whole[lane, SINCE] = 0
+            accept(lane, near, rho, whole, bounds, warm, kept, x, y, units, found, twists)
     low, high = bounds[lane, 0, mode], bounds[lane, 1, mode]
     if found[pose, mode] != found[pose, mode] and high < INFINITE and high - low <= PINNED * high:
-        accept(lane, mode, 0.5 * (low + high), whole, bounds, warm, kept, y, found, twists)
+        accept(lane, mode, 0.5 * (low + high), whole, bounds, warm, kept, x, y, units, found, twists)
         pinned[pose, mode] = 1
     if found[pose, mode] == found[pose, mode]:
         while mode < modes and found[pose, mode] == found[pose, mode]:
             mode += 1
         if mode < modes:
-            begin_mode(lane, mode, whole, bounds, warm, kept, x)
+            begin_mode(lane, mode, whole, bounds, warm, kept, x, shifts)
             return 0
         whole[lane, TASK], whole[lane, STEP] = PROVE, 0
-        return prove(lane, whole, bounds, x, found)
+        return prove(lane, whole, bounds, shifts, found)
     if whole[lane, STEP] >= STEPS or not math.isfinite(rho):
         return -1
     halve = whole[lane, STEP] > PATIENCE and whole[lane, STEP] % 2 == 0
-    if other or whole[lane, STEP] % PATIENCE == 0:
+    if whole[lane, STEP] % PATIENCE == 0:
         mixed(lane, mode, kept, x)
         whole[lane, SINCE] = 0
-    x[SHIFT, lane] = between(low, high, -1.0 if halve or other else rho * (1 + OFFSET))
+    shifts[lane] = between(low, high, -1.0 if halve else guess)
     return 0
 
 
@@ -257,6 +283,8 @@ def find_modes(
     turn: float,
     x: Array,
     y: Array,
+    units: Array,
+    shifts: Array,
     whole: Array,
     bounds: Array,
     warm: Array,
@@ -271,13 +299,13 @@ def find_modes(
     for lane in range(lanes):
         whole[lane, POSE] = poses * lane // lanes - 1
         whole[lane, LAST] = poses * (lane + 1) // lanes
-        next_pose(lane, whole, bounds, warm, kept, x, rows, found)
+        next_pose(lane, whole, bounds, warm, kept, x, shifts, rows, found)
         if whole[lane, TASK] == IDLE:  # any numbers do
             for k in range(rows.shape[1]):
                 x[1 + size + k, lane] = rows[0, k]
             for k in range(size):
                 x[1 + k, lane] = kept[lane, 0, k]
-            x[SHIFT, lane] = warm[lane, 0]
+            shifts[lane] = warm[lane, 0]
     control_word(FLUSHED)
     while True:
         active = 0
@@ -287,16 +315,17 @@ def find_modes(
         if active == 0:
             break
         total += active
+        for lane in range(lanes):
+            x[SHIFT, lane] = shifts[lane]
         call_lanes(address, places[0], places[1], lanes, places[2])
-        for k in range(size):  # of all lanes; those that begin anew write over it
-            for lane in range(lanes):
-                x[1 + k, lane] = y[3 + k, lane]
         for lane in range(lanes):
             if whole[lane, TASK] == IDLE:
                 continue
             count = int(0.5 * (unknowns - y[0, lane]) + 0.25) - free
             pose = whole[lane, POSE]
-            end = advance(lane, count, whole, bounds, warm, kept, x, y, found, twists, pinned, trust, turn)
+            end = advance(
+                lane, count, whole, bounds, warm, kept, x, y, units, shifts, found, twists, pinned, trust, turn
+            )
             if end == 0:
                 continue
             if end > 0:
@@ -306,6 +335,6 @@ def find_modes(
             for k in range(modes):
                 if pinned[pose, k] > 0:
                     flags[pose, 1] = 1
-            next_pose(lane, whole, bounds, warm, kept, x, rows, found)
+            next_pose(lane, whole, bounds, warm, kept, x, shifts, rows, found)
     control_word(USUAL)
     return total

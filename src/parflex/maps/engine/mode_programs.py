@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.passes.depth_first import depth_first
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.designs.design_numbers import DesignNumbers
@@ -26,6 +27,7 @@ from parflex.maps.engine.elimination_order import (
     trivial_rows,
 )
 from parflex.maps.engine.frames import FrameBuilder, FrameTree, Row
+from parflex.maps.engine.small_matrices import product, shift, turned
 from parflex.maps.engine.sparse_system import StepSystem
 from parflex.maps.nodes import NotCoveredError
 from parflex.models.cutting import cut_at_beams
@@ -67,8 +69,8 @@ class StepTrace:
         self.s = self.graph.symbol("s")
         self.tree, loops = self._traced()
         q = np.array([self.graph.symbol(f"q[{k}]") for k in range(rigid_tree(locked.tree).nq)], dtype=object)
-        at = pose(rigid_tree(self.tree), q)
-        self.builder = FrameBuilder(self.cut, self.tree, loops, at)
+        self.at = pose(rigid_tree(self.tree), q)
+        self.builder = FrameBuilder(self.cut, self.tree, loops, self.at)
         self.frames: FrameTree = self.builder.build()
         self.system = StepSystem()
         self.known = trivial_rows(self.frames)
@@ -102,7 +104,7 @@ class StepTrace:
         along = sum(((w[k] * b[k]) for k in b), 0.0)
         scale = 1.0 / np.sqrt(mass)
         hub = self.locked.tree.places[self.locked.tree.end_effector].link
-        twist = [self._value(w, k) for k in self.frames.frames[hub]] if hub != GROUND else []
+        twist = self._twist(hub, w) if hub != GROUND else []
         fixed = [d for d in self.system.pivots if not isinstance(d, Expression)]  # of what has stiffness but no mass
         signs: Any = float(sum(np.sign(d) for d in fixed))
         for edge, count in Counter(d.edge for d in self.system.pivots if isinstance(d, Expression)).items():
@@ -111,13 +113,23 @@ class StepTrace:
             "signs": signs,
             "along": along,
             "mass": mass,
-            "b": np.array([force[k] * scale for k in b], dtype=object),
             "twist": np.array([x * scale for x in twist], dtype=object),
+            "b": np.array([force[k] * scale for k in b], dtype=object),  # last: it takes the place of that of the input
         }
         parameters = [name for name in self.graph.names if name.startswith(("q[", "design["))]
         whole = make_program(self.graph, "step", outputs, parameters=parameters, quick=True)
         first, second = whole.split()
-        return ModePrograms(first, second, len(b), len(self.system.pivots), len(twist), condensed)
+        return ModePrograms(first, depth_first(second), len(b), len(self.system.pivots), len(twist), condensed)
+
+    def _twist(self, hub: int, w: Row) -> list[Any]:
+        """Velocity and angular velocity of the end effector in world axes, from the frame of its link."""
+        own = np.zeros((6, 1), dtype=object)
+        for k, variable in zip(self.builder.used, self.frames.frames[hub], strict=True):
+            own[k, 0] = self._value(w, variable)
+        p = self.tree.places[self.tree.end_effector].position
+        X = shift(np.eye(3), p)
+        moved = turned(self.at.rotation[hub], product(X, turned(self.builder.axes(hub), own)))
+        return list(moved[:, 0])
 
     def _value(self, w: Row, k: int) -> Any:
         form = resolved(self.known, {k: 1.0})
