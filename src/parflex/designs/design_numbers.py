@@ -29,6 +29,7 @@ from parflex.tree import Tree, build_tree
 
 Array = np.ndarray
 Path = tuple[str | int, ...]
+RECENT = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,24 +68,13 @@ class DesignNumbers(Record):
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""
         here = ("tree", *part)
         plain = np.asarray(plain)
-        found = self._in_parts.get(here, [])
+        found = _in_parts(self.places).get(here, [])
         if not found:
             return plain
         wide = np.broadcast_to(plain.ravel(), (len(self.values), plain.size)).astype(float)
         for k, inner in found:
             wide[:, inner] = self.values[:, k]
         return wide.reshape(len(self.values), *plain.shape)
-
-    @cached_property
-    def _in_parts(self) -> dict[Path, list[tuple[int, int]]]:
-        """Numbers by where they stand, and by the array in which they do: which number, and its index there."""
-        found: dict[Path, list[tuple[int, int]]] = {}
-        for k, own in enumerate(self.places):
-            for place in own:
-                found.setdefault(place, []).append((k, 0))
-                if isinstance(place[-1], int):
-                    found.setdefault(place[:-1], []).append((k, place[-1]))
-        return found
 
     def of_rows(self, rows: Array) -> DesignNumbers:
         """The same for some of the designs."""
@@ -103,6 +93,26 @@ class DesignNumbers(Record):
         made = replace(changed["tree"], known_length=tree.length)
         own = Closures(made, changed["loops"], changed["constraints"])
         return replace(self.robot, tree=made, closures=own, known_home=self.robot.home)
+
+
+_parts_of: dict[int, tuple[Any, dict[Path, list[tuple[int, int]]]]] = {}  # of the last places, which are long
+
+
+def _in_parts(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[tuple[int, int]]]:
+    """Numbers by where they stand, and by the array in which they do: which number, and its index there."""
+    known = _parts_of.get(id(places))
+    if known is not None and known[0] is places:
+        return known[1]
+    found: dict[Path, list[tuple[int, int]]] = {}
+    for k, own in enumerate(places):
+        for place in own:
+            found.setdefault(place, []).append((k, 0))
+            if isinstance(place[-1], int):
+                found.setdefault(place[:-1], []).append((k, place[-1]))
+    while len(_parts_of) >= RECENT:
+        _parts_of.pop(next(iter(_parts_of)))
+    _parts_of[id(places)] = places, found
+    return found
 
 
 @np.errstate(all="ignore")  # designs in which a number is not finite are marked

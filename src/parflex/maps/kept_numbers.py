@@ -22,7 +22,7 @@ from parflex.designs.design_numbers import DesignNumbers, design_numbers, leaves
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber, holds
 from parflex.errors import ParflexError
 from parflex.graph.expression import Expression, Graph
-from parflex.maps.batches import BatchProgram
+from parflex.maps.batches import BLOCK, BatchProgram
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial.varied import OneNumberError, Varied
@@ -45,16 +45,23 @@ class NumberProgram(Record):
 
     def numbers(self, robot: Robot, keys: Sequence[str], columns: Array) -> DesignNumbers:
         """In designs, given by rows of the keys."""
-        found = self._found(columns)
-        values = found[:, : len(self.places)]
-        alone = ~np.isfinite(found).all(axis=1)
-        for k, (how, answer) in enumerate(self.compared):
-            alone |= holds(found[:, len(self.places) + k], how) != answer
+        size, kernel = len(self.places), self.batch.kernel(len(columns))
+        values, alone = np.empty((len(columns), size)), np.zeros(len(columns), dtype=bool)
+        groups: dict[tuple[str, bool], list[int]] = {}
+        for k, compared in enumerate(self.compared):
+            groups.setdefault(compared, []).append(size + k)
+        for start in range(0, len(columns), BLOCK):
+            part = columns[start : start + BLOCK]
+            with np.errstate(all="ignore"):
+                wide = self.batch(part).T if kernel is None else kernel.columns(kernel.padded(part))
+                found = wide[:, : len(part)]
+                odd = ~np.isfinite(found.sum(axis=0))
+                if odd.any():  # or the sum alone is too large
+                    odd = ~np.isfinite(found).all(axis=0)
+            for (how, answer), own in groups.items():
+                odd |= (holds(found[own], how) != answer).any(axis=0)
+            values[start : start + BLOCK], alone[start : start + BLOCK] = found[:size].T, odd
         return DesignNumbers(robot, tuple(keys), self.places, self.nominal, values, alone, name=self.name)
-
-    def _found(self, columns: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return self.batch(columns)
 
 
 def numbers_of_designs(robot: Robot, designs: Mapping[str, Array]) -> DesignNumbers:

@@ -30,6 +30,13 @@ APART = 16  # of so many poses one starts from home, the others from the nearest
 VECTOR = ("rx", "ry", "rz")
 
 
+def _nearest(points: Array, values: Array) -> Array:
+    """The nearest of some points to each value, about: by products of single precision, which few points allow."""
+    middle = values.mean(axis=0)
+    a, b = (points - middle).astype(np.float32), (values - middle).astype(np.float32)
+    return np.argmin((a * a).sum(axis=1) - 2.0 * (b @ a.T), axis=1)
+
+
 class _SlowError(Exception):
     """These poses are not given by coordinates alone, or a leg has more joints than its loops decide."""
 
@@ -156,7 +163,8 @@ class PositionSolver:
         good = np.flatnonzero(status == OK)
         if not len(good):
             return self._from_home(values, own)
-        nearest = cKDTree(values[first[good]] / scale).query(values / scale)[1]
+        told = values[:, scale > 1e-300] / scale[scale > 1e-300]
+        nearest = _nearest(told[first[good]], told)
         near = q[good[nearest], : self.geometry.kept.size]
         found, state = self._newton(self.start(values, self.geometry.rows(near, own)))
         failed = np.flatnonzero(state != OK)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from parflex.codegen.compile import BLOCK
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.engine import mode_loop
 from parflex.maps.engine.kept_steps import step_kernels
@@ -18,6 +19,7 @@ BITS = 5  # of each coordinate, in the order of poses
 DIRECTIONS = 3  # along which poses are put in order
 FIRST = 1e3  # rad^2/s^2: where the search for modes begins at the first pose
 FREE = 1e-4  # of the lowest mode (squared): what is below has no stiffness
+AGAIN = 1  # start of the random numbers for poses that were not proved at once
 SIDE_BY_SIDE = 16384  # poses whose entries are there at a time
 
 
@@ -56,25 +58,36 @@ class ModeFinder:
             part = order[start : start + SIDE_BY_SIDE]
             x[part], ok[part], twists[part], more = self._some(q[part], None if rows is None else rows[part], shapes)
             steps += more
+        failed = np.flatnonzero(~ok)
+        if 0 < len(failed) < count:  # once more from other starts
+            own = self._some(q[failed], None if rows is None else rows[failed], shapes, AGAIN)
+            x[failed], ok[failed], twists[failed] = own[:3]
+            steps += own[3]
         return FoundModes(x, ok, twists, steps)
 
     def _entries(self, q: Array, rows: Array | None) -> Array:
-        """What steps take of each pose."""
-        inputs = np.empty((len(q), len(self.programs.pose.inputs)))
-        inputs[:, self.placed] = q[:, self.positions]
-        if self.designs is not None:
-            assert rows is not None
-            inputs[:, self.varied] = self.designs.values[rows[:, None], self.numbers]
-        return self.kernels[0].many(inputs)
+        """What steps take of each pose; in blocks that stay in the cache."""
+        kernel, count = self.kernels[0], len(q)
+        entries = np.empty((count, len(self.programs.pose.outputs)))
+        some = kernel.lanes * BLOCK
+        for start in range(0, count, some):
+            here = slice(start, min(start + some, count))
+            inputs = np.empty((here.stop - start, len(self.programs.pose.inputs)))
+            inputs[:, self.placed] = q[here][:, self.positions]
+            if self.designs is not None:
+                assert rows is not None
+                inputs[:, self.varied] = self.designs.values[rows[here]][:, self.numbers]
+            entries[here] = kernel.many(inputs)
+        return entries
 
-    def _some(self, q: Array, rows: Array | None, shapes: bool) -> tuple[Array, Array, Array, int]:
+    def _some(self, q: Array, rows: Array | None, shapes: bool, seed: int = 0) -> tuple[Array, Array, Array, int]:
         programs, kernel = self.programs, self.kernels[1]
         lanes, size, count = kernel.lanes, programs.size, len(q)
         entries = self._entries(q, rows)
         before = mode_loop.TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
         block = np.zeros((before + len(programs.step.inputs), lanes))
         x, y = block[before:], block[: len(programs.step.outputs)]
-        kept = np.random.default_rng(0).uniform(-1, 1, (lanes, self.modes + 1, size))
+        kept = np.random.default_rng(seed).uniform(-1, 1, (lanes, self.modes + 1, size))
         warm = np.full((lanes, self.modes), FIRST)
         found, twists = np.empty((count, self.modes)), np.empty((count, self.modes, programs.twisted))
         flags, pinned = np.zeros((count, 2), dtype=np.int64), np.zeros((count, self.modes), dtype=np.int64)
