@@ -182,6 +182,26 @@ def test_a_robot_by_hand_is_identified_through_its_loops(tmp_path):
         assert one.file_value == pytest.approx(one.value, abs=1e-9), name
 
 
+def test_bodies_that_can_be_predict_alike(tmp_path):
+    pytest.importorskip("clarabel")
+    found = parflex.identify(three_rrr(), FINE(clean(1), 0), cutoff=40, physical=True)
+    for link in three_rrr().tree.links:
+        XX, XY, XZ, YY, YZ, ZZ, *first, M = (
+            found.theta[f"{s}[{link.name}]"] for s in ("XX", "XY", "XZ", "YY", "YZ", "ZZ", "MX", "MY", "MZ", "M")
+        )
+        inertia = np.array([[XX, XY, XZ], [XY, YY, YZ], [XZ, YZ, ZZ]])
+        whole = np.zeros((4, 4))
+        whole[:3, :3], whole[3, 3] = np.trace(inertia) / 2 * np.eye(3) - inertia, M
+        whole[:3, 3] = whole[3, :3] = first
+        assert np.linalg.eigvalsh(whole)[0] > 0, link.name
+    assert found.physical["relative_error"] < 1.02 * found.physical["best"]
+    assert found.physical["smallest"] > 0
+    write_robot(three_rrr(), found, tmp_path / "real.toml")
+    real = parflex.load(tmp_path / "real.toml", working_mode="+-+")
+    platform = next(link for link in real.tree.links if link.name == "platform")
+    assert platform.body.m == pytest.approx(found.theta["M[platform]"])
+
+
 def test_outliers_are_left_to_reweighting():
     record = FINE(clean(1), 0)
     wild = record | {"effort.leg1.1": record["effort.leg1.1"].copy()}

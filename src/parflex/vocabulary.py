@@ -181,6 +181,7 @@ WORDS: dict[str, Word] = {
     "decimate": Word("int", "", "Every so many samples one is kept."),
     "least_speed": Word("float", "m/s, rad/s", "Samples of motors with Coulomb friction that are slower are left out."),
     "friction": Word("str", "", "Friction of motors that is looked for."),
+    "physical": Word("bool", "", "Let all parameters be those of bodies that can be."),
     "instant": Word("float", "s", "Time at which the beam is drawn."),
     "title": Word("str", "", "Title of the figure."),
     "natural": Word("Array", "Hz", "Natural frequencies, drawn as thin lines."),

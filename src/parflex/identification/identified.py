@@ -125,6 +125,10 @@ class Identified(Record):
         Warnings.
     friction : str
         Friction of motors that was looked for.
+    physical : dict[str, float] | None
+        Where parameters of bodies that can be were asked for: relative_error by them, that of the best parameters
+        (best), deviations by which base parameters moved (moved), smallest eigenvalue of the pseudo-inertias over
+        the usual mass (smallest).
     """
 
     robot: str
@@ -145,6 +149,7 @@ class Identified(Record):
     steps: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     friction: str = "file"
+    physical: dict[str, float] | None = None
 
     @property
     def used(self) -> int:
@@ -176,6 +181,7 @@ class Identified(Record):
             "per_motor": self.per_motor,
             "validation": self.validation,
             "undetermined": self.undetermined,
+            "physical": self.physical,
             "filter": self.filter.as_dict(),
             "steps": self.steps,
         }  # fmt: skip

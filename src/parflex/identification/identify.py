@@ -18,6 +18,7 @@ from parflex.identification.filtering import choose_filter
 from parflex.identification.identified import Identified, share
 from parflex.identification.least_squares import EffortRows, Fit, fit
 from parflex.identification.measured_files import Measurement, read_measurement
+from parflex.identification.physical import PhysicalParameters, physical_parameters
 from parflex.identification.prepared import joined, rows_of_record
 from parflex.identification.regressors import Regressor, refuse_unsuited
 from parflex.identification.simulated.didim import SimulatedRecords
@@ -52,6 +53,7 @@ def identify(
     least_speed: float | None = None,
     friction: str = "file",
     validate: Any = None,
+    physical: bool = False,
 ) -> Identified:
     """Parameters of a rigid robot, open or closed, from records of its motors.
 
@@ -79,6 +81,9 @@ def identify(
         Friction of motors that is looked for.
     validate : str, Path, Mapping[str, Array] or Sequence, default None
         Records on which efforts are predicted.
+    physical : bool, default False
+        Let all parameters be those of bodies that can be, with positive definite pseudo-inertias, nearest to the file's
+        among those that predict best; needs clarabel.
 
     Returns
     -------
@@ -133,14 +138,30 @@ def identify(
     errors = per_motor(regressor.rows, efforts, left)
     unsure = unsure_of(parameters)
     warnings += doubts_of(regressor, base, parameters, errors) + resting(used, choice, regressor)
+    theta, consistent = _nearest(base, values, every, told), None
+    if physical:
+        real = physical_parameters(robot, every, base, told, fitted)
+        theta, consistent = real.theta, _predicting(real, found, told, left, efforts)
     return Identified(
         robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,
         validation_of(regressor.rows, later),
         undetermined_of(base, names, missed, regressor) + unsure, choice, [*predictions, *later], fitted.robust,
-        _nearest(base, values, every, told), regressor.rows, [*used, *held_out],
+        theta, regressor.rows, [*used, *held_out],
         steps_of(used, choice, estimator, fitted, regressor) + (simulated.steps if simulated else []), warnings,
-        friction,
+        friction, consistent,
     )  # fmt: skip
+
+
+def _predicting(
+    real: PhysicalParameters, found: list[Any], told: list[int], left: Array, efforts: Array
+) -> dict[str, float]:
+    """How efforts are predicted by parameters that can be, beside the best ones."""
+    predicted = np.concatenate([rows.W[:, :, told] @ real.values for _, rows, _ in found])
+    measured = np.concatenate([rows.y for _, rows, _ in found])
+    return {
+        "relative_error": share(measured - predicted, measured), "best": share(left, efforts), "moved": real.moved,
+        "smallest": real.smallest,
+    }  # fmt: skip
 
 
 def _with_gains(regressor: Regressor, mapped: ColumnMap, rows: EffortRows, found: list[Any]) -> Any:

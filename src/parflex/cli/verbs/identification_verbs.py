@@ -30,6 +30,7 @@ from parflex.cli.input import open_robot, robot_options
     help="Friction of motors that is looked for.",
 )  # fmt: skip
 @click.option("--validate", metavar="RECORD", multiple=True, help="Record to predict, not used; repeatable.")
+@click.option("--physical", is_flag=True, help="Bodies that can be, nearest to the file's; needs clarabel.")
 @click.option("-o", "--out", metavar="FILE.toml", help="Write a robot file that extends the first.")
 @click.option("--page", metavar="DIR", help="Write a page with efforts, spectra and parameters to this folder.")
 def identify(
@@ -64,6 +65,8 @@ def identify(
     more = [("relative error", found.relative_error), ("condition number", found.condition)]
     if found.validation is not None:
         more.append(("relative error, validation", found.validation["relative_error"]))
+    if found.physical is not None:
+        more.append(("relative error, bodies that can be", found.physical["relative_error"]))
     more += [(f"noise of {name} (N, N m)", one["noise"]) for name, one in found.per_motor.items()]
     head = ["parameter", "value", "deviation", "white", "relative", "essential", "unit"]
     tables: list[Any] = [(f"{loaded.name}: parameters by {found.estimator}", head, rows)]
