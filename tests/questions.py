@@ -282,6 +282,15 @@ def identified(bench: Bench) -> dict[str, float]:
 add("identify", "emps", identified)
 
 
+def excited(bench: Bench) -> dict[str, float]:
+    """A motion of an axis that tells its parameters."""
+    found = parflex.excite(bench("emps"), 4.0, 2, velocity_limit=0.5, starts=1)
+    return {"log_det": round(found.log_det, 2), "limit": found.limits["speed"]["axis"]["limit"]}
+
+
+add("excite", "emps", excited)
+
+
 def vars_of(record: Any, names: str) -> dict[str, Any]:
     """Some entries of a record."""
     return {name: getattr(record, name) for name in names.split()}

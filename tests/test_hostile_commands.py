@@ -243,6 +243,14 @@ identify emps
 identify emps nothing.csv
 identify emps taken.toml
 identify emps nothing.csv --estimator magic
+excite
+excite dualemps
+excite emps --time -1
+excite emps --harmonics 1
+excite emps --distance 2
+excite emps --workspace x=1
+excite emps --velocity-limit axel=1
+excite emps --out taken.toml
 export
 export mjcf
 export mjcf 5r

@@ -34,6 +34,8 @@ from parflex.exchange.importing.import_robot import import_robot as import_robot
 from parflex.exchange.mjcf import export_mjcf as export_mjcf
 from parflex.exchange.rigid_parts import ExportedRobot as ExportedRobot
 from parflex.exchange.urdf import export_urdf as export_urdf
+from parflex.identification.exciting.excite import Excitation as Excitation
+from parflex.identification.exciting.excite import excite as excite
 from parflex.identification.identified import Identified as Identified
 from parflex.identification.identify import identify as identify
 from parflex.maps.grid import FrequencyMap as FrequencyMap

@@ -283,6 +283,8 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("weights", "preload"), checking.table),  # values of motors: read in one place, spare_motors
     **dict.fromkeys(("velocity_limit", "acceleration_limit"), None),
     **dict.fromkeys(("estimator", "friction"), _word),
+    **dict.fromkeys(("harmonics", "distance", "starts"), None),  # read by `excite`
+    "workspace": checking.table,
     **dict.fromkeys(("record", "validate", "cutoff", "decimate", "least_speed"), None),  # read by `identify`
 }
 # the same word, but with more than it means elsewhere

@@ -181,6 +181,12 @@ WORDS: dict[str, Word] = {
     "decimate": Word("int", "", "Every so many samples one is kept."),
     "least_speed": Word("float", "m/s, rad/s", "Samples of motors with Coulomb friction that are slower are left out."),
     "friction": Word("str", "", "Friction of motors that is looked for."),
+    "harmonics": Word("int", "", "Harmonics of a Fourier series."),
+    "workspace": Word(
+        "Mapping[str, Sequence[float]]", "m", "Lowest and highest place of the end effector by direction."
+    ),
+    "distance": Word("float", "dimensionless", "Least distance to singular poses: 1 at home, 0 at singular poses."),
+    "starts": Word("int", "", "Number of random starts."),
     "physical": Word("bool", "", "Let all parameters be those of bodies that can be."),
     "instant": Word("float", "s", "Time at which the beam is drawn."),
     "title": Word("str", "", "Title of the figure."),

@@ -88,6 +88,10 @@ class Regressor:
 
         return kept_program(robot, "closing-motion", Options(rows=tuple(map(int, rows))), outputs)
 
+    def loop_rows(self, q: Array) -> Array:
+        """Rows of the closures at closed positions, per rate."""
+        return self._loops(q=q, qd=np.zeros((len(q), self.robot.tree.n)))["rows"]
+
     def closed(self, position: Array, near: Array | None = None) -> Array:
         """All positions where the motors stand so, one instant after the other."""
         tree = self.robot.tree
@@ -133,7 +137,7 @@ class Regressor:
         J = np.zeros((count, tree.n, len(part.independent)))
         J[:, part.independent, range(len(part.independent))] = 1.0
         if len(part.dependent):
-            rows = self._loops(q=q, qd=np.zeros((count, tree.n)))["rows"]
+            rows = self.loop_rows(q)
             J[:, part.dependent] = -np.linalg.solve(rows[:, :, part.dependent], rows[:, :, part.independent])
         own, bias = (rate, np.zeros((count, tree.n)))
         J_a = J[:, motors]
@@ -156,8 +160,6 @@ class Regressor:
     def program(self) -> Model:
         """Positions, rates and accelerations of all joints and J in; rows per unknown, and what is known, out."""
         robot, every = self.robot, self.unknowns
-        motors = set() if self.friction == "file" else {robot.tree.link_of_rate[k] for k in robot.actuated}
-        known = _known_tree(robot.tree, every, motors)
 
         def outputs(tracer: Tracer) -> dict[str, Array]:
             tree = robot.tree
@@ -166,9 +168,7 @@ class Regressor:
             J: Any = tracer.group("J", tree.n, independent) if len(self.partition.dependent) else None
             at = pose(tree, q)
             moving = motion(tree, at, qd, qdd, -tree.gravity)
-            forces = newton_euler(known, at, moving).forces + joint_forces(known, q, qd, qdd)
-            W = rows_of(tree, every, at, moving, J)
-            return {"rows": W, "known": forces if J is None else J.T @ forces}
+            return {"rows": rows_of(tree, every, at, moving, J), "known": known_forces(self, at, moving, J)}
 
         names = tuple(one.name for one in every)
         more = (names, tuple(map(int, self.partition.independent)), self.friction)
@@ -192,6 +192,15 @@ class Regressor:
         if not self.spare:
             return effort
         return np.einsum("nij,ni->nj", moving.J[:, list(self.robot.actuated)], effort)
+
+
+def known_forces(regressor: Regressor, at: Any, moving: Any, J: Array | None = None) -> Array:
+    """Efforts of all that is not looked for, along all rates or along independent ones, over any scalar."""
+    tree, smooth = regressor.robot.tree, regressor.friction != "file"
+    motors = {tree.link_of_rate[k] for k in regressor.robot.actuated} if smooth else set()
+    known = _known_tree(tree, regressor.unknowns, motors)
+    forces = newton_euler(known, at, moving).forces + joint_forces(known, at.q, moving.qd, moving.qdd)
+    return forces if J is None else J.T @ forces
 
 
 def rows_of(tree: Tree, every: Sequence[Unknown], at: Any, moving: Any, J: Array | None = None) -> Array:

@@ -82,3 +82,66 @@ def identify(
     if written:
         tables.append(("written", ["", ""], written))
     output.show(answer, as_json, *tables)
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex excite 3rrr --time 5 --harmonics 4 --velocity-limit 3 --out motion.csv\n"
+    "  parflex simulate 3rrr --motion motion.toml --time 5 --out run.csv"
+)
+@robot_options
+@click.option("--time", type=float, default=10.0, show_default=True, metavar="T", help="Duration, s.")
+@click.option("--harmonics", type=int, default=5, show_default=True, metavar="N", help="Harmonics of the motors.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the starts.")
+@click.option("--amplitude", type=float, default=0.5, show_default=True, metavar="A",
+              help="Reach of motors without limits in the file, rad or typical lengths.")  # fmt: skip
+@click.option("--velocity-limit", metavar="V|JOINT=V,...", help="Largest velocities of the motors, m/s or rad/s.")
+@click.option("--effort-limit", metavar="E|JOINT=E,...", help="Largest efforts of the motors, N or N m.")
+@click.option("--workspace", metavar="x=LOW:HIGH,...", help="Places of the end effector, m.")
+@click.option("--distance", type=float, default=0.3, show_default=True, metavar="D",
+              help="Least distance to singular poses: 1 at home, 0 at singular poses.")  # fmt: skip
+@click.option("--friction", default="file", show_default=True, metavar="file|none|symmetric|offset|direction",
+              help="Friction of motors that is looked for.")  # fmt: skip
+@click.option("--starts", type=int, default=4, show_default=True, metavar="N", help="Random starts.")
+@click.option("--step", type=float, default=1e-3, show_default=True, metavar="H", help="Time between rows, s.")
+@click.option("-o", "--out", metavar="FILE.csv", help="Table of the motors; the motion stands beside it in FILE.toml.")
+def excite(
+    robot: str, as_json: bool, step: float, out: str | None, velocity_limit: str | None, effort_limit: str | None,
+    workspace: str | None, **options: Any,
+) -> None:  # fmt: skip
+    """Find a motion of the motors that tells the base parameters best, within limits."""
+    from parflex.checking import number
+    from parflex.cli.conditions import number_or_table
+    from parflex.identification.exciting.excite import excite as excited
+    from parflex.identification.exciting.motion_files import check_motion_target, read_box, write_motion
+
+    number(step, "step", above=0.0, example=1e-3)
+    if out:
+        check_motion_target(out)
+    words = {key: options.pop(key) for key in ("settings", "payload", "actuation", "working_mode")}
+    box = read_box(workspace)
+    limits = {
+        "velocity_limit": number_or_table(velocity_limit, "velocity-limit"),
+        "effort_limit": number_or_table(effort_limit, "effort-limit"),
+    }
+    loaded = open_robot(robot, **words)
+    found = excited(loaded, workspace=box, **limits, **options)
+    files = write_motion(loaded, found, out, step) if out else []
+    answer = {**found.as_dict(), "files": files, "warnings": list(loaded.warnings)}
+    rows = [
+        (kind, name, *(value.get(word) for word in ("lowest", "highest", "largest")),
+         str(value.get("limits", value.get("limit"))))
+        for kind in ("position", "speed", "effort", "workspace") for name, value in found.limits[kind].items()
+    ]  # fmt: skip
+    rows.append(
+        ("distance", "", found.limits["distance"]["lowest"], None, None, str(found.limits["distance"]["limit"]))
+    )
+    fit = [
+        ("log det", found.log_det), ("condition number", found.condition),
+        ("deviations, geometric mean", found.deviations["geometric_mean"]),
+        ("deviations, largest", found.deviations["largest"]),
+    ]  # fmt: skip
+    tables: list[Any] = [
+        (f"{loaded.name}: {len(found.parameters)} base parameters", ["", ""], fit),
+        ("limits", ["of", "", "lowest", "highest", "largest", "limits"], rows),
+    ]
+    output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))

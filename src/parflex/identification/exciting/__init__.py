@@ -1,0 +1,1 @@
+"""Motions that tell the parameters of a robot best."""

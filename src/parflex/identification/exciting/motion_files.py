@@ -1,0 +1,53 @@
+"""Exciting motions as files: a table for a controller, and the series beside it for `simulate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from parflex.errors import InputError
+from parflex.identification.exciting.excite import Excitation
+from parflex.models.robot import Robot
+from parflex.simulation.motions.plan import plan_motion
+from parflex.simulation.table_files import check_target, write_table
+from parflex.whole_files import check_writable, whole_file
+
+
+def check_motion_target(path: str) -> None:
+    """Refuse files that cannot be written before anything is computed."""
+    check_target(path)
+    check_writable(Path(path).with_suffix(".toml"))
+
+
+def write_motion(robot: Robot, found: Excitation, path: str, step: float) -> list[str]:
+    """Positions, velocities and accelerations of the motors at equal times; and the series."""
+    columns = plan_motion(robot, found.motion).table(step, found.motion["duration"])
+    files = [str(file) for file in write_table(path, columns, {"motion": found.motion})]
+    series = Path(path).with_suffix(".toml")
+    lines = [f"{key} = {found.motion[key]!r}" for key in ("frequency", "duration")]
+    for key in ("start", "sines", "cosines"):
+        lines += [f"{key} = {_written(found.motion[key])}"]
+    with whole_file(series) as file:
+        file.write(("\n".join(lines) + "\n").encode())
+    return [*files, str(series)]
+
+
+def _written(table: Mapping[str, Any]) -> str:
+    return "{ " + ", ".join(f'"{name}" = {value!r}' for name, value in table.items()) + " }"
+
+
+def read_box(text: str | None) -> dict[str, list[float]] | None:
+    """Limits of places from e.g. "x=-0.1:0.1,y=0:0.2"."""
+    if text is None:
+        return None
+    found: dict[str, list[float]] = {}
+    for part in text.split(","):
+        axis, _, pair = part.partition("=")
+        try:
+            low, high = (float(word) for word in pair.split(":"))
+        except ValueError:
+            raise InputError(f"'{part}' is no direction with two limits", key="workspace", value=part,
+                             hint="give e.g. x=-0.1:0.1,y=0:0.2") from None  # fmt: skip
+        found[axis.strip()] = [low, high]
+    return found
