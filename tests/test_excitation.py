@@ -97,4 +97,4 @@ def test_the_verb_writes_a_table_and_a_motion(capsys, tmp_path):
     assert run["q.axis"] == pytest.approx(table["axis"], abs=1e-9)
     found = parflex.identify(parflex.load("emps"), run, cutoff=40)
     assert found.parameters["M[axis]"].value == pytest.approx(95.1, rel=2e-3)
-    assert "no direction with two limits" in refused(capsys, "excite", "emps", "--workspace", "x=1")["message"]
+    assert "not a direction with two limits" in refused(capsys, "excite", "emps", "--workspace", "x=1")["message"]

@@ -86,13 +86,13 @@ def identify(
 
 @cli.command(
     epilog="\b\nExamples:\n  parflex excite 3rrr --time 5 --harmonics 4 --velocity-limit 3 --out motion.csv\n"
-    "  parflex simulate 3rrr --motion motion.toml --time 5 --out run.csv"
+    "  parflex excite emps --time 4 --harmonics 3 --velocity-limit 0.5 --effort-limit 300 --json"
 )
 @robot_options
 @click.option("--time", type=float, default=10.0, show_default=True, metavar="T", help="Duration, s.")
 @click.option("--harmonics", type=int, default=5, show_default=True, metavar="N", help="Harmonics of the motors.")
-@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Seed of the starts.")
-@click.option("--amplitude", type=float, default=0.5, show_default=True, metavar="A",
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the starts.")
+@click.option("--amplitude", type=float, default=0.5, show_default=True,
               help="Reach of motors without limits in the file, rad or typical lengths.")  # fmt: skip
 @click.option("--velocity-limit", metavar="V|JOINT=V,...", help="Largest velocities of the motors, m/s or rad/s.")
 @click.option("--effort-limit", metavar="E|JOINT=E,...", help="Largest efforts of the motors, N or N m.")

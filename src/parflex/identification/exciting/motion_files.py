@@ -47,7 +47,7 @@ def read_box(text: str | None) -> dict[str, list[float]] | None:
         try:
             low, high = (float(word) for word in pair.split(":"))
         except ValueError:
-            raise InputError(f"'{part}' is no direction with two limits", key="workspace", value=part,
+            raise InputError(f"'{part}' is not a direction with two limits", key="workspace", value=part,
                              hint="give e.g. x=-0.1:0.1,y=0:0.2") from None  # fmt: skip
         found[axis.strip()] = [low, high]
     return found

@@ -80,7 +80,7 @@ class MotionLimits(Record):
             two_sided(moving.qd[:, rate], -self.speed[k], self.speed[k], slopes["qd"][:, rate])
             two_sided(efforts[:, k], self.lower[k], self.upper[k], slopes["efforts"][:, k])
         for k in range(2 if tree.planar else 3):
-            two_sided(place[:, k], *self.box[k], slopes["place"][:, k])
+            two_sided(place[:, k], float(self.box[k, 0]), float(self.box[k, 1]), slopes["place"][:, k])
         if self.distance:
             spread = self.spread(regressor, moving.J)
             most = self.home_spread / self.distance

@@ -42,20 +42,22 @@ class FourierSeries(Record):
         """Positions, rates and accelerations of a motor at instants per free number."""
         w = 2 * np.pi * np.arange(1, self.harmonics + 1) / self.time
         s, c = np.sin(np.outer(t, w)), np.cos(np.outer(t, w))
-        parts = (
-            np.concatenate([s, c - 1], axis=1), np.concatenate([w * c, -w * s], axis=1),
-            np.concatenate([-(w**2) * s, -(w**2) * c], axis=1),
-        )  # fmt: skip
-        first = (1.0, 0.0, 0.0)
-        return tuple(  # type: ignore[return-value]
-            np.concatenate([np.full((len(t), 1), own), part @ self.plane], axis=1)
-            for own, part in zip(first, parts, strict=True)
+        plane = self.plane
+
+        def with_start(part: Array, start: float) -> Array:
+            return np.concatenate([np.full((len(t), 1), start), part @ plane], axis=1)
+
+        return (
+            with_start(np.concatenate([s, c - 1], axis=1), 1.0),
+            with_start(np.concatenate([w * c, -w * s], axis=1), 0.0),
+            with_start(np.concatenate([-(w**2) * s, -(w**2) * c], axis=1), 0.0),
         )
 
     def moved(self, x: Array, t: Array) -> tuple[Array, Array, Array]:
         """Positions, rates and accelerations of all motors (instants x motors)."""
         values = x.reshape(self.motors, self.free).T
-        return tuple(rows @ values for rows in self.rows(t))  # type: ignore[return-value]
+        position, rate, acceleration = self.rows(t)
+        return position @ values, rate @ values, acceleration @ values
 
     def back(self, t: Array, position: Array, rate: Array, acceleration: Array) -> Array:
         """Slopes by the free numbers, from those by positions, rates and accelerations."""

@@ -135,7 +135,8 @@ class SlopedRows:
         weights[:, :, part.dependent] += of_J @ np.swapaxes(J[:, part.dependent], 1, 2)
         last = self._felt_loops(q=moving.q, qd=moving.qd, rows=weights, bias=pulls)
         by_q = by_q + last["q"]
-        return tuple(np.einsum("nij,ni->nj", J, part_of) for part_of in (by_q, by_qd, by_qdd))  # type: ignore[return-value]
+        position, rates, accelerations = (np.einsum("nij,ni->nj", J, felt_of) for felt_of in (by_q, by_qd, by_qdd))
+        return position, rates, accelerations
 
 
 def _along_rates(tree: Tree, q: Array, by_q: Array) -> Array:
