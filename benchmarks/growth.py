@@ -22,7 +22,7 @@ from parflex.codegen.compile import Kernel
 from parflex.models.terms import COUNTED_WITHOUT
 
 JOINTS = (5, 10, 20, 40, 80)
-STARTS = (("dualemps", "circle", (1, 16)), ("gough-stewart-beams", None, (1, 4)))  # motion, elements per link
+STARTS = (("dualemps", "circle", (1, 16)), ("gough-stewart-beams", None, (1, 4, 16)))  # motion, elements per link
 REPEATS = 3
 STATUS = Path("/proc/self/status")
 LONG = 5.0  # seconds

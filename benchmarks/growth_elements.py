@@ -32,7 +32,7 @@ AGAINST = 16  # elements with which longer steps are tried
 STEPS = (1e-3, 2e-3, 5e-3)  # longer ones, of both sides, with these elements: time at equal error
 CONVERGED = 32  # elements of the reference, with half the step; 64 would exceed the largest program that is traced
 ROUNDS = 11
-SPATIAL = (1, 4)  # elements of gough-stewart-beams; with 16 its programs exceed the largest size that is traced
+SPATIAL = (1, 4, 16)  # elements of gough-stewart-beams
 FALL = 0.1  # seconds
 
 

@@ -514,5 +514,6 @@ def test_a_kept_program_is_called_without_its_instructions_and_has_them_when_ask
 def test_instructions_are_the_same_behind_their_bytes():
     one = [("const", -0.1), ("const", 1e300), ("atan2", 0, 1), ("select", 2, 1, 0), ("neg", 3), ("greater", 4, 5)]
     one += [(word, 0) for word in ("sqrt", "sin", "cos", "abs", "sign")] + [(word, 1, 2) for word in ("add", "sub")]
+    one += [("call 2", 3, 4, 5, 6, 7), ("pick 1", 13), ("call 0", 1)]
     assert kept_instructions.unpacked(kept_instructions.packed(one)) == tuple(one)
-    assert set(kept_instructions.WORDS) == set(OPERATIONS)
+    assert set(kept_instructions.WORDS) == {*OPERATIONS, "call", "pick"}

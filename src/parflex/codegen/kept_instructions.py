@@ -14,9 +14,13 @@ from typing import Any
 import numpy as np
 
 Array = np.ndarray
-WORDS = ("const", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "abs", "sign", "greater", "select", "atan2")
+WORDS = (
+    *("const", "add", "sub", "mul", "div", "neg", "sqrt", "sin", "cos", "abs", "sign", "greater", "select", "atan2"),
+    *("call", "pick"),
+)
 PLACES = {word: place for place, word in enumerate(WORDS)}
 WIDEST = 3  # arguments
+HEAD = 24  # bytes before the operations
 
 
 class KeptInstructions(Sequence):
@@ -31,6 +35,12 @@ class KeptInstructions(Sequence):
 
     def __len__(self) -> int:
         return self._length
+
+    def called(self) -> tuple[int, Array]:
+        """Picks, and the numbers of the functions that are called, without making tuples."""
+        words = np.frombuffer(self._data, dtype=np.uint8, count=self._length, offset=HEAD)
+        first = np.frombuffer(self._data, dtype=np.int32, count=self._length, offset=HEAD + self._length)
+        return int((words == PLACES["pick"]).sum()), first[words == PLACES["call"]]
 
     def __getitem__(self, index: Any) -> Any:
         return self._all[index]
@@ -52,42 +62,63 @@ class KeptInstructions(Sequence):
 
 
 def packed(instructions: Sequence[Any]) -> bytes:
-    """Instructions as bytes: operations, arguments filled up with zeros, then constants as they stand in order."""
-    words = np.array([PLACES[instruction[0]] for instruction in instructions], dtype=np.uint8)
+    """Instructions as bytes: operations, arguments filled up with zeros, constants in order, arguments of calls.
+
+    Of a call and a pick the first number is that in its name; a call has the number of its arguments as its second.
+    """
+    words = np.array([PLACES[instruction[0].split()[0]] for instruction in instructions], dtype=np.uint8)
     arguments = np.zeros((WIDEST, len(words)), dtype=np.int32)
     constants = np.array([instruction[1] for instruction in instructions if instruction[0] == "const"], dtype=float)
-    for k, instruction in enumerate(instructions):
-        if instruction[0] != "const":
-            for place, argument in enumerate(instruction[1:]):
-                arguments[place, k] = argument
-    counts = np.array([len(words), len(constants)], dtype=np.int64)
-    return b"".join(part.tobytes() for part in (counts, words, arguments, constants))
+    given: list[int] = []
+    for k, (word, *own) in enumerate(instructions):
+        if words[k] == PLACES["call"]:
+            given += own
+            own = [int(word.split()[1]), len(own)]
+        elif words[k] == PLACES["pick"]:
+            own = [int(word.split()[1]), *own]
+        if words[k]:  # not a constant
+            arguments[: len(own), k] = own
+    counts = np.array([len(words), len(constants), len(given)], dtype=np.int64)
+    parts = (counts, words, arguments, constants, np.array(given, dtype=np.int32))
+    return b"".join(part.tobytes() for part in parts)
 
 
 def unpacked(data: bytes) -> tuple[Any, ...]:
     """The instructions again."""
-    count, numbers = np.frombuffer(data, dtype=np.int64, count=2)
-    start = 16
+    count, numbers, places = np.frombuffer(data, dtype=np.int64, count=3)
+    start = HEAD
     words = np.frombuffer(data, dtype=np.uint8, count=count, offset=start).tolist()
     start += count
     first, second, third = np.frombuffer(data, dtype=np.int32, count=WIDEST * count, offset=start).reshape(
         WIDEST, count
     )
-    constants = iter(np.frombuffer(data, dtype=float, count=numbers, offset=start + 4 * WIDEST * count).tolist())
+    start += 4 * WIDEST * count
+    constants = iter(np.frombuffer(data, dtype=float, count=numbers, offset=start).tolist())
+    given = np.frombuffer(data, dtype=np.int32, count=places, offset=start + 8 * numbers).tolist()
     width = [WIDTHS[word] for word in words]
     found: list[Any] = []
+    used = 0
     for word, size, a, b, c in zip(words, width, first.tolist(), second.tolist(), third.tolist(), strict=True):
         if size == 0:
             found.append(("const", next(constants)))
         elif size == 1:
             found.append((WORDS[word], a))
+        elif size == CALLED:
+            found.append((f"call {a}", *given[used : used + b]))
+            used += b
+        elif size == PICKED:
+            found.append((f"pick {a}", b))
         else:
             found.append((WORDS[word], a, b) if size == 2 else (WORDS[word], a, b, c))
     return tuple(found)
 
 
+CALLED, PICKED = -1, -2
 WIDTHS = [
-    {"const": 0, "select": 3}.get(w, 1 if w in ("neg", "sqrt", "sin", "cos", "abs", "sign") else 2) for w in WORDS
+    {"const": 0, "select": 3, "call": CALLED, "pick": PICKED}.get(
+        w, 1 if w in ("neg", "sqrt", "sin", "cos", "abs", "sign") else 2
+    )
+    for w in WORDS
 ]
 
 
@@ -96,3 +127,12 @@ def digest_of_instructions(instructions: Sequence[Any]) -> str:
     if isinstance(instructions, KeptInstructions):
         return instructions.digest
     return hashlib.sha256(packed(instructions)).hexdigest()
+
+
+def called_functions(instructions: Sequence[Any]) -> tuple[int, list[int]]:
+    """How many instructions are picks, and the numbers of the functions that others call."""
+    if isinstance(instructions, KeptInstructions):
+        picks, numbers = instructions.called()
+        return picks, numbers.tolist()
+    words = [word.split() for word, *_ in instructions]
+    return sum(word[0] == "pick" for word in words), [int(word[1]) for word in words if word[0] == "call"]

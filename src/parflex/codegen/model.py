@@ -381,6 +381,11 @@ def model(
         coordinates=coordinates, checks=bool(checks),
     )  # fmt: skip
     options = with_spare_words(robot, name, options, weights, preload, effort_limit)
+    return model_with(robot, name, options, operator_limit)
+
+
+def model_with(robot: Robot, name: str, options: Options, operator_limit: int) -> Model:
+    """The model with these options, from the disk where it is kept."""
     key = program_store.key_of(robot, name, options, operator_limit)
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
@@ -431,4 +436,4 @@ def _total(made: Model) -> int:
     return made.counts["total"]
 
 
-__all__ = ["TARGETS", "Model", "model"]
+__all__ = ["TARGETS", "Model", "model", "model_with"]

@@ -6,15 +6,17 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from parflex.codegen.kept_instructions import digest_of_instructions
+from parflex.codegen.inlining import is_call, is_pick, used_functions, which, written_out
+from parflex.codegen.kept_instructions import called_functions, digest_of_instructions
 from parflex.records import Record
 
 # Values are numbered: first the inputs, then one for each instruction. An instruction is (operation, arguments...);
-# arguments are numbers of values, but that of "const", which is the constant itself.
+# arguments are numbers of values, but that of "const", which is the constant itself. `call N` calls the function with
+# that number, `pick K` is the output with that number of a call.
 Instruction = tuple
 ARITHMETIC = {"add": "add", "sub": "add", "mul": "mul", "div": "div"}
 APART = {
@@ -36,6 +38,7 @@ class Program(Record):
     """A function of `inputs` (variables first, then parameters) with scalar `outputs`.
 
     Instructions before `setup` depend on parameters alone: they are run once, and again only when a parameter changes.
+    Long programs of alike things call `functions`, programs without parameters, once for each of them.
     """
 
     name: str
@@ -44,6 +47,7 @@ class Program(Record):
     instructions: Sequence[Instruction]  # a tuple, or one that is read from the disk
     setup: int
     outputs: tuple[tuple[str, int], ...]  # name and number of a value
+    functions: tuple[Program, ...] = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -58,8 +62,13 @@ class Program(Record):
         """
         within = self.within()
         counts = Counter(dict.fromkeys(COUNTED, 0))
+        called = [function.counts() for function in self.functions]
         for index, (operation, *_) in enumerate(self.instructions):
-            if operation == "const":
+            if operation == "const" or is_pick(operation):
+                continue
+            if is_call(operation):
+                own = called[which(operation)]
+                counts.update({"setup": own["total"]} if index < self.setup else own)
                 continue
             named = operation not in ("neg", "greater") and len(self.inputs) + index not in within
             if index < self.setup:
@@ -69,6 +78,34 @@ class Program(Record):
             counts["variables"] += named
         counts["total"] = counts["add"] + counts["mul"] + counts["div"]
         return dict(counts)
+
+    @property
+    def length(self) -> int:
+        """Instructions of one call, those of the functions that it calls with them."""
+        if not self.functions:
+            return len(self.instructions)
+        lengths = [function.length for function in self.functions]
+        picks, called = called_functions(self.instructions)
+        return len(self.instructions) - picks - len(called) + sum(lengths[number] for number in called)
+
+    def inlined(self) -> Program:
+        """The same without calls."""
+        if not self.functions:
+            return self
+        parts = (len(self.inputs), self.instructions, self.setup, self.outputs, self.functions)
+        return Program(self.name, self.variables, self.parameters, *written_out(*parts))
+
+    def pruned(self) -> Program:
+        """The same with those functions alone that it calls."""
+        used = used_functions(self.instructions) if self.functions else []
+        if len(used) == len(self.functions):
+            return self
+        number = {k: place for place, k in enumerate(used)}
+        instructions = tuple(
+            (f"call {number[which(word)]}", *arguments) if is_call(word) else (word, *arguments)
+            for word, *arguments in self.instructions
+        )
+        return replace(self, instructions=instructions, functions=tuple(self.functions[k] for k in used))
 
     def within(self) -> set[int]:
         """Products and sums that are used once, as a term of a sum: they are written there and get no name."""
@@ -99,7 +136,7 @@ class Program(Record):
         shift = {k: k - first for k in range(first, base + self.setup)}
         before = tuple(_renumbered(instruction, shift) for instruction in self.instructions[: self.setup])
         outputs = tuple((name, shift[k]) for name, k in zip(names, handed, strict=True))
-        setup = Program(f"{self.name}_setup", self.parameters, (), before, 0, outputs)
+        setup = Program(f"{self.name}_setup", self.parameters, (), before, 0, outputs, self.functions).pruned()
         # constants of the setup that the main part needs stand in front of it again
         constants = [base + k for k in range(self.setup) if self.instructions[k][0] == "const" and base + k in used]
         number = {k: k for k in range(first)} | {k: first + place for place, k in enumerate(handed)}
@@ -110,11 +147,13 @@ class Program(Record):
         after = [_renumbered(self.instructions[k - base], number) for k in (*constants, *compared)]
         after += [_renumbered(self.instructions[k], number) for k in rest]
         results = tuple((name, number[k]) for name, k in self.outputs)
-        return setup, Program(self.name, self.variables, names, tuple(after), 0, results)
+        return setup, Program(self.name, self.variables, names, tuple(after), 0, results, self.functions).pruned()
 
     def depth(self) -> int:
         """Longest chain of operations from an input to an output."""
         depths = [0] * len(self.inputs)
+        if self.functions:
+            return self.inlined().depth()
         for operation, *arguments in self.instructions:
             depths.append(0 if operation == "const" else 1 + max(depths[k] for k in arguments))
         return max((depths[k] for _, k in self.outputs), default=0)
@@ -122,11 +161,14 @@ class Program(Record):
     def digest(self) -> str:
         """A hash of what the program does: equal programs have equal hashes, on any machine."""
         own = digest_of_instructions(self.instructions)
-        text = repr((self.variables, self.parameters, own, self.setup, self.outputs))
+        functions = [function.digest() for function in self.functions]
+        text = repr((self.variables, self.parameters, own, self.setup, self.outputs, *functions))
         return hashlib.sha256(text.encode()).hexdigest()
 
     def evaluate(self, values: dict[str, float]) -> dict[str, float]:
         """Run it in Python, value by value."""
+        if self.functions:
+            return self.inlined().evaluate(values)
         numbers = [float(values[name]) for name in self.inputs]
         for operation, *arguments in self.instructions:
             numbers.append(

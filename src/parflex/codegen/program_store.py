@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import Field, fields, is_dataclass
+from dataclasses import Field, fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -27,7 +27,7 @@ from parflex.models.robot import Robot
 Array = np.ndarray
 _digests: WeakKeyDictionary[Robot, str] = WeakKeyDictionary()  # robots do not change
 LEFT_OUT = ("file", "warnings")  # of a robot: where it came from changes no program
-MANY = "instructions"
+MANY, FUNCTIONS = "instructions", "functions"  # of a program
 UNUSED = {"motions", "reference", "title"}  # of its description: neither does how it is to move, or what is said of it
 
 
@@ -45,8 +45,9 @@ def digest_of(robot: Robot) -> str:
     found = _digests.get(robot)
     if found is None:
         digest = hashlib.sha256()
+        known: dict[int, tuple[Any, bytes]] = {}
         for part in _parts(robot):
-            _feed(digest, part)
+            _feed(digest, part, known)
         found = _digests[robot] = digest.hexdigest()
     return found
 
@@ -72,7 +73,17 @@ def _own(value: Any) -> list[Field]:
     return [field for field in fields(value) if field.compare]
 
 
-def _feed(digest: Any, value: Any) -> None:
+def _digest_of_record(value: Any, known: dict[int, tuple[Any, bytes]]) -> bytes:
+    """A hash of the fields of a record; elements of a beam share theirs, so what was hashed is known by identity."""
+    if id(value) not in known:
+        own = hashlib.sha256()
+        for field in _own(value):
+            _feed(own, getattr(value, field.name), known)
+        known[id(value)] = value, own.digest()
+    return known[id(value)][1]
+
+
+def _feed(digest: Any, value: Any, known: dict[int, tuple[Any, bytes]] | None = None) -> None:
     """Put a value into a hash: kind first, then what it holds."""
     digest.update(f"({type(value).__name__} ".encode())
     if isinstance(value, np.ndarray):
@@ -80,15 +91,14 @@ def _feed(digest: Any, value: Any) -> None:
     elif isinstance(value, BaseModel):
         digest.update(value.model_dump_json().encode())
     elif is_dataclass(value):
-        for field in _own(value):
-            _feed(digest, getattr(value, field.name))
+        digest.update(_digest_of_record(value, {} if known is None else known))
     elif isinstance(value, Mapping):
         for name, entry in sorted(value.items()):
-            _feed(digest, name)
-            _feed(digest, entry)
+            _feed(digest, name, known)
+            _feed(digest, entry, known)
     elif isinstance(value, (list, tuple, set, frozenset)):
         for entry in sorted(value) if isinstance(value, (set, frozenset)) else value:
-            _feed(digest, entry)
+            _feed(digest, entry, known)
     elif value is None or isinstance(value, (bool, int, float, str, slice)):
         digest.update(repr(value).encode())
     else:
@@ -99,10 +109,13 @@ def _feed(digest: Any, value: Any) -> None:
 def write(key: str, made: Any) -> None:
     """Keep a model: its program, the shapes and names of its groups, and its numbers."""
     program: Program = made.program
-    data = packed(program.instructions)
+    parts = [packed(one.instructions) for one in (program, *program.functions)]
     content = {
-        "program": {field.name: getattr(program, field.name) for field in fields(program) if field.name != MANY},
-        MANY: {"count": len(program.instructions), "digest": hashlib.sha256(data).hexdigest()},
+        "programs": [_head(one) for one in (program, *program.functions)],
+        MANY: [
+            {"count": len(one.instructions), "digest": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            for one, data in zip((program, *program.functions), parts, strict=True)
+        ],
         "inputs": made.inputs,
         "outputs": made.outputs,
         "parameters": made.parameters,
@@ -112,7 +125,12 @@ def write(key: str, made: Any) -> None:
         "about": made.about,
     }
     head = json.dumps(content, separators=(",", ":")).encode()  # without a line break
-    disk_cache.write(key, head + b"\n" + data)
+    disk_cache.write(key, b"".join([head, b"\n", *parts]))
+
+
+def _head(program: Program) -> dict[str, Any]:
+    """All but its instructions and functions."""
+    return {one.name: getattr(program, one.name) for one in fields(program) if one.name not in (MANY, FUNCTIONS)}
 
 
 def read(key: str) -> dict[str, Any] | None:
@@ -122,11 +140,16 @@ def read(key: str) -> dict[str, Any] | None:
         return None
     head, _, instructions = data.partition(b"\n")
     content = json.loads(head)
-    program = {name: tuples(value) for name, value in content["program"].items()}
-    program[MANY] = KeptInstructions(content[MANY]["count"], content[MANY]["digest"], instructions)
+    programs, start = [], 0
+    for one, kept in zip(content["programs"], content[MANY], strict=True):
+        part = instructions[start : start + kept["bytes"]]
+        start += kept["bytes"]
+        own = {name: tuples(value) for name, value in one.items()}
+        programs.append(Program(**own, instructions=KeptInstructions(kept["count"], kept["digest"], part)))
+    program = replace(programs[0], functions=tuple(programs[1:]))
     return {
-        "name": program["name"],
-        "program": Program(**program),
+        "name": program.name,
+        "program": program,
         "inputs": {name: tuple(shape) for name, shape in content["inputs"].items()},
         "outputs": {name: tuple(shape) for name, shape in content["outputs"].items()},
         "parameters": content["parameters"],

@@ -24,7 +24,6 @@ from parflex.models.forms.in_pieces.step_matrix import JointSlope
 from parflex.models.robot import Robot
 from parflex.recursion import joint_forces
 from parflex.spatial.complex_pairs import Pair, pair
-from parflex.spatial.elimination import EliminationStep
 from parflex.tree import Tree
 
 Array = np.ndarray
@@ -48,12 +47,14 @@ class StepPrograms:
         return Kernel(self.factor.program, opt=0), Kernel(self.solve.program)
 
 
-def step_programs(robot: Robot, model: str, friction_width: float, by_pairs: bool) -> StepPrograms | None:
+def step_programs(
+    robot: Robot, model: str, friction_width: float, by_pairs: bool, calls: bool = False
+) -> StepPrograms | None:
     """The two programs for a model of a state, for real coefficients or for pairs; None where its form has none.
 
     They are kept on disk.
     """
-    options = Options(friction_width=friction_width)
+    options = Options(friction_width=friction_width, calls=calls)
     keys = [program_store.key_of(robot, word, model, options, by_pairs) for word in ("factor", "solve")]
     kept = [program_store.read(key) if key is not None else None for key in keys]
     if kept[0] is not None and kept[1] is not None:
@@ -74,7 +75,8 @@ def step_programs(robot: Robot, model: str, friction_width: float, by_pairs: boo
     count = len(matrix.free)
     parts = [tracer.group(name, count) for name in (("miss", "imaginary_miss") if by_pairs else ("miss",))]
     miss = np.array([Pair(*both) for both in zip(*parts, strict=True)] if by_pairs else parts[0], dtype=object)
-    change, turned = matrix.correction([_held(step) for step in matrix.factors()], miss)
+    # factors are values of their own, which passes do not mix into what is solved with them
+    change, turned = matrix.correction([step.mapped(_hold) for step in matrix.factors()], miss)
     values = np.concatenate([change, turned])
     if by_pairs:
         values = np.array([getattr(pair(value), part) for part in ("re", "im") for value in values], dtype=object)
@@ -103,12 +105,6 @@ def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointSlope]:
             ((stiffness, damping),) = jacobian([forces[k]], [q[link.q.start], rates[k]])
             found[k] = JointSlope(stiffness, damping)
     return found
-
-
-def _held(step: EliminationStep) -> EliminationStep:
-    """Factors as values of their own, which passes do not mix into what is solved with them."""
-    column = {j: _hold(value) for j, value in step.column.items()}
-    return replace(step, inverse=_hold(step.inverse), column=column)
 
 
 def _hold(value: Any) -> Any:

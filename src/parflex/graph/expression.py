@@ -9,13 +9,20 @@ expanded.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from numpy import array, ndarray
 from numpy import sign as numpy_sign
 
-INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD, ATAN2 = range(13)
-OP_NAMES = ("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold", "atan2")
+if TYPE_CHECKING:
+    from parflex.graph.calls import Calls
+
+INPUT, CONST, ADD, MUL, DIV, SQRT, SIN, COS, SIGN, SOLVE, PICK, HOLD, ATAN2, CALL = range(14)
+OP_NAMES = (
+    *("input", "const", "add", "mul", "div", "sqrt", "sin", "cos", "sign", "solve", "pick", "hold", "atan2"),
+    "call",
+)
 Scalar = Any  # a float or an Expression
 System = tuple[int, tuple[int, ...], tuple[int, ...]]  # unknowns, edges of the matrix by rows, edges of a right side
 
@@ -30,6 +37,7 @@ class Graph:
         self.constants: list[float] = []
         self.names: list[str] = []
         self.systems: list[System] = []
+        self.calls: Calls | None = None  # where functions of alike things are called instead of written out
         self.unit_pairs: dict[int, int] = {}  # square of a cosine -> square of its sine, and back
         self._table: dict[tuple[int, int, int], int] = {}
         self._inputs: dict[str, int] = {}
@@ -42,7 +50,7 @@ class Graph:
     def symbol(self, name: str) -> Expression:
         """The input of this name."""
         if name not in self._inputs:
-            self._inputs[name] = self._new(INPUT, len(self.names), 0)
+            self._inputs[name] = self.new(INPUT, len(self.names), 0)
             self.names.append(name)
         return Expression(self, self._inputs[name] << 1)
 
@@ -58,7 +66,7 @@ class Graph:
             rounded = float(f"{size:.15g}")
             node = self._constant_nodes.get(rounded)
             if node is None:
-                node = self._constant_nodes[rounded] = self._new(CONST, len(self.constants), 0)
+                node = self._constant_nodes[rounded] = self.new(CONST, len(self.constants), 0)
                 self.constants.append(rounded if rounded == float(f"{size:.12g}") else size)
             self._constant_nodes[size] = node
         return node << 1 | (math.copysign(1.0, number) < 0)
@@ -70,7 +78,8 @@ class Graph:
             return -value if edge & 1 else value
         return Expression(self, edge)
 
-    def _new(self, op: int, a: int, b: int) -> int:
+    def new(self, op: int, a: int, b: int) -> int:
+        """A node that is not looked for among those that are there."""
         self.op.append(op)
         self.a.append(a)
         self.b.append(b)
@@ -81,7 +90,7 @@ class Graph:
         key = (op, a, b)
         found = self._table.get(key)
         if found is None:
-            found = self._table[key] = self._new(op, a, b)
+            found = self._table[key] = self.new(op, a, b)
         return found
 
     # -- operations on edges ---------------------------------------------------------------------------
@@ -171,7 +180,7 @@ class Graph:
         sign = first & 1
         system = (size, matrix, tuple(edge if edge >> 1 == zero >> 1 else edge ^ sign for edge in right))
         if system not in self._systems:
-            self._systems[system] = self._new(SOLVE, len(self.systems), 0)
+            self._systems[system] = self.new(SOLVE, len(self.systems), 0)
             self.systems.append(system)
         node = self._systems[system] << 1
         return [self.node(PICK, node, k) << 1 | sign for k in range(len(right))]
@@ -186,6 +195,8 @@ class Graph:
         if op == SOLVE:
             _, matrix, right = self.systems[self.a[node]]
             return [*matrix, *right]
+        if op == CALL and self.calls is not None:
+            return list(self.calls.made[self.a[node]].arguments)
         return []
 
 
@@ -282,6 +293,16 @@ class Expression:
         g = self.graph
         edges = g.solve(matrix.shape[1], [g.edge(x) for x in matrix.flat], [g.edge(x) for x in right.flat])
         return array([g.wrap(edge) for edge in edges], dtype=object).reshape(right.shape)
+
+    @property
+    def calls_alike(self) -> bool:
+        """Whether its graph calls functions of alike things instead of writing them out."""
+        return self.graph.calls is not None
+
+    def alike(self, function: Callable[..., tuple[ndarray, ...]], key: Any, arrays: Any) -> tuple[ndarray, ...]:
+        """Results of a function that is the same for equal keys, by a call."""
+        assert self.graph.calls is not None
+        return self.graph.calls.call(self.graph, function, key, arrays)
 
     def hold(self) -> Expression:
         """The same value as a name of its own: passes do not expand it. For what is set up once from parameters."""

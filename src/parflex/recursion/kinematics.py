@@ -7,6 +7,7 @@ acceleration less gravity, free bodies included, and differences across a closur
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from parflex.bodies import Node
 from parflex.records import Record
 from parflex.spatial import cross, exponential, hat
+from parflex.spatial.alike import alike, calls_alike
 from parflex.tree import Place, Tree
 from parflex.tree.inner_places import InnerNode
 from parflex.tree.link_tree import GROUND
@@ -95,12 +97,18 @@ class Motion(Record):
 def pose(tree: Tree, q: Any) -> Pose:
     """Where all links are."""
     result = Pose(q, [], [], [], [], [])
+    called = calls_alike(q)
     for link in tree.links:
+        if called and link.node is not None:
+            found = _beyond(link.node, result, link.parent, q[tree.links[link.parent].e], link.rotation, link.position)
+            parts = (result.turned, result.local_rotation, result.local_position, result.rotation, result.position)
+            for part, value in zip(parts, found, strict=True):
+                part.append(value)
+            continue
         if link.node is None:
             turned, d = link.joint.transform(q[link.q])
         else:
-            e = q[tree.links[link.parent].e]
-            turned, d = exponential(link.node.Phi_r @ e), link.node.Phi_d @ e
+            turned, d = _bent(link.node, q[tree.links[link.parent].e])
         R, p = link.rotation @ turned, link.position + link.rotation @ d
         result.turned.append(turned)
         result.local_rotation.append(R)
@@ -113,6 +121,22 @@ def pose(tree: Tree, q: Any) -> Pose:
             result.rotation.append(parent @ R)
             result.position.append(result.position[link.parent] + parent @ p)
     return result
+
+
+def _bent(node: Node, e: Any) -> tuple[Array, Array]:
+    """How a node of a body turns and where it goes."""
+    return exponential(node.Phi_r @ e), node.Phi_d @ e
+
+
+def _beyond(node: Node, at: Pose, parent: int, e: Array, rotation: Array, position: Array) -> tuple[Array, ...]:
+    """What a pose holds of a link on a node of its parent, by a function that alike nodes share."""
+
+    def placed(e: Array, R0: Array, p0: Array, R: Array, p: Array) -> tuple[Array, ...]:
+        turned, d = _bent(node, e)
+        here, there = R0 @ turned, p0 + R0 @ d
+        return turned, here, there, R @ here, p + R @ there
+
+    return alike(placed, ("node", node), e, rotation, position, at.rotation[parent], at.position[parent])
 
 
 def motion(tree: Tree, at: Pose, qd: Any, qdd: Any, base: Array | None = None) -> Motion:
@@ -171,24 +195,48 @@ def turning(w: Array, al: Array) -> Array:
     )
 
 
-def jacobians(tree: Tree, at: Pose) -> list[tuple[Array, Array]]:
-    """Of each link J_v and J_w (3 x n): its twist in its own axes is J qd, theory (4)."""
-    result: list[tuple[Array, Array]] = []
+def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> list[tuple[Array, Array]]:
+    """Of each link J_v and J_w (3 x n): its twist in its own axes is J qd, theory (4).
+
+    Where `rates` are named, only their columns are asked for, and the others are zero.
+    """
+    asked = None if rates is None else {int(k) for k in rates}
+    own: list[tuple[list[int], Array, Array]] = []  # rates that move a link, and their columns alone
     for j, link in enumerate(tree.links):
         X, p = at.local_rotation[j].T, at.local_position[j]
+        columns: list[int] = []
+        parts: list[tuple[Array, Array]] = []
         if link.parent == GROUND:
-            J_v, J_w = np.zeros((3, tree.n), dtype=X.dtype), np.zeros((3, tree.n), dtype=X.dtype)
+            parts.append((np.zeros((3, 0), dtype=X.dtype), np.zeros((3, 0), dtype=X.dtype)))
         else:
-            parent_v, parent_w = result[link.parent]
-            J_v, J_w = X @ (parent_v - hat(p) @ parent_w), X @ parent_w
-            if link.node is not None:
-                bent = tree.links[link.parent]
-                J_v[:, bent.e_v] += X @ link.node.Phi_d
-                J_w[:, bent.e_v] += X @ link.node.L(at.q[bent.e]) @ link.node.Phi_r
-        J_v[:, link.v] += link.joint.S_v
-        J_w[:, link.v] += link.joint.S_w
-        result.append((J_v, J_w))
-    return result
+            columns, parent_v, parent_w = own[link.parent]
+            parts.append((X @ (parent_v - hat(p) @ parent_w), X @ parent_w))
+        if link.node is not None:
+            bent = tree.links[link.parent]
+            moving, some = _asked(bent.e_v, asked)
+            if moving:
+                turns = X @ link.node.L(at.q[bent.e]) @ link.node.Phi_r
+                parts.append(((X @ link.node.Phi_d)[:, some], turns[:, some]))
+                columns = [*columns, *moving]
+        moving, some = _asked(link.v, asked)
+        parts.append((link.joint.S_v[:, some], link.joint.S_w[:, some]))
+        own.append(
+            ([*columns, *moving], np.hstack([part[0] for part in parts]), np.hstack([part[1] for part in parts]))
+        )
+    return [(_over_all(tree.n, columns, J_v), _over_all(tree.n, columns, J_w)) for columns, J_v, J_w in own]
+
+
+def _asked(rates: slice, asked: set[int] | None) -> tuple[list[int], list[int]]:
+    """Those of some rates that are asked for, and where they stand among them."""
+    found = [k for k in range(rates.start, rates.stop) if asked is None or k in asked]
+    return found, [k - rates.start for k in found]
+
+
+def _over_all(n: int, columns: list[int], J: Array) -> Array:
+    """Columns of some rates among those of all."""
+    whole = np.zeros((3, n), dtype=J.dtype)
+    whole[:, columns] = J
+    return whole
 
 
 def place_jacobian(tree: Tree, at: Pose, links: list[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:

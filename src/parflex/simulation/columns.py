@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.codegen.traces.signals import signals
+from parflex.codegen.traces.open_tree import MANY_RATES
+from parflex.codegen.traces.signals import signals, signals_in_rows
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.spare_motions import SpareMotors
@@ -94,7 +95,7 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
     wrenches = problem.wrenches if said.element or said.coupling else ()
     robot = with_all_motors(problem, spare)
     choice = (robot, frames, problem.independent, problem.width, problem.rows)
-    program = signals(*choice, quick=few, wrenches=wrenches)
+    program = None if len(robot.free) > MANY_RATES else signals(*choice, quick=few, wrenches=wrenches)
     gates = x[:, x.shape[1] - problem.gate_inputs :].copy()
     change, given = y[:, nq : 2 * nq], x[:, nq + n : x.shape[1] - problem.gate_inputs]
     gates[:, problem.holding] = 0.0  # efforts say all
@@ -102,17 +103,23 @@ def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors 
     if spare is not None:
         effort = spare.efforts(part.track.t[keep], y[:, :nq], effort)
     state = {"q": y[:, :nq], "position_rates": change, "acceleration": y[:, 2 * nq + n : 2 * nq + 2 * n]}
-    state |= {"effort": effort} if "effort" in program.inputs else {}
+    state |= {"effort": effort} if program is None or "effort" in program.inputs else {}
     state |= {"gates": gates} if problem.gate_inputs else {}
     pushed = {f"wrench_{name}": given[:, motors + 6 * k : motors + 6 * k + 6] for k, name in enumerate(wrenches)}
-    state |= {word: values for word, values in pushed.items() if word in program.inputs}
+    state |= {word: values for word, values in pushed.items() if program is None or word in program.inputs}
+
+    def signalled() -> dict[str, Array]:
+        if program is None:
+            return signals_in_rows(*choice, wrenches, state)
+        return program.evaluate("numpy", **state) if few else program(**state)
+
     with np.errstate(all="ignore"):  # a row that is not finite stays so, as in compiled code
-        found = program.evaluate("numpy", **state) if few else program(**state)
+        found = signalled()
         cables = driven_cables(robot) if spare is not None else []
         if spare is not None and cables:
             tension = np.concatenate([found[f"element.{name}.force"].reshape(-1, 1) for name in cables], axis=1)
             effort = state["effort"] = spare.taut(y[:, :nq], effort, tension)
-            found = program.evaluate("numpy", **state) if few else program(**state)
+            found = signalled()
     own = {"gates": gates}
     own |= {"q": y[:, :nq], "change": change, "given": given, "effort": effort, "work": part.track.work[keep]}
     return found | own

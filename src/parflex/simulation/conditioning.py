@@ -8,7 +8,7 @@ near a singular pose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -88,11 +88,12 @@ class Watch:
     def rows(self, q: Array) -> Array:
         """Scaled rows of the closures over the rates that may depend, at each of many poses."""
         robot = self.problem.robot
-        columns = [list(robot.free).index(k) for k in self.free]
-        return self._program(q=q)["rows"][:, :, columns]
+        place = {int(k): column for column, k in enumerate(robot.free)}
+        columns = [place[int(k)] for k in self.free]
+        return self._rows_at(q)[:, :, columns]
 
     @cached_property
-    def _program(self):  # type: ignore[no-untyped-def]
+    def _rows_at(self) -> Callable[[Array], Array]:
         return closure_rows(self.problem.robot)
 
     def _spread(self, J: Array) -> tuple[float, float]:
@@ -101,8 +102,8 @@ class Watch:
 
     def dependent(self, independent: Sequence[str]) -> list[int]:
         """Columns of the rates that depend on the named ones."""
-        names = self.problem.robot.tree.rate_names
-        return [i for i, k in enumerate(self.free) if names[k] not in set(independent)]
+        names, given = self.problem.robot.tree.rate_names, set(independent)
+        return [i for i, k in enumerate(self.free) if names[k] not in given]
 
     def quality(self, J: Array, independent: Sequence[str]) -> float:
         """s_f / s_r."""
@@ -121,7 +122,8 @@ class Watch:
         found = []
         for weights in (np.ones(robot.tree.n), robot.preference):
             part = mobility.choose_partition(full, self.free, self.rank, weights)
-            names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in set(part.dependent))
+            dependent = set(part.dependent)
+            names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
             found.append((self.quality(J, names), names))
         quality, names = max(found)
         return names, quality

@@ -9,10 +9,11 @@ from functools import cached_property
 import numpy as np
 
 from parflex.closure.constraints import Coupling
-from parflex.codegen.model import Model, model
+from parflex.codegen.model import Model, model_with
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.codegen.traces.open_tree import contact_gaps, open_tree
 from parflex.codegen.traces.power import powers
+from parflex.codegen.traces.tracing import Options
 from parflex.errors import InputError
 from parflex.models.given_states.joint_stops import gated, with_stops
 from parflex.models.given_states.sticking_joints import with_sticking
@@ -29,6 +30,7 @@ DENSE = 2.5  # instructions of a solving program that an entry of a whole comple
 SLACK = 1e-13  # rad or typical lengths: depths of contacts that are rounding
 SLACK_RATE = 1e-11  # 1/s of them: rates of joints that are rounding
 RUN_LIMIT = 2_000_000  # operators of a run's model: it is not read, and minutes are better than a refusal
+MANY_ELEMENTS = 24  # of flexible links: below that, writing all out takes seconds and runs as fast or faster
 PASSING_WIDTH = 1e-3  # rad/s or m/s over which friction changes its sign on the way through singular poses
 
 
@@ -72,7 +74,8 @@ class Problem:
         if self.model.about.get("form") != SPARSE_FORM or self.names:
             return {}
         name = self.model.about["model"]
-        made = {word: step_programs(self.robot, name, self.width, word == "pairs") for word in self.numbers}
+        calls = calls_elements(self.robot)
+        made = {word: step_programs(self.robot, name, self.width, word == "pairs", calls) for word in self.numbers}
         return {word: programs for word, programs in made.items() if programs is not None}
 
     @property
@@ -123,7 +126,7 @@ class Problem:
             kernel.address("one"), tree.nq, len(rates), _whole(free), _whole(simple).reshape(-1, 2), _whole(turning),
             _whole(closing), _whole([*turning, *closing]), _whole(motor_q), _whole(motors), _whole(quaternions),
             tree.rate_units[rates][free], constants, sum(int(np.prod(s)) for s in self.model.outputs.values()),
-            len(self.model.program.instructions),
+            self.model.program.length,
             np.ascontiguousarray(given.breaks), np.ascontiguousarray(given.coefficients), len(robot.actuated),
             int(self.prescribed == "efforts"), _address(self.power),
             _address(self.gaps) or int(bool(self.sticking)),
@@ -141,12 +144,12 @@ class Problem:
             return system
         pairs, real = self.stepping.get("pairs"), self.stepping.get("real")
         programs = [one for one in (pairs, real) if one is not None]
-        solving = max(len(one.solve.program.instructions) for one in programs)
+        solving = max(one.solve.program.length for one in programs)
         count, rows = len(system.free), len(system.free) + len(system.turning)
         return system._replace(
             **_addresses(pairs, ("factor", "solve")), **_addresses(real, ("real_factor", "real_solve")),
             factors=max(one.factor.outputs["factors"][0] for one in programs),
-            factoring=max(len(one.factor.program.instructions) for one in programs), solving=solving,
+            factoring=max(one.factor.program.length for one in programs), solving=solving,
             dense=int(DENSE * count * rows < solving),
         )  # fmt: skip
 
@@ -221,13 +224,18 @@ def prepare(
     changed = gated(changed)
     name = {"motors": "state-rates-driven", "platform": "state-rates-following"}.get(prescribed, "state-rates")
     used = width if has_losses(changed) or (has_coulomb(changed) and not sticking) else 0.0
-    made = model(
-        changed, name, wrench_frames=tuple(wrenches), friction_width=used, independent=tuple(independent),
-        operator_limit=RUN_LIMIT,
-    )  # fmt: skip
+    options = Options(
+        wrenches=tuple(wrenches), friction_width=used, independent=tuple(independent), calls=calls_elements(changed)
+    )
+    made = model_with(changed, name, options, RUN_LIMIT)
     power = powers(changed, tuple(wrenches), used, made.labels["qd"])
     gaps = contact_gaps(changed) if has_contacts(changed.tree) else None
     return Problem(changed, made, prescribed, tuple(wrenches), used, power=power, gaps=gaps, numbers=numbers)
+
+
+def calls_elements(robot: Robot) -> bool:
+    """Whether the elements of a robot are so many that programs call one function for those that are alike."""
+    return sum(link.body.by_tip for link in robot.tree.links) >= MANY_ELEMENTS
 
 
 def has_coulomb(robot: Robot) -> bool:

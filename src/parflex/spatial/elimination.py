@@ -6,6 +6,7 @@ regular, so that any order is safe; of other matrices the pivots tell by their s
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
@@ -25,6 +26,11 @@ class EliminationStep:
     inverse: Any
     column: dict[int, Any]
 
+    def mapped(self, change: Callable[[Any], Any]) -> EliminationStep:
+        """With every factor changed."""
+        column = {j: change(value) for j, value in self.column.items()}
+        return EliminationStep(self.unknown, self.pivot, change(self.inverse), column)
+
 
 def is_zero(entry: Any) -> bool:
     """Whether an entry is zero whatever the inputs are."""
@@ -36,6 +42,17 @@ def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
 
     If it is `sparse`, the order is chosen as it goes: the unknown whose elimination touches least comes next.
     """
+    return _eliminated(A, sparse, len(A))[0]
+
+
+def eliminate_first(A: Array, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
+    """The same of the first unknowns alone, in their order; then the rows of what is left, zeros left out."""
+    steps, rows = _eliminated(A, False, count)
+    return steps, rows[count:]
+
+
+def _eliminated(A: Array, sparse: bool, count: int) -> tuple[list[EliminationStep], list[dict[int, Any]]]:
+    """Steps for so many unknowns, and all rows after them."""
     rows: list[dict[int, Any]] = [{} for _ in A]
     for i, line in enumerate(A):
         for j, entry in enumerate(line[: i + 1]):
@@ -46,7 +63,7 @@ def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
     queue = sorted((value, i) for i, value in enumerate(cost))
     steps: list[EliminationStep] = []
     done: set[int] = set()
-    while queue:
+    while queue and len(steps) < count:
         value, k = heappop(queue)
         if k in done or value != cost[k]:
             continue
@@ -66,7 +83,7 @@ def eliminate(A: Array, sparse: bool = False) -> list[EliminationStep]:
             cost[j] = _cost(rows[j], j)
             heappush(queue, (cost[j], j))
         steps.append(EliminationStep(k, pivot, inverse, column))
-    return steps
+    return steps, rows
 
 
 def _cost(row: dict[int, Any], pivot: int) -> float:

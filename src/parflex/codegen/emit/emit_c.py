@@ -18,6 +18,7 @@ def emit_c(
     program: Program, float32: bool = False, signals: Sequence[Signal] = (), about: dict[str, Any] | None = None
 ) -> dict[str, str]:
     """File name -> text."""
+    program = program.inlined()
     name = identifier(program.name)
     header = _header(program, name, float32, signals, about or {})
     return {f"{name}.h": header, f"{name}.c": _source(program, name, float32)}

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from parflex.codegen.emit.llvm_lines import POINTER, Lines
 from parflex.codegen.emit.llvm_trigonometry import atan2, sin_cos
 from parflex.codegen.emit.workspace import workspace
+from parflex.codegen.inlining import is_call, is_pick, which
 from parflex.codegen.program import Program
 
 WHOLE = 3000  # instructions that are one function: cuts cost stores and loads
@@ -47,7 +48,10 @@ def build_module(program: Program, widths: Sequence[int]) -> str:
     declared: set[str] = set()
     parts: list[str] = []
     for lanes in widths:
-        parts += _kernel(program, lanes, "one_in" if lanes == 1 else "lanes", declared)
+        name = "one_in" if lanes == 1 else "lanes"
+        for number, function in enumerate(program.functions):
+            parts += _kernel(function, lanes, f"{name}_function{number}", declared, inner=True)
+        parts += _kernel(program, lanes, name, declared)
         if lanes > 1:
             parts.append(_loop(lanes))
         parts.append(_on_stack("one" if lanes == 1 else "many", work_of(program, lanes)))
@@ -56,7 +60,24 @@ def build_module(program: Program, widths: Sequence[int]) -> str:
 
 def work_of(program: Program, lanes: int) -> int:
     """Doubles of workspace that a kernel needs."""
-    return lanes * workspace(program, _piece(program))[1]
+    return lanes * _Layout(program).size
+
+
+class _Layout:
+    """Where a program works: values between its pieces, outputs of calls, arguments of a call, and its function."""
+
+    def __init__(self, program: Program) -> None:
+        self.places, start = workspace(program, _piece(program))
+        self.results: dict[int, int] = {}  # by the value of a call
+        sizes = [len(function.outputs) for function in program.functions]
+        for index, (word, *_) in enumerate(program.instructions if program.functions else ()):
+            if is_call(word):
+                self.results[len(program.inputs) + index] = start
+                start += sizes[which(word)]
+        self.arguments = start
+        start += max((len(function.inputs) for function in program.functions), default=0)
+        self.inner = start
+        self.size = start + max((work_of(function, 1) for function in program.functions), default=0)
 
 
 def _piece(program: Program) -> int:
@@ -64,31 +85,42 @@ def _piece(program: Program) -> int:
     return WHOLE if len(program.instructions) <= WHOLE else CHUNK
 
 
-def _function(name: str, lines: list[str], kind: str = "") -> str:
+def _function(name: str, lines: list[str], kind: str = "", quick: bool = False) -> str:
     text = "\n".join(lines)
-    return f"define {kind}void @{name}{WORKING} {'noinline ' if kind else ''}{{\n{text}\n  ret void\n}}\n"
+    words = "noinline optnone " if quick else "noinline " if kind else ""
+    return f"define {kind}void @{name}{WORKING} {words}{{\n{text}\n  ret void\n}}\n"
 
 
-def _kernel(program: Program, lanes: int, name: str, declared: set[str]) -> list[str]:
-    """The function of a program, and one for each of its pieces if it is long."""
-    piece = _piece(program)
-    places, _ = workspace(program, piece)
+def _kernel(program: Program, lanes: int, name: str, declared: set[str], inner: bool = False) -> list[str]:
+    """The function of a program, and one for each of its pieces if it is long.
+
+    An `inner` one is called by another: its inputs and outputs lie side by side.
+    """
+    piece, layout = _piece(program), _Layout(program)
     chunks = max(-(-len(program.instructions) // piece), 1)
-    made = [_chunk(program, Lines(lanes, declared), number, number == chunks - 1, places) for number in range(chunks)]
+    made = [
+        _chunk(program, Lines(lanes, declared), (number, number == chunks - 1), layout, name, inner)
+        for number in range(chunks)
+    ]
     if chunks == 1:
-        return [_function(name, made[0])]
+        return [_function(name, made[0], "internal " if inner else "")]
     calls = [f"  call void @{name}_{number}{WORKING}" for number in range(chunks)]
-    return [*(_function(f"{name}_{k}", lines, "internal ") for k, lines in enumerate(made)), _function(name, calls)]
+    # between calls little is computed, and what is quick to compile is quick enough to run
+    pieces = [_function(f"{name}_{k}", lines, "internal ", bool(program.functions)) for k, lines in enumerate(made)]
+    return [*pieces, _function(name, calls, "internal " if inner else "")]
 
 
-def _chunk(program: Program, b: Lines, number: int, last: bool, places: dict[int, int]) -> list[str]:
+def _chunk(
+    program: Program, b: Lines, number_and_last: tuple[int, bool], layout: _Layout, name: str, inner: bool
+) -> list[str]:
     """The instructions of one piece."""
-    base, instructions = len(program.inputs), program.instructions
+    number, last = number_and_last
+    base, instructions, places = len(program.inputs), program.instructions, layout.places
     values: dict[int, str] = {}
     trig: dict[int, tuple[str, str]] = {}
 
     def strided(index: int) -> str:
-        return b.new(f"mul i64 %count, {index}")
+        return str(index * b.lanes) if inner else b.new(f"mul i64 %count, {index}")
 
     def held(k: int) -> str:
         """Where a value lies in the workspace."""
@@ -100,6 +132,9 @@ def _chunk(program: Program, b: Lines, number: int, last: bool, places: dict[int
                 values[k] = b.load("%x", strided(k))
             elif instructions[k - base][0] == "const":
                 values[k] = b.constant(instructions[k - base][1])
+            elif is_pick(instructions[k - base][0]):
+                word, call = instructions[k - base]
+                values[k] = b.load("%work", str((layout.results[call] + which(word)) * b.lanes))
             else:
                 values[k] = b.load("%work", held(k))
                 if instructions[k - base][0] == "greater":  # a flag lies there as 1.0 or 0.0
@@ -109,9 +144,16 @@ def _chunk(program: Program, b: Lines, number: int, last: bool, places: dict[int
     piece = _piece(program)
     for index in range(number * piece, min((number + 1) * piece, len(instructions))):
         operation, *arguments = instructions[index]
-        if operation == "const":
+        if operation == "const" or is_pick(operation):
             continue
         k = base + index
+        if is_call(operation):
+            for place, argument in enumerate(arguments):
+                b.store(value(argument), "%work", str((layout.arguments + place) * b.lanes))
+            starts = (layout.arguments, layout.results[k], layout.inner)
+            x, y, work = (b.address("%work", str(start * b.lanes))[1] for start in starts)
+            b.call(f"{name}_function{which(operation)}", f"{POINTER} {x}, {POINTER} {y}, i64 1, {POINTER} {work}")
+            continue
         if operation in ("sin", "cos"):
             if arguments[0] not in trig:
                 trig[arguments[0]] = sin_cos(b, value(arguments[0]))

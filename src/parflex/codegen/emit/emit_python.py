@@ -24,6 +24,7 @@ DIALECTS: dict[str, tuple[str, str, tuple[str, ...]]] = {  # module, its short n
 def run(program: Program, inputs: Sequence[Any], functions: dict[str, Any]) -> list[Any]:
     """The outputs for given inputs; `functions` computes the operations on whatever the inputs are."""
     values: list[Any] = list(inputs)
+    program = program.inlined()
     for operation, *arguments in program.instructions:
         if operation == "const":
             values.append(arguments[0])
@@ -73,6 +74,7 @@ def emit_python(
     program: Program, target: str, signals: Sequence[Signal] = (), about: dict[str, Any] | None = None
 ) -> dict[str, str]:
     """A module with one function of a flat vector of inputs that returns the list of outputs."""
+    program = program.inlined()
     module, short, own = DIALECTS[target]
     names = {function: f"{short}.{name}" for function, name in zip(FUNCTIONS, own, strict=True)}
     name = identifier(program.name)

@@ -99,3 +99,7 @@ class Lines:
         """Write values to a place of an array."""
         pointer, place = self.address(array, offset)
         self.lines.append(f"  store {self.real} {value}, {pointer} {place}, align 8")
+
+    def call(self, function: str, arguments: str) -> None:
+        """Call a function without a value."""
+        self.lines.append(f"  call void @{function}({arguments})")

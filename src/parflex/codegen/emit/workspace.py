@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+from parflex.codegen.inlining import is_call, is_pick
 from parflex.codegen.program import Program
 
 
@@ -18,7 +19,7 @@ def workspace(program: Program, piece: int) -> tuple[dict[int, int], int]:
     read_last: dict[int, int] = {}
     for number, arguments in [*users, (last, [k for _, k in program.outputs])]:
         for k in arguments:
-            if k >= base and program.instructions[k - base][0] != "const" and (k - base) // piece != number:
+            if k >= base and _lies(program.instructions[k - base][0]) and (k - base) // piece != number:
                 read_last[k] = number
     ending: dict[int, list[int]] = defaultdict(list)  # piece -> values that are read there for the last time
     for k, number in read_last.items():
@@ -37,3 +38,8 @@ def workspace(program: Program, piece: int) -> tuple[dict[int, int], int]:
                 size += 1
             places[k] = free.pop()
     return places, size
+
+
+def _lies(operation: str) -> bool:
+    """Whether a value needs a place: constants need none, and outputs of calls lie where the function writes them."""
+    return operation != "const" and not is_call(operation) and not is_pick(operation)

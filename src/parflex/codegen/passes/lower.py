@@ -12,11 +12,10 @@ from parflex.graph.expression import ATAN2, COS, HOLD, INPUT, PICK, SIGN, SIN, S
 FUNCTIONS = {SQRT: "sqrt", SIN: "sin", COS: "cos", SIGN: "sign", ATAN2: "atan2"}
 
 
-class _Lowering:
+class Emission:
     """Emits instructions; values carry a sign, so that negation is free until an output or a function needs it."""
 
-    def __init__(self, program: Nary, inputs: Sequence[str]) -> None:
-        self.program = program
+    def __init__(self, inputs: Sequence[str]) -> None:
         self.number = {name: k for k, name in enumerate(inputs)}
         self.instructions: list[Instruction] = []
         self.base = len(inputs)
@@ -26,14 +25,10 @@ class _Lowering:
         self.numbers: dict[int, float] = {}  # values that are constants
         self._emitted: dict[Instruction, int] = {}
         self._eliminations: dict[tuple[int, ...], _Elimination] = {}  # by size and entries of the matrix
-        order = program.order()
-        self.divisors = program.divisors()
-        for node in order:
-            self.lower(node)
 
     def emit(self, operation: str, *arguments: Any) -> int:
         """The number of the value of an instruction; equal instructions are one, what is known is worked out."""
-        known = None if operation == "const" else self._known(operation, arguments)
+        known = self._known(operation, arguments) if operation in OPERATIONS and operation != "const" else None
         if known is not None:
             return known
         key = (operation, *arguments)
@@ -66,7 +61,33 @@ class _Lowering:
         return None
 
     def constant(self, value: float) -> int:
+        """The value of a number."""
         return self.emit("const", value)
+
+    def plain(self, signed: Signed) -> int:
+        """The value of a node with its sign worked in."""
+        value, sign = self.values[signed[0]]
+        return value if sign * signed[1] > 0 else self.emit("neg", value)
+
+    def solved(self, n: int, plain: list[int]) -> list[Signed]:
+        """One right side, behind the matrix, through the pivoted elimination of n unknowns."""
+        size = len(plain) // (n + 1)
+        matrix, right = (n, *plain[: n * size]), plain[n * size :]
+        if matrix not in self._eliminations:
+            self._eliminations[matrix] = _Elimination(self, n, matrix[1:])
+        return [(value, 1) for value in self._eliminations[matrix].through(right)]
+
+
+class _Lowering(Emission):
+    """Sums and products as instructions."""
+
+    def __init__(self, program: Nary, inputs: Sequence[str]) -> None:
+        super().__init__(inputs)
+        self.program = program
+        order = program.order()
+        self.divisors = program.divisors()
+        for node in order:
+            self.lower(node)
 
     def lower(self, node: int) -> None:
         program, kind = self.program, self.program.kind[node]
@@ -133,16 +154,12 @@ class _Lowering:
                 terms = [*rest, (sign, self.emit("sub", a, b))]
         return terms[0][1], terms[0][0]
 
-    def plain(self, signed: Signed) -> int:
-        """The value with its sign worked in."""
-        value, sign = self.values[signed[0]]
-        return value if sign * signed[1] > 0 else self.emit("neg", value)
-
     def _function(self, node: int) -> None:
         op = self.program.source.op[self.program.content[node]]
         arguments = self.program.arguments[node]
         if op == SOLVE:
-            self._solve(node, arguments)
+            unknowns = self.program.source.systems[self.program.source.a[self.program.content[node]]][0]
+            self.picks[node] = self.solved(unknowns, [self.plain(argument) for argument in arguments])
         elif op == PICK:
             index = self.program.source.b[self.program.content[node]]
             self.values[node] = self.picks[arguments[0][0]][index]
@@ -152,21 +169,11 @@ class _Lowering:
         else:
             self.values[node] = self.emit(FUNCTIONS[op], *(self.plain(argument) for argument in arguments)), 1
 
-    def _solve(self, node: int, arguments: list[Signed]) -> None:
-        """One right side through the pivoted elimination of its matrix."""
-        n = self.program.source.systems[self.program.source.a[self.program.content[node]]][0]
-        plain = [self.plain(argument) for argument in arguments]
-        size = len(plain) // (n + 1)
-        matrix, right = (n, *plain[: n * size]), plain[n * size :]
-        if matrix not in self._eliminations:
-            self._eliminations[matrix] = _Elimination(self, n, matrix[1:])
-        self.picks[node] = [(value, 1) for value in self._eliminations[matrix].through(right)]
-
 
 class _Elimination:
     """Gauss with partial pivoting, rows swapped by selects: the same steps whatever the numbers."""
 
-    def __init__(self, lowering: _Lowering, n: int, matrix: Sequence[int]) -> None:
+    def __init__(self, lowering: Emission, n: int, matrix: Sequence[int]) -> None:
         self.emit, self.n = lowering.emit, n
         rows = [list(matrix[n * i : n * i + n]) for i in range(len(matrix) // n)]
         self.larger: dict[tuple[int, int], int] = {}
@@ -213,10 +220,10 @@ def lower(
     inputs = (*variables, *parameters)
     lowering = _Lowering(program, inputs)
     results = [(label, lowering.plain(signed)) for label, signed in zip(outputs, program.outputs, strict=True)]
-    return _hoisted(name, tuple(variables), tuple(parameters), lowering.instructions, results)
+    return hoisted(name, tuple(variables), tuple(parameters), lowering.instructions, results)
 
 
-def _hoisted(
+def hoisted(
     name: str,
     variables: tuple[str, ...],
     parameters: tuple[str, ...],

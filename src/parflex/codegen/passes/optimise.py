@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.passes import saving
+from parflex.codegen.passes.calling import calling_program
 from parflex.codegen.passes.collect import collect
 from parflex.codegen.passes.lower import lower
 from parflex.codegen.passes.nary import Nary
@@ -44,6 +45,8 @@ def make_program(
     flat = flatten_names(outputs)
     edges = [graph.edge(value) if not isinstance(value, Expression) else value.edge for value in flat.values()]
     try:
+        if graph.calls is not None:
+            return calling_program(graph, name, *_inputs(graph, parameters), (list(flat), edges), _shorter)
         program = Nary(graph, edges) if quick else optimise(Nary(graph, edges), thorough=len(graph) <= PASS_LIMIT)
     except ZeroDivisionError:
         raise SingularError(
@@ -52,8 +55,20 @@ def make_program(
             value=name,
             hint="include the motor inertia (motor-inertia), or give an inertia to what the joint moves",
         ) from None
-    variables = [word for word in graph.names if word not in set(parameters)]
-    return lower(program, name, variables, [word for word in parameters if word in set(graph.names)], list(flat))
+    return lower(program, name, *_inputs(graph, parameters), list(flat))
+
+
+def _shorter(program: Nary) -> Nary:
+    """A function after the passes that take as long as they are worth for what is made once."""
+    tidy(program, thorough=False)
+    saving.share(program)
+    return program
+
+
+def _inputs(graph: Graph, parameters: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Variables and parameters of a program."""
+    given, there = set(parameters), set(graph.names)
+    return [word for word in graph.names if word not in given], [word for word in parameters if word in there]
 
 
 def optimise(program: Nary, thorough: bool = True) -> Nary:

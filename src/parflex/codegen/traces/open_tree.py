@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.closure.mobility import scale
+from parflex.closure.mobility import scale, scaled_jacobian
 from parflex.codegen import program_store
 from parflex.codegen.model import Model
 from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
@@ -20,17 +20,24 @@ from parflex.recursion.contact_depths import gap_values
 from parflex.recursion.energy import energies
 
 Array = np.ndarray
+MANY_RATES = 100  # free ones: numbers take milliseconds a pose, a program seconds to make and to compile
 
 
-def closure_rows(robot: Robot) -> Model:
-    """Closed positions in; the rows of the closures over the free rates, without units, out."""
+def closure_rows(robot: Robot) -> Callable[[Array], Array]:
+    """The rows of the closures over the free rates, without units, as a function of closed positions, row by row.
+
+    It is a program, but for robots of so many rates that a program would take longer than the few poses it is for.
+    """
+    if len(robot.free) > MANY_RATES:
+        return lambda q: np.array([scaled_jacobian(robot.closures, one)[:, robot.free] for one in q])
 
     def outputs(tracer: Tracer) -> dict[str, Array]:
         at = pose(robot.tree, tracer.group("q", robot.tree.nq))
         J = robot.closures.jacobian(at, jacobians(robot.tree, at))
         return {"rows": np.array(scale(robot.closures, J)[:, robot.free])}
 
-    return kept_program(robot, "closure-rows", Options(), outputs)
+    program = kept_program(robot, "closure-rows", Options(), outputs)
+    return lambda q: program(q=q)["rows"]
 
 
 def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> Model:

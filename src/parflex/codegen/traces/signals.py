@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ from parflex.models.robot import Robot
 from parflex.recursion import jacobians, motion, pose
 from parflex.recursion.energy import energies
 from parflex.spatial.linear import solve
+from parflex.spatial.row_numbers import over_rows
 
 Array = np.ndarray
+NUMBERS = 300  # about how many a pass over the tree keeps of each link
 
 
 def signals(
@@ -55,6 +57,36 @@ def signals(
     if key is not None:
         program_store.write(key, made)
     return made
+
+
+class _GivenGroups:
+    """Groups of inputs that are there already, where a tracer would make symbols."""
+
+    def __init__(self, given: Mapping[str, Array]) -> None:
+        self.given = given
+
+    def group(self, name: str, *shape: int) -> Array:
+        """The group of this name."""
+        return self.given[name]
+
+
+def signals_in_rows(
+    robot: Robot,
+    frames: Sequence[str],
+    independent: Sequence[str],
+    friction_width: float,
+    rows: Sequence[int],
+    wrenches: Sequence[str],
+    states: Mapping[str, Array],
+) -> dict[str, Array]:
+    """The same signals in all rows of states at once, without a program: for robots whose program would be long."""
+    options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
+    changed = prepared(robot, "signals", options)
+
+    def outputs(given: dict[str, Array]) -> Mapping[str, Any]:
+        return signal_outputs(_GivenGroups(given), changed, frames, independent, options, wrenches)
+
+    return over_rows(outputs, states, NUMBERS * len(robot.tree.links))
 
 
 def signal_outputs(
@@ -116,7 +148,7 @@ def _all_accelerations(
     dependent = [k for k in robot.free if k not in set(independent)]
     if dependent:
         chosen = list(rows) or best_rows(robot.closures, robot.home, np.array(dependent, dtype=int))
-        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(chosen, dependent)]
+        block = robot.closures.jacobian(at, jacobians(tree, at, dependent))[np.ix_(chosen, dependent)]
         opening = robot.closures.bias(at, motion(tree, at, qd, qdd))
         qdd[dependent] = solve(block, -opening[chosen])
     return qdd

@@ -41,7 +41,7 @@ def traces(robot: Robot, model: str, options: Options = Options()) -> Iterator[T
     form, graph, values = form_of(robot, model, options)
     ways = form.ways()
     for way in ways:  # each in a graph of its own, but for symbols that are in the robot itself
-        yield _traced(way, model, options, graph if len(ways) == 1 else Graph(), values)
+        yield _traced(way, model, options, graph if len(ways) == 1 else options.new_graph(), values)
 
 
 def form_of(robot: Robot, model: str, options: Options) -> tuple[Form, Graph, dict[str, float]]:
@@ -49,7 +49,7 @@ def form_of(robot: Robot, model: str, options: Options) -> tuple[Form, Graph, di
     if model not in MODELS and model != "redundant-direct":
         raise InputError(f"there is no model '{model}'", key="MODEL", value=model, hint=did_you_mean(model, MODELS))
     asked.refuse_unknown(model, options)
-    graph = Graph()
+    graph = options.new_graph()
     robot = prepared(robot, model, options)
     grouped, values = grouped_robot(robot, graph, options.parameters)
     if model == "energy":  # grouping moves mass where the motion does not feel it, but the energy does

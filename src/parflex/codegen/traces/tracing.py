@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from parflex.graph.calls import Calls
 from parflex.graph.expression import Expression, Graph, known_angle
 from parflex.models.forms import Question
 from parflex.records import Record
@@ -79,6 +80,13 @@ class Options:
     weights: tuple[tuple[str, float], ...] = ()  # of spare motors: parameters of the program, with their values
     preload: tuple[tuple[str, float], ...] = ()
     limits: tuple[tuple[str, float, float], ...] = ()
+    calls: bool = False  # whether functions of alike elements are called, and not written out for each
+
+    def new_graph(self) -> Graph:
+        """An empty graph for a trace."""
+        graph = Graph()
+        graph.calls = Calls() if self.calls else None
+        return graph
 
     def question(self, model: str, family: bool = False) -> Question:
         """What a model with these options asks of a form."""

@@ -67,7 +67,8 @@ def closed_by(robot: Robot, part: Partition, q: Any, steps: int) -> Any:
     tree = robot.tree
     for _ in range(steps):
         at = pose(tree, q)
-        block = robot.closures.jacobian(at, jacobians(tree, at))[np.ix_(part.rows, part.dependent)]
+        links = jacobians(tree, at, part.dependent)
+        block = robot.closures.jacobian(at, links)[np.ix_(part.rows, part.dependent)]
         step: Array = np.zeros(tree.n, dtype=scalar_type(q))
         step[part.dependent] = solve(block, -robot.closures.linear_residual(at)[part.rows])
         q = tree.moved(q, step)

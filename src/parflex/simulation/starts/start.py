@@ -26,6 +26,7 @@ from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.problem import Problem
+from parflex.simulation.starts.kept_rest import kept_rest
 from parflex.simulation.starts.relaxed import named_rates, relaxed
 
 Array = np.ndarray
@@ -121,7 +122,11 @@ def _positions(
     try:
         if start in ("equilibrium", "held"):
             return _left(robot, here, pose, _static(problem, here, kind, loads))
-        found = relaxed(robot, here, loads, pose, frame_held=kind == "held")
+        found = kept_rest(
+            robot,
+            (q, loads, pose is None, named_rates(robot, pose), kind),
+            lambda: relaxed(robot, here, loads, pose, frame_held=kind == "held"),
+        )
     except SingularError as error:
         if start is not None:
             raise
@@ -171,6 +176,8 @@ def _started(problem: Problem, placed: _Placed, qd: Array) -> Started:
 
 def start_energy(here: Configuration, qd: Array) -> dict[str, float]:
     """Kinetic energy, and 1/2 ed^T M_ee ed of the elastic rates that the closures force on the bodies."""
+    if not np.any(qd):
+        return {"kinetic": 0.0, "elastic_rates": 0.0}
     elastic = here.resting[0] @ qd if len(here.resting) > 1 else np.zeros(0)
     kinetic = float(energies(here.robot.tree, here.at, qd).kinetic)
     return {"kinetic": kinetic, "elastic_rates": float(0.5 * elastic @ elastic)}

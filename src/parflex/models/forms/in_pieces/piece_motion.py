@@ -23,7 +23,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Carried(Record):
-    """A frame at an instant: its acceleration is a + J_v x, al + J_w x with x the unknowns.
+    """A frame at an instant: its acceleration is a + J_v x, al + J_w x with x those unknowns that are its `columns`.
 
     All is in axes that need not be its own: `turned` takes vectors of the frame to them (None: they are its own). A
     frame that hangs on a joint behind it knows the frame in that joint, turning with it, and its `arm` from there in
@@ -36,8 +36,14 @@ class Carried(Record):
     al: Array
     J_v: Array
     J_w: Array
+    columns: tuple[int, ...]
     anchor: Carried | None = None
     arm: Array | None = None
+
+    @property
+    def J(self) -> Array:
+        """Both, one below the other."""
+        return np.vstack([self.J_v, self.J_w])
 
     def out(self, vectors: Array) -> Array:
         """Vectors of the frame in the axes used."""
@@ -46,51 +52,63 @@ class Carried(Record):
     def offset(self, p: Array, turned: Array | None) -> Carried:
         """Of a frame fixed at p, in the same axes."""
         a = self.a + cross(self.al, p) + hat(self.w) @ hat(self.w) @ p
-        return Carried(turned, self.w, a, self.al, self.J_v - hat(p) @ self.J_w, self.J_w)
+        return Carried(turned, self.w, a, self.al, self.J_v - hat(p) @ self.J_w, self.J_w, self.columns)
 
     def in_axes(self, R: Array) -> Carried:
         """In axes turned by R, which become those of the frame."""
-        return Carried(None, R.T @ self.w, R.T @ self.a, R.T @ self.al, R.T @ self.J_v, R.T @ self.J_w)
+        return Carried(None, R.T @ self.w, R.T @ self.a, R.T @ self.al, R.T @ self.J_v, R.T @ self.J_w, self.columns)
 
     def behind(self, S_v: Array, S_w: Array, rate: Array, slots: slice, absolute: bool) -> Carried:
         """Of a frame behind a joint here; `S_v`, `S_w` in the axes used."""
         slide, turn = S_v @ rate, S_w @ rate
         a, al = self.a + 2 * cross(self.w, slide), self.al + cross(self.w, turn)
-        J_v, J_w = self._moved(S_v, S_w, slots, absolute, 1.0)
-        return Carried(self.turned, self.w + turn, a, al, J_v, J_w)
+        return Carried(self.turned, self.w + turn, a, al, *self._moved(S_v, S_w, slots, absolute, 1.0))
 
     def before(self, S_v: Array, S_w: Array, rate: Array, slots: slice, absolute: bool) -> Carried:
         """Of a frame before a joint, behind which this one is."""
         slide, turn = S_v @ rate, S_w @ rate
         w = self.w - turn
-        J_v, J_w = self._moved(S_v, S_w, slots, absolute, -1.0)
-        return Carried(self.turned, w, self.a - 2 * cross(w, slide), self.al - cross(w, turn), J_v, J_w)
+        J = self._moved(S_v, S_w, slots, absolute, -1.0)
+        return Carried(self.turned, w, self.a - 2 * cross(w, slide), self.al - cross(w, turn), *J)
 
-    def _moved(self, S_v: Array, S_w: Array, slots: slice, absolute: bool, sign: float) -> tuple[Array, Array]:
+    def _moved(
+        self, S_v: Array, S_w: Array, slots: slice, absolute: bool, sign: float
+    ) -> tuple[Array, Array, tuple[int, ...]]:
         """J behind a joint; with `absolute` its unknowns are the turning of the frame itself about its axes."""
-        J_v, J_w = self.J_v.astype(object), self.J_w.astype(object)
-        width = slots.stop - slots.start
+        J_v, J_w, columns, own = self.widened(slots)
+        width = len(own)
         if absolute:
             # about all axes of a ball nothing is left of the turning before it
             J_w = np.zeros(J_w.shape, dtype=object) if width == 3 else J_w - np.outer(S_w[:, 0], S_w[:, 0] @ J_w)
-            J_w[:, slots] = np.eye(3) if width == 3 else S_w
-            return J_v, J_w
-        J_v[:, slots], J_w[:, slots] = sign * S_v[:, :width], sign * S_w[:, :width]
-        return J_v, J_w
+            J_w[:, own] = np.eye(3) if width == 3 else S_w
+            return J_v, J_w, columns
+        J_v[:, own], J_w[:, own] = sign * S_v[:, :width], sign * S_w[:, :width]
+        return J_v, J_w, columns
+
+    def widened(self, slots: slice) -> tuple[Array, Array, tuple[int, ...], list[int]]:
+        """J_v, J_w and their columns with those of further unknowns, and where these stand."""
+        added = [k for k in range(slots.start, slots.stop) if k not in self.columns]
+        columns = (*self.columns, *added)
+        zero = np.zeros((3, len(added)))
+        J_v, J_w = (np.hstack([part, zero]).astype(object) for part in (self.J_v, self.J_w))
+        return J_v, J_w, columns, [columns.index(k) for k in range(slots.start, slots.stop)]
+
+
+JointRow = tuple[tuple[int, ...], Array]  # unknowns, and what they give each
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PieceMotion(Record):
-    """Accelerations of all links, and of the joints' free rates as rows over the unknowns."""
+    """Accelerations of all links, and of the joints' free rates as rows over some of the unknowns."""
 
     links: dict[int, Carried]
-    joints: dict[int, Array]
+    joints: dict[int, JointRow]
 
 
 def accelerations(form: Pieces, at: Pose, rates: Rates) -> PieceMotion:
     """Of all links and joints."""
     carried: dict[int, Carried] = {}
-    joints: dict[int, Array] = {}
+    joints: dict[int, JointRow] = {}
     for piece in form.pieces:
         carried[piece.reference] = _reference(form, at, rates, piece)
         for step in piece.steps:
@@ -101,7 +119,7 @@ def accelerations(form: Pieces, at: Pose, rates: Rates) -> PieceMotion:
     return PieceMotion(carried, joints)
 
 
-def _joint_rows(form: Pieces, step: CutStep, source: Carried, target: Carried) -> dict[int, Array]:
+def _joint_rows(form: Pieces, step: CutStep, source: Carried, target: Carried) -> dict[int, JointRow]:
     """Accelerations of the free rates of a joint: unknowns of their own, or what one link turns beyond the other."""
     link = form.robot.tree.links[step.tie.second]
     own = [link.v.start + k for k in step.tie.free]
@@ -109,18 +127,29 @@ def _joint_rows(form: Pieces, step: CutStep, source: Carried, target: Carried) -
         moved = target if step.forward else source
         axis = moved.out(link.joint.S_w)[:, 0]
         before, behind = (source, target) if step.forward else (target, source)
-        return {own[0]: axis @ (behind.J_w - before.J_w)}
-    return {k: np.eye(form.size)[slot] for k, slot in zip(own, range(step.slots.start, step.slots.stop), strict=True)}
+        columns = tuple(sorted({*behind.columns, *before.columns}))
+        return {own[0]: (columns, axis @ (_over(columns, behind) - _over(columns, before)))}
+    slots = range(step.slots.start, step.slots.stop)
+    return {k: ((slot,), np.ones(1)) for k, slot in zip(own, slots, strict=True)}
+
+
+def _over(columns: tuple[int, ...], carried: Carried) -> Array:
+    """J_w over more unknowns than its own."""
+    whole = np.zeros((3, len(columns)), dtype=object)
+    whole[:, [columns.index(k) for k in carried.columns]] = carried.J_w
+    return whole
 
 
 def _reference(form: Pieces, at: Pose, rates: Rates, piece: CutPiece) -> Carried:
-    J, zero = np.zeros((6, form.size)), np.zeros(3)
+    columns, zero = tuple(range(piece.slots.start, piece.slots.stop)), np.zeros(3)
+    J = np.zeros((6, len(columns)))
     if piece.reference == GROUND:
-        return Carried(None, zero, -form.robot.tree.gravity, zero, J[:3], J[3:])
-    J[list(form.used), range(piece.slots.start, piece.slots.stop)] = 1.0
+        return Carried(None, zero, -form.robot.tree.gravity, zero, J[:3], J[3:], columns)
+    J[list(form.used), range(len(columns))] = 1.0
+    turned, w = None, rates.w(piece.reference)
     if piece.reference in form.loose:
-        return Carried(at.local_rotation[piece.reference], rates.before[piece.reference], zero, zero, J[:3], J[3:])
-    return Carried(None, rates.w(piece.reference), zero, zero, J[:3], J[3:])
+        turned, w = at.local_rotation[piece.reference], rates.before[piece.reference]
+    return Carried(turned, w, zero, zero, J[:3], J[3:], columns)
 
 
 def _stepped(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carried, aligned: bool) -> Carried:
@@ -166,11 +195,11 @@ def _on_node(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carrie
     slides, turns, slide, turn, drift = (source.out(part) for part in _node_motion(form, at, rates, step))
     moved = source.offset(source.out(at.local_position[step.link]), source.turned)
     a, al = moved.a + 2 * cross(source.w, slide), moved.al + cross(source.w, turn) + drift
-    J_v, J_w = moved.J_v.astype(object), moved.J_w.astype(object)
-    J_v[:, step.slots] += slides
-    J_w[:, step.slots] += turns
+    J_v, J_w, columns, own = moved.widened(step.slots)
+    J_v[:, own] += slides
+    J_w[:, own] += turns
     R = at.local_rotation[step.link]
-    bent = Carried(source.out(R) if aligned else None, source.w + turn, a, al, J_v, J_w)
+    bent = Carried(source.out(R) if aligned else None, source.w + turn, a, al, J_v, J_w, columns)
     return bent if aligned else replace(bent, turned=None).in_axes(R)
 
 
@@ -182,10 +211,10 @@ def _off_node(form: Pieces, at: Pose, rates: Rates, step: CutStep, source: Carri
     slides, turns, slide, turn, drift = (here.out(part) for part in _node_motion(form, at, rates, step))
     w = here.w - turn
     a, al = here.a - 2 * cross(w, slide), here.al - cross(w, turn) - drift
-    J_v, J_w = here.J_v.astype(object), here.J_w.astype(object)
-    J_v[:, step.slots] -= slides
-    J_w[:, step.slots] -= turns
-    return Carried(here.turned, w, a, al, J_v, J_w).offset(-here.out(at.local_position[node]), here.turned)
+    J_v, J_w, columns, own = here.widened(step.slots)
+    J_v[:, own] -= slides
+    J_w[:, own] -= turns
+    return Carried(here.turned, w, a, al, J_v, J_w, columns).offset(-here.out(at.local_position[node]), here.turned)
 
 
 def _forward(

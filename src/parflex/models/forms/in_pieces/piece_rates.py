@@ -7,10 +7,12 @@ gives its own rates.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from parflex.bodies import Node
 from parflex.errors import SingularError
 from parflex.models.closure_joints import ClosureJoint
 from parflex.models.cutting import CutBeam
@@ -18,6 +20,7 @@ from parflex.models.forms.in_pieces.pieces import BeamThatFollows, Pieces
 from parflex.records import Record
 from parflex.recursion import Pose
 from parflex.spatial import cross
+from parflex.spatial.alike import alike
 from parflex.spatial.linear import solve
 from parflex.tree import Place
 from parflex.tree.link_tree import GROUND
@@ -138,19 +141,16 @@ class _Sweep:
             ends = [end in self.twists for end in (beam.link, beam.tip)]
             e, p = self.at.q[link.e], self.at.local_position[beam.tip]
             if known and ends[0] != ends[1]:
-                ed = self.qd[link.e_v]
-                slide, turn = tip.Phi_d @ ed, tip.L(e) @ (tip.Phi_r @ ed)
+                rest, turned = self.tree.links[beam.tip].rotation, self.at.turned[beam.tip]
+                given = (e, self.qd[link.e_v], p, rest, turned)
                 if ends[0]:
-                    v, w = self.twists[beam.link]
-                    self.before[beam.tip] = w + turn
-                    self.twists[beam.tip] = (
-                        self._into(beam.tip, v + cross(w, p) + slide),
-                        self._into(beam.tip, w + turn),
-                    )
+                    way, key = partial(_to_tip, tip), ("to tip", beam.body)
+                    found = alike(way, key, *given, *self.twists[beam.link])
+                    self.before[beam.tip], self.twists[beam.tip] = found[0], (found[1], found[2])
                 else:
-                    v, w = self.twists[beam.tip]
-                    w = self._out(beam.tip, w) - turn
-                    self.twists[beam.link] = (self._out(beam.tip, v) - cross(w, p) - slide, w)
+                    way, key = partial(_to_root, tip), ("to root", beam.body)
+                    v, w = alike(way, key, *given, *self.twists[beam.tip])
+                    self.twists[beam.link] = (v, w)
                 moved = True
             elif not known and all(ends):
                 start, stop = link.e_v.start, link.e_v.start + beam.ends
@@ -160,9 +160,13 @@ class _Sweep:
         return moved
 
     def _from_ends(self, beam: CutBeam, tip: Twist) -> Array:
-        rates = beam.form.elastic_rates(self.at.q[self.tree.links[beam.link].e])
-        at_tip = [self._out(beam.tip, part) for part in tip]
-        return rates @ np.concatenate([*self.twists[beam.link], *at_tip])
+        def bent(e: Array, rest: Array, turned: Array, *twists: Array) -> tuple[Array]:
+            at_tip = [rest @ (turned @ part) for part in twists[2:]]
+            return (beam.form.elastic_rates(e) @ np.concatenate([*twists[:2], *at_tip]),)
+
+        e, rest = self.at.q[self.tree.links[beam.link].e], self.tree.links[beam.tip].rotation
+        given = (e, rest, self.at.turned[beam.tip], *self.twists[beam.link], *tip)
+        return alike(bent, ("from ends", beam.body), *given)[0]
 
     def _closures(self) -> bool:
         """Over closures: welds at once, hinges when the beam behind them says how far they turn."""
@@ -242,6 +246,19 @@ class _Sweep:
             return own
         # of a closed loop, axes in the first place are at right angles to those in the second that turn or slide alike
         return np.concatenate([h.guided_v.T @ (turn @ v) + h.guided_w.T @ (turn @ w), own])
+
+
+def _to_tip(node: Node, e: Array, ed: Array, p: Array, rest: Array, turned: Array, v: Array, w: Array) -> tuple:
+    """The angular velocity at a tip in the axes of the root, then the twist of the tip, from that of the root."""
+    slide, turn = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
+    return w + turn, turned.T @ (rest.T @ (v + cross(w, p) + slide)), turned.T @ (rest.T @ (w + turn))
+
+
+def _to_root(node: Node, e: Array, ed: Array, p: Array, rest: Array, turned: Array, v: Array, w: Array) -> Twist:
+    """The twist of a root from that of the tip."""
+    slide, turn = node.Phi_d @ ed, node.L(e) @ (node.Phi_r @ ed)
+    w = rest @ (turned @ w) - turn
+    return rest @ (turned @ v) - cross(w, p) - slide, w
 
 
 def _to_link(place: Place, twist: Twist) -> Twist:

@@ -79,6 +79,13 @@ class Pieces:
         return self.cut.size
 
     @property
+    def groups(self) -> list[list[int]]:
+        """Unknowns that are eliminated together where alike ones share their functions: the twist of each piece."""
+        own = [list(range(piece.slots.start, piece.slots.stop)) for piece in self.pieces if piece.reference != GROUND]
+        grouped = {k for group in own for k in group}
+        return [*own, *([k] for k in range(self.size) if k not in grouped)]
+
+    @property
     def independent_names(self) -> list[str]:
         """Names of the independent rates."""
         return [self.robot.tree.rate_names[k] for k in self.partition.independent]

@@ -7,26 +7,29 @@ left out: it is small against inertia in a step, and a Newton iteration corrects
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from parflex.models.cutting import CutBeam
+from parflex.models.forms.in_pieces.beam_assembly import add_to, assemble_beam
 from parflex.models.forms.in_pieces.node_equations import (
-    add_to,
-    assemble_beam,
+    groups_among,
     independent_accelerations,
     motor_slots,
     node_state,
 )
 from parflex.models.forms.in_pieces.piece_rates import piece_rates
 from parflex.models.forms.in_pieces.pieces import Pieces
+from parflex.spatial.alike import alike, calls_alike
+from parflex.spatial.block_elimination import GroupStep, eliminate_groups, substitute_groups
 from parflex.spatial.complex_pairs import Pair, pair
 from parflex.spatial.elimination import EliminationStep, eliminate, is_zero, substitute
 
 Array = np.ndarray
+Factors = Sequence[EliminationStep | GroupStep]
 
 
 @dataclass(frozen=True)
@@ -60,34 +63,36 @@ class StepMatrix:
         motors = {int(k) for k in form.robot.actuated} if driven else set()
         self.free = [i for i, k in enumerate(form.partition.independent) if int(k) not in motors]
         self.turning = turning_positions(form, [int(form.partition.independent[i]) for i in self.free])
+        self._beams: dict[int, tuple[Array, tuple[Array, Array]]] = {}
 
     # -- the matrix --------------------------------------------------------------------------------------
 
-    def factors(self) -> list[EliminationStep]:
+    def factors(self) -> Factors:
         """L and D of the matrix."""
         n = self.form.size
         stiff, damped = (replace(self.state, A=np.zeros((n, n), dtype=object)) for _ in range(2))
         for beam in self.form.beams:
-            rates = self._rates(beam)
-            none = np.zeros(rates.shape[1])
-            for state, matrix in zip((stiff, damped), self._beam(beam), strict=True):
-                if np.any(matrix != 0):
-                    assemble_beam(state, beam, rates.T @ matrix @ rates, none)
+            rates, matrices = self._beam(beam)
+            states = [state for state, matrix in zip((stiff, damped), matrices, strict=True) if np.any(matrix != 0)]
+            acting = [matrix for matrix in matrices if np.any(matrix != 0)]
+            if states:
+                assemble_beam(states, beam, _between_ends, "elastic matrices", rates, *acting)
         for which, modal in enumerate(self.form.modal):
-            rows = np.eye(n)[modal.slots]
+            slots = range(modal.slots.start, modal.slots.stop)
             for state, matrix in zip((stiff, damped), self._modal(which), strict=True):
-                add_to(state, rows, matrix, np.zeros(len(rows)))
+                add_to(state, np.eye(len(slots)), slots, matrix, np.zeros(len(slots)))
         for k, slope in self._slopes():
+            columns, row = self.state.moving.joints[k]
             for state, value in ((stiff, slope.stiffness), (damped, slope.damping)):
                 if not is_zero(value):
-                    add_to(state, self.state.moving.joints[k][None, :], np.array([[value]], dtype=object), np.zeros(1))
+                    add_to(state, row[None, :], columns, np.array([[value]], dtype=object), np.zeros(1))
         whole = np.zeros((n, n), dtype=object)
-        for i in range(n):
-            for k in range(i + 1):
-                own, slow, stiffness = self.state.A[i, k], damped.A[i, k], stiff.A[i, k]
-                if not (is_zero(own) and is_zero(slow) and is_zero(stiffness)):
-                    whole[i, k] = whole[k, i] = self._sum(own, slow, stiffness)
-        return eliminate(whole[np.ix_(self.rest, self.rest)], sparse=True)
+        for i, k in np.argwhere(np.tril((self.state.A != 0) | (damped.A != 0) | (stiff.A != 0))):
+            whole[i, k] = whole[k, i] = self._sum(self.state.A[i, k], damped.A[i, k], stiff.A[i, k])
+        matrix = whole[np.ix_(self.rest, self.rest)]
+        if calls_alike(self.state.f):
+            return eliminate_groups(matrix, groups_among(self.form, self.rest))
+        return eliminate(matrix, sparse=True)
 
     def _sum(self, own: Any, damping: Any, stiffness: Any) -> Any:
         """An entry of the matrix."""
@@ -96,10 +101,18 @@ class StepMatrix:
             total = total if is_zero(part) else total + factor * part
         return total
 
-    def _beam(self, beam: CutBeam) -> tuple[Array, Array]:
-        """Stiffness and damping in the elastic coordinates of a beam."""
-        e = self.state.at.q[self.form.robot.tree.links[beam.link].e]
-        return beam.body.stiffness_at(e), beam.body.damping_at(e)
+    def _beam(self, beam: CutBeam) -> tuple[Array, tuple[Array, Array]]:
+        """Elastic rates of a beam from those of its ends and modes; stiffness and damping in them."""
+        if beam.link not in self._beams:
+            used = self.form.used
+
+            def at(e: Array) -> tuple[Array, ...]:
+                return beam.form.all_rates(e, used), beam.body.stiffness_at(e), beam.body.damping_at(e)
+
+            e = self.state.at.q[self.form.robot.tree.links[beam.link].e]
+            rates, stiffness, damping = alike(at, ("elastic rates", beam.body, used), e)
+            self._beams[beam.link] = rates, (stiffness, damping)
+        return self._beams[beam.link]
 
     def _modal(self, which: int) -> tuple[Array, Array]:
         """The same of the free coordinates of a body that is not cut."""
@@ -110,12 +123,9 @@ class StepMatrix:
     def _slopes(self) -> list[tuple[int, JointSlope]]:
         return [(k, self.joints[k]) for k in self.state.moving.joints if k in self.joints]
 
-    def _rates(self, beam: CutBeam) -> Array:
-        return beam.form.all_rates(self.state.at.q[self.form.robot.tree.links[beam.link].e], self.form.used)
-
     # -- a step of Newton --------------------------------------------------------------------------------
 
-    def correction(self, factors: list[EliminationStep], miss: Array) -> tuple[Array, Array]:
+    def correction(self, factors: Factors, miss: Array) -> tuple[Array, Array]:
         """What Newton changes the free accelerations by that miss those of the direct model by `miss`.
 
         Then how a change of rates by that changes the rates of `turning` positions.
@@ -123,7 +133,7 @@ class StepMatrix:
         stiff, damped = self._apart(self._forces, miss)
         right = [self.c2 * stiff[k] + self.c1 * damped[k] for k in self.rest]
         x = np.zeros(self.form.size, dtype=object)
-        x[self.rest] = substitute(factors, right)
+        x[self.rest] = substitute_any(factors, right)
         (back,) = self._apart(lambda part: (independent_accelerations(self.state, part)[self.free],), x)
         change = np.array([m - b for m, b in zip(miss, back, strict=True)], dtype=object)
         (turned,) = self._apart(self._turned, change)
@@ -156,11 +166,11 @@ class StepMatrix:
         qd = piece_rates(form, self.state.at, self._independent(free)).qd
         stiff, damped = (replace(self.state, f=np.zeros(form.size, dtype=object)) for _ in range(2))
         for beam in form.beams:
-            strained, turned = qd[tree.links[beam.link].e_v], self._rates(beam).T
-            none = np.zeros((len(turned), len(turned)))
-            for state, matrix in zip((stiff, damped), self._beam(beam), strict=True):
-                if np.any(matrix != 0):
-                    assemble_beam(state, beam, none, turned @ (matrix @ strained))
+            strained, (rates, matrices) = qd[tree.links[beam.link].e_v], self._beam(beam)
+            states = [state for state, matrix in zip((stiff, damped), matrices, strict=True) if np.any(matrix != 0)]
+            acting = [matrix for matrix in matrices if np.any(matrix != 0)]
+            if states:
+                assemble_beam(states, beam, _against, "elastic forces", strained, rates, *acting)
         for which, modal in enumerate(form.modal):
             strained = qd[tree.links[modal.link].e_v][list(modal.free)]
             for state, matrix in zip((stiff, damped), self._modal(which), strict=True):
@@ -168,8 +178,27 @@ class StepMatrix:
         for k, slope in self._slopes():
             for state, value in ((stiff, slope.stiffness), (damped, slope.damping)):
                 if not is_zero(value):
-                    state.f[:] = state.f + self.state.moving.joints[k] * (value * qd[k])
+                    columns, row = self.state.moving.joints[k]
+                    state.f[list(columns)] = state.f[list(columns)] + row * (value * qd[k])
         return stiff.f, damped.f
+
+
+def substitute_any(factors: Factors, right: list[Any]) -> list[Any]:
+    """Solutions by factors of single unknowns, or of groups of them."""
+    groups = [step for step in factors if isinstance(step, GroupStep)]
+    single = [step for step in factors if isinstance(step, EliminationStep)]
+    return substitute_groups(groups, right) if groups else substitute(single, right)
+
+
+def _between_ends(rates: Array, *matrices: Array) -> list[tuple[Array, Array]]:
+    """Matrices over elastic coordinates as such over the ends of a beam and its modes, without forces."""
+    return [(rates.T @ matrix @ rates, np.zeros(rates.shape[1])) for matrix in matrices]
+
+
+def _against(strained: Array, rates: Array, *matrices: Array) -> list[tuple[Array, Array]]:
+    """Forces of elastic coordinates along the motions of the ends and modes, without matrices."""
+    none = np.zeros((rates.shape[1], rates.shape[1]))
+    return [(none, rates.T @ (matrix @ strained)) for matrix in matrices]
 
 
 def turning_positions(form: Pieces, free: list[int]) -> list[int]:
