@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from parflex.maps import grid
 from parflex.maps.responses import response_rows
 from parflex.maps.rows import frequency_rows
 
+ROBOTS = Path(__file__).parent / "robots"
 AXES = [("11", -0.05, 0.05, 5), ("21", -0.05, 0.05, 4)]
 
 
@@ -201,7 +203,8 @@ def test_reduced_beams_of_many_designs_are_made_one_by_one_and_right():
     [
         ("dualemps", "fast", "proved by counts"),
         ("5r", "none", "no natural frequency"),
-        ("gough-stewart-flexible", "one by one", "a loop without a beam"),
+        ("gough-stewart-flexible", "fast", "proved by counts"),
+        (str(ROBOTS / "sprung-beams.toml"), "one by one", "a spring between two points"),
     ],
 )
 def test_explanations_say_which_way_a_map_goes(name, way, said, capsys):

@@ -40,3 +40,6 @@ def test_soft_modes_beside_stiff_springs_are_neither_lost_nor_blurred(inertia, s
     assert not found.status.any()
     # K by hand adds k1 to the stiff one: 1e3 of 1e14 keeps five digits, which count for 1e-11 of the soft modes
     assert np.abs(found.frequencies / exact - 1).max() < 1e-9
+    if poses == 4:
+        single = parflex.natural_frequencies(robot, {"m": 0.5})
+        assert not single.free_motions and np.abs(single.frequencies[:2] / exact - 1).max() < 1e-9

@@ -318,7 +318,7 @@ def test_a_second_definition_is_seen(what, lines):
     assert list(TELL_TALES[what](ast.parse(lines)))
 
 
-@pytest.mark.parametrize("user", ["models/forms/in_pieces/pieces.py", "maps/nodes.py"])
+@pytest.mark.parametrize("user", ["models/forms/in_pieces/pieces.py", "maps/node_unknowns.py"])
 def test_programs_and_maps_cut_robots_by_the_one_definition(user):
     called = [ast.unparse(node.func) for node in ast.walk(modules()[user]) if isinstance(node, ast.Call)]
     assert "cut_at_beams" in called

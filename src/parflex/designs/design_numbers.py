@@ -55,14 +55,23 @@ class DesignNumbers(Record):
     @cached_property
     def tree(self) -> Tree:
         """With the numbers of all designs in it."""
-        if self.read_tree is not None:
-            return self.read_tree
+        return self.read_tree if self.read_tree is not None else self._varied("tree", self.robot.tree)
+
+    @cached_property
+    def closures(self) -> Closures:
+        """With the numbers of all designs in them."""
+        plain = self.robot.closures
+        loops, others = self._varied("loops", plain.loops), self._varied("constraints", plain.constraints)
+        return Closures(plain.tree, loops, others)
+
+    def _varied(self, name: str, part: Any) -> Any:
+        """A part of the robot with the numbers of all designs in it."""
         decisions = Decisions(len(self.values) + 1)
         by_place: dict[Path, Any] = {}
         for k, places in enumerate(self.places):
             x = Varied(np.concatenate([self.nominal[k : k + 1], self.values[:, k]]), decisions)
-            by_place |= {place[1:]: x for place in places if place[0] == "tree"}
-        return substituted(self.robot.tree, by_place)
+            by_place |= {place[1:]: x for place in places if place[0] == name}
+        return substituted(part, by_place)
 
     def of_part(self, part: Path, plain: Any) -> Array:
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""

@@ -8,7 +8,6 @@ is marked with its reason.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,16 @@ from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.frequencies import WORTH
 from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.nodes import Assembly, NotCoveredError, node_model
+from parflex.maps.node_unknowns import NotCoveredError, has_spare_rows, node_model
+from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
 from parflex.maps.rows.frequency_rows import CHUNK_FAST
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
-from parflex.maps.whole_matrices import lowest_modes
+from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, locked_robot, natural_frequencies
+from parflex.models.elastic.stiff_system import lowest_modes
 from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
@@ -60,6 +61,13 @@ class DesignedPoses:
         self.status = np.full(count, OK)
         self.reasons = [""] * count
         self.solved_in_full = 0
+        self.finder: ModeFinder | None = None
+        self.why_not = ""
+
+    @property
+    def method(self) -> str:
+        """How rows are solved: "steps" or "full"."""
+        return "full" if self.finder is None else "steps"
 
     def solve(self, threads: int | None = None) -> None:
         """All rows: together where that is possible, by chunks of one size, the rest one by one."""
@@ -89,30 +97,34 @@ class DesignedPoses:
             self.numbers = numbers_of_designs(self.robot, {key: values[rows] for key, values in self.designs.items()})
             self.locked = locked_robot(self.robot, self.lock)
             self.model = node_model(self.locked)
-        except (NotCoveredError, ParflexError, OneNumberError):  # what the reading of varied numbers does not cover
+        except (NotCoveredError, ParflexError, OneNumberError) as error:  # what reading varied numbers does not cover
+            self.why_not = str(error)
             return False
         self.rows, self.geometry = rows, Geometry(self.robot, self.numbers)
         self.geometry.settle(len(rows))
         self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
         if not self.positions.fast:
+            self.why_not = "positions are found one by one"
             return False
         self.free, self.springs = self._free_motions(), self._springs()
         self.platform = Platform(self.robot, self.geometry, self.model) if self.twists is not None else None
-        self.finder: ModeFinder | None = None
         if len(rows) >= WORTH:
-            with suppress(NotCoveredError, ParflexError, np.linalg.LinAlgError, TypeError):  # what symbols do not cover
+            try:
                 self.finder = ModeFinder(self.locked, self.modes, self.free, self.numbers)
+            except (NotCoveredError, ParflexError, np.linalg.LinAlgError) as error:  # what symbols do not cover
+                self.why_not = str(error)
         return True
 
     def _together(self, chunk: slice) -> tuple[Array, int]:
-        """Rows of a chunk that were solved together, and how many of them by whole matrices though there are steps."""
+        """Rows of a chunk that were solved together, and how many of them by whole matrices in the place of steps."""
         own = np.flatnonzero(~self.numbers.alone[chunk]) + chunk.start
         placed = self.positions(self.poses[self.rows[own]], own)
         good = (placed.status == OK) & ~self._tense(own, placed.q)
         chosen, q = own[good], placed.q[good]
         done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)
-        solved = [self.rows[chosen[done]], self._by_matrices(chosen[~done], q[~done])]
-        return np.concatenate(solved), int((~done).sum()) if self.finder is not None else 0
+        by_matrices = self._by_matrices(chosen[~done], q[~done])
+        solved = np.concatenate([self.rows[chosen[done]], by_matrices])
+        return solved, len(by_matrices) if len(self.rows) >= WORTH else 0
 
     def _by_steps(self, chosen: Array, q: Array) -> Array:
         """Compiled steps; which of the rows are done."""
@@ -120,11 +132,19 @@ class DesignedPoses:
         found = self.finder(q, chosen, shapes=self.platform is not None)
         with np.errstate(invalid="ignore"):
             done = found.ok & (found.x[:, 0] > NEARLY_FREE * found.x[:, -1])
+        done &= self._usual(chosen, q)
         if self.platform is not None and self.twists is not None:
             done &= np.isfinite(found.twists).all(axis=(1, 2))
             self.twists[self.rows[chosen[done]]] = found.twists[done]
         self.frequencies[self.rows[chosen[done]]] = np.sqrt(found.x[done]) / (2 * np.pi)
         return done
+
+    def _usual(self, chosen: Array, q: Array) -> Array:
+        """Rows at which loops hold as at home: elsewhere more rows than steps know of hold something."""
+        if not has_spare_rows(self.model.cut):
+            return np.ones(len(chosen), dtype=bool)
+        assembly = Assembly(self.model, [], designs=self.numbers.of_rows(chosen))
+        return assembly.usual(*self.geometry.places(assembly.links)(q))
 
     def _by_matrices(self, chosen: Array, q: Array) -> Array:
         """Rows that were solved from their whole matrices."""
@@ -150,7 +170,7 @@ class DesignedPoses:
         """Modes of one row from its matrices; False where they are not what the nominal robot has."""
         try:
             values, vectors = lowest_modes(K, M, free, self.modes)
-        except np.linalg.LinAlgError:
+        except (np.linalg.LinAlgError, ValueError):  # not positive definite, or not a number: loops hold otherwise
             return False
         scale = np.abs(K).max() / np.abs(M).max()
         if (np.abs(values[:free]) > ZERO * scale).any() or values[free] <= NEARLY_FREE * values[-1]:
@@ -187,6 +207,8 @@ class DesignedPoses:
         found = np.zeros(len(rows), dtype=bool)
         for position, rest, near in self.springs:
             found |= np.abs(q[:, position] - (rest[rows] if rest.ndim else rest)) > near
+        if self.robot.tree.springs:
+            found |= tense_rows(self.locked, self.numbers.tree, q, self.geometry.kept, rows)
         return found
 
     # -- one by one ------------------------------------------------------------------------------------

@@ -16,12 +16,14 @@ import scipy.linalg
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.maps.batches import Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
-from parflex.maps.nodes import Assembly, NotCoveredError, node_model
+from parflex.maps.node_unknowns import NotCoveredError, has_spare_rows, node_model
+from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
-from parflex.maps.whole_matrices import lowest_modes, nearly_free
+from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
 from parflex.models.elastic.linear_model import ZERO, About, check_modes, locked_robot, natural_frequencies
-from parflex.models.elastic.tension import NEAR_REST, has_force_elements
+from parflex.models.elastic.stiff_system import lowest_modes, nearly_free
+from parflex.models.elastic.tension import has_force_elements
 
 Array = np.ndarray
 WORTH = 200  # poses from which compiling pays
@@ -41,7 +43,7 @@ class FrequencySolver:
     about: About | None = None  # 'undeformed': springs under tension do not ask for an equilibrium
     finder: ModeFinder | None = None
     why_not: str = ""
-    solved_in_full: int = 0
+    solved_in_full: int = 0  # poses that the functions of single poses answered, or whole matrices in place of steps
     largest_difference: float = 0.0  # Hz, between steps and the full solution at the poses that were checked
     balanced: int = 0  # poses with springs under tension, answered about the equilibrium
     reasons: dict[bytes, str] = field(default_factory=dict, repr=False)  # of poses without an answer
@@ -114,14 +116,9 @@ class FrequencySolver:
 
     def _tense(self, q: Array) -> Array:
         """Poses with a spring of a joint under tension, which have frequencies about the equilibrium only."""
-        found = np.zeros(len(q), dtype=bool)
         if self.assembly is None or self.about == "undeformed":  # asked pose by pose, which looks itself
-            return found
-        whole, tree = self.geometry.whole(q), self.robot.tree
-        for link in tree.links:
-            if link.terms.stiffness and link.v.start not in self.locked.locked:
-                found |= np.abs(whole[:, link.q.start] - link.terms.rest) > NEAR_REST * tree.rate_units[link.v.start]
-        return found
+            return np.zeros(len(q), dtype=bool)
+        return tense_rows(self.locked, self.robot.tree, q, self.geometry.kept)
 
     def _apart(self, q: Array, twists: Array | None, tense: Array) -> Array:
         """These poses one by one, the others as ever."""
@@ -132,31 +129,42 @@ class FrequencySolver:
                 result[mask] = solve(q[mask], own)
                 if twists is not None:
                     twists[mask] = own
-        self.solved_in_full += int(tense.sum())
         return result
 
     def _block(self, q: Array, twists: Array | None) -> Array:
         if self.finder is None:
+            self.solved_in_full += len(q) if self._ready and self.assembly is not None else 0
             return self.full(q, twists)
         found = self.finder(q, shapes=twists is not None)
         with np.errstate(invalid="ignore"):
             result = np.sqrt(found.x) / (2 * np.pi)
-        failed = ~found.ok
+        failed = ~found.ok | ~self._usual(q)
         if twists is not None:
             twists[:] = found.twists
             failed |= ~np.isfinite(twists).all(axis=(1, 2))
         if failed.any():
-            again = None if twists is None else np.zeros((int(failed.sum()), self.modes, 6))
+            again, before = (
+                None if twists is None else np.zeros((int(failed.sum()), self.modes, 6)),
+                self.solved_in_full,
+            )
             result[failed] = self.full(q[failed], again)
             if twists is not None:
                 twists[failed] = again
-            self.solved_in_full += int(failed.sum())
+            self.solved_in_full = before + int(failed.sum())  # each once, whichever way it went
         return result
+
+    def _usual(self, q: Array) -> Array:
+        """Poses at which loops hold as at home: elsewhere more rows than steps know of hold something."""
+        if self.assembly is None or not has_spare_rows(self.assembly.model.cut):
+            return np.ones(len(q), dtype=bool)
+        return self.assembly.usual(*self.places(q))
 
     def _check(self, q: Array) -> None:
         """Solve some poses in full too; steps that are off are given up."""
         assert self.finder is not None
+        before = self.solved_in_full
         found, exact = self.finder(q), self.full(q)
+        self.solved_in_full = before
         with np.errstate(invalid="ignore"):
             off = np.abs(exact - np.sqrt(found.x) / (2 * np.pi))[found.ok]
         self.largest_difference = max(self.largest_difference, float(off.max(initial=0.0)))
@@ -175,6 +183,10 @@ class FrequencySolver:
             K, M = self.assembly(*self.places(q[start : start + some]))
             J = None if twists is None else self.platform.jacobians(q[start : start + some])
             for k in range(len(K)):
+                if not np.isfinite(K[k]).all():  # loops hold otherwise than at home
+                    own = None if twists is None else twists[start + k : start + k + 1]
+                    result[start + k] = self._general(q[start + k : start + k + 1], own)[0]
+                    continue
                 values, vectors = lowest_modes(K[k], M[k], self.free, self.modes)
                 if J is not None and twists is not None:
                     twists[start + k] = self.platform.signed((J[k] @ vectors[:, self.free :]).T)
@@ -183,6 +195,7 @@ class FrequencySolver:
 
     def _general(self, q: Array, twists: Array | None) -> Array:
         result = np.full((len(q), self.modes), np.nan)
+        self.solved_in_full += len(q)
         for k, whole in enumerate(self.geometry.whole(q)):
             here = Configuration(self.robot, whole)
             try:

@@ -222,7 +222,7 @@ def frequency_map(
         computed,
         "steps" if rows.way == "fast" else "full",
         plain.solver.why_not if plain is not None else "an equilibrium is asked for",
-        plain.fallbacks if plain is not None else 0,
+        results.fallbacks,
         plain.largest_difference if plain is not None else 0.0,
         {one.name: store.values[one.name].reshape(*store.shape, *one.shape) for one in asked},
         {one.name: one.unit for one in asked},

@@ -29,7 +29,8 @@ class ManyFrequencies(Record):
     """Frequencies in Hz (poses x modes; not a number where the pose cannot be) and the state of each pose.
 
     `shapes`, if asked for, are the twists of the end effector in each mode (poses x modes x 6): velocity of its origin
-    and angular velocity in world axes, for mass-normalised modes, the largest component positive.
+    and angular velocity in world axes, for mass-normalised modes; the first component of at least 0.9 of the largest is
+    positive, turns taken times the characteristic length.
 
     Attributes
     ----------
@@ -40,8 +41,8 @@ class ManyFrequencies(Record):
     solver : FrequencySolver | DesignedPoses | ResponseRows
         What computed them.
     shapes : Array | None
-        Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode), the largest component
-        positive; those of all rates (poses x modes x rates) where all are asked for; None unless asked for.
+        Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode); those of all rates
+        (poses x modes x rates) where all are asked for; None unless asked for.
     reasons : list[str]
         Of each pose why it has no frequencies; empty where it has.
     """
@@ -56,6 +57,21 @@ class ManyFrequencies(Record):
     def fallbacks(self) -> int:
         """Poses solved one by one where others are solved together."""
         return self.solver.solved_in_full
+
+    @property
+    def method(self) -> str:
+        """How most poses were solved: "steps" or "full"; about equilibria "one by one"."""
+        return self.solver.method
+
+    @property
+    def reason(self) -> str:
+        """Why poses are not solved by steps; empty where they are, or where they are too few to compile them."""
+        return self.solver.why_not
+
+    @property
+    def largest_difference(self) -> float:
+        """Between steps and whole matrices, at poses that were solved by both (Hz)."""
+        return getattr(self.solver, "largest_difference", 0.0)
 
     def _told(self) -> str:
         return f"{counted(len(self.status), 'pose')}, {cells_line(self.frequencies, self.status == OK)}"

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,111 +17,14 @@ import numpy as np
 from parflex.bodies import Body
 from parflex.closure.loops import neutral_rotation
 from parflex.designs.design_numbers import DesignNumbers, of_designs
-from parflex.models.cutting import PLANE, CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
-from parflex.models.robot import Robot
+from parflex.maps.loop_rows import LoopRows, ends_of
+from parflex.maps.node_unknowns import NodeModel, closing_rank, freedoms, joint_unknowns
+from parflex.models.cutting import PLANE, CutStep
 from parflex.tree import Place
 from parflex.tree.link_tree import GROUND
+from parflex.tree.springs import CoupledSpring
 
 Array = np.ndarray
-
-
-class NotCoveredError(Exception):
-    """The robot has something that node coordinates do not cover; the general reduction does."""
-
-
-@dataclass(frozen=True)
-class NodeModel:
-    """Unknowns, and how the twist of each link follows from them."""
-
-    cut: CutRobot
-    roots: dict[int, tuple[int, int]]  # root link of a piece -> first unknown, how many
-    paths: dict[int, tuple[int, tuple[CutStep, ...]]]  # of each link its root, and the steps with unknowns from there
-
-    @property
-    def robot(self) -> Robot:
-        """The robot, its locked joints fixed."""
-        return self.cut.robot
-
-    @property
-    def columns(self) -> int:
-        """Number of unknowns."""
-        return self.cut.size
-
-    @property
-    def width(self) -> int:
-        """Unknowns of a free twist."""
-        return len(used_components(self.robot.tree))
-
-    @cached_property
-    def beams(self) -> dict[int, CutBeam]:
-        """Its beams, by their link."""
-        return {beam.link: beam for beam in self.cut.beams}
-
-    @cached_property
-    def tip(self) -> dict[int, int]:
-        """The link at the tip of each beam, by the link of the beam."""
-        return {j: beam.tip for j, beam in self.beams.items()}
-
-    @cached_property
-    def modal(self) -> dict[int, CutModal]:
-        """Flexible bodies that are not cut, by their link."""
-        return {entry.link: entry for entry in self.cut.modal}
-
-    def ends(self, j: int) -> list[int]:
-        """The links that move the body of a link: its own, and that at the tip of a beam."""
-        return [j, self.tip[j]] if j in self.tip else [j]
-
-    def felt(self, j: int) -> set[int]:
-        """Unknowns that the body of a link feels."""
-        slots = [self.modal[j].slots] if j in self.modal else [self.beams[j].slots] if j in self.beams else []
-        found = {k for own in slots for k in range(own.start, own.stop)}
-        for k in self.ends(j):
-            root, path = self.paths[k]
-            if root != GROUND:
-                first, width = self.roots[root]
-                found |= set(range(first, first + width))
-            found |= {column for step in path for column in range(step.slots.start, step.slots.stop)}
-        return found
-
-
-def node_model(robot: Robot, roots: Sequence[int] = ()) -> NodeModel:
-    """Pieces and unknowns of a robot with its locked joints fixed; pieces with one of `roots` are counted from it."""
-    if robot.closures.constraints or robot.tree.springs:
-        raise NotCoveredError("coupled joints")
-    if robot.tree.elements:
-        raise NotCoveredError("an element between two points")
-    cut = cut_at_beams(robot, roots)
-    if cut.left_over:
-        raise NotCoveredError("a loop without a beam")
-    starts: dict[int, tuple[int, int]] = {}
-    paths: dict[int, tuple[int, tuple[CutStep, ...]]] = {}
-    for piece in cut.pieces:
-        if piece.reference != GROUND:
-            starts[piece.reference] = piece.slots.start, piece.slots.stop - piece.slots.start
-        paths[piece.reference] = piece.reference, ()
-        for step in piece.steps:
-            root, path = paths[step.source]
-            paths[step.link] = root, ((*path, step) if step.tie.size else path)
-    return NodeModel(cut, starts, paths)
-
-
-def _directions(cut: CutRobot, step: CutStep) -> list[tuple[int, Array]]:
-    """How the link that a step reaches moves per unit of its unknowns: twists (6 x f) at links, in their axes."""
-    tree, tie = cut.robot.tree, step.tie
-    if tie.joint is not None:
-        joint = tree.links[tie.joint].joint
-        found = [(tie.joint, np.concatenate([joint.S_v, joint.S_w])[:, list(tie.free)])]
-    elif tie.closure is not None:
-        hinge = cut.hinges[tie.closure]
-        guided, own = np.concatenate([hinge.guided_v, hinge.guided_w]), np.concatenate([hinge.S_v, hinge.S_w])
-        pairs = ((hinge.loop.first, guided), (hinge.loop.second, own))
-        found = [(end.link, _outward(end.rotation[None], end.position[None])[0] @ S) for end, S in pairs if S.shape[1]]
-    else:
-        node, free = tree.links[tie.second].node, next(m.free for m in cut.modal if m.link == tie.first)
-        assert node is not None
-        Phi = np.concatenate([node.Phi_d, node.Phi_r])[:, list(free)]
-        found = [(tie.first, _outward(np.eye(3)[None], node.r0[None])[0] @ Phi)]
-    return [(link, S if step.forward else -S) for link, S in found]
 
 
 class Assembly:
@@ -144,16 +45,20 @@ class Assembly:
         self.number = np.full(model.columns, -1)
         self.number[self.columns] = np.arange(len(self.columns))
         self.bodies = list(range(len(model.robot.tree.links))) if links is None else list(links)
-        ends = sorted({k for j in self.bodies for k in model.ends(j)})
+        ends = sorted({k for j in self.bodies for k in model.ends(j)} | set(ends_of(model.cut)))
         steps = {step.link: step for k in ends for step in model.paths[k][1]}
-        self.directions = {j: _directions(model.cut, step) for j, step in steps.items()}
+        closures = model.robot.closures if designs is None else designs.closures
+        self.freedoms = {j: freedoms(model.cut, self.tree, closures.loops, step) for j, step in steps.items()}
         needed = {*ends, *(model.paths[k][0] for k in ends)}
-        needed |= {link for own in self.directions.values() for link, _ in own}
+        needed |= {one.link for own in self.freedoms.values() for one in own}
         self.links = sorted(needed - {GROUND})
         self.index = {j: k for k, j in enumerate(self.links)}
         self.axes = {j: self._axes(j) for j in model.roots}
         self.inertia = {j: of_designs(_undeformed_inertia(self.tree.links[j].body), self.designs) for j in self.bodies}
         self.stiffness = {j: of_designs(_stiffness(self.tree.links[j].body), self.designs) for j in self.bodies}
+        self.rate_unknowns = {j: int(model_slots.start) for j, model_slots in joint_unknowns(model.cut).items()}
+        rank = closing_rank(model.cut)
+        self.held = LoopRows(self, closures, rank) if rank else None
 
     def _axes(self, j: int) -> Array:
         """Axes of the twist of a root, in those of its link: its own; of a planar robot those of the plane."""
@@ -161,12 +66,31 @@ class Assembly:
         return neutral_rotation(tree, Place(j, np.eye(3), np.zeros(3))).T if tree.planar else np.eye(3)
 
     def __call__(self, rotation: Array, position: Array, designs: Array | None = None) -> tuple[Array, Array]:
-        """K and M (poses x n x n) over the chosen unknowns, from rotations and positions of `links`.
+        """K and M (poses x n x n) over what loops leave free, from rotations and positions of `links`.
 
         `designs` are the numbers of the designs of the poses, where there are several.
         """
         if designs is not None:
             return self.of_rows(designs)(rotation, position)
+        K, M = self.open_matrices(rotation, position)
+        if self.held is None:
+            return K, M
+        Z, usual = self.held.motions(rotation, position)
+        K, M = (np.swapaxes(Z, 1, 2) @ matrix @ Z for matrix in (K, M))
+        K[~usual] = M[~usual] = np.nan
+        return K, M
+
+    def usual(self, rotation: Array, position: Array) -> Array:
+        """Poses at which loops hold as at home."""
+        held = self.held
+        return np.ones(len(rotation), dtype=bool) if held is None else held.motions(rotation, position)[1]
+
+    def motions(self, rotation: Array, position: Array) -> Array | None:
+        """Unknowns per unit of those that K and M are over (poses x unknowns x n); None where they are the same."""
+        return None if self.held is None else self.held.motions(rotation, position)[0]
+
+    def open_matrices(self, rotation: Array, position: Array) -> tuple[Array, Array]:
+        """K and M over all unknowns, loops that no beam is part of left open."""
         size = len(self.columns)
         K, M = np.zeros((2, len(rotation), size, size))
         for j in self.bodies:
@@ -189,6 +113,7 @@ class Assembly:
             {j: own[designs] if own.ndim == 3 else own for j, own in table.items()}
             for table in (self.inertia, self.stiffness)
         )
+        made.held = None if self.held is None else self.held.of(made)
         return made
 
     def motion(self, j: int, rotation: Array, position: Array) -> tuple[Array, Array]:
@@ -210,6 +135,17 @@ class Assembly:
         for j, k in self.joint_rows():
             K[:, k, k] += self.chosen_number(self.tree.links[j].terms.stiffness)
             M[:, k, k] += self.chosen_number(self.tree.links[j].terms.motor_inertia)
+        for spring in self.tree.springs if len(self.bodies) == len(self.tree.links) else ():
+            row = self.stretch(spring)
+            K += np.reshape(self.chosen_number(spring.stiffness), (-1, 1, 1)) * (row[..., :, None] * row[..., None, :])
+
+    def stretch(self, spring: CoupledSpring) -> Array:
+        """How far a coupled spring is stretched per unit of the unknowns."""
+        row = np.zeros((len(self.chosen), self.model.columns))
+        for number, c in zip(spring.numbers, spring.coefficients, strict=True):
+            if number in self.rate_unknowns:
+                row[:, self.rate_unknowns[number]] += self.chosen_number(c)
+        return row
 
     def joint_rows(self) -> list[tuple[int, int]]:
         """Links that a joint with one axis moves, and the unknown that is its rate."""
@@ -270,11 +206,14 @@ class Assembly:
     def _freedom(self, step: CutStep, rotation: Array, position: Array) -> Array:
         """Twist at the common point that a step adds, per unit of its unknowns."""
         blocks = []
-        for link, S in self.directions[step.link]:
-            if link == GROUND:
-                blocks.append(np.broadcast_to(S, (len(rotation), *S.shape)))
-            else:
-                blocks.append(_outward(rotation[:, self.index[link]], position[:, self.index[link]]) @ S)
+        for one in self.freedoms[step.link]:
+            R, p = self.chosen_number(one.rotation).reshape(-1, 3, 3), self.chosen_number(one.position).reshape(-1, 3)
+            if one.link != GROUND:
+                k = self.index[one.link]
+                p = position[:, k] + (rotation[:, k] @ p[:, :, None])[:, :, 0]
+                R = rotation[:, k] @ R
+            W = _outward(R, p) @ self.chosen_number(one.S)
+            blocks.append(np.broadcast_to(W, (len(rotation), *W.shape[1:])))
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=2)
 
     def local(self, j: int, rotation: Array, position: Array) -> Array:

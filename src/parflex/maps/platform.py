@@ -8,7 +8,9 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.maps.batches import Geometry, Places
-from parflex.maps.nodes import Assembly, NodeModel
+from parflex.maps.node_unknowns import NodeModel
+from parflex.maps.nodes import Assembly
+from parflex.maps.responses.at_one_pose import signed_twists
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import place_jacobian
@@ -47,19 +49,20 @@ class Platform:
         return self.geometry.places(self.assembly.links)
 
     def signed(self, twists: Array) -> Array:
-        """Twists with their largest component positive; turns count by the typical length."""
-        sized = twists * np.array([1.0] * 3 + [self.tree.length] * 3)
-        largest = np.take_along_axis(sized, np.abs(sized).argmax(axis=-1)[..., None], axis=-1)
-        return np.where(largest < 0, -twists, twists)
+        """Twists with the sign that shapes have."""
+        return signed_twists(twists, self.tree.length)
 
     def jacobians(self, q: Array, designs: Array | None = None) -> Array:
         """Twist per unit of each unknown of the whole matrices (poses x 6 x unknowns)."""
         assert self.model is not None
-        at = self.links(q)
-        columns, W = self.assembly.twist(self.place.link, *at)
+        at, assembly = self.links(q), self.assembly
+        if designs is not None and self.geometry.designs is not None:
+            assembly = Assembly(self.model, [self.place.link], designs=self.geometry.designs.of_rows(designs))
+        columns, W = assembly.twist(self.place.link, *at)
         J = np.zeros((len(q), 6, self.model.columns))
-        J[:, :, columns] = self._at_place(q, self.assembly.local(self.place.link, *at) @ W, designs)
-        return J
+        J[:, :, columns] = self._at_place(q, assembly.local(self.place.link, *at) @ W, designs)
+        left = assembly.motions(*at)
+        return J if left is None else J @ left
 
     def of_tree(self, q: Array, shapes: Array) -> Array:
         """From shapes over the coordinates of the tree (columns) at its positions."""

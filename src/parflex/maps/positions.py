@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.spatial import cKDTree
 
+from parflex.closure import mobility
 from parflex.closure.loops import Loop
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import following_rates, judged_blocks
@@ -17,6 +19,7 @@ from parflex.maps.kept_closures import kept_steppers
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import joint_named, read_pose, whole_end_effector
 from parflex.records import Record
+from parflex.recursion.kinematics import place_jacobian
 from parflex.spatial import vector_quaternion
 from parflex.tree.link_tree import GROUND
 
@@ -27,6 +30,10 @@ FLAT = 1e-6  # determinant of a leg, beside that at home, below which the pose c
 ROUNDS = 8  # times that poses which were not reached are tried again from their neighbours
 FEW = 64  # poses of which all start from home
 APART = 16  # of so many poses one starts from home, the others from the nearest of them
+SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
+STILL = 1e-9  # of a rate without units: what moves less does not
+STRIDES = 12  # of a way from home to a pose that was not reached otherwise, or of one coordinate of it
+WALKED = 1024  # poses up to which that is done: of more, as in maps, neighbours were tried
 VECTOR = ("rx", "ry", "rz")
 
 
@@ -111,6 +118,35 @@ class PositionSolver:
             else:
                 raise _SlowError
 
+    @cached_property
+    def kept_at_home(self) -> list[str]:
+        """Coordinates that are not named though they could move: of the end effector, or the other motors."""
+        tree, given = self.robot.tree, set(self.names)
+        if any(joint_named(tree, name) is not None for name in self.names):
+            return [name for name in self.robot.actuated_names if name not in given]
+        here = Configuration(self.robot, self.robot.home)
+        place = tree.places[tree.end_effector]
+        v, w = place_jacobian(tree, here.at, here.link_jacobians, place)
+        R = here.at.of(place)[0]
+        rigid = [k for k in self.robot.free if k not in self.robot.deformations]
+        closing = here.scaled_closure_jacobian[:, rigid]
+        motions = mobility.null_space(closing, mobility.rank(closing)) * tree.rate_units[rigid][:, None]
+        rates = np.concatenate([R @ v / tree.length, R @ w])[:, rigid] @ motions
+        moved = np.abs(rates).max(axis=1, initial=0.0) > STILL
+        turns = [] if given & set(VECTOR) else ["theta"] if tree.planar else list(VECTOR)
+        names = ["x", "y", "theta"] if tree.planar else ["x", "y", "z", *VECTOR]
+        rows = [0, 1, 5] if tree.planar else range(6)
+        movable = {name for name, row in zip(names, rows, strict=True) if moved[row]}
+        return [name for name in ("x", "y", "z", *turns) if name in movable - given]
+
+    def why(self, state: int) -> str:
+        """Why a pose has no positions, in a sentence; what is kept at home is named."""
+        kept = self.kept_at_home
+        if state != UNREACHABLE or not kept or not self.fast:
+            return SAID[state]
+        named = ", ".join(f"'{name}'" for name in kept[:3]) + (", ..." if len(kept) > 3 else "")
+        return f"{SAID[state]} with {named} as at home"
+
     def start(self, values: Array, q: Array) -> Array:
         """Positions with the given coordinates set."""
         q = q.copy()
@@ -148,7 +184,48 @@ class PositionSolver:
             if not gained.any():
                 break
             q[tried[gained]], status[tried[gained]] = found[gained], state[gained]
+        if (status == UNREACHABLE).sum() <= WALKED:
+            self._walk(values, own, q, status)
         return Positions(q, status)
+
+    def _walk(self, values: Array, own: Array, q: Array, status: Array) -> None:
+        """Try what was not reached on ways from home: straight, then along one coordinate after the other.
+
+        A workspace has bays: a pose may be reached on one way and not on another.
+        """
+        home, count = self.at_home, len(self.names)
+        straight = np.repeat(np.arange(1, STRIDES + 1)[:, None] / STRIDES, count, axis=1)
+        in_turn = np.clip(np.arange(1, STRIDES * count + 1)[:, None] / STRIDES - np.arange(count), 0.0, 1.0)
+        ways = [straight] if count == 1 else [straight, in_turn[:, ::-1], in_turn]
+        for way in ways:
+            going = np.flatnonzero(status == UNREACHABLE)
+            if not len(going):
+                return
+            here, state = self._from_home(np.repeat(home[None], len(going), axis=0), own[going])
+            for shares in way:
+                left = state != UNREACHABLE
+                going, here = going[left], here[left]
+                if not len(going):
+                    break
+                now = home + shares * (values[going] - home)
+                near = here[:, : self.geometry.kept.size]
+                here, state = self._newton(self.start(now, self.geometry.rows(near, own[going])))
+            gained = state[: len(going)] != UNREACHABLE
+            q[going[gained]], status[going[gained]] = here[gained], state[: len(going)][gained]
+
+    @property
+    def at_home(self) -> Array:
+        """Coordinates of home."""
+        home = self.geometry.home
+        found = np.array([0.0 if name in VECTOR else home[self.where[name]] for name in self.names])
+        turned = [k for k, name in enumerate(self.names) if name in VECTOR]
+        if turned:
+            first = self.where[self.names[turned[0]]]
+            w, axis = home[first], home[first + 1 : first + 4]
+            size = float(np.linalg.norm(axis))
+            vector = axis * (2 * np.arctan2(size, w) / size) if size else axis
+            found[turned] = [vector[VECTOR.index(self.names[k])] for k in turned]
+        return found
 
     def _from_home(self, values: Array, own: Array) -> tuple[Array, Array]:
         home = np.repeat(self.geometry.home[None], len(values), axis=0)
@@ -195,15 +272,22 @@ class PositionSolver:
             if found:
                 last = found[-20:]
                 near = last[int(np.argmin(np.abs(values[last] - row).sum(axis=1)))]
-            start = None if near is None else self.geometry.whole(q[near : near + 1])[0]
-            try:
-                whole = self.robot.assemble(dict(zip(self.names, row.tolist(), strict=True)), start)
-                Configuration(self.robot, whole).reduction  # noqa: B018 - raises where the closures are singular
-            except SingularError:
-                status[k] = SINGULAR
-                continue
-            except ParflexError:
-                continue
-            q[k], status[k] = whole[self.geometry.kept], OK
-            found.append(k)
+            starts = [] if near is None else [self.geometry.whole(q[near : near + 1])[0]]
+            for start in (*starts, None):  # what is not reached from a neighbour may be from home
+                status[k], whole = self._one(row, start)
+                if whole is not None:
+                    q[k] = whole[self.geometry.kept]
+                    found.append(k)
+                    break
         return Positions(q, status)
+
+    def _one(self, row: Array, start: Array | None) -> tuple[int, Array | None]:
+        """State of a pose, and its positions where it has some."""
+        try:
+            whole = self.robot.assemble(dict(zip(self.names, row.tolist(), strict=True)), start)
+            Configuration(self.robot, whole).reduction  # noqa: B018 - raises where the closures are singular
+        except SingularError:
+            return SINGULAR, None
+        except ParflexError:
+            return UNREACHABLE, None
+        return OK, whole

@@ -26,7 +26,7 @@ from parflex.maps.engine.small_matrices import (
     turned,
     unit,
 )
-from parflex.maps.nodes import NotCoveredError
+from parflex.maps.node_unknowns import NotCoveredError
 from parflex.models.cutting import PLANE, SPACE, CutRobot, CutStep, CutTie
 from parflex.recursion import Pose
 from parflex.spatial.elimination import is_zero
@@ -54,7 +54,6 @@ class FrameTree:
     frames: dict[int, list[int]] = field(default_factory=dict)  # variables of the frames of links
     hops: list[Hop] = field(default_factory=list)
     rates: dict[int, Row] = field(default_factory=dict)  # of joints with one axis: their rate as a form, by link
-    still: set[int] = field(default_factory=set)  # variables that are zero
 
     def new(self, count: int) -> list[int]:
         """Numbers of further variables."""
@@ -180,9 +179,9 @@ class FrameBuilder:
         if plain.joint.one_axis and step.tie.size:
             k = unit(turned(A.T, S)[list(self.used)][:, 0])
             if k is None:  # a screw: its rate has a variable of its own, made last
-                self.made.rates[j] = {self.made.count - 1: 1.0}
+                self.made.rates[j] = {self.made.count - 1: 1.0 if step.forward else -1.0}
             else:
-                sign = float(turned(A.T, S)[list(self.used)][k, 0])
+                sign = float(turned(A.T, S)[list(self.used)][k, 0]) * (1.0 if step.forward else -1.0)
                 form = {variable: -sign * x for variable, x in rigid[k].items()} | {frame[k]: sign}
                 self.made.rates[j] = form
 
@@ -209,12 +208,12 @@ class FrameBuilder:
         assert tie.closure is not None
         loop, hinge = self.loops[tie.closure], self.cut.hinges[tie.closure]
         own, other = (loop.second, loop.first) if step.forward else (loop.first, loop.second)
-        A, B = self._place_axes(own), self._place_axes(other)  # places in own axes of their links
+        A, B = self.place_axes(own), self.place_axes(other)  # places in own axes of their links
         S, led = np.concatenate([hinge.S_v, hinge.S_w]), np.concatenate([hinge.guided_v, hinge.guided_w])
         if has_symbols(loop.u1) or has_symbols(loop.u2) or has_symbols(loop.translations):
             raise NotCoveredError("a closure whose direction depends on the design")
-        frame = self._moved_out(self.made.frames[step.link], dot(self._own(own).T, own.position))
-        behind, at = self.variables(step.source), dot(self._own(other).T, other.position)
+        frame = self._moved_out(self.made.frames[step.link], dot(self.own(own).T, own.position))
+        behind, at = self.variables(step.source), dot(self.own(other).T, other.position)
         motions = [(S, True), (led, False)] if step.forward else [(led, True), (S, False)]
         motions = [(one, near) for one, near in motions if one.shape[1]]
         if not motions:
@@ -268,13 +267,15 @@ class FrameBuilder:
     def _places(self, step: CutStep) -> tuple[Array, Array]:
         loop = self.loops[step.tie.closure or 0]
         own, other = (loop.second, loop.first) if step.forward else (loop.first, loop.second)
-        return dot(self._own(own).T, own.position), dot(self._own(other).T, other.position)
+        return dot(self.own(own).T, own.position), dot(self.own(other).T, other.position)
 
-    def _own(self, place: Place) -> Array:
+    def own(self, place: Place) -> Array:
+        """Own axes of the link of a place, in those of the link."""
         return E3 if place.link == GROUND else self.axes(place.link)
 
-    def _place_axes(self, place: Place) -> Array:
-        return dot(self._own(place).T, place.rotation)
+    def place_axes(self, place: Place) -> Array:
+        """Axes of a place in own axes of its link."""
+        return dot(self.own(place).T, place.rotation)
 
     def _moved_out(self, own: list[int], offset: Array) -> list[int]:
         """A frame at a place of a link, in its axes, that the frame of the link follows."""

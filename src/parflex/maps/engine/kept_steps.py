@@ -39,16 +39,19 @@ def _programs(key: str | None, locked: Robot, designs: DesignNumbers | None) -> 
     data = None if key is None else disk_cache.read(key)
     if data is not None:
         content = json.loads(data)
-        pose, step = (
-            Program(**{name: program_store.tuples(value) for name, value in content[part].items()})
-            for part in ("pose", "step")
+        pose, step, closing = (
+            None
+            if content.get(part) is None
+            else Program(**{name: program_store.tuples(value) for name, value in content[part].items()})
+            for part in ("pose", "step", "closing")
         )
-        return ModePrograms(pose, step, **{name: content[name] for name in SIZES})
+        assert pose is not None and step is not None
+        return ModePrograms(pose, step, **{name: content[name] for name in SIZES}, closing=closing)
     made = StepTrace(locked, designs).programs()
     if key is not None:
         content = {
-            part: {field.name: getattr(program, field.name) for field in fields(program)}
-            for part, program in (("pose", made.pose), ("step", made.step))
+            part: None if program is None else {field.name: getattr(program, field.name) for field in fields(program)}
+            for part, program in (("pose", made.pose), ("step", made.step), ("closing", made.closing))
         }
         content |= {name: getattr(made, name) for name in SIZES}
         disk_cache.write(key, json.dumps(content, separators=(",", ":")).encode())

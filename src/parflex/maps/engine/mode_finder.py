@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.codegen.compile import BLOCK
 from parflex.designs.design_numbers import DesignNumbers
+from parflex.maps.batches import BatchProgram
 from parflex.maps.engine import mode_loop
 from parflex.maps.engine.kept_steps import step_kernels
 from parflex.models.robot import Robot
@@ -20,6 +21,7 @@ DIRECTIONS = 3  # along which poses are put in order
 FIRST = 1e3  # rad^2/s^2: where the search for modes begins at the first pose
 FREE = 1e-4  # of the lowest mode (squared): what is below has no stiffness
 AGAIN = 1  # start of the random numbers for poses that were not proved at once
+WEAK = 1e-4  # of its value at home: what loops are not divided by, four digits being spare
 SIDE_BY_SIDE = 16384  # poses whose entries are there at a time
 
 
@@ -91,7 +93,7 @@ class ModeFinder:
         warm = np.full((lanes, self.modes), FIRST)
         found, twists = np.empty((count, self.modes)), np.empty((count, self.modes, programs.twisted))
         flags, pinned = np.zeros((count, 2), dtype=np.int64), np.zeros((count, self.modes), dtype=np.int64)
-        whole, bounds = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 2, self.modes + 1))
+        whole, bounds = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 3, self.modes + 1))
         work = kernel.workspace()
         places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
         steps = mode_loop.find_modes(
@@ -108,7 +110,22 @@ class ModeFinder:
         ok = flags[:, 0] > 0
         if self.free:  # the motions without stiffness must be as many as at home, here too
             ok = ok & (self._count(entries, FREE * found[:, 0]) == self.free)
+        if programs.closing is not None:
+            ok = ok & self._closed(q, rows)
         return found, ok, twists, steps
+
+    def _closed(self, q: Array, rows: Array | None) -> Array:
+        """Poses at which nothing that loops are divided by is far smaller than at home."""
+        program = self.programs.closing
+        assert program is not None
+        inputs = np.zeros((len(q), len(program.inputs)))
+        for k, name in enumerate(program.inputs):
+            if name.startswith("q["):
+                inputs[:, k] = q[:, int(name[2:-1])]
+            elif name.startswith("design["):
+                assert self.designs is not None and rows is not None
+                inputs[:, k] = self.designs.values[rows, int(name[7:-1])]
+        return (np.abs(BatchProgram(program, False)(inputs)) > WEAK).all(axis=1)
 
     def _count(self, entries: Array, shifts: Array) -> Array:
         """Modes below shifts."""

@@ -28,7 +28,8 @@ CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
 SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
 TURNED = 1e-7  # angle by which a shape may be off: what of it the platform moves may be a tenth
 BESIDE = 1e-5  # relative distance of a shift from a mode that is taken to be the next one: the last count decides
-CONDENSED = 0.1  # of the squared distance to the shift: how much N may change there where beams have inner nodes
+CONDENSED = 1000.0  # share by which N may change for a shift that moves by its own size, where beams have inner nodes
+NEARLY = 0.9  # of the largest component, as where one pose is asked
 PATIENCE = 8  # steps after which halving takes turns with Rayleigh quotients
 POSE, MODE, STEP, SINCE, TASK, LAST, SPENT = range(7)  # whole numbers of a lane
 SEARCH, PROVE, IDLE = range(3)  # its tasks
@@ -46,21 +47,26 @@ def between(low: float, high: float, near: float) -> float:
 
 
 @inner
-def exact(rho: float, shift: float, mass: float, lower: float, upper: float, trust: float, turn: float) -> bool:
+def exact(
+    rho: float, shift: float, moved: float, mass: float, lower: float, upper: float, bent: float, turn: float
+) -> bool:
     """Whether a Rayleigh quotient is a mode, by its residual and the distance to the next intervals.
 
     b has the length one, so the squared residual is 1 / w^T N w - (rho - s)^2. An eigenvalue lies within its root, and
-    within it over the gap; the shape is off by the root over the gap.
+    within it over the gap; the shape is off by the root over the gap. Where beams have inner nodes N changes with the
+    shift, by the share `bent` for a shift that moves by its own size: b had the length one at the last shift, and the
+    quotient is off by the square of its distance to this one.
     """
     off = rho - shift
     rest = max(1.0 / mass - off * off, 0.0)
     gap, residual = min(rho - lower, upper - rho), math.sqrt(rest)
     if residual > max(turn * gap, SETTLED * rho):
         return False
-    rest += trust * off * off
+    rest += min(1.0, bent * moved / rho) * off * off
+    error = bent * off * off / rho
     if gap > 0.0:
-        return min(math.sqrt(rest), rest / gap) <= EXACT * rho
-    return abs(off) <= BESIDE * rho and math.sqrt(rest) <= EXACT * rho  # else another mode may lie between
+        return min(math.sqrt(rest), rest / gap) + error <= EXACT * rho
+    return abs(off) <= BESIDE * rho and math.sqrt(rest) + error <= EXACT * rho  # else another mode may lie between
 
 
 @inner
@@ -149,11 +155,12 @@ def accept(
         before = kept[lane, mode, k]
         kept[lane, mode, k] = x[1 + k, lane]  # which lies where y has it
         x[1 + k, lane] = before
-    largest, sign = 0.0, 1.0  # the largest component of a shape is positive
+    largest, sign = 0.0, 0.0  # the first component of a shape that is nearly as large as the largest is positive
     for k in range(twisted):
-        size = abs(y[TWIST + k, lane]) * units[k]
-        if size > largest:
-            largest, sign = size, 1.0 if y[TWIST + k, lane] > 0.0 else -1.0
+        largest = max(largest, abs(y[TWIST + k, lane]) * units[k])
+    for k in range(twisted):
+        if sign == 0.0 and abs(y[TWIST + k, lane]) * units[k] >= NEARLY * largest:
+            sign = -1.0 if y[TWIST + k, lane] < 0.0 else 1.0
     for k in range(twisted):
         twists[pose, mode, k] = sign * y[TWIST + k, lane]
 
@@ -219,7 +226,7 @@ def advance(
     found: Array,
     twists: Array,
     pinned: Array,
-    trust: float,
+    bent: float,
     turn: float,
 ) -> int:
     """Take in a step of a lane: 1 when its pose is proved, -1 when it is given up, 0 to go on."""
@@ -245,11 +252,13 @@ def advance(
             lower = found[pose, near - 1]
         if near + 1 < modes and found[pose, near + 1] > upper:
             upper = found[pose, near + 1]
-        if exact(rho, shift, y[MASS, lane], lower, upper, trust, turn):
+        moved = abs(shift - bounds[lane, 2, 0])
+        if exact(rho, shift, moved, y[MASS, lane], lower, upper, bent, turn):
             if near != mode:  # they changed places: what was kept of that one is the start for this one
                 guess = warm[lane, near]
                 whole[lane, SINCE] = 0
             accept(lane, near, rho, whole, bounds, warm, kept, x, y, units, found, twists)
+    bounds[lane, 2, 0] = shift
     low, high = bounds[lane, 0, mode], bounds[lane, 1, mode]
     if found[pose, mode] != found[pose, mode] and high < INFINITE and high - low <= PINNED * high:
         accept(lane, mode, 0.5 * (low + high), whole, bounds, warm, kept, x, y, units, found, twists)
@@ -279,7 +288,7 @@ def find_modes(
     unknowns: int,
     rows: Array,
     free: int,
-    trust: float,
+    bent: float,
     turn: float,
     x: Array,
     y: Array,
@@ -324,7 +333,7 @@ def find_modes(
             count = int(0.5 * (unknowns - y[0, lane]) + 0.25) - free
             pose = whole[lane, POSE]
             end = advance(
-                lane, count, whole, bounds, warm, kept, x, y, units, shifts, found, twists, pinned, trust, turn
+                lane, count, whole, bounds, warm, kept, x, y, units, shifts, found, twists, pinned, bent, turn
             )
             if end == 0:
                 continue

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.loops import Closures
 from parflex.codegen.passes.depth_first import depth_first
 from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
@@ -18,6 +19,7 @@ from parflex.designs.design_numbers import DesignNumbers
 from parflex.graph.expression import Expression, Graph
 from parflex.maps.batches import rigid_tree
 from parflex.maps.engine.body_matrices import BodyMatrices
+from parflex.maps.engine.closing_forms import close_loops
 from parflex.maps.engine.elimination_order import (
     chains_of,
     elimination_cost,
@@ -29,7 +31,7 @@ from parflex.maps.engine.elimination_order import (
 from parflex.maps.engine.frames import FrameBuilder, FrameTree, Row
 from parflex.maps.engine.small_matrices import product, shift, turned
 from parflex.maps.engine.sparse_system import StepSystem
-from parflex.maps.nodes import NotCoveredError
+from parflex.maps.node_unknowns import NotCoveredError, refuse_elements
 from parflex.models.cutting import cut_at_beams
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -51,6 +53,7 @@ class ModePrograms(Record):
     unknowns: int  # whose signs are counted
     twisted: int  # components of the twist
     condensed: int  # unknowns that b does not reach
+    closing: Program | None = None  # what loops without beams are divided by, over its value at home
 
 
 class StepTrace:
@@ -58,36 +61,44 @@ class StepTrace:
 
     def __init__(self, locked: Robot, designs: DesignNumbers | None = None) -> None:
         self.locked, self.designs = locked, designs
-        if locked.closures.constraints or locked.tree.springs:
-            raise NotCoveredError("coupled joints")
-        if locked.tree.elements:
-            raise NotCoveredError("an element between two points")
+        refuse_elements(locked.tree)
         self.cut = cut_at_beams(locked, towards_platform(locked))
-        if self.cut.left_over:
-            raise NotCoveredError("a loop without a beam")
         self.graph = Graph()
         self.s = self.graph.symbol("s")
-        self.tree, loops = self._traced()
+        self.tree, closures = self._traced()
         q = np.array([self.graph.symbol(f"q[{k}]") for k in range(rigid_tree(locked.tree).nq)], dtype=object)
         self.at = pose(rigid_tree(self.tree), q)
-        self.builder = FrameBuilder(self.cut, self.tree, loops, self.at)
+        self.builder = FrameBuilder(self.cut, self.tree, closures.loops, self.at)
         self.frames: FrameTree = self.builder.build()
+        self.divisors = close_loops(self.builder, closures.constraints, self._at_home)
         self.system = StepSystem()
+        self.early = not self.cut.beams  # few unknowns are left by what depends on the pose alone: it goes first
         self.known = trivial_rows(self.frames)
         self.elements: dict[int, set[int]] = {}  # variables of each beam, by its link
         self.bodies = BodyMatrices(self.graph, self.tree, self.builder, designs)
 
-    def _traced(self) -> tuple[Tree, Any]:
-        """Tree and loops, with symbols where designs differ."""
+    def _traced(self) -> tuple[Tree, Closures]:
+        """Tree and closures, with symbols where designs differ."""
         if self.designs is None:
-            return self.locked.tree, self.locked.closures.loops
+            return self.locked.tree, self.locked.closures
         symbols = {k: self.graph.symbol(f"design[{k}]") for k in range(len(self.designs.places))}
         made = self.designs.with_numbers(symbols)
-        return made.tree, made.closures.loops
+        return made.tree, made.closures
+
+    def _at_home(self, values: list[Any]) -> Array:
+        """Numbers of expressions at home, in the nominal design."""
+        home = np.concatenate([self.locked.home[link.q] for link in self.locked.tree.links])
+        known = {f"q[{k}]": float(x) for k, x in enumerate(home)}
+        if self.designs is not None:
+            known |= {f"design[{k}]": float(x) for k, x in enumerate(self.designs.nominal)}
+        program = make_program(self.graph, "home", {"x": np.array(values, dtype=object)}, quick=True)
+        return np.array(list(program.evaluate({name: known.get(name, 0.0) for name in program.inputs}).values()))
 
     def programs(self) -> ModePrograms:
         """Trace everything."""
         self._assemble()
+        if self.early:
+            self._substitute_early()
         self._condense()
         condensed = len(self.system.pivots)
         b = {k: self.graph.symbol(f"b[{n}]") for n, k in enumerate(self._felt())}
@@ -119,7 +130,10 @@ class StepTrace:
         parameters = [name for name in self.graph.names if name.startswith(("q[", "design["))]
         whole = make_program(self.graph, "step", outputs, parameters=parameters, quick=True)
         first, second = whole.split()
-        return ModePrograms(first, depth_first(second), len(b), len(self.system.pivots), len(twist), condensed)
+        shares = np.array([x * (1.0 / home) for x, home in self.divisors], dtype=object)
+        closing = make_program(self.graph, "closing", {"share": shares}, quick=True) if len(shares) else None
+        sizes = len(b), len(self.system.pivots), len(twist), condensed
+        return ModePrograms(first, depth_first(second), *sizes, closing)
 
     def _twist(self, hub: int, w: Row) -> list[Any]:
         """Velocity and angular velocity of the end effector in world axes, from the frame of its link."""
@@ -166,6 +180,12 @@ class StepTrace:
             terms = self.tree.links[j].terms
             form = resolved(self.known, form)
             self._add_form(form, terms.stiffness, terms.motor_inertia)
+        for spring in self.tree.springs:
+            stretch: Row = {}
+            for number, c in zip(spring.numbers, spring.coefficients, strict=True):
+                for k, x in self.frames.rates.get(number, {}).items():
+                    stretch[k] = stretch[k] + c * x if k in stretch else c * x
+            self._add_form(resolved(self.known, stretch), spring.stiffness, 0.0)
 
     def _add_form(self, form: Row, stiffness: Any, inertia: Any) -> None:
         names = list(form)
@@ -174,7 +194,8 @@ class StepTrace:
                 x = form[i] * form[j]
                 if not is_zero(inertia):
                     self.system.N.add(i, j, x * inertia)
-                    self.system.D.add(i, j, -(x * inertia) * self.s)
+                    if not self.early:
+                        self.system.D.add(i, j, -(x * inertia) * self.s)
                 if not is_zero(stiffness):
                     self.system.D.add(i, j, x * stiffness)
 
@@ -186,7 +207,7 @@ class StepTrace:
             for c in range(a, len(forms)):
                 if is_zero(K[a, c]) and is_zero(M[a, c]):
                     continue
-                D = K[a, c] - self.s * M[a, c] if not is_zero(M[a, c]) else K[a, c]
+                D = K[a, c] - self.s * M[a, c] if not (is_zero(M[a, c]) or self.early) else K[a, c]
                 for i, x in form.items():
                     for j, y in forms[c].items():
                         double = 2.0 if i == j and a != c else 1.0
@@ -194,6 +215,23 @@ class StepTrace:
                         self.system.N.add(i, j, M[a, c] * (x * y * double))
                         used |= {i, j}
         return used
+
+    def _substitute_early(self) -> None:
+        """What follows from other unknowns, in K and M; only then D(s) is made."""
+        waiting, system = self._open_rows(), self.system
+        while waiting:
+            behind = {k for form in waiting.values() for k in form}
+            ready = [k for k in waiting if k not in behind]
+            if not ready:
+                raise NotCoveredError("an order of elimination was not found")
+            for k in ready:
+                form = waiting.pop(k)
+                system.N.substitute(k, form)
+                system.substitute(k, form)
+        for i, row in system.N.rows.items():
+            for j, x in row.items():
+                if i <= j:
+                    system.D.add(i, j, -(x * self.s))
 
     # -- elimination -------------------------------------------------------------------------------------
 
@@ -237,7 +275,7 @@ class StepTrace:
 
     def _eliminate(self) -> None:
         """Everything else: what costs least comes next, and a frame hops when its free components are gone."""
-        system, waiting = self.system, self._open_rows()
+        system, waiting = self.system, {} if self.early else self._open_rows()
         hops = [[k for k in hop.rows if k in waiting] for hop in self.frames.hops]
         frames = [set(hop.frame) for hop in self.frames.hops]
         hops_left = {n: rows for n, rows in enumerate(hops) if rows}

@@ -119,7 +119,7 @@ class StepSystem:
         return inverse, x
 
     def substitute(self, i: int, form: Row) -> None:
-        """Replace an unknown in D; N stays as it is."""
+        """Replace an unknown in D; N stays as it is, unless whoever calls replaces it there too."""
         self.D.substitute(i, form)
         self.done.append(("substitute", i, None, form))
 

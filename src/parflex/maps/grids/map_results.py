@@ -26,12 +26,14 @@ class MapResults:
         self.store, self.path, self.settings, self.counting = store, path, settings, counting
         self.name = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
         self.refused: ParflexError | None = None
+        self.fallbacks = 0  # cells that were not solved together with others
         self.before = 0  # cells that were known when this call began
 
     def put(self, chunk: slice, part: RowAnswers) -> None:
         """Take over what was found in a chunk."""
         self.store.put(chunk, part.values, part.status, part.reasons)
         self.refused = self.refused or part.refused
+        self.fallbacks += part.fallbacks
         if self.counting is not None:
             self.counting.note(part)
 

@@ -21,6 +21,7 @@ from parflex.recursion import jacobians, pose
 from parflex.recursion.kinematics import place_jacobian
 
 Array = np.ndarray
+NEARLY = 0.9  # of the largest component: what is as large decides the sign of a shape
 
 
 @dataclass(frozen=True)
@@ -78,13 +79,13 @@ class AtOnePose:
         return made is not None and made.about == "equilibrium" and not self.held.balanced
 
     def twists(self) -> Array:
-        """Twists of the end effector in the modes (modes x 6), the largest component positive."""
+        """Twists of the end effector in the modes (modes x 6)."""
         tree, q = self.robot.tree, self.modes.model.configuration.q
         at = pose(tree, q)
         place = tree.places[tree.end_effector]
         J_v, J_w = place_jacobian(tree, at, jacobians(tree, at), place)
         R = at.rotation[place.link] @ place.rotation
-        return largest_positive(np.concatenate([R @ J_v, R @ J_w]).dot(self.modes.shapes).T, tree.length)
+        return signed_twists(np.concatenate([R @ J_v, R @ J_w]).dot(self.modes.shapes).T, tree.length)
 
     # -- kinds of responses ----------------------------------------------------------------------------
 
@@ -148,11 +149,15 @@ def picked(matrix: Array, one: ResponseName) -> Array:
     return matrix if one.direction is None else matrix[..., one.direction, one.direction]
 
 
-def largest_positive(twists: Array, length: float) -> Array:
-    """Twists with their largest component positive; turns count by the typical length."""
+def signed_twists(twists: Array, length: float) -> Array:
+    """Twists whose first component that is nearly as large as the largest is positive; turns count by the length.
+
+    Components that are equal by symmetry differ by rounding alone, which would choose the sign.
+    """
     sized = twists * np.array([1.0] * 3 + [length] * 3)
-    largest = np.take_along_axis(sized, np.abs(sized).argmax(axis=-1)[..., None], axis=-1)
-    return np.where(largest < 0, -twists, twists)
+    size = np.abs(sized)
+    first = (size >= NEARLY * size.max(axis=-1, keepdims=True)).argmax(axis=-1)
+    return np.where(np.take_along_axis(sized, first[..., None], axis=-1) < 0, -twists, twists)
 
 
 def refuse_still(robot: Robot) -> None:

@@ -7,19 +7,20 @@ from functools import cached_property
 
 import numpy as np
 
-from parflex.designs.design_numbers import DesignNumbers, of_designs
+from parflex.designs.design_numbers import DesignNumbers
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.nodes import Assembly, NodeModel, NotCoveredError, node_model
+from parflex.maps.node_unknowns import NodeModel, NotCoveredError, node_model
+from parflex.maps.nodes import Assembly
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
 from parflex.maps.responses.response_names import OF_MODES, ResponseName
 from parflex.maps.responses.together import PosesTogether, covers
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
+from parflex.maps.tense_rows import tense_rows
 from parflex.models.dynamics.forces import checked_wrenches
 from parflex.models.elastic.linear_model import locked_robot, natural_frequencies
-from parflex.models.elastic.tension import NEAR_REST
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.spatial.varied import OneNumberError
@@ -93,6 +94,11 @@ class ResponseRows:
         return "together" if self.model is not None else "one by one"
 
     @property
+    def method(self) -> str:
+        """The same, as frequencies say it."""
+        return self.way
+
+    @property
     def chunk(self) -> int:
         """Rows of a chunk."""
         return CHUNK_TOGETHER if self.model is not None else CHUNK_ALONE
@@ -122,7 +128,7 @@ class ResponseRows:
                 usable[row] = False
         open_rows = np.flatnonzero(usable)
         left = self._with_designs(found, open_rows, first) if self.designs else self._nominal(found, open_rows, poses)
-        found.fallbacks = len(left) if self.model is not None else len(open_rows) if self.designs else 0
+        found.fallbacks = len(left)
         return found
 
     def _nominal(self, found: RowAnswers, rows: Array, poses: Array) -> Array:
@@ -132,7 +138,7 @@ class ResponseRows:
         placed = self.positions(poses[rows])
         for row, state in zip(rows, placed.status, strict=True):
             if state != OK:
-                found.mark(int(row), int(state))
+                found.mark(int(row), int(state), self.positions.why(int(state)))
         good = placed.status == OK
         rows, q = rows[good], placed.q[good]
         done = np.zeros(len(rows), dtype=bool)
@@ -176,18 +182,10 @@ class ResponseRows:
 
     def _tense(self, q: Array, designs: Array) -> Array:
         """Rows with a spring of a joint under tension: about their equilibrium alone."""
-        tense = np.zeros(len(q), dtype=bool)
         if self.held.about == "undeformed":
-            return tense
-        tree, count = self.assembly.tree, self.assembly.designs
-        locked = locked_robot(self.robot, self.held.lock).locked
-        for link, plain in zip(tree.links, self.robot.tree.links, strict=True):
-            if plain.joint.one_axis and np.any(of_designs(link.terms.stiffness, count)) and plain.v.start not in locked:
-                rest = of_designs(link.terms.rest, count)
-                rest = rest[designs] if rest.ndim else rest
-                position = int(np.searchsorted(self.geometry.kept, plain.q.start))
-                tense |= np.abs(q[:, position] - rest) > NEAR_REST * self.robot.tree.rate_units[plain.v.start]
-        return tense
+            return np.zeros(len(q), dtype=bool)
+        locked = locked_robot(self.robot, self.held.lock)
+        return tense_rows(locked, self.assembly.tree, q, self.geometry.kept, designs)
 
     # -- one by one ------------------------------------------------------------------------------------
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
-import scipy.linalg
 
-from parflex.maps.nodes import Assembly, NodeModel
-from parflex.maps.responses.at_one_pose import largest_positive, picked
+from parflex.maps.node_unknowns import NodeModel
+from parflex.maps.nodes import Assembly
+from parflex.maps.responses.at_one_pose import picked, signed_twists
 from parflex.maps.responses.response_names import PLANAR, ResponseName
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.participation import file_frame
-from parflex.models.elastic.stiff_system import ZERO
+from parflex.models.elastic.stiff_system import ZERO, lowest_modes
 from parflex.models.elastic.stiffness import RIGID
 from parflex.models.robot import Robot
 from parflex.tree.link_tree import GROUND
@@ -55,8 +56,35 @@ class PosesTogether:
         self.assembly = assembly if designs is None else assembly.of_rows(designs)
         self.free, self.modes, self.wrench = free, modes, wrench or {}
         self.K, self.M = self.assembly(*places)
-        self.motions = {j: self.assembly.motion(j, *places) for j in self.assembly.bodies}
-        self.failed = np.zeros(len(self.K), dtype=bool)  # poses that are left to the functions of single poses
+        self.left = self.assembly.motions(*places)
+        self.motions = {j: self._left(*self.assembly.motion(j, *places)) for j in self.assembly.bodies}
+        # poses that are left to the functions of single poses; at once those where loops hold otherwise than at home
+        self.failed = ~np.isfinite(self.K).all(axis=(1, 2))
+        self.K[self.failed] = self.M[self.failed] = np.eye(self.K.shape[1])
+
+    def _left(self, columns: Array, W: Array) -> tuple[Array, Array]:
+        """A motion over what loops leave free of the unknowns."""
+        if self.left is None:
+            return columns, W
+        return np.arange(self.left.shape[2]), W @ self.left[:, columns]
+
+    def _stretches(self) -> list[tuple[str, Array, Any, Any]]:
+        """Springs of joints and couplings: frame, stretch per unit of the unknowns, stiffness and damping."""
+        size, tree = self.assembly.model.columns, self.assembly.tree
+        found = []
+        for j, k in self.assembly.joint_rows():
+            terms = tree.links[j].terms
+            lost = self.assembly.chosen_number(terms.damper) + self.assembly.chosen_number(terms.viscous)
+            found.append(
+                (tree.links[j].name, np.eye(size)[k][None], self.assembly.chosen_number(terms.stiffness), lost)
+            )
+        for spring in tree.springs:
+            numbers = self.assembly.chosen_number(spring.stiffness), self.assembly.chosen_number(spring.damping)
+            found.append((tree.links[spring.numbers[0]].name, self.assembly.stretch(spring), *numbers))
+        return [
+            (file_frame(self.robot, name), row if self.left is None else (row[:, None] @ self.left)[:, 0], *numbers)
+            for name, row, *numbers in found
+        ]
 
     def answer(self, one: ResponseName) -> Array:
         """Numbers of a response at all poses."""
@@ -71,7 +99,7 @@ class PosesTogether:
         found = np.zeros((count, size, self.modes))
         for k in range(count):
             try:
-                w, v = scipy.linalg.eigh(self.K[k], self.M[k], subset_by_index=[0, self.free + self.modes - 1])
+                w, v = lowest_modes(self.K[k], self.M[k], self.free, self.modes)
             except np.linalg.LinAlgError:
                 self.failed[k] = True
                 continue
@@ -92,10 +120,9 @@ class PosesTogether:
                 bent = W[:, 6:] @ self.vectors[:, columns]
                 energy = np.einsum("pim,pim->pm", bent, self.assembly.stiffness[j] @ bent)
                 found[name] = found.get(name, 0.0) + energy
-        for j, k in self.assembly.joint_rows():
-            stiffness = np.reshape(self.assembly.chosen_number(self.assembly.tree.links[j].terms.stiffness), (-1, 1))
-            name = file_frame(self.robot, tree.links[j].name)
-            found[name] = found.get(name, 0.0) + stiffness * self.vectors[:, k] ** 2
+        for name, row, stiffness, _ in self._stretches():
+            stretch = (row[:, None] @ self.vectors)[:, 0]
+            found[name] = found.get(name, 0.0) + np.reshape(stiffness, (-1, 1)) * stretch**2
         return found
 
     @cached_property
@@ -135,10 +162,10 @@ class PosesTogether:
 
     @cached_property
     def twists(self) -> Array:
-        """Twists of the end effector (poses x modes x 6), the largest component positive."""
+        """Twists of the end effector (poses x modes x 6)."""
         own = self.frame_rows(self.robot.tree.end_effector) @ self.vectors
         ordered = np.take_along_axis(own, self.order[:, None, :], axis=2)
-        return largest_positive(np.swapaxes(ordered, 1, 2), self.robot.tree.length)
+        return signed_twists(np.swapaxes(ordered, 1, 2), self.robot.tree.length)
 
     @cached_property
     def damping(self) -> Array:
@@ -149,9 +176,8 @@ class PosesTogether:
                 body = tree.links[j].body
                 own = self.assembly.chosen_number(body.damping_at(np.zeros(body.size)))
                 D[:, columns[:, None], columns] += np.swapaxes(W[:, 6:], 1, 2) @ (own @ W[:, 6:])
-        for j, k in self.assembly.joint_rows():
-            terms = tree.links[j].terms
-            D[:, k, k] += self.assembly.chosen_number(terms.damper) + self.assembly.chosen_number(terms.viscous)
+        for _, row, _, lost in self._stretches():
+            D += np.reshape(lost, (-1, 1, 1)) * (row[:, :, None] * row[:, None, :])
         return D
 
     # -- statics ---------------------------------------------------------------------------------------

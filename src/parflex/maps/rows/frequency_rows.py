@@ -11,7 +11,7 @@ import numpy as np
 from parflex.maps.batches import Geometry
 from parflex.maps.frequencies import WORTH, FrequencySolver
 from parflex.maps.positions import OK, SINGULAR, PositionSolver
-from parflex.maps.rows.row_answers import SAID, RowAnswers, mark_unfinite
+from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.models.robot import Robot
 
@@ -74,7 +74,7 @@ class FrequencyRows:
         placed = self.positions(values[usable])
         for row in usable[placed.status != OK]:
             found.status[row] = placed.status[np.searchsorted(usable, row)]
-            found.reasons[row] = SAID[int(found.status[row])]
+            found.reasons[row] = self.positions.why(int(found.status[row]))
         good = usable[placed.status == OK]
         if len(good):
             self._frequencies(found, good, placed.q[placed.status == OK])

@@ -26,7 +26,7 @@ def _way(robot: Robot, lock: str) -> tuple[str, str]:
     from parflex.maps.batches import Geometry
     from parflex.maps.engine.mode_finder import ModeFinder
     from parflex.maps.frequencies import FrequencySolver
-    from parflex.maps.nodes import NotCoveredError
+    from parflex.maps.node_unknowns import NotCoveredError
 
     solver = FrequencySolver(Geometry(robot), 1, lock)
     if solver.assembly is None:

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.maps.positions import OK, SINGULAR, UNREACHABLE
+from parflex.maps.positions import OK, SAID, UNREACHABLE
 from parflex.records import Record, counted
 
 Array = np.ndarray
-SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
 
 
 @dataclass(eq=False, repr=False)

@@ -23,7 +23,7 @@ from parflex.models.elastic.holding import Lock, Servo, locked_robot
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.loads_at_rest import Conditions, Loading, multipliers, prepare, tangent_stiffness
 from parflex.models.elastic.preloaded import kept_taut, pushing_at_rest
-from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units
+from parflex.models.elastic.stiff_system import ZERO, eigen, moving_names, rate_units, with_soft_modes
 from parflex.models.elastic.tension import (
     element_stiffness,
     refuse_just_taut,
@@ -388,11 +388,14 @@ def modes_of(model: LinearModel, modes: int | None = None) -> Modes:
             "moments with axes fixed in the world are not conservative: "
             "the modes are those of the symmetric part of the stiffness"
         )
-    values, vectors = eigen(here, (model.K + model.K.T) / 2 * scale, model.M * scale)
+    K, M = (model.K + model.K.T) / 2 * scale, model.M * scale
+    values, vectors = eigen(here, K, M)
     if model.K_tot is not None:
         values, vectors = _sharpened(values, vectors, model.K_tot, model.J @ (units[:, None] * vectors))
     limit = ZERO**2 * max(float(np.abs(values).max()), 1e-300)
     unstable, free = int(np.sum(values < -limit)), int(np.sum(np.abs(values) <= limit))
+    if not unstable:
+        values, vectors, free = with_soft_modes(values, vectors, K, M, free)
     first = unstable + free
     if modes is None:
         modes = min(6, count - first)
