@@ -11,6 +11,7 @@ import numpy as np
 from parflex.closure.loops import Loop
 from parflex.models.cutting import CutBeam, CutModal, CutRobot, CutStep, cut_at_beams, used_components
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.tree import Tree
 from parflex.tree.link_tree import GROUND
 
@@ -117,8 +118,8 @@ def joint_unknowns(cut: CutRobot) -> dict[int, slice]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class Freedom:
+@dataclass(frozen=True, eq=False, repr=False)
+class Freedom(Record):
     """Motions of a place on a link, in its axes: twists (6 x f)."""
 
     link: int
