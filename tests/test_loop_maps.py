@@ -101,6 +101,18 @@ def test_gears_with_springs_are_in_maps_and_under_tension_they_are_about_the_equ
         assert row == pytest.approx(single.frequencies, rel=1e-10)
 
 
+def test_dampers_between_points_are_in_damping_ratios_and_leave_modes_to_matrices(tmp_path):
+    dash = '[[element]]\nname = "dash"\nkind = "damper"\nbetween = ["base", "hand"]\ndamping = 12.0\n'
+    file = tmp_path / "damped.toml"
+    file.write_text((ROBOTS / "geared-beams.toml").read_text() + dash)
+    robot = parflex.load(file)
+    found = parflex.many_responses(robot, ["motor"], [[0.1]], ["damping:1", "frequency:1"])
+    single = parflex.natural_frequencies(robot, {"motor": 0.1}, 1)
+    assert found["damping:1"][0] == pytest.approx(single.damping[0], rel=1e-9) and found.fallbacks == 1
+    plain = parflex.many_frequencies(robot, ["motor"], [[0.1]], 1)
+    assert plain.fallbacks == 0 and plain.frequencies[0, 0] == pytest.approx(single.frequencies[0], rel=1e-10)
+
+
 def test_poses_that_are_asked_alone_are_reached_as_among_others():
     """Workspaces have bays: Newton's method from home ends elsewhere, and a straight way leads outside."""
     robot, names = parflex.load(ROBOTS / "unlike-legs.toml"), ["x", "y", "theta"]

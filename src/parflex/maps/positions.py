@@ -32,8 +32,9 @@ FEW = 64  # poses of which all start from home
 APART = 16  # of so many poses one starts from home, the others from the nearest of them
 SAID = {OK: "", UNREACHABLE: "the pose cannot be reached", SINGULAR: "the robot is singular there"}
 STILL = 1e-9  # of a rate without units: what moves less does not
-STRIDES = 12  # of a way from home to a pose that was not reached otherwise, or of one coordinate of it
-WALKED = 1024  # poses up to which that is done: of more, as in maps, neighbours were tried
+STRIDES = 12  # of a way from home to a pose that was not reached otherwise; of one coordinate half as many
+SHORT = 8  # steps of Newton's method after a stride: what needs more has lost its way
+WALKED = 1024  # poses up to which ways are walked: of more, as in maps, neighbours were tried
 VECTOR = ("rx", "ry", "rz")
 
 
@@ -195,7 +196,8 @@ class PositionSolver:
         """
         home, count = self.at_home, len(self.names)
         straight = np.repeat(np.arange(1, STRIDES + 1)[:, None] / STRIDES, count, axis=1)
-        in_turn = np.clip(np.arange(1, STRIDES * count + 1)[:, None] / STRIDES - np.arange(count), 0.0, 1.0)
+        each = STRIDES // 2
+        in_turn = np.clip(np.arange(1, each * count + 1)[:, None] / each - np.arange(count), 0.0, 1.0)
         ways = [straight] if count == 1 else [straight, in_turn[:, ::-1], in_turn]
         for way in ways:
             going = np.flatnonzero(status == UNREACHABLE)
@@ -209,7 +211,7 @@ class PositionSolver:
                     break
                 now = home + shares * (values[going] - home)
                 near = here[:, : self.geometry.kept.size]
-                here, state = self._newton(self.start(now, self.geometry.rows(near, own[going])))
+                here, state = self._newton(self.start(now, self.geometry.rows(near, own[going])), SHORT)
             gained = state[: len(going)] != UNREACHABLE
             q[going[gained]], status[going[gained]] = here[gained], state[: len(going)][gained]
 
@@ -250,10 +252,10 @@ class PositionSolver:
             found[failed[judged == OK]], state[failed[judged == OK]] = again[judged == OK], OK
         return found, state
 
-    def _newton(self, q: Array) -> tuple[Array, Array]:
+    def _newton(self, q: Array, steps: int = 40) -> tuple[Array, Array]:
         status = np.full(len(q), OK)
         for one in self.steppers:
-            q, opening, side = one.solve(q)
+            q, opening, side = one.solve(q, steps)
             status[~((opening < CLOSED) & (side > 0))] = UNREACHABLE
             status[(status == OK) & (side < FLAT * one.size)] = SINGULAR
         for one in self.judges:

@@ -30,6 +30,9 @@ def covers(robot: Robot, responses: Sequence[ResponseName], wrench: Wrench | Non
     apart = sorted({one.kind for one in responses if one.kind not in COVERED})
     if apart:
         return f"{', '.join(apart)}: computed pose by pose"
+    lossy = any(one.acts and (one.damping or one.speed_curve is not None) for one in robot.tree.elements)
+    if lossy and any(one.kind == "damping" for one in responses):
+        return "a damper between two points"
     frames = [one.of for one in responses if one.of] + list(wrench or {})
     frames += [robot.tree.end_effector] * any(one.kind == "shape" for one in responses)
     for frame in frames:
