@@ -79,11 +79,13 @@ def random_mjcf(seed: int, loops: int = 0) -> str:
         child = 'childclass="soft"' if rng.random() < 0.3 else ""
         place = f'pos="{row(rng.normal(0, 0.3, 3))}" {turn()}'
         lines[parents[k]].insert(0, f"<body {name} {child} {place}>{text}{mass()}{''.join(lines[k])}</body>")
-    ties = [
-        f'<{rng.choice(["connect", "weld"])} name="tie{n}" body1="b{count - 1}" body2="b{rng.integers(count - 1)}" '
-        f'anchor="{row(rng.normal(0, 0.2, 3))}"/>'
-        for n in range(loops)
-    ]
+    ties = []
+    for n in range(loops):
+        ends = f'body1="b{count - 1}" body2="b{rng.integers(count - 1)}"'
+        kind = rng.choice(["connect", "weld", "pin"])
+        for point in ("", "far") if kind == "pin" else ("",):  # a pin is held at two points
+            word = "connect" if kind == "pin" else kind
+            ties.append(f'<{word} name="tie{n}{point}" {ends} anchor="{row(rng.normal(0, 0.2, 3))}"/>')
     return (
         f'<mujoco model="random {seed}"><compiler angle="{"degree" if degrees else "radian"}" eulerseq="{sequence}"/>'
         '<option><flag contact="disable"/></option><default><joint damping="0.3"/>'

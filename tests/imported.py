@@ -72,6 +72,7 @@ class MujocoPeer(Peer):
         self.model.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE
         self.model.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONTACT)
         self.data, self.n = mujoco.MjData(self.model), self.model.nv
+        self.renamed: dict[str, str] = {}
         for joint in range(self.model.njnt):  # balls and loose bodies have no springs and dampers here
             if self.model.jnt_type[joint] < 2:
                 first = self.model.jnt_dofadr[joint]
@@ -82,6 +83,7 @@ class MujocoPeer(Peer):
 
     def joint(self, name: str):
         """The joint of this name; one without a name is called after its body, which may have none either."""
+        name = self.renamed.get(name, name)
         nameless = re.fullmatch(r"body(\d+)(?:\.joint(\d+))?", name)
         if nameless:
             return self.model.joint(int(self.model.body_jntadr[int(nameless[1])]) + int(nameless[2] or 1) - 1)
@@ -161,13 +163,16 @@ class PinocchioPeer(Peer):
         kinds = (pin.FrameType.BODY, pin.FrameType.JOINT, pin.FrameType.FIXED_JOINT)
         return next(self.model.getFrameId(name, kind) for kind in kinds if self.model.existFrame(name, kind))
 
+    def number(self, name: str) -> int:
+        return self.model.getJointId(name)
+
     def place(self, name: str) -> int:
-        return self.model.joints[self.model.getJointId(name)].idx_v
+        return self.model.joints[self.number(name)].idx_v
 
     def state(self, moving: Moving) -> tuple[Array, Array, Array]:
         q, v, a = pin.neutral(self.model), np.zeros(self.n), np.zeros(self.n)
         for name, own, rate, change in moving.joints():
-            joint = self.model.joints[self.model.getJointId(name)]
+            joint = self.model.joints[self.number(name)]
             if isinstance(change, tuple):
                 own, change = own[[0, 1, 2, 4, 5, 6, 3]], change[1]
             elif len(own) == 4:

@@ -146,6 +146,10 @@ def test_rows_of_loops_are_those_of_mujoco(seeds, tmp_path):
             moving.qd[robot.free] = column * robot.tree.rate_units[robot.free]
             q, v, _ = peer.state(moving)
             assert np.abs(peer.rows(q) @ v).max(initial=0) < 1e-9 and peer.opening(q) < 1e-9, seed
+        bodies = [robot.tree.place(end).link for one in robot.description.closure for end in one.between]
+        assert len(bodies) == 2 * len(found.closures) and all(
+            a != b for a, b in zip(bodies[::2], bodies[1::2], strict=True)
+        )
         rank = np.linalg.matrix_rank(peer.rows(q), tol=1e-7) if at.null_space.size else 0
         assert not at.null_space.size or at.null_space.shape[1] == peer.n - rank
 

@@ -350,6 +350,14 @@ class _Builder:
                         value=closure.joint,
                         hint='give them in the modal data, or use joint = "spherical"',
                     )
+            one, other = (self.places[end].link for end in closure.between)
+            if one == other:  # its rows are zero but for rounding, which would count as constraints
+                raise RobotFileError(
+                    "both ends of the closure are on the same body",
+                    key=f"{key}: between",
+                    value=shown(closure.between),
+                    hint="name places on two bodies, or remove the closure",
+                )
 
     def _stay_in_plane(self, frame: schema.Frame, here: Place) -> None:
         """Axes of revolute joints stand on the plane, those of prismatic joints lie in it, whatever the pose."""

@@ -87,6 +87,20 @@ class ForeignRobot:
         """Note what is left out."""
         self.dropped.append(Dropped(kind, name, why))
 
+    def carrier(self, name: str) -> str:
+        """The frame with a joint that carries a frame or point, or the ground."""
+        tables = {table["name"]: table for table in [*self.frame, *self.point]}
+        while name in tables and tables[name].get("joint", "fixed") == "fixed":
+            name = tables[name].get("parent", tables[name].get("frame", "base"))
+        return name
+
+    def drop_idle_closures(self) -> None:
+        """Leave out closures of two places on one body: they hold or not, whatever moves."""
+        idle = [one for one in self.closure if len({self.carrier(end) for end in one["between"]}) == 1]
+        for one in idle:
+            self.closure.remove(one)
+            self.drop("closure", one.get("name") or "~".join(one["between"]), "both its ends are on one body")
+
     def add_point(self, name: str, frame: str, R: Array, p: Array, note: str = "") -> str:
         """A named place on a frame."""
         table: dict[str, Any] = {"name": name, "frame": frame} | where(R, p)

@@ -66,6 +66,7 @@ def import_robot(
         raise InputError("a robot file ends in .toml", key="out", value=str(out), hint=f"{Path(out).stem}.toml")
     check_writable(out)
     robot = read_foreign(path, loops, flag(floating, "floating"))
+    robot.drop_idle_closures()
     text = robot_text(robot).encode()
     if not robot.joints or len(text) > MAX_BYTES:
         message = (

@@ -83,8 +83,8 @@ class MjcfTies:
                     self._point(f"{name}.{k}", body, E3, p)
                     for k, body, p in zip("AB", pair, (first, second), strict=True)
                 ]
-                axes = [self.tables.at[body][1] @ w / size for body, w, size in zip(pair, (u, v), lengths, strict=True)]
-                self._close(name, ends, "revolute", {"axis": self._axis(axes[0]), "axis_2": self._axis(axes[1])})
+                axes = {"axis": self._axis(u / lengths[0]), "axis_2": self._axis(v / lengths[1])}  # of the bodies
+                self._close(name, ends, "revolute", axes)
                 return
         for name, first, second in ties:
             ends = [
