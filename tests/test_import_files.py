@@ -345,6 +345,17 @@ def test_a_robot_whose_loops_cannot_close_is_written_and_its_check_fails(tmp_pat
     assert '"ok": false' in capsys.readouterr().out
 
 
+def test_a_closure_within_one_body_is_refused_in_a_robot_file_and_left_out_of_others(tmp_path):
+    tip = '<link name="tip"/><joint name="t" type="fixed"><parent link="hand"/><child link="tip"/></joint></robot>'
+    (tmp_path / "loops.yaml").write_text("closed_loop: [[tip, hand]]\nname_mot: [elbow]")
+    found = read(tmp_path, arm().replace("</robot>", tip), loops=tmp_path / "loops.yaml")
+    assert found.check["ok"] and not found.closures and "both its ends are on one body" in found.dropped[-1].why
+    closure = '[[closure]]\nbetween = ["tip", "elbow"]\njoint = "spherical"\n'
+    (tmp_path / "robot.toml").write_text((tmp_path / "robot.toml").read_text() + closure)
+    with pytest.raises(parflex.RobotFileError, match="both ends of the closure are on the same body"):
+        parflex.load(tmp_path / "robot.toml")
+
+
 def test_turns_are_written_so_that_they_come_back():
     rng = np.random.default_rng(0)
     for size in (1e-12, 1e-8, 1e-4, 1, 3.1415926, np.pi):
