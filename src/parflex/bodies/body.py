@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from parflex.bodies.elastic_body import InnerNodes, MeanStrain, Node
     from parflex.bodies.reduced_link import ReducedLink
     from parflex.bodies.rigid import RigidBody
+    from parflex.bodies.super_elements.rigid_motions import RigidReport
     from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray
@@ -72,6 +73,10 @@ class Body(Protocol):
     @property
     def reduced(self) -> ReducedLink | None:
         """How the beam that it stands for was reduced; None: it was not."""
+
+    @property
+    def found(self) -> RigidReport | None:
+        """The rigid body that the matrices of a super-element hold; None: it is none."""
 
     # -- how it moves ------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from parflex.spatial.linear import scalar_type
 
 if TYPE_CHECKING:
     from parflex.bodies.reduced_link import ReducedLink
+    from parflex.bodies.super_elements.rigid_motions import RigidReport
     from parflex.bodies.two_node import TwoNodeBeam
 
 Array = np.ndarray
@@ -118,6 +119,8 @@ class ElasticBody(Record):
     inner: InnerNodes | None = field(default=None, repr=False)  # any place inside it; None: nothing is known
     held: int = 0  # of a reduced beam: so many of the coordinates, the last ones, are modes with both its ends held
     reduced: ReducedLink | None = field(default=None, repr=False)  # what a reduction left of a beam, and what not
+    found: RigidReport | None = field(default=None, repr=False)  # of a super-element: the rigid body in its matrices
+    coordinate_units: tuple[str, ...] = ()  # where they are not those of a beam or of modes
 
     @property
     def size(self) -> int:
@@ -127,6 +130,8 @@ class ElasticBody(Record):
     @property
     def units(self) -> tuple[str, ...]:
         """Units of the elastic coordinates; modes multiply shapes in metres: they are plain numbers."""
+        if self.coordinate_units:
+            return self.coordinate_units
         return tuple("1" if self.modal else "m" if label.startswith("u") else "rad" for label in self.labels)
 
     @property

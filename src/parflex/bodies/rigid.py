@@ -36,6 +36,7 @@ class RigidBody(Record):
     by_tip: ClassVar[bool] = False
     held: ClassVar[int] = 0
     reduced: ClassVar[None] = None
+    found: ClassVar[None] = None
     small: ClassVar[float] = 0.0
     slopes: ClassVar[Array | None] = None
     strains: ClassVar[tuple[MeanStrain, ...]] = ()

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from parflex.description.table import Table
-from parflex.description.values import Flag, Name, Number, Numbers, Text, complain
+from parflex.description.values import Flag, Name, Number, Numbers, Text, Vector, complain
 
 Axial = Literal["mean", "linear"]  # axial strain of beams: the mean one, which bending shortens, or that of the chord
 
+NodeNumber = Annotated[int, Field(ge=1, le=10**9, strict=True)]
 LEAST_ERROR = 1e-8  # of the band: eigenvalues have seven or eight digits at its edge
 
 
@@ -178,4 +179,42 @@ class Modal(Table):
         if self.damping is not None and self.damping < 0:
             hint = "damping must not be negative"
             raise complain(f"the damping ratio {self.damping} is negative", hint, "damping", self.damping)
+        return self
+
+
+class Superelement(Table):
+    """The body of a frame or platform by matrices that a finite-element program has reduced (Craig-Bampton).
+
+    `nodes` names interface nodes by their numbers; the body is clamped to its frame at the node `root`, by default the
+    first one, and moves freely with the platform and with free frames.
+    """
+
+    file: Text | dict[Literal["M", "K", "D", "geometric"], Text]
+    nodes: dict[Name, NodeNumber] = Field(min_length=1)
+    root: Name | None = None
+    modes: int | None = Field(default=None, ge=0, le=1000, strict=True)
+    damping: Number | Damping | None = None
+    geometric: Flag | dict[Name, Numbers] = True
+    positions: dict[Name, Vector] | None = None
+
+    @model_validator(mode="after")
+    def _possible(self) -> Superelement:
+        for name in self.nodes:
+            if "." in name or "@" in name:
+                raise complain(f"'{name}' is not a valid node name", "give a name without dots", "nodes", name)
+        named = [(self.root, "root")] if self.root is not None else []
+        named += [(name, "positions") for name in self.positions or ()]
+        named += [(name, "geometric") for name in self.geometric] if isinstance(self.geometric, dict) else []
+        for name, key in named:
+            if name not in self.nodes:
+                hint = f"its nodes are {', '.join(self.nodes)}"
+                raise complain(f"'{name}' is no node of the super-element", hint, key, name)
+        for load in self.geometric.values() if isinstance(self.geometric, dict) else ():
+            if len(load) != 6:
+                raise complain(f"a load has six components, not {len(load)}", "give fx fy fz mx my mz", "geometric")
+        ratio = self.damping
+        if ratio is not None and not isinstance(ratio, Damping) and ratio < 0:
+            raise complain(f"the damping ratio {ratio} is negative", "damping must not be negative", "damping", ratio)
+        if isinstance(self.file, dict) and not {"M", "K"} <= set(self.file):
+            raise complain("a file for each matrix needs M and K", 'write file = { M = "m.mtx", K = "k.mtx" }', "file")
         return self

@@ -38,11 +38,9 @@ PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-o
 
 
 def _modal_owners(robot: schema.RobotFile) -> tuple[str, ...]:
-    """Frames whose nodes only their modal data name."""
-    owners = [frame.name for frame in robot.frame if frame.modal is not None]
-    if robot.platform is not None and robot.platform.modal is not None:
-        owners.append(robot.platform.name)
-    return tuple(owners)
+    """Frames whose nodes only their modal data or matrices name."""
+    bodies = [*robot.frame, *([robot.platform] if robot.platform is not None else [])]
+    return tuple(body.name for body in bodies if body.modal is not None or body.superelement is not None)
 
 
 class _Known:

@@ -8,7 +8,7 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Field, Tag, model_validator
 
 from parflex.description.coupling_tables import CouplingTable
-from parflex.description.elastic_tables import Axial, Beam, MaterialTable, Modal, SectionTable
+from parflex.description.elastic_tables import Axial, Beam, MaterialTable, Modal, SectionTable, Superelement
 from parflex.description.element_tables import ElementTable
 from parflex.description.motion_tables import MotionTable
 from parflex.description.table import Table
@@ -204,14 +204,15 @@ class StopTable(Table):
         return self
 
 
-def _one_mass(modal: Modal | None, inertia: Inertia, point_masses: tuple[PointMass, ...]) -> None:
-    """A body given by modes brings its own mass; what else it carries sits on its nodes."""
+def _one_mass(modal: Modal | Superelement | None, inertia: Inertia, point_masses: tuple[PointMass, ...]) -> None:
+    """A body given by modes or matrices brings its own mass; what else it carries sits on its nodes."""
     own = inertia.model_fields_set - {"IA", "FV", "FS"}
     heavy = any(np.any(np.array(getattr(inertia, key))) for key in own)
     if modal is not None and (heavy or point_masses):
         key = "inertia" if heavy else "point_masses"
         hint = f"remove {key} (inertia = {{ mass = 0 }}), or give the rest of the mass to a frame on one of its nodes"
-        raise complain("a body given by modes takes its mass from its file", hint, key)
+        what = "matrices" if isinstance(modal, Superelement) else "modes"
+        raise complain(f"a body given by {what} takes its mass from its file", hint, key)
 
 
 def _check_pitch(joint: str, pitch: float | None) -> None:
@@ -245,6 +246,7 @@ class Frame(Table):
     point_masses: PointMasses = ()
     beam: Beam | None = None
     modal: Modal | None = None
+    superelement: Superelement | None = None
     motor_inertia: Number = 0.0
     friction: Friction = Friction()
     spring: Spring | None = None
@@ -254,9 +256,10 @@ class Frame(Table):
     def _consistent(self) -> Frame:
         if self.mdh is not None and self.place is not None:
             raise complain("'mdh' and 'place' both place the frame", "keep one of them", "place")
-        if self.beam is not None and self.modal is not None:
-            raise complain("'beam' and 'modal' both describe the body", "keep one of them", "modal")
-        _one_mass(self.modal, self.inertia, self.point_masses)
+        given = [key for key in ("beam", "modal", "superelement") if getattr(self, key) is not None]
+        if len(given) > 1:
+            raise complain(f"'{given[0]}' and '{given[1]}' both describe the body", "keep one of them", given[1])
+        _one_mass(self.modal or self.superelement, self.inertia, self.point_masses)
         _check_pitch(self.joint, self.pitch)
         _not_negative("motor_inertia", self.motor_inertia)
         _not_negative("damper", self.damper)
@@ -288,10 +291,13 @@ class PlatformTable(Table):
     point_masses: PointMasses = ()
     points: dict[str, Vector] = {}
     modal: Modal | None = None
+    superelement: Superelement | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> PlatformTable:
-        _one_mass(self.modal, self.inertia, self.point_masses)
+        if self.modal is not None and self.superelement is not None:
+            raise complain("'modal' and 'superelement' both describe the body", "keep one of them", "superelement")
+        _one_mass(self.modal or self.superelement, self.inertia, self.point_masses)
         return self
 
 

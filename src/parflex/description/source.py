@@ -50,14 +50,17 @@ def read_source(robot: str | Path) -> tuple[dict[str, Any], str]:
 
 
 def with_files_in(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """The table with the files of modal bodies named from the folder of the robot file."""
+    """The table with the files of modal bodies and super-elements named from the folder of the robot file."""
     legs = raw.get("legs", [])
     families = [family for family in (legs if isinstance(legs, list) else [legs]) if isinstance(family, dict)]
     rows = [rows for part in (raw, *families) if isinstance(rows := part.get("frame"), list)]
     for body in (raw.get("platform"), *(row for frames in rows for row in frames)):
-        modal = body.get("modal") if isinstance(body, dict) else None
-        if isinstance(modal, dict) and isinstance(modal.get("file"), str):
-            modal["file"] = str(folder / modal["file"])
+        for given in (body.get(key) for key in ("modal", "superelement")) if isinstance(body, dict) else ():
+            files = given.get("file") if isinstance(given, dict) else None
+            if isinstance(files, str):
+                given["file"] = str(folder / files)
+            elif isinstance(files, dict):
+                given["file"] = {k: str(folder / v) if isinstance(v, str) else v for k, v in files.items()}
     return raw
 
 

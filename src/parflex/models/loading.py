@@ -84,7 +84,7 @@ def _build(
     refine: int,
 ) -> Robot:
     tree = build_tree(description, refine)
-    warnings = inertia_warnings(description, tree)
+    warnings = [*inertia_warnings(description, tree), *superelement_warnings(tree)]
     if payload is not None:
         tree = with_payload(tree, payload)
     closures = build_closures(description, tree)
@@ -171,6 +171,15 @@ def inertia_warnings(description: schema.RobotFile, tree: Tree) -> list[str]:
         "fine for base parameters, which group several bodies"
         for reason, names in reasons.items()
     ]
+
+
+def superelement_warnings(tree: Tree) -> list[str]:
+    """A sentence for each doubt about matrices; super-elements that are alike share it."""
+    doubts: dict[str, list[str]] = {}
+    for link in tree.links:
+        for note in link.body.found.notes if link.body.found is not None else ():
+            doubts.setdefault(note, []).append(f"'{link.name}'")
+    return [f"super-element {', '.join(names)}: {note}" for note, names in doubts.items()]
 
 
 def _actuation(description: schema.RobotFile, tree: Tree, name: str | None) -> tuple[tuple[int, ...], frozenset[int]]:

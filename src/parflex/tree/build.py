@@ -16,7 +16,15 @@ from parflex.errors import InputError, RobotFileError, did_you_mean
 from parflex.spatial import mdh_transform, placed, rotation_from_vector
 from parflex.tree import joints
 from parflex.tree.element_building import refuse_inner, with_elements
-from parflex.tree.elements import elements_between, mounted_inside, read_element, read_modal, read_reduced, tied_names
+from parflex.tree.elements import (
+    elements_between,
+    mounted_inside,
+    read_element,
+    read_modal,
+    read_reduced,
+    read_superelement,
+    tied_names,
+)
 from parflex.tree.inner_places import NamedPlaces, place_on_node
 from parflex.tree.link_tree import GROUND, JointTerms, Link, Place, Tree
 from parflex.tree.springs import coupled_spring
@@ -74,6 +82,7 @@ class _Builder:
         self.planar = robot.motion == "planar"
         self.links: list[Link] = []
         self.nodes: dict[int, dict[str, int]] = {}  # of each body given by modes, the links on its nodes
+        self.roots: dict[int, str] = {}  # of each super-element that its frame holds, the node there
         self.places: dict[str, Place] = {"base": Place(GROUND, np.eye(3), np.zeros(3))}
         self.mounts = mounted_inside(robot)
 
@@ -83,13 +92,10 @@ class _Builder:
             platform = robot.platform
             joint = joints.planar() if self.planar else joints.free()
             start = joints.start_values(joint, platform.start, f"{platform.name}: start")
-            if platform.modal is not None:
-                modal = read_modal(robot, platform.name, platform.modal)
-                self._add_link(platform.name, self.places["base"], joint, modal, start)
-                self._add_nodes(platform.name, modal)
-            else:
-                body = read_body(platform.inertia, platform.point_masses)
-                self._add_link(platform.name, self.places["base"], joint, body, start)
+            body, root = self._platform_body(platform)
+            self._add_link(platform.name, self.places["base"], joint, body, start)
+            if platform.modal is not None or platform.superelement is not None:
+                self._add_nodes(platform.name, body, root)
         waiting: list[schema.Frame | schema.Point] = [*robot.frame, *robot.point]
         while waiting:
             later = []
@@ -113,6 +119,14 @@ class _Builder:
         tree = with_elements(Tree(tuple(self.links), self.places, gravity, self.planar, end), robot)
         elastic = [coupling for coupling in robot.coupling if coupling.stiffness is not None]
         return replace(tree, springs=tuple(coupled_spring(coupling, tree.links) for coupling in elastic))
+
+    def _platform_body(self, platform: schema.PlatformTable) -> tuple[Body, str | None]:
+        """The body of the platform, and the node at which it is held if it is one of several."""
+        if platform.modal is not None:
+            return read_modal(self.robot, platform.name, platform.modal), None
+        if platform.superelement is not None:
+            return read_superelement(self.robot, platform.name, platform.superelement, free=True)
+        return read_body(platform.inertia, platform.point_masses), None
 
     def _parent(self, entry: schema.Frame | schema.Point) -> Place | None:
         """Where an entry is mounted, if that is there already; a point may be anywhere inside a flexible body."""
@@ -154,7 +168,11 @@ class _Builder:
             self._add_beam(entry, here, body)
             return
         if entry.modal is not None:
-            self._add_modal(entry, entry.modal, here)
+            self._add_modal(entry, self._modal_body(entry, entry.modal), here=here)
+            return
+        if entry.superelement is not None:
+            free = entry.joint == "free"
+            self._add_modal(entry, *read_superelement(self.robot, entry.name, entry.superelement, free), here=here)
             return
         if entry.joint == "fixed":
             self.places[entry.name] = here
@@ -240,7 +258,7 @@ class _Builder:
                 own = place_on_node(link, self.links[link], inside.node(repr(xi)))
                 self.places[_node_name(name, number, refine, total)] = own
 
-    def _add_modal(self, frame: schema.Frame, spec: schema.Modal, here: Place) -> None:
+    def _modal_body(self, frame: schema.Frame, spec: schema.Modal) -> Body:
         """A body given by modes on a joint: where it is held, at its frame, no mode may move it."""
         body = read_modal(self.robot, frame.name, spec)
         held = [n for n in body.nodes.values() if np.linalg.norm(n.r0) < SAME_PLACE * self._extent(body)]
@@ -252,16 +270,23 @@ class _Builder:
                 value=spec.file,
                 hint="give modes of the body clamped at the origin of its frame, with a node there",
             )
+        return body
+
+    def _add_modal(self, frame: schema.Frame, body: Body, root: str | None = None, *, here: Place) -> None:
+        """A body with interface nodes on a joint; `root` is the one at which a super-element is held."""
         if frame.joint == "fixed":
             self._add_link(frame.name, here, joints.fixed(), body, np.zeros(0), leg=frame.name)
         else:
             self._add_joint(frame, here, body)
-        self._add_nodes(frame.name, body)
+        self._add_nodes(frame.name, body, root)
 
-    def _add_nodes(self, name: str, body: Body) -> None:
-        """A massless link on every interface node of a body given by modes."""
+    def _add_nodes(self, name: str, body: Body, root: str | None = None) -> None:
+        """A massless link on every interface node of a body given by modes; where it is held, that is its frame."""
         carrier = len(self.links) - 1
         self.nodes[carrier] = {}
+        if root is not None:
+            self.places[f"{name}.{root}"] = Place(carrier, np.eye(3), np.zeros(3))
+            self.roots[carrier] = f"{name}.{root}"
         for node_name, node in body.nodes.items():
             mount = Place(carrier, np.eye(3), node.r0)
             self._add_link(f"{name}.{node_name}", mount, joints.fixed(), RigidBody(), np.zeros(0), leg=name, node=node)
@@ -272,7 +297,7 @@ class _Builder:
     def _add_inner_node(self, name: str, carrier: int, body: Body, where: str) -> None:
         """The same on a node that the file mounts something on; one that is not there is refused where it is named."""
         whole, own = f"{name}{INSIDE}{where}", f"{name}.{where}"
-        if where in body.nodes:
+        if own in self.places:
             self.places[whole] = self.places[own]
             return
         try:
@@ -290,8 +315,8 @@ class _Builder:
 
     def _on_node(self, here: Place, entry: schema.Frame | schema.Point) -> Place:
         """Whatever is mounted on a body given by modes sits on one of its nodes."""
-        if here.link not in self.nodes or here.inner is not None:
-            return here
+        if here.link not in self.nodes or here.inner is not None or here.link in self.roots:
+            return here  # what sits on the frame of a super-element sits on the node that is held there
         kind = "point" if isinstance(entry, schema.Point) else "frame"
         body = self.links[here.link].body
         distances = {
@@ -426,7 +451,8 @@ def _node_name(beam: str, number: int, refine: int, total: int) -> str:
 
 
 def _moves(frame: schema.Frame) -> bool:
-    return frame.joint != "fixed" or frame.beam is not None or frame.modal is not None
+    flexible = (frame.beam, frame.modal, frame.superelement)
+    return frame.joint != "fixed" or any(body is not None for body in flexible)
 
 
 def build_tree(robot: schema.RobotFile, refine: int = 1) -> Tree:

@@ -15,8 +15,10 @@ from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_tu
 from parflex.bodies.modal import ModalData, modal_body, with_values
 from parflex.bodies.modal_file import load_modal
 from parflex.bodies.reduced_link import reduced_link
+from parflex.bodies.super_elements.matrix_files import load_matrices
+from parflex.bodies.super_elements.super_body import super_body, super_element
 from parflex.description import schema
-from parflex.description.elastic_tables import SECTION_KEYS
+from parflex.description.elastic_tables import SECTION_KEYS, Damping
 from parflex.description.names import split_place
 from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.spatial.varied import OneNumberError, is_varied
@@ -144,6 +146,36 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
     ratios = data.damping_ratios if ratio is None else [ratio] * data.count
     lost = [2 * r * np.sqrt(x * m) for r, x, m in zip(ratios, stiffness, data.modal_masses, strict=True)]
     return replace(body, K=np.diag(stiffness), D=np.diag(np.array(lost, dtype=object)))
+
+
+def read_superelement(robot: schema.RobotFile, name: str, spec: schema.Superelement, free: bool) -> tuple[Body, str | None]:
+    """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
+    owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
+    key = f"{owner}: superelement"
+    if robot.motion == "planar":
+        hint = 'use motion = "spatial", or a beam'
+        raise RobotFileError("a super-element moves in space", key=key, value=name, hint=hint)
+    damping: Any = spec.damping
+    if isinstance(damping, Damping):
+        if damping.ratio:
+            hint = "write damping = 0.01 for a ratio of all modes, or { mass, stiffness }"
+            raise RobotFileError("a ratio stands in a table", key=f"{key}.damping.ratio", hint=hint)
+        damping = (damping.mass, damping.stiffness)
+    if any(is_varied(x) for x in (damping if isinstance(damping, tuple) else (damping,))):
+        raise OneNumberError("super-elements of many designs are made one by one")
+    root = spec.root or (None if free else next(iter(spec.nodes)))
+    try:
+        data = load_matrices(spec.file, list(spec.nodes.values()))
+        data = data if spec.modes is None else data.with_modes(spec.modes)
+        data = replace(data, geometric=None) if spec.geometric is False else data
+        element = super_element(data, spec.nodes, root, spec.positions)
+        loads = spec.geometric if isinstance(spec.geometric, dict) else None
+        body = super_body(element, damping, loads)
+    except ParflexError as error:
+        error.key = f"{key}.{error.key if error.key in schema.Superelement.model_fields else 'file'}"
+        raise
+    body = body if robot.axial == "mean" else body.with_linear_strain()
+    return (body if robot.rotations == "consistent" else with_small_turns(body)), root
 
 
 def mounted_inside(robot: schema.RobotFile) -> dict[str, list[str]]:

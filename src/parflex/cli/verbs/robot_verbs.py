@@ -76,20 +76,27 @@ def _reduced(loaded: Any, answer: dict[str, Any], saving: bool) -> list[tuple]:
 @click.option("--strict", is_flag=True, help="Reject physically impossible inertias.")
 def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     """Read a robot file, assemble its poses and report what is unusual."""
+    from parflex.models.explaining.superelements import superelements_of
     from parflex.models.frames_and_jacobians import counts
     from parflex.models.posing.whole_check import unusual
 
     loaded = open_robot(robot, **choice)
     if strict and loaded.warnings:
-        raise RobotFileError(
-            loaded.warnings[0], file=loaded.file, key="inertia", hint="correct the inertia, or check without --strict"
-        )
+        what = "superelement" if loaded.warnings[0].startswith("super-element") else "inertia"
+        hint = f"correct the {'matrices' if what == 'superelement' else what}, or check without --strict"
+        raise RobotFileError(loaded.warnings[0], file=loaded.file, key=what, hint=hint)
     notes = unusual(loaded)
     numbers = counts(loaded)
-    answer = {"ok": True, "file": loaded.file, "warnings": notes}
+    answer: dict[str, Any] = {"ok": True, "file": loaded.file, "warnings": notes}
+    answer["superelements"] = given = superelements_of(loaded)
     freedoms = numbers["degrees_of_freedom"]
     rows = [("file", loaded.file), ("degrees of freedom", freedoms), ("motors", len(loaded.actuated)), ("ok", "yes")]
-    output.show(answer, as_json, ("", ["", ""], rows))
+    head = ["", "mass (kg)", "rigid residual", "rigid (Hz)", "lowest elastic (Hz)"]
+    keys = ("mass", "rigid_residual", "rigid_hz", "lowest_hz")
+    tables: list[tuple] = [("", ["", ""], rows)]
+    if given:
+        tables.append(("super-elements", head, [[name, *(one[key] for key in keys)] for name, one in given.items()]))
+    output.show(answer, as_json, *tables)
 
 
 @cli.command(epilog="\b\nExample:\n  parflex draw 3rrr --pose x=0.05,y=0.1,theta_deg=10 -o robot.svg")

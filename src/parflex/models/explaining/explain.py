@@ -12,6 +12,7 @@ from parflex.models.dynamics.element_values import element_values
 from parflex.models.explaining.coupling_words import LOSSES, loss_words, spring_line
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
 from parflex.models.explaining.reductions import REDUCED
+from parflex.models.explaining.superelements import STRESSED, SUPER
 from parflex.models.forms import MODELS, Form, Question, choose
 from parflex.models.forms.form import IN_COORDINATES, refuse_unknown_coordinates
 from parflex.models.robot import Robot
@@ -129,7 +130,9 @@ def _bodies(robot: Robot) -> Chapter:
     entries = (*robot.description.frame, *((robot.description.platform,) if robot.description.platform else ()))
     modal = (32,) if any(entry.modal is not None for entry in entries) else ()
     reduced = REDUCED if any(link.body.reduced for link in bending) else ()
-    return Chapter("bodies", "Bodies", tuple(text), (*rows, 3, *bent, *modal, *reduced))
+    given = [link for link in bending if link.body.found is not None]
+    matrices = (*SUPER, *((STRESSED,) if any(link.body.acting for link in given) else ())) if given else ()
+    return Chapter("bodies", "Bodies", tuple(text), (*rows, 3, *bent, *modal, *reduced, *matrices))
 
 
 def _rows(robot: Robot) -> list[str]:
@@ -181,7 +184,7 @@ def _shapes(robot: Robot) -> list[str]:
         elif any(link.name.startswith(f"{name}.") for name in beams):
             what = f"further {'parts' if link.body.reduced else 'elements'} of these beams{_reduced(link)}"
         else:
-            what = "body given by its modes"
+            what = "body given by its modes" if link.body.found is None else "super-element given by reduced matrices"
         groups.setdefault(f"{what}, coordinates {listed(link.elastic_labels)}", []).append(link.name)
     return [f"- {what}: {listed(names)}" for what, names in groups.items()]
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from parflex.bodies import Node
 from parflex.bodies.beam import centre_line
 from parflex.bodies.modal_file import load_modal
 from parflex.description import schema
@@ -55,11 +56,14 @@ def points_of_body(robot: Robot, link: Link, stations: int) -> BodyPoints:
         return modal_points(table)
     body = link.body
     nodes = list(body.nodes.values())
+    if body.found is not None:  # what is held by its frame is held there
+        still = np.zeros((3, body.size))
+        nodes = [Node(np.zeros(3), still, still), *nodes]
     return BodyPoints(
         np.array([node.r0 for node in nodes]).reshape(-1, 3),
         np.array([node.Phi_d for node in nodes]).reshape(len(nodes), 3, body.size),
         np.array([node.Phi_r for node in nodes]).reshape(len(nodes), 3, body.size),
-        [],
+        [] if body.found is None else [(0, k) for k in range(1, len(nodes))],
         "plate",
     )
 

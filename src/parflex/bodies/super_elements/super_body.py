@@ -1,0 +1,295 @@
+"""A super-element as an elastic body: motions of its interfaces and modal coordinates, and integrals that fit M.
+
+The kinetic energy of the undeformed body is 1/2 V^T M V for every velocity V of interfaces and modes. What M does not
+hold, how moments and products of the shapes change with the deformation, is completed so that the fields are those of
+some distribution of mass: energy and momentum are conserved, and accelerations of the frame act like gravity,
+theory (68), (69).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+import scipy.linalg
+
+from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
+from parflex.bodies.modal import ROUND_OFF, without_round_off
+from parflex.bodies.super_elements.reduced_matrices import WORDS, InterfaceNode, ReducedMatrices, refuse
+from parflex.bodies.super_elements.rigid_motions import RigidReport, rigid_report, rigid_shapes
+from parflex.records import Record
+from parflex.spatial import hat
+
+Array = np.ndarray
+LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
+FLAT = 1e-9  # of the largest second moment: directions without extent
+STRAINED = 1e-9  # of the largest stiffness: coordinates that strain nothing
+DAMPED = 1e-3  # of the largest entry of D: dampers between the body and the ground
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SuperNodes(InnerNodes, Record):
+    """All nodes of a super-element, by the names of the robot or the numbers of the file."""
+
+    nodes: dict[str, Node]
+
+    def node(self, where: str) -> Node:
+        """The node of a name or of a number."""
+        if where not in self.nodes:
+            raise LookupError(where)
+        return self.nodes[where]
+
+    def with_small_turns(self) -> SuperNodes:
+        """The same with L = 1."""
+        return SuperNodes({name: replace(node, consistent=False) for name, node in self.nodes.items()})
+
+
+def chosen_nodes(data: ReducedMatrices, asked: Mapping[str, int]) -> dict[str, InterfaceNode]:
+    """Nodes by name; numbers are those of the file, else 1, 2, ... in the order of its matrices."""
+    known = {node.number: node for node in data.nodes}
+    if not set(asked.values()) <= set(known):
+        by_order = dict(enumerate(data.nodes, 1))
+        if not set(asked.values()) <= set(by_order):
+            wrong = next(number for number in asked.values() if number not in known)
+            have = ", ".join(str(number) for number in list(known)[:8]) + (", ..." if len(known) > 8 else "")
+            raise refuse(
+                data.file,
+                f"has no node {wrong}",
+                f"its nodes are {have}, or 1 to {len(known)} in this order",
+                "nodes",
+                wrong,
+            )
+        known = by_order
+    names = {name: known[number] for name, number in asked.items()}
+    if len({node.number for node in names.values()}) < len(names):
+        raise refuse(data.file, "two names are of one node", "give every node one name", "nodes")
+    return names
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SuperElement(Record):
+    """Matrices, names of nodes, where it is clamped (else it moves in the mean with its frame), what was found."""
+
+    data: ReducedMatrices
+    names: dict[str, InterfaceNode]
+    root: str | None
+    report: RigidReport
+
+    @property
+    def origin(self) -> Array:
+        """Of the frame, in the axes of the file: the node where it is clamped."""
+        return self.position(self.names[self.root]) if self.root is not None else np.zeros(3)
+
+    def position(self, node: InterfaceNode) -> Array:
+        """Of a node."""
+        return self.report.positions[[one.number for one in self.data.nodes].index(node.number)]
+
+    @property
+    def X(self) -> Array:
+        """Rigid motions of the freedoms about the origin of the frame."""
+        return rigid_shapes(self.data.nodes, self.report.positions - self.origin, self.data.size)
+
+    def shapes(self) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
+        """E: motions of the freedoms per elastic coordinate, with labels and units of these."""
+        modal = self.data.size - self.data.interface
+        if self.root is None:
+            E = _free_modes(self.data, self.X)
+            return E, tuple(f"mode{k + 1}" for k in range(E.shape[1])), ("1",) * E.shape[1]
+        held = self.names[self.root]
+        if not held.turns:
+            raise refuse(self.data.file, f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
+        others = [node for node in self.data.nodes if node.number != held.number]
+        called = {node.number: name for name, node in self.names.items()}
+        labels, units = [], []
+        for node in others:
+            before = "" if len(others) == 1 else called.get(node.number, f"node{node.number}") + "_"
+            labels += [before + label for label in LABELS[: len(node.rows)]]
+            units += ["m", "m", "m", "rad", "rad", "rad"][: len(node.rows)]
+        E = np.eye(self.data.size)[:, [k for k in range(self.data.size) if k not in held.rows]]
+        return E, (*labels, *(f"mode{k + 1}" for k in range(modal))), (*units, *("1",) * modal)
+
+
+def super_element(
+    data: ReducedMatrices, asked: Mapping[str, int], root: str | None, places: Mapping[str, Array] | None
+) -> SuperElement:
+    """Matrices with their nodes named and their rigid motions checked."""
+    names = chosen_nodes(data, asked)
+    given: list[Array | None] = [node.position for node in data.nodes]
+    placed = "file"
+    if places:
+        placed = "robot"
+        own = {names[name].number: np.asarray(place, dtype=float) for name, place in places.items()}
+        given = [own.get(node.number) for node in data.nodes]
+    missing = [node.number for node, place in zip(data.nodes, given, strict=True) if place is None]
+    if missing and (placed == "robot" or len(missing) < len(given)):
+        raise refuse(data.file, f"node {missing[0]} has no position", "give one for every node, or none", "positions")
+    positions = None if missing else np.array(given)
+    return SuperElement(data, names, root, rigid_report(data, positions, placed))
+
+
+def _free_modes(data: ReducedMatrices, X: Array) -> Array:
+    """Modes of the free body without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
+    C = scipy.linalg.null_space((data.M @ X).T / np.linalg.norm(data.M @ X, axis=0)[:, None])
+    squares, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
+    E = C @ V
+    E = E - X @ np.linalg.solve(X.T @ data.M @ X, X.T @ data.M @ E)
+    largest = E[np.abs(E).argmax(axis=0), np.arange(E.shape[1])]
+    return E * np.sign(largest)
+
+
+def super_body(element: SuperElement, damping: object = None, loads: Mapping[str, Array] | None = None) -> ElasticBody:
+    """The body; `damping` is a ratio for all its modes, or factors of mass and stiffness; `loads` belong to KG."""
+    data, X = element.data, element.X
+    E, labels, units = element.shapes()
+    if not E.shape[1]:
+        raise refuse(data.file, "has one node and no modes: nothing can deform", "use a rigid body", "nodes")
+    S, G = mass_integrals(element, X, E)
+    K = _without_noise(E.T @ data.K @ E)
+    M = E.T @ data.M @ E
+    if np.linalg.eigvalsh(K / np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K)))))[0] <= 0:
+        where = "as a free body" if element.root is None else f"with '{element.root}' held"
+        raise refuse(data.file, f"K is not positive {where}", "retain what holds its parts together", "K")
+    nodes = {name: _node(element, node, E) for name, node in element.names.items() if name != element.root}
+    every = {str(node.number): _node(element, node, E) for node in data.nodes}
+    every |= {name: every[str(node.number)] for name, node in element.names.items()}
+    return ElasticBody(
+        element.report.mass, S, G, K, _damping(element, E, M, K, damping), nodes, labels, modal=True,
+        strains=_stress(element, E, K, loads), inner=SuperNodes(every), coordinate_units=units,
+        found=replace(element.report, notes=(*element.report.notes, *damping_note(element))),
+    )  # fmt: skip
+
+
+def _node(element: SuperElement, node: InterfaceNode, E: Array) -> Node:
+    rows = list(node.rows)
+    moved = np.zeros((6, E.shape[1]))
+    moved[: len(rows)] = E[rows]
+    for part in (slice(0, 3), slice(3, 6)):
+        moved[part] = np.where(np.abs(moved[part]) > ROUND_OFF * np.abs(moved[part]).max(initial=0.0), moved[part], 0.0)
+    return Node(element.position(node) - element.origin, moved[:3], moved[3:], turns=node.turns)
+
+
+def _without_noise(K: Array) -> Array:
+    scale = np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K))))
+    K = np.where(np.abs(K) > ROUND_OFF * scale, K, 0.0)
+    return (K + K.T) / 2
+
+
+def mass_integrals(element: SuperElement, X: Array, E: Array) -> tuple[Array, Array]:
+    """S_a and G_ab of fields f = (r0, phi_a) that move with the momenta and products of M, theory (69)."""
+    M, m = element.data.M, element.report.mass
+    c = element.report.centre - element.origin
+    I_c = element.report.inertia
+    Sigma = np.trace(I_c) / 2 * np.eye(3) - I_c
+    momenta = X.T @ M @ E
+    t = momenta[:3] / m  # of the centre
+    turned = momenta[3:] - hat(c) @ momenta[:3]
+    theta = np.linalg.pinv(I_c, rcond=FLAT) @ turned
+    rest = E - X @ np.vstack([t + hat(c) @ theta, theta])  # without momentum
+    F = rest.T @ M @ rest
+    Z, spread = _stretched(element, rest, c, Sigma, F)
+    N = E.shape[1]
+    B = np.array([hat(theta[:, a]) for a in range(N)]).reshape(N, 3, 3) + Z @ spread
+    W = F - np.einsum("aij,jk,bik->ab", Z, spread, Z)
+    products = E.T @ M @ E
+    S, G = np.zeros((N + 1, 3)), np.zeros((N + 1, N + 1, 3, 3))
+    S[0], S[1:] = m * c, m * t.T
+    G[0, 0] = Sigma + m * np.outer(c, c)
+    G[0, 1:] = m * np.einsum("i,ja->aij", c, t) + np.einsum("ij,akj->aik", Sigma, B)
+    G[1:, 0] = np.swapaxes(G[0, 1:], 1, 2)
+    G[1:, 1:] = m * np.einsum("ia,jb->abij", t, t) + np.einsum("aij,jk,blk->abil", B, Sigma, B)
+    G[1:, 1:] += W[:, :, None, None] / 3 * np.eye(3)
+    off = products - np.einsum("abii->ab", G[1:, 1:])  # rounding
+    G[1:, 1:] += off[:, :, None, None] / 3 * np.eye(3)
+    return without_round_off(S, G, m)
+
+
+def _stretched(element: SuperElement, rest: Array, c: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
+    """Symmetric Z_a = int phi_a (r - c)^T of what has no momentum, and the inverse of Sigma.
+
+    Known are the products with rigid motions alone. A field A (r - c), A symmetric, is estimated from its values at the
+    interfaces. Products larger than those of any distribution of mass are made as small as that asks for.
+    """
+    values, axes = np.linalg.eigh(Sigma)
+    wide = values > FLAT * max(values.max(), 0.0)
+    spread = (axes[:, wide] / values[wide]) @ axes[:, wide].T
+    P = axes[:, wide] @ axes[:, wide].T
+    N = rest.shape[1]
+    Z = np.zeros((N, 3, 3))
+    data = element.data
+    for i in range(3):
+        for j in range(i + 1):
+            A = np.zeros((3, 3))
+            A[i, j] = A[j, i] = 1.0
+            field = np.zeros(data.size)
+            for node in data.nodes:
+                field[list(node.rows[:3])] = A @ (element.position(node) - element.origin - c)
+            Z[:, i, j] = Z[:, j, i] = rest.T @ (data.M @ field) / (1.0 if i == j else 2.0)
+    Z = P @ Z @ P
+    taken = np.einsum("aij,jk,bik->ab", Z, spread, Z)
+    size = np.sqrt(np.maximum(np.diag(F), 1e-300))
+    share = scipy.linalg.eigvalsh(taken / np.outer(size, size), F / np.outer(size, size) + 1e-12 * np.eye(N))[-1]
+    return Z / np.sqrt(max(share, 1.0)), spread
+
+
+def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: object) -> Array:
+    """By a ratio for all modes, by factors of M and K, or as the file has it."""
+    if isinstance(damping, tuple):
+        mass, stiffness = damping
+        return mass * M + stiffness * K
+    if damping is not None:
+        inverse, V = scipy.linalg.eigh(M, K)
+        return K @ V @ np.diag(2 * float(damping) * np.sqrt(np.maximum(inverse, 0.0))) @ V.T @ K  # type: ignore[arg-type]
+    D = element.data.D
+    if D is None:
+        return np.zeros_like(K)
+    if np.linalg.eigvalsh(D)[0] < -DAMPED * np.abs(D).max():
+        raise refuse(element.data.file, f"the {WORDS['D']} D is indefinite", "give a damping that takes power", "D")
+    return _without_noise(E.T @ D @ E)
+
+
+def damping_note(element: SuperElement) -> list[str]:
+    """What of the damping matrix is not taken: dampers between the body and the ground."""
+    D = element.data.D
+    if D is None or np.abs(D @ element.X[:, :3]).max() <= DAMPED * np.abs(D).max():
+        return []
+    return ["its damping matrix resists rigid motions: that part is left out"]
+
+
+def _stress(element: SuperElement, E: Array, K: Array, loads: Mapping[str, Array] | None) -> tuple[MeanStrain, ...]:
+    """Elongations of second order whose tension adds the geometric stiffness, theory (70)."""
+    KG = element.data.geometric
+    if KG is None:
+        return ()
+    if KG.ndim == 2:
+        return (_loaded_strain(element, E, K, E.T @ KG @ E, loads),)
+    along = np.einsum("mij,mk,ia,jb->kab", KG, E, E, E, optimize=True)
+    values, V = scipy.linalg.eigh(K)
+    strains = []
+    for k, v in zip(values, V.T, strict=True):
+        H = np.tensordot(v, along, 1) / k
+        if np.abs(H).max() > 0:
+            strains.append(MeanStrain(v, (H + H.T) / 2, float(k)))
+    return tuple(strains)
+
+
+def _loaded_strain(
+    element: SuperElement, E: Array, K: Array, KG: Array, loads: Mapping[str, Array] | None
+) -> MeanStrain:
+    file = element.data.file
+    if not loads:
+        hint = "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
+        raise refuse(file, "its geometric stiffness belongs to a load that is not known", hint, "geometric")
+    force = np.zeros(element.data.size)
+    for name, load in loads.items():
+        if name not in element.names:
+            hint = f"its nodes are {', '.join(element.names)}"
+            raise refuse(file, f"there is no node '{name}'", hint, "geometric", name)
+        rows = list(element.names[name].rows)
+        force[rows] += np.asarray(load, dtype=float)[: len(rows)]
+    f = E.T @ force
+    e = np.linalg.solve(K, f)
+    if not f @ e > 0:
+        raise refuse(file, "the load of its geometric stiffness strains nothing", "load another node than the root", "geometric")
+    k = float(f @ e)
+    return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)
