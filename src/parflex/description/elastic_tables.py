@@ -196,6 +196,7 @@ class Superelement(Table):
     damping: Number | Damping | None = None
     geometric: Flag | dict[Name, Numbers] = True
     positions: dict[Name, Vector] | None = None
+    units: Literal["m", "mm"] = "m"
 
     @model_validator(mode="after")
     def _possible(self) -> Superelement:

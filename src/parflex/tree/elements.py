@@ -148,7 +148,9 @@ def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
     return replace(body, K=np.diag(stiffness), D=np.diag(np.array(lost, dtype=object)))
 
 
-def read_superelement(robot: schema.RobotFile, name: str, spec: schema.Superelement, free: bool) -> tuple[Body, str | None]:
+def read_superelement(
+    robot: schema.RobotFile, name: str, spec: schema.Superelement, free: bool
+) -> tuple[Body, str | None]:
     """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: superelement"
@@ -167,6 +169,7 @@ def read_superelement(robot: schema.RobotFile, name: str, spec: schema.Superelem
     try:
         data = load_matrices(spec.file, list(spec.nodes.values()))
         data = data if spec.modes is None else data.with_modes(spec.modes)
+        data = data.in_metres() if spec.units == "mm" else data
         data = replace(data, geometric=None) if spec.geometric is False else data
         element = super_element(data, spec.nodes, root, spec.positions)
         loads = spec.geometric if isinstance(spec.geometric, dict) else None

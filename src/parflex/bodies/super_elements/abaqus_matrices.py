@@ -15,6 +15,7 @@ from parflex.bodies.super_elements.reduced_matrices import (
     Freedom,
     ReducedMatrices,
     from_freedoms,
+    in_order,
     refuse,
     refuse_order,
 )
@@ -69,7 +70,9 @@ def _keyword(word: str, file: str) -> tuple[str, str]:
         return "values", TYPES[kind]
     if kind in LEFT_OUT:
         return "values", ""
-    raise refuse(file, f"has a matrix of the type '{kind[:30]}'", "STIFFNESS, MASS and VISCOUS DAMPING are read", value=kind[:30])
+    raise refuse(
+        file, f"has a matrix of the type '{kind[:30]}'", "STIFFNESS, MASS and VISCOUS DAMPING are read", value=kind[:30]
+    )
 
 
 def _numbers(line: str, file: str, number: int) -> list[float]:
@@ -135,7 +138,7 @@ def read_entries(text: str, file: str) -> tuple[list[Freedom], Array]:
         entries[first, second] = value
     if not entries:
         raise refuse(file, "has no entry of a matrix", "write it again")
-    order = sorted(freedoms, key=lambda one: (one[1] == 0, one))
+    order = sorted(freedoms, key=in_order)
     place = {one: k for k, one in enumerate(order)}
     A = np.zeros((len(order), len(order)))
     for (first, second), value in entries.items():

@@ -9,18 +9,20 @@ import io
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from parflex.bodies.super_elements.abaqus_matrices import read_abaqus
+from parflex.bodies.super_elements.abaqus_matrices import read_abaqus, read_entries
+from parflex.bodies.super_elements.market_matrices import read_matrix_market
 from parflex.bodies.super_elements.nastran_matrices import read_punch
 from parflex.bodies.super_elements.reduced_matrices import (
     Freedom,
     ReducedMatrices,
     from_freedoms,
+    in_order,
     refuse,
     refuse_order,
 )
@@ -60,7 +62,7 @@ def load_matrices(file: str | Mapping[str, str], named: Sequence[int]) -> Reduce
 def _merged(file: str, freedoms: dict[str, list[Freedom]], matrices: dict[str, Array]) -> ReducedMatrices:
     """Matrices of files that each list their own freedoms: a freedom that one does not list has zeros there."""
     together = list(dict.fromkeys(one for own in freedoms.values() for one in own))
-    together.sort(key=lambda one: (one[1] == 0, one))
+    together.sort(key=in_order)
     refuse_order(len(together), file)
     placed = {}
     for key, A in matrices.items():
@@ -150,8 +152,6 @@ def _one_matrix(path: Path, key: str) -> tuple[list[Freedom] | None, Array]:
     text = text_of(content, path)
     if text.lstrip()[:14].lower().startswith("%%matrixmarket"):
         return None, read_matrix_market(text, str(path))
-    from parflex.bodies.super_elements.abaqus_matrices import read_entries
-
     return read_entries(text, str(path))
 
 
@@ -201,7 +201,11 @@ def _unpacked(content: bytes) -> int:
 
 def _damaged(path: Path, kind: str, error: Exception) -> RobotFileError:
     cut = isinstance(error, (zipfile.BadZipFile, zlib.error, EOFError, OSError, IndexError, ValueError))
-    return refuse(str(path), f"is a damaged or truncated {kind} file" if cut else f"is no {kind} file of matrices", "write it again")
+    return refuse(
+        str(path),
+        f"is a damaged or truncated {kind} file" if cut else f"is no {kind} file of matrices",
+        "write it again",
+    )
 
 
 def numbers_of(values: Any, key: str, path: Path) -> Array:
@@ -228,7 +232,9 @@ def from_arrays(arrays: Mapping[str, Array], path: Path, named: Sequence[int]) -
     numbers = [int(x) for x in found["numbers"].ravel()] if "numbers" in found else None
     places = found.get("positions")
     if places is not None and (places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places))):
-        raise refuse(file, "the positions of nodes are not n x 3 numbers", "give x y z of each interface node", "int_xyz")
+        raise refuse(
+            file, "the positions of nodes are not n x 3 numbers", "give x y z of each interface node", "int_xyz"
+        )
     if numbers is None and places is None:
         return from_freedoms(file, by_count(order, named, file), matrices)
     numbers = numbers if numbers is not None else list(range(1, len(places) + 1))  # type: ignore[arg-type]
@@ -241,50 +247,3 @@ def from_arrays(arrays: Mapping[str, Array], path: Path, named: Sequence[int]) -
     freedoms = [(number, component) for number in numbers for component in range(1, 7)]
     freedoms += [(k + 1, 0) for k in range(order - len(freedoms))]
     return from_freedoms(file, freedoms, matrices, None if places is None else dict(zip(numbers, places, strict=True)))
-
-
-def read_matrix_market(text: str, file: str) -> Array:
-    """One matrix in the Matrix Market format: coordinate or array, real or integer, general or symmetric."""
-    lines = iter(text.splitlines())
-    head = next(lines, "").lower().split()
-    if len(head) != 5 or head[1] != "matrix" or head[2] not in ("coordinate", "array"):
-        raise refuse(file, "has no valid Matrix Market header", "begin with %%MatrixMarket matrix coordinate real symmetric")
-    if head[3] not in ("real", "integer", "double") or head[4] not in ("general", "symmetric"):
-        raise refuse(file, f"holds a {head[3]} {head[4]} matrix", "give a real matrix, general or symmetric", value=head[3])
-    rows = (line.split() for line in lines if line.strip() and not line.lstrip().startswith("%"))
-    try:
-        size = [int(x) for x in next(rows, [])]
-        if len(size) != (3 if head[2] == "coordinate" else 2) or size[0] != size[1]:
-            raise refuse(file, f"is {' x '.join(map(str, size[:2]))}, not a square matrix", "give M and K as they were written")
-        refuse_order(size[0], file)
-        fill: Callable[..., Array] = _coordinates if head[2] == "coordinate" else _columns
-        return fill(rows, size, head[4] == "symmetric", file)
-    except (ValueError, IndexError):
-        raise refuse(file, "has a line that is no entry of a matrix", "write the matrix again") from None
-
-
-def _coordinates(rows: Any, size: list[int], symmetric: bool, file: str) -> Array:
-    A, count = np.zeros((size[0], size[0])), 0
-    for count, (i, j, value) in enumerate(rows, 1):  # noqa: B007 - the last number is how many
-        a, b = int(i) - 1, int(j) - 1
-        if a < 0 or b < 0:
-            raise ValueError
-        A[a, b] = float(value)
-        if symmetric:
-            A[b, a] = A[a, b]
-    if count != size[2]:
-        raise refuse(file, f"has {count} of {size[2]} entries", "the file is truncated: write it again", value=count)
-    return A
-
-
-def _columns(rows: Any, size: list[int], symmetric: bool, file: str) -> Array:
-    n = size[0]
-    values = np.array([float(x) for row in rows for x in row])
-    need = n * (n + 1) // 2 if symmetric else n * n
-    if len(values) != need:
-        raise refuse(file, f"has {len(values)} of {need} entries", "the file is truncated: write it again", value=len(values))
-    if not symmetric:
-        return values.reshape(n, n).T
-    A = np.zeros((n, n))
-    A.T[np.triu_indices(n)] = values
-    return A + np.tril(A, -1).T

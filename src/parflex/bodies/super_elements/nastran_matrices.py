@@ -14,6 +14,7 @@ from parflex.bodies.super_elements.reduced_matrices import (
     Freedom,
     ReducedMatrices,
     from_freedoms,
+    in_order,
     refuse,
     refuse_order,
 )
@@ -81,15 +82,15 @@ def read_punch(text: str, file: str) -> ReducedMatrices:
             name = card[1].upper()
             if card[2] in ("0", ""):
                 heads[name] = card
-                _check_head(card, file)
             else:
                 _add_column(card, found.setdefault(name, {}), file)
     chosen = _chosen(found, file)
     for key, name in chosen.items():
         if name not in heads:
             raise refuse(file, f"the matrix {name} has no header", "the file is truncated: write it again", key)
+        _check_head(heads[name], file)
     together = {one for name in chosen.values() for pair in found[name] for one in pair}
-    freedoms = sorted(together, key=lambda one: (one[1] == 0, one))
+    freedoms = sorted(together, key=in_order)
     refuse_order(len(freedoms), file)
     matrices = {key: _filled(found[name], freedoms, heads[name], file) for key, name in chosen.items()}
     return from_freedoms(file, freedoms, matrices, places)
@@ -113,8 +114,10 @@ def _check_head(card: list[str], file: str) -> None:
     fields = [*card[3:], *[""] * 4]
     if fields[1] not in ("1", "2"):
         raise refuse(file, f"the matrix {card[1]} is complex", "give real matrices", value=fields[1])
-    if fields[0] not in ("1", "6") and card[1].upper() not in LEFT_OUT:
-        raise refuse(file, f"the matrix {card[1]} is not square", "give M and K of interface and modes", value=fields[0])
+    if fields[0] not in ("1", "6"):
+        raise refuse(
+            file, f"the matrix {card[1]} is not square", "give M and K of interface and modes", value=fields[0]
+        )
 
 
 def _add_column(card: list[str], entries: dict[tuple[Freedom, Freedom], float], file: str) -> None:
@@ -126,7 +129,9 @@ def _add_column(card: list[str], entries: dict[tuple[Freedom, Freedom], float], 
         point, component, value = rest[k : k + 3]
         if point:
             if not value:
-                raise refuse(file, f"an entry of {card[1]} has no value", "the file is truncated: write it again", value=point)
+                raise refuse(
+                    file, f"an entry of {card[1]} has no value", "the file is truncated: write it again", value=point
+                )
             entries[(whole(point, file), whole(component or "0", file)), column] = number(value, file)
 
 
@@ -141,11 +146,15 @@ def _chosen(found: dict[str, dict], file: str) -> dict[str, str]:
             chosen[key] = (usual or names)[0]
     if "K" not in chosen or "M" not in chosen:
         have = ", ".join(found) or "none"
-        raise refuse(file, f"has no pair of matrices K... and M..., but {have}", "punch KAAX and MAAX (EXTSEOUT(DMIGPCH))")
+        raise refuse(
+            file, f"has no pair of matrices K... and M..., but {have}", "punch KAAX and MAAX (EXTSEOUT(DMIGPCH))"
+        )
     return chosen
 
 
-def _filled(entries: dict[tuple[Freedom, Freedom], float], freedoms: list[Freedom], head: list[str], file: str) -> Array:
+def _filled(
+    entries: dict[tuple[Freedom, Freedom], float], freedoms: list[Freedom], head: list[str], file: str
+) -> Array:
     A = np.zeros((len(freedoms), len(freedoms)))
     place = {one: k for k, one in enumerate(freedoms)}
     symmetric = head[3] == "6"

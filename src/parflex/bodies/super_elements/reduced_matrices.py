@@ -16,6 +16,7 @@ from parflex.records import Record
 Array = np.ndarray
 Freedom = tuple[int, int]  # number of a node and 1 to 6; number of a modal coordinate and 0
 MAX_ORDER = 600  # freedoms; what is larger is not reduced
+MILLI = 1e-3
 UNSYMMETRIC = 1e-6  # of the largest entry: more is no rounding of printed numbers
 WORDS = {"M": "mass matrix", "K": "stiffness matrix", "D": "damping matrix", "geometric": "geometric stiffness"}
 
@@ -70,6 +71,26 @@ class ReducedMatrices(Record):
         cut = {key: None if (A := getattr(self, key)) is None else A[(slice(n),) * A.ndim] for key in WORDS}
         return ReducedMatrices(nodes=self.nodes, file=self.file, **cut)  # type: ignore[arg-type]
 
+    def in_metres(self) -> ReducedMatrices:
+        """The same body, given in tonnes, millimetres and newtons: energies are in millijoules."""
+        scale = np.full(self.size, MILLI**0.5)
+        for node in self.nodes:
+            scale[list(node.rows[:3])] /= MILLI
+        products = {key: None if (A := getattr(self, key)) is None else A * np.outer(scale, scale) for key in "MKD"}
+        KG = self.geometric
+        if KG is not None:
+            KG = KG * np.outer(scale, scale) * (scale[:, None, None] / MILLI**0.5 if KG.ndim == 3 else 1.0)
+        nodes = tuple(
+            node if node.position is None else InterfaceNode(node.number, node.rows, node.position * MILLI)
+            for node in self.nodes
+        )
+        return ReducedMatrices(nodes=nodes, file=self.file, geometric=KG, **products)  # type: ignore[arg-type]
+
+
+def in_order(one: Freedom) -> tuple[bool, int, int]:
+    """Nodes by number, then modal coordinates; internal nodes of Abaqus are -1, -2, ..."""
+    return one[1] == 0, abs(one[0]), one[1]
+
 
 def refuse(file: str, message: str, hint: str, key: str | None = None, value: object = None) -> RobotFileError:
     """What is said of matrices that cannot be."""
@@ -86,7 +107,9 @@ def from_freedoms(
     for key in ("M", "K"):
         if key not in matrices:
             have = ", ".join(sorted(matrices)) or "none"
-            raise refuse(file, f"the {WORDS[key]} {key} is missing", f"give M and K of the same reduction; found {have}", key)
+            raise refuse(
+                file, f"the {WORDS[key]} {key} is missing", f"give M and K of the same reduction; found {have}", key
+            )
     for number, component in freedoms:
         if not 0 <= component <= 6:
             hint = "1 to 6 are x y z rx ry rz, 0 is a modal coordinate"

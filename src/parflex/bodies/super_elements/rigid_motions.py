@@ -1,6 +1,6 @@
-"""Rigid motions in reduced matrices: where the nodes are, mass, centre and inertia, and how far K is from leaving them free.
+"""Rigid motions in reduced matrices: where nodes are, mass, centre and inertia, and what K does to motions it must not.
 
-Interface nodes move rigidly by X = [1, -hat(p); 0, 1], and modal coordinates with held interfaces not at all. X^T M X has
+Interface nodes move rigidly by X = [1, -hat(p); 0, 1], modal coordinates with held interfaces not at all. X^T M X has
 the mass and its moments, K X would be zero without rounding, theory (67).
 """
 
@@ -17,8 +17,11 @@ from parflex.records import Record
 from parflex.spatial import hat
 
 Array = np.ndarray
-ORDER = "rows are x y z rx ry rz of each interface node, then modal coordinates; positions are in the unit of the matrices"
+ORDER = (
+    "rows are x y z rx ry rz of each interface node, then modal coordinates; positions are in the unit of the matrices"
+)
 NEGATIVE = 1e-9  # of scaled masses: less is rounding
+MASSLESS = 1e-11  # of its mass, added to each freedom so that none is without
 SAME_MASS = 1e-2  # masses along x, y and z may differ by so much
 SAID, REFUSED = 1e-2, 1e-1  # highest frequency of a rigid motion, of the lowest elastic one
 THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
@@ -91,7 +94,9 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     positions = _one_place(data, positions)
     X = rigid_shapes(data.nodes, positions, data.size)
     if np.linalg.matrix_rank(X) < 6:
-        raise refuse(data.file, "its nodes do not show all rigid motions", "retain rotations, or three nodes not in line")
+        raise refuse(
+            data.file, "its nodes do not show all rigid motions", "retain rotations, or three nodes not in line"
+        )
     _refuse_negative(data)
     R = X.T @ data.M @ X
     mass = float(np.trace(R[:3, :3]) / 3)
@@ -120,6 +125,17 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
             "K",
             residual,
         )
+    moved = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + MASSLESS * np.diag(np.diag(R))))
+    forced = float(np.sqrt(moved.max()) / (2 * np.pi))
+    if forced > REFUSED * lowest:
+        raise refuse(
+            data.file,
+            f"the positions of its nodes do not fit its stiffness: rigid motions there vibrate at up to {forced:.3g} "
+            f"Hz, {forced / lowest:.2g} of the lowest elastic frequency, {lowest:.4g} Hz (residual {residual:.1e})",
+            f"correct them, or leave them out: they follow from K ({ORDER})",
+            "positions",
+            residual,
+        )
     notes = [f"the stiffness matrix has few digits: {said}"] * (rigid > SAID * lowest)
     notes += _units(mass, inertia)
     return RigidReport(mass, centre, inertia, residual, rigid, lowest, positions, placed, tuple(notes))
@@ -139,8 +155,12 @@ def _one_place(data: ReducedMatrices, positions: Array) -> Array:
 
 
 def _refuse_negative(data: ReducedMatrices) -> None:
-    """No motion has negative kinetic energy."""
+    """No motion has negative kinetic energy, and no modal coordinate none."""
     diagonal = np.diag(data.M)
+    bare = np.flatnonzero(diagonal[data.interface :] == 0)
+    if len(bare):
+        hint = "the file is truncated, or the mode is to be left out"
+        raise refuse(data.file, f"modal coordinate {bare[0] + 1} has no mass", hint, "M", int(bare[0] + 1))
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     lowest = float(np.linalg.eigvalsh((data.M * scale).T * scale)[0])
     if np.any(diagonal < 0) or lowest < -NEGATIVE:
@@ -148,7 +168,8 @@ def _refuse_negative(data: ReducedMatrices) -> None:
         where = "a negative mass on its diagonal" if np.any(diagonal < 0) else "a negative eigenvalue"
         raise refuse(
             data.file,
-            f"the mass matrix is indefinite: it has {where}, {value:.2g}" + ("" if np.any(diagonal < 0) else " of its diagonal"),
+            f"the mass matrix is indefinite: it has {where}, {value:.2g}"
+            + ("" if np.any(diagonal < 0) else " of its diagonal"),
             "write it with more digits, and check that it is the mass matrix",
             "M",
             value,
@@ -157,9 +178,9 @@ def _refuse_negative(data: ReducedMatrices) -> None:
 
 def _frequencies(data: ReducedMatrices) -> Array:
     """Of the free body, Hz, by rising square; negative where the square is."""
-    M = data.M + np.diag(1e-13 * np.abs(np.diag(data.M)))
-    if np.any(np.diag(M) <= 0) or np.linalg.eigvalsh(M)[0] <= 0:
-        M = M + 1e-12 * np.trace(M) / len(M) * np.eye(len(M))  # freedoms without mass
+    m, k = np.diag(data.M), np.maximum(np.abs(np.diag(data.K)), 1e-300)
+    least = np.min(np.where(m > 0, m / k, np.inf))  # freedoms without mass are fast
+    M = data.M + np.diag(np.where(m > 0, MASSLESS * m, least * k))
     squares = scipy.linalg.eigvalsh(data.K, M)
     return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)
 
@@ -171,5 +192,5 @@ def _units(mass: float, inertia: Array) -> list[str]:
         return []
     return [
         f"a mass of {mass:.3g} kg within a radius of gyration of {radius:.3g} m is thinner than air: "
-        "are the matrices in millimetres? (t, mm, N: M times 1000 for translations, K times 1000; see the docs)"
+        'are the matrices in millimetres (t, mm, N)? Then write units = "mm"'
     ]

@@ -1,9 +1,7 @@
-"""A super-element as an elastic body: motions of its interfaces and modal coordinates, and integrals that fit M.
+"""A super-element as an elastic body: motions of its interfaces, then modal coordinates, or free modes.
 
-The kinetic energy of the undeformed body is 1/2 V^T M V for every velocity V of interfaces and modes. What M does not
-hold, how moments and products of the shapes change with the deformation, is completed so that the fields are those of
-some distribution of mass: energy and momentum are conserved, and accelerations of the frame act like gravity,
-theory (68), (69).
+Where its frame holds it, its coordinates are those of the matrices without the node that is held; where it moves
+freely, they are the modes of the free body.
 """
 
 from __future__ import annotations
@@ -15,16 +13,14 @@ import numpy as np
 import scipy.linalg
 
 from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
-from parflex.bodies.modal import ROUND_OFF, without_round_off
+from parflex.bodies.modal import ROUND_OFF
+from parflex.bodies.super_elements.mass_integrals import mass_integrals
 from parflex.bodies.super_elements.reduced_matrices import WORDS, InterfaceNode, ReducedMatrices, refuse
 from parflex.bodies.super_elements.rigid_motions import RigidReport, rigid_report, rigid_shapes
 from parflex.records import Record
-from parflex.spatial import hat
 
 Array = np.ndarray
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
-FLAT = 1e-9  # of the largest second moment: directions without extent
-STRAINED = 1e-9  # of the largest stiffness: coordinates that strain nothing
 DAMPED = 1e-3  # of the largest entry of D: dampers between the body and the ground
 
 
@@ -131,7 +127,7 @@ def super_element(
 def _free_modes(data: ReducedMatrices, X: Array) -> Array:
     """Modes of the free body without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
     C = scipy.linalg.null_space((data.M @ X).T / np.linalg.norm(data.M @ X, axis=0)[:, None])
-    squares, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
+    _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
     E = C @ V
     E = E - X @ np.linalg.solve(X.T @ data.M @ X, X.T @ data.M @ E)
     largest = E[np.abs(E).argmax(axis=0), np.arange(E.shape[1])]
@@ -144,7 +140,7 @@ def super_body(element: SuperElement, damping: object = None, loads: Mapping[str
     E, labels, units = element.shapes()
     if not E.shape[1]:
         raise refuse(data.file, "has one node and no modes: nothing can deform", "use a rigid body", "nodes")
-    S, G = mass_integrals(element, X, E)
+    S, G = mass_integrals(element.report, data, X, E, element.origin)
     K = _without_noise(E.T @ data.K @ E)
     M = E.T @ data.M @ E
     if np.linalg.eigvalsh(K / np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K)))))[0] <= 0:
@@ -173,63 +169,6 @@ def _without_noise(K: Array) -> Array:
     scale = np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K))))
     K = np.where(np.abs(K) > ROUND_OFF * scale, K, 0.0)
     return (K + K.T) / 2
-
-
-def mass_integrals(element: SuperElement, X: Array, E: Array) -> tuple[Array, Array]:
-    """S_a and G_ab of fields f = (r0, phi_a) that move with the momenta and products of M, theory (69)."""
-    M, m = element.data.M, element.report.mass
-    c = element.report.centre - element.origin
-    I_c = element.report.inertia
-    Sigma = np.trace(I_c) / 2 * np.eye(3) - I_c
-    momenta = X.T @ M @ E
-    t = momenta[:3] / m  # of the centre
-    turned = momenta[3:] - hat(c) @ momenta[:3]
-    theta = np.linalg.pinv(I_c, rcond=FLAT) @ turned
-    rest = E - X @ np.vstack([t + hat(c) @ theta, theta])  # without momentum
-    F = rest.T @ M @ rest
-    Z, spread = _stretched(element, rest, c, Sigma, F)
-    N = E.shape[1]
-    B = np.array([hat(theta[:, a]) for a in range(N)]).reshape(N, 3, 3) + Z @ spread
-    W = F - np.einsum("aij,jk,bik->ab", Z, spread, Z)
-    products = E.T @ M @ E
-    S, G = np.zeros((N + 1, 3)), np.zeros((N + 1, N + 1, 3, 3))
-    S[0], S[1:] = m * c, m * t.T
-    G[0, 0] = Sigma + m * np.outer(c, c)
-    G[0, 1:] = m * np.einsum("i,ja->aij", c, t) + np.einsum("ij,akj->aik", Sigma, B)
-    G[1:, 0] = np.swapaxes(G[0, 1:], 1, 2)
-    G[1:, 1:] = m * np.einsum("ia,jb->abij", t, t) + np.einsum("aij,jk,blk->abil", B, Sigma, B)
-    G[1:, 1:] += W[:, :, None, None] / 3 * np.eye(3)
-    off = products - np.einsum("abii->ab", G[1:, 1:])  # rounding
-    G[1:, 1:] += off[:, :, None, None] / 3 * np.eye(3)
-    return without_round_off(S, G, m)
-
-
-def _stretched(element: SuperElement, rest: Array, c: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
-    """Symmetric Z_a = int phi_a (r - c)^T of what has no momentum, and the inverse of Sigma.
-
-    Known are the products with rigid motions alone. A field A (r - c), A symmetric, is estimated from its values at the
-    interfaces. Products larger than those of any distribution of mass are made as small as that asks for.
-    """
-    values, axes = np.linalg.eigh(Sigma)
-    wide = values > FLAT * max(values.max(), 0.0)
-    spread = (axes[:, wide] / values[wide]) @ axes[:, wide].T
-    P = axes[:, wide] @ axes[:, wide].T
-    N = rest.shape[1]
-    Z = np.zeros((N, 3, 3))
-    data = element.data
-    for i in range(3):
-        for j in range(i + 1):
-            A = np.zeros((3, 3))
-            A[i, j] = A[j, i] = 1.0
-            field = np.zeros(data.size)
-            for node in data.nodes:
-                field[list(node.rows[:3])] = A @ (element.position(node) - element.origin - c)
-            Z[:, i, j] = Z[:, j, i] = rest.T @ (data.M @ field) / (1.0 if i == j else 2.0)
-    Z = P @ Z @ P
-    taken = np.einsum("aij,jk,bik->ab", Z, spread, Z)
-    size = np.sqrt(np.maximum(np.diag(F), 1e-300))
-    share = scipy.linalg.eigvalsh(taken / np.outer(size, size), F / np.outer(size, size) + 1e-12 * np.eye(N))[-1]
-    return Z / np.sqrt(max(share, 1.0)), spread
 
 
 def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: object) -> Array:
@@ -278,7 +217,9 @@ def _loaded_strain(
 ) -> MeanStrain:
     file = element.data.file
     if not loads:
-        hint = "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
+        hint = (
+            "write geometric = { NODE = [fx, fy, fz, mx, my, mz] }, the load that it belongs to, or geometric = false"
+        )
         raise refuse(file, "its geometric stiffness belongs to a load that is not known", hint, "geometric")
     force = np.zeros(element.data.size)
     for name, load in loads.items():
@@ -290,6 +231,8 @@ def _loaded_strain(
     f = E.T @ force
     e = np.linalg.solve(K, f)
     if not f @ e > 0:
-        raise refuse(file, "the load of its geometric stiffness strains nothing", "load another node than the root", "geometric")
+        raise refuse(
+            file, "the load of its geometric stiffness strains nothing", "load another node than the root", "geometric"
+        )
     k = float(f @ e)
     return MeanStrain(f / k, (KG + KG.T) / (2 * k), k)

@@ -50,7 +50,9 @@ def flexible_bodies(robot: Robot) -> list[str]:
     """Names of the beams and of the bodies given by modes."""
     file = robot.description
     own = [frame.name for frame in file.frame if frame.beam or frame.modal or frame.superelement]
-    return own + (["platform"] if file.platform is not None and (file.platform.modal or file.platform.superelement) else [])
+    return own + (
+        ["platform"] if file.platform is not None and (file.platform.modal or file.platform.superelement) else []
+    )
 
 
 def _at_home(robot: Robot, motor: str) -> tuple[float, str]:

@@ -1,0 +1,531 @@
+"""Bodies by matrices of finite-element programs: what is found in them, how they move, what others write."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.io
+import scipy.linalg
+from foreign_matrices import NUMBERS, abaqus_entries, abaqus_substructure, market, nastran_punch
+from oracles import super_elements as oracle
+
+import parflex
+from parflex.bodies.super_elements.matrix_files import load_matrices
+from parflex.bodies.super_elements.super_body import super_body, super_element
+from parflex.cli.main import main
+from parflex.errors import RobotFileError
+from parflex.spatial import hat
+
+HERE = Path(__file__).parent
+FLEXURE = HERE / "data" / "flexor_025.mat"
+ROUNDED = HERE / "data" / "flexor_ID16.mat"
+LONG = pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="compiles a time loop: make verify")
+BAR = oracle.round_bar(0.004)
+LENGTH = 0.3
+ON_GROUND = """
+format = 1
+name = "flexure"
+end_effector = "part.b"
+[[frame]]
+name = "part"
+superelement = {{ file = "{file}", nodes = {{ a = 1, b = 2 }} {more} }}
+"""
+
+
+def written(folder: Path, text: str, name: str = "robot.toml") -> str:
+    path = folder / name
+    path.write_text(text)
+    return str(path)
+
+
+def loaded(folder: Path, file: Path | str, more: str = "", extra: str = "") -> parflex.Robot:
+    return parflex.load(written(folder, ON_GROUND.format(file=file, more=more) + extra))
+
+
+def checked_by_command(capsys, path: str, *options: str) -> dict:
+    with pytest.raises(SystemExit):
+        main(["check", path, "--json", *options])
+    return json.loads(capsys.readouterr().out)
+
+
+def beam_matrices(modes: int, count: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    return oracle.reduced_beam(LENGTH, count, BAR, modes)
+
+
+def as_npz(path: Path, M: np.ndarray, K: np.ndarray, **more: np.ndarray) -> str:
+    np.savez(path, M=M, K=K, positions=[[0, 0, 0], [LENGTH, 0, 0]], **more)
+    return str(path)
+
+
+# -- a real flexure ------------------------------------------------------------------------------------------
+
+
+def test_a_flexure_has_the_mass_the_stiffnesses_and_the_frequencies_of_its_matrices(tmp_path, capsys):
+    """Facts of the file: two coincident nodes, six modes. Digits as they are printed there."""
+    file = written(tmp_path, ON_GROUND.format(file=FLEXURE, more=""))
+    said = checked_by_command(capsys, file)["superelements"]["part"]
+    assert said["mass"] == pytest.approx(0.02922356, rel=1e-6)
+    assert said["rigid_residual"] < 1e-9
+    assert np.abs(said["centre"]).max() < 1e-5
+    stiffness = np.diag(parflex.cartesian_stiffness(parflex.load(file), frame="part.b").stiffness)
+    assert stiffness[[2, 3, 5]] == pytest.approx([9.3955e7, 4.8321, 260.18], rel=1e-4)
+    free = ON_GROUND.replace('name = "part"', 'name = "part"\njoint = "free"').format(file=FLEXURE, more="")
+    found = parflex.natural_frequencies(parflex.load(written(tmp_path, free)), modes=4)
+    assert len(found.free_motions) == 6
+    assert found.frequencies == pytest.approx([992.92, 992.92, 8440.8, 9938.1], rel=1e-4)
+    held = '[[closure]]\nbetween = ["part.b", "base"]\njoint = "welded"\n'
+    assert parflex.natural_frequencies(loaded(tmp_path, FLEXURE, extra=held), modes=1).frequencies[0] == pytest.approx(
+        4913.66, rel=1e-6
+    )
+
+
+def test_matrices_of_few_digits_are_refused_with_the_numbers_that_say_why(tmp_path, capsys):
+    answer = checked_by_command(capsys, written(tmp_path, ON_GROUND.format(file=ROUNDED, more="")))
+    said = answer["error"]["message"]
+    for number in ("-(114 Hz)^2", "657 Hz", "1248 Hz", "7.0e-06"):
+        assert number in said
+    assert answer["error"]["file"] == str(ROUNDED)
+    assert answer["error"]["key"] == "frame 'part': superelement.file"
+
+
+def test_a_hexapod_on_flexures_vibrates_as_the_assembly_of_its_matrices():
+    """Flexure, rod, flexure in each leg; the rods are beams."""
+    robot = parflex.load(HERE / "robots" / "flexure-hexapod.toml")
+    found = parflex.natural_frequencies(robot, modes=12).frequencies
+    # the residual of K on rigid motions is 1e-10 of stiffnesses that differ by 1e7
+    assert found == pytest.approx(oracle.flexure_hexapod(str(FLEXURE)), rel=1e-6)
+
+
+# -- its motion ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=["flexure", "beam, free", "beam, clamped"])
+def body(request, tmp_path_factory):
+    """Elements, what the root is, and bodies."""
+    if request.param == "flexure":
+        data = load_matrices(str(FLEXURE), [1, 2])
+    else:
+        data = load_matrices(as_npz(tmp_path_factory.mktemp("m") / "beam.npz", *beam_matrices(4)), [1, 2])
+    element = super_element(data, {"a": 1, "b": 2}, None if "free" in request.param else "a", None)
+    return element, super_body(element)
+
+
+def test_the_kinetic_energy_at_rest_is_that_of_the_mass_matrix(body):
+    """T = 1/2 V^T M V with V the velocities of interfaces in moving axes and the modal rates."""
+    element, elastic = body
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        v, w, ed = rng.normal(size=3), rng.normal(size=3), rng.normal(size=elastic.size)
+        V = element.X @ np.concatenate([v, w]) + element.shapes()[0] @ ed
+        nodes = [elastic.inner.node(name) for name in ("a", "b")]
+        felt = [np.concatenate([v + np.cross(w, n.r0) + n.Phi_d @ ed, w + n.Phi_r @ ed]) for n in nodes]
+        assert np.concatenate(felt) == pytest.approx(V[:12], rel=1e-9, abs=1e-9)
+        T = elastic.kinetic_energy(v, w, np.zeros(elastic.size), ed)
+        assert pytest.approx(0.5 * V @ element.data.M @ V, rel=1e-7) == T  # masses along x and y differ by 2e-8
+
+
+def test_energy_and_momentum_of_a_free_super_element_are_kept(body):
+    """Rates along the motion that no force acts on, by central differences; deflections far from small."""
+    _, elastic = body
+    rng = np.random.default_rng(2)
+    N, zero = elastic.size, np.zeros(elastic.size)
+    size = np.sqrt(np.diag(elastic.inertia_matrix(zero))[6:])
+    e, ed = (rng.normal(size=N) * s / size * np.sqrt(elastic.m) for s in (0.002, 0.02))
+    v, w = rng.normal(size=3), rng.normal(size=3)
+
+    def momenta(v, w, e, ed):
+        return elastic.inertia_matrix(e) @ np.concatenate([v, w, ed])
+
+    U = hat(w) @ hat(w)
+    bias = np.concatenate(elastic.forces(U, np.zeros(3), w, e, ed, zero))
+    a, al, edd = np.split(-np.linalg.solve(elastic.inertia_matrix(e), bias), [3, 6])
+    h = 1e-6 / np.sqrt(np.abs(edd).max() / np.abs(ed).max() + 1)
+    ends = [
+        (v + s * h * (a - np.cross(w, v)), w + s * h * al, e + s * h * ed + h * h / 2 * edd, ed + s * h * edd)
+        for s in (1, -1)
+    ]
+    energy = [elastic.kinetic_energy(*end) + elastic.strain_energy(end[2]) for end in ends]
+    power = np.abs(ed) @ np.abs(elastic.K @ e)
+    assert abs(energy[0] - energy[1]) / (2 * h) < 1e-6 * power
+    p, after, before = (momenta(*end) for end in ((v, w, e, ed), *ends))
+    rate = (after - before)[:6] / (2 * h)
+    total = [rate[:3] + np.cross(w, p[:3]), rate[3:] + np.cross(w, p[3:6]) + np.cross(v, p[:3])]
+    felt = np.abs(elastic.inertia_matrix(e)[:6]) @ np.abs(np.concatenate([a, al, edd]))
+    assert np.abs(total[0]).max() < 1e-6 * (felt[:3].max() + np.abs(p[:3]).max())
+    assert np.abs(total[1]).max() < 1e-6 * (felt[3:].max() + np.abs(p[3:6]).max())
+
+
+ARM = """
+format = 1
+name = "arm"
+gravity = [0, 0, -9.81]
+axial = "linear"
+end_effector = "hand"
+[materials.steel]
+elastic_modulus = 210e9
+density = 7850
+[sections.round]
+shape = "circle"
+diameter = 0.004
+[[frame]]
+name = "motor"
+joint = "revolute"
+actuated = true
+inertia = {{ mass = 0.2, about_centre = [1e-3, 1e-3, 1e-3] }}
+[[frame]]
+name = "link"
+parent = "motor"
+place = {{ position = [0.05, 0, 0], rotation = [0.1, 0.2, 0.3] }}
+{body}
+[[frame]]
+name = "hand"
+parent = "link.tip"
+inertia = {{ mass = 0.05, about_centre = [2e-5, 2e-5, 2e-5], centre = [0.01, 0, 0] }}
+"""
+BEAM = 'beam = {{ length = 0.3, material = "steel", section = "round", elements = {} }}'
+SUPER = 'superelement = {{ file = "{}", nodes = {{ root = 1, tip = 2 }} }}'
+
+
+def arms(folder: Path, elements: int) -> tuple[parflex.Robot, parflex.Robot]:
+    """The same arm with a beam, and with the super-element of all the modes of its elements."""
+    file = as_npz(folder / "beam.npz", *beam_matrices(6 * (elements - 1), elements))
+    texts = (BEAM.format(elements), SUPER.format(file))
+    return tuple(parflex.load(written(folder, ARM.format(body=text), f"{k}.toml")) for k, text in enumerate(texts))  # type: ignore[return-value]
+
+
+def test_a_beam_and_the_super_element_made_of_it_have_the_same_frequencies(tmp_path):
+    beam, other = (parflex.natural_frequencies(robot, modes=10).frequencies for robot in arms(tmp_path, 4))
+    assert other == pytest.approx(beam, rel=1e-7)
+
+
+def test_a_beam_and_the_super_element_made_of_it_move_alike_at_small_deflections(tmp_path):
+    """Centrifugal loads of bent and stretched shapes are estimated: differences fall with the deflection."""
+    beam, other = arms(tmp_path, 1)
+    rng = np.random.default_rng(3)
+    shape, rates = rng.normal(size=(2, 6)) * [1, 1, 1, 5, 5, 5]
+    worst = []
+    for size in (1e-4, 1e-5):
+        q, qd = np.concatenate([[0.7], size * shape]), np.concatenate([[3.0], 30 * size * rates])
+        accelerations = [parflex.forward_dynamics(robot, q, qd, [0.2]) for robot in (beam, other)]
+        off = np.abs(accelerations[1] - accelerations[0])
+        worst.append(float((off / np.abs(accelerations[0]).max()).max()))
+    # products of two shapes are known but for their directions: terms with squares of the deflection and its rate
+    assert worst[0] < 1e-5
+    assert worst[1] < 2e-6
+    still = [parflex.forward_dynamics(robot, np.eye(7)[0], 4 * np.eye(7)[0], [0.0]) for robot in (beam, other)]
+    # loads of a turn; sections of the beam have inertia about x alone, the super-element has an extent of that inertia
+    assert still[1] == pytest.approx(still[0], abs=2e-5 * np.abs(still[0]).max())
+
+
+@pytest.mark.verify
+@LONG
+def test_a_beam_and_the_super_element_made_of_it_agree_in_time(tmp_path):
+    motion = {"moves": [{"motor": 0.4}], "law": "septic", "duration": 0.3}
+    runs = [parflex.simulate(robot, motion, time=0.5, step=5e-4) for robot in arms(tmp_path, 2)]
+    tips = [np.column_stack([run[f"hand.{axis}"] for axis in "xyz"]) for run in runs]
+    rigid = tips[0][0]
+    assert np.abs(tips[1] - tips[0]).max() < 1e-4 * np.linalg.norm(rigid)
+
+
+def test_programs_and_maps_know_super_elements(tmp_path):
+    _, robot = arms(tmp_path, 1)
+    rng = np.random.default_rng(4)
+    q, qd = np.concatenate([[0.3], 1e-3 * rng.normal(size=6)]), 0.1 * rng.normal(size=7)
+    made = parflex.model(robot, "direct")
+    found = np.concatenate([np.ravel(part) for part in made(q=q, qd=qd, effort=[0.3]).values()])
+    expected = parflex.forward_dynamics(robot, q, qd, [0.3])
+    assert found == pytest.approx(expected, rel=1e-9)
+    again = parflex.inverse_dynamics(robot, q, qd, expected)
+    assert again == pytest.approx([0.3], rel=1e-6)
+    answer = parflex.many_frequencies(robot, ["motor"], np.array([[0.0], [0.5]]), modes=3)
+    assert answer.frequencies[1] == pytest.approx(
+        parflex.natural_frequencies(robot, {"motor": 0.5}, modes=3).frequencies
+    )
+
+
+def test_tension_stiffens_by_the_geometric_matrix_of_the_file(tmp_path):
+    """A clamped strip under a dead pull: K + N KG of its elements, reduced with the same shapes."""
+    M, K = oracle.chain(LENGTH, 3, BAR)
+    h, KG = LENGTH / 3, np.zeros_like(K)
+    bent = np.array([[36, 3 * h, -36, 3 * h], [3 * h, 4 * h * h, -3 * h, -h * h],
+                     [-36, -3 * h, 36, -3 * h], [3 * h, -h * h, -3 * h, 4 * h * h]]) / (30 * h)  # fmt: skip
+    sign = np.outer([1, -1, 1, -1], [1, -1, 1, -1])
+    for k in range(3):
+        for where, A in (([1, 5, 7, 11], bent), ([2, 4, 8, 10], sign * bent)):
+            KG[np.ix_([6 * k + i for i in where], [6 * k + i for i in where])] += A
+    kept = [*range(6), *range(18, 24)]
+    reduced = [oracle.reduced(M, A, kept, 6) for A in (K, K)]
+    inner = [k for k in range(24) if k not in kept]
+    static = -np.linalg.solve(K[np.ix_(inner, inner)], K[np.ix_(inner, kept)])
+    inverse, held = scipy.linalg.eigh(M[np.ix_(inner, inner)], K[np.ix_(inner, inner)])
+    T = np.zeros((24, 18))
+    T[kept, :12], T[inner, :12] = np.eye(12), static
+    T[inner, 12:] = held[:, ::-1][:, :6] / np.sqrt(inverse[::-1][:6])
+    file = as_npz(tmp_path / "strip.npz", *reduced[0], geometric=T.T @ KG @ T)
+    robot = loaded(tmp_path, file, ", geometric = { b = [1, 0, 0, 0, 0, 0] }", "")
+    N = 20.0
+    found = parflex.natural_frequencies(robot, modes=4, about="equilibrium", wrench={"part.b": [N, 0, 0, 0, 0, 0]},
+                                        without=["gravity"])  # fmt: skip
+    A = (reduced[0][1] + N * T.T @ KG @ T)[6:, 6:]
+    expected = np.sqrt(scipy.linalg.eigvalsh(A, reduced[0][0][6:, 6:])[:4]) / (2 * np.pi)
+    assert found.frequencies == pytest.approx(expected, rel=1e-6)
+    slack = parflex.natural_frequencies(loaded(tmp_path, file, ", geometric = false"), modes=4).frequencies
+    assert found.frequencies[0] > 1.05 * slack[0]
+
+
+def test_damping_is_a_ratio_of_all_modes_factors_or_the_matrix_of_the_file(tmp_path):
+    M, K = beam_matrices(2)
+    file = as_npz(tmp_path / "damped.npz", M, K, D=1e-4 * K)
+    ratio = parflex.natural_frequencies(loaded(tmp_path, file, ", damping = 0.02"), modes=3)
+    assert ratio.damping == pytest.approx([0.02] * 3, rel=1e-6)
+    own, factors = (
+        parflex.natural_frequencies(loaded(tmp_path, file, more), modes=3).damping
+        for more in ("", ", damping = { stiffness = 1e-4 }")
+    )
+    assert own == pytest.approx(factors, rel=1e-6)
+    assert own[0] == pytest.approx(np.pi * 1e-4 * ratio.frequencies[0], rel=1e-6)
+
+
+# -- files of others -----------------------------------------------------------------------------------------
+
+
+def files_of(kind: str, folder: Path, M: np.ndarray, K: np.ndarray) -> str | dict[str, str]:
+    places = np.array([[0, 0, 0], [LENGTH, 0, 0]])
+    if kind == "npz":
+        return as_npz(folder / "m.npz", M, K, numbers=np.array(NUMBERS))
+    if kind == "mat":
+        scipy.io.savemat(folder / "m.mat", {"M": M, "K": K, "int_xyz": places, "int_i": np.array(NUMBERS)})
+        return str(folder / "m.mat")
+    if kind == "market":
+        return {"M": market(folder / "M.mtx", M), "K": market(folder / "K.mtx", K)}
+    if kind == "market, dense":
+        return {"M": market(folder / "M.mtx", M, True), "K": market(folder / "K.mtx", K, True)}
+    if kind == "abaqus":
+        return abaqus_substructure(folder / "sub.mtx", M, K)
+    if kind == "abaqus, entries":
+        return {"M": abaqus_entries(folder / "J_MASS1.mtx", M), "K": abaqus_entries(folder / "J_STIF1.mtx", K)}
+    return nastran_punch(folder / "se.pch", M, K, places if "grid" in kind else None, wide="free" not in kind)
+
+
+KINDS = [
+    "npz",
+    "mat",
+    "market",
+    "market, dense",
+    "abaqus",
+    "abaqus, entries",
+    "nastran",
+    "nastran, grid",
+    "nastran, free",
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_body_is_read_from_every_format(kind, tmp_path):
+    """Numbers of nodes are those of the file or 1 and 2; positions come from the file or from K."""
+    M, K = beam_matrices(3)
+    file = files_of(kind, tmp_path, M, K)
+    named = (1, 2) if "market" in kind else NUMBERS
+    element = super_element(load_matrices(file, named), {"a": named[0], "b": named[1]}, "a", None)
+    for given, read in ((K, element.data.K), (M, element.data.M)):
+        size = np.sqrt(np.diag(given))
+        assert np.abs(read - given).max() > 0 or "nastran" not in kind
+        assert (np.abs(read - given) / np.outer(size, size)).max() < 2e-9  # a punch file has ten digits
+    assert element.report.mass == pytest.approx(7850 * BAR.A * LENGTH, rel=1e-8)
+    assert element.report.centre == pytest.approx([LENGTH / 2, 0, 0], abs=1e-7)
+    assert element.report.positions == pytest.approx(np.array([[0, 0, 0], [LENGTH, 0, 0]]), abs=1e-6)
+    assert element.report.placed == ("file" if kind in ("npz", "mat", "nastran, grid") else "matrices")
+
+
+def test_lines_of_a_foreign_punch_file_and_of_an_abaqus_element_are_read_as_they_stand():
+    """The first lines of a punch file of Simcenter Nastran, and the element matrix of a page on Abaqus."""
+    from parflex.bodies.super_elements.nastran_matrices import cards, number
+
+    text = (
+        "DMIG    KAAX           0       6       1       0                      66\n"
+        "DMIG*   KAAX                           1               5\n"
+        "*                      1               4-7.745293971E-01\n"
+        "*                      1               5 5.162902027E+00\n"
+    )
+    head, column = cards(text, "")
+    assert head[1:5] == ["KAAX", "0", "6", "1"]
+    assert column[2:4] == ["1", "5"]
+    assert [number(column[k], "") for k in (7, 11)] == [-0.7745293971, 5.162902027]
+    assert [number(x, "") for x in ("3.1416-6", "1.-3", "-2.5D+04", ".5", "7850.")] == [
+        3.1416e-6,
+        1e-3,
+        -2.5e4,
+        0.5,
+        7850,
+    ]
+
+
+# -- bad input -----------------------------------------------------------------------------------------------
+
+
+def bad_matrices(what: str) -> dict[str, np.ndarray]:
+    M, K = beam_matrices(2)
+    places = np.array([[0, 0, 0], [LENGTH, 0, 0]])
+    if what == "unsymmetric":
+        K[3, 7] += 1e-3 * K.max()
+    elif what == "indefinite mass":
+        M[1, 1] *= 0.3
+    elif what == "negative mass":
+        M[1, 1] *= -1
+    elif what == "indefinite stiffness":
+        K[13, 13] *= -1
+    elif what in ("by kind", "modes first"):
+        order = [0, 1, 2, 6, 7, 8, 3, 4, 5, 9, 10, 11, 12, 13] if what == "by kind" else [12, 13, *range(12)]
+        M, K = (A[np.ix_(order, order)] for A in (M, K))
+    elif what == "other size":
+        M = M[:-1, :-1]
+    elif what == "held":
+        K = K + np.diag([1e6] * 6 + [0] * 8)
+    elif what == "nan":
+        K[0, 0] = np.nan
+    elif what == "positions in millimetres":
+        places = places * 1000
+    elif what == "one position":
+        places = places[:1]
+    elif what == "complex":
+        K = K.astype(complex)
+    return {"M": M, "K": K, "int_xyz": places, "numbers": np.array(NUMBERS)}
+
+
+@pytest.mark.parametrize(
+    ("what", "words"),
+    [
+        ("unsymmetric", "K is not symmetric: rows"),
+        ("indefinite mass", "mass matrix is indefinite"),
+        ("negative mass", "negative mass on its diagonal"),
+        ("indefinite stiffness", "is indefinite, lowest eigenvalue"),
+        ("by kind", "x y z rx ry rz of each interface node"),
+        ("modes first", "x y z rx ry rz of each interface node"),
+        ("other size", "is 13 x 13, with 14 freedoms"),
+        ("held", "is not that of a free body"),
+        ("nan", "not a finite number"),
+        ("positions in millimetres", "positions are in the unit of the matrices"),
+        ("one position", "1 positions for 2 nodes"),
+        ("complex", "complex numbers"),
+    ],
+)
+def test_matrices_that_cannot_be_are_refused_in_one_sentence(what, words, tmp_path):
+    np.savez(tmp_path / "bad.npz", **bad_matrices(what))
+    with pytest.raises(RobotFileError) as caught:
+        loaded(tmp_path, "bad.npz")
+    assert words in str(caught.value)
+    assert caught.value.hint
+    assert caught.value.key.startswith("frame 'part': superelement.")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("share", [0.05, 0.5, 0.9])
+def test_truncated_files_are_refused(kind, share, tmp_path):
+    file = files_of(kind, tmp_path, *beam_matrices(3))
+    paths = [file] if isinstance(file, str) else list(file.values())
+    content = Path(paths[-1]).read_bytes()
+    Path(paths[-1]).write_bytes(content[: int(share * len(content))])
+    with pytest.raises(RobotFileError):
+        named = (1, 2) if "market" in kind else NUMBERS
+        super_body(super_element(load_matrices(file, named), {"a": named[0], "b": named[1]}, "a", None))
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b"\0\1\2" * 50, "is binary"),
+        (b"hello there", "no file of reduced matrices"),
+        (b"%%MatrixMarket matrix coordinate real symmetric\n99999999 99999999 1\n", "name a file for each"),
+        (b"*USER ELEMENT, NODES= 2, LINEAR\n*INCLUDE, INPUT=/etc/passwd\n", "includes another file"),
+        (b"INCLUDE '/etc/passwd'\nDMIG    KAAX           0       6       1       0\n", "includes another file"),
+        (b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + b" " * 200, "save it with save"),
+        (b"PK\x03\x04" + b"x" * 200, "damaged or truncated npz"),
+    ],
+)
+def test_files_that_are_something_else_are_refused(content, words, tmp_path):
+    (tmp_path / "m.mtx").write_bytes(content)
+    with pytest.raises(RobotFileError, match=words):
+        loaded(tmp_path, "m.mtx")
+
+
+def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr("parflex.bodies.super_elements.matrix_files.MAX_BYTES", 100_000)
+    np.savez_compressed(tmp_path / "bomb.npz", M=np.zeros((200, 200)), K=np.zeros((200, 200)))
+    scipy.io.savemat(tmp_path / "bomb.mat", {"K": np.zeros((200, 200)), "M": np.eye(6)}, do_compression=True)
+    for name in ("bomb.npz", "bomb.mat"):
+        with pytest.raises(RobotFileError, match="unpacks to more than"):
+            loaded(tmp_path, name)
+    np.savez(tmp_path / "pickle.npz", M=np.array([{}], dtype=object), K=np.eye(6))
+    with pytest.raises(RobotFileError):
+        loaded(tmp_path, "pickle.npz")
+    (tmp_path / "m.mtx").write_text("%%MatrixMarket matrix array real general\n99999999 99999999\n1\n")
+    with pytest.raises(RobotFileError, match="99999999 freedoms, more than"):
+        load_matrices({"M": str(tmp_path / "m.mtx"), "K": str(tmp_path / "m.mtx")}, [1])
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (", modes = 5", "5 modes are requested"),
+        (", damping = -1", "is negative"),
+        (", root = 'c'", "'c' is no node"),
+        (", geometric = { b = [1, 2] }", "six components"),
+        (", units = 'inch'", "units"),
+        (", size = 3", "size"),
+        (", positions = { a = [0, 0, 0] }", "has no position"),
+    ],
+)
+def test_keys_that_make_no_sense_are_refused(more, words, tmp_path):
+    as_npz(tmp_path / "m.npz", *beam_matrices(2))
+    with pytest.raises(RobotFileError) as caught:
+        loaded(tmp_path, "m.npz", more)
+    assert words in str(caught.value)
+
+
+def test_nodes_are_those_of_the_file_or_counted_and_missing_ones_are_named(tmp_path):
+    np.savez(tmp_path / "m.npz", **bad_matrices("nothing"))
+    text = ON_GROUND.format(file="m.npz", more="")
+    by_number = written(tmp_path, text.replace("a = 1, b = 2", "a = 3, b = 11"))
+    assert parflex.load(by_number).tree.places["part.b"] is not None
+    for nodes, words in (
+        ("a = 3, b = 12", "has no node 12"),
+        ("a = 3, b = 2", "has no node 2"),
+        ("a = 3, b = 3", "one node"),
+    ):
+        with pytest.raises(RobotFileError, match=words):
+            parflex.load(written(tmp_path, text.replace("a = 1, b = 2", nodes)))
+
+
+def test_matrices_in_millimetres_are_suspected_and_converted(tmp_path, capsys):
+    """Tonnes, millimetres, newtons: the energy of a freedom is in millijoules."""
+    M, K = beam_matrices(2)
+    scale = np.array([1e-3] * 3 + [1] * 3 + [1e-3] * 3 + [1] * 3 + [1] * 2) * 1e3**0.5
+    np.savez(tmp_path / "mm.npz", M=M * np.outer(scale, scale), K=K * np.outer(scale, scale),
+             positions=[[0, 0, 0], [1000 * LENGTH, 0, 0]])  # fmt: skip
+    suspect = loaded(tmp_path, "mm.npz")
+    assert any("in millimetres" in text for text in suspect.warnings)
+    same = loaded(tmp_path, "mm.npz", ', units = "mm"')
+    assert not same.warnings
+    said = same.tree.links[0].body.found
+    assert said.mass == pytest.approx(7850 * BAR.A * LENGTH, rel=1e-9)
+    assert said.centre == pytest.approx([LENGTH / 2, 0, 0], abs=1e-9)
+    answer = checked_by_command(capsys, written(tmp_path, ON_GROUND.format(file="mm.npz", more="")), "--strict")
+    assert answer["error"]["key"] == "superelement"
+
+
+def test_a_super_element_moves_in_space_and_brings_its_own_mass(tmp_path):
+    as_npz(tmp_path / "m.npz", *beam_matrices(2))
+    text = ON_GROUND.format(file="m.npz", more="")
+    for change, words in (
+        ('name = "part"\ninertia = { mass = 1 }', "takes its mass from its file"),
+        ('name = "part"\nmodal = { file = "x.npz" }', "both describe the body"),
+    ):
+        with pytest.raises(RobotFileError, match=words):
+            parflex.load(written(tmp_path, text.replace('name = "part"', change)))
+    with pytest.raises(RobotFileError, match="moves in space"):
+        parflex.load(written(tmp_path, text.replace("format = 1", 'format = 1\nmotion = "planar"')))
