@@ -39,7 +39,10 @@ PLANAR_CLOSURES = ("revolute", "prismatic", "welded", "point-on-plane", "point-o
 
 def _modal_owners(robot: schema.RobotFile) -> tuple[str, ...]:
     """Frames whose nodes only their modal data or matrices name."""
-    bodies = [*robot.frame, *([robot.platform] if robot.platform is not None else [])]
+    bodies: list[schema.Frame | schema.PlatformTable] = [
+        *robot.frame,
+        *([robot.platform] if robot.platform is not None else []),
+    ]
     return tuple(body.name for body in bodies if body.modal is not None or body.superelement is not None)
 
 

@@ -55,8 +55,9 @@ def with_files_in(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
     families = [family for family in (legs if isinstance(legs, list) else [legs]) if isinstance(family, dict)]
     rows = [rows for part in (raw, *families) if isinstance(rows := part.get("frame"), list)]
     for body in (raw.get("platform"), *(row for frames in rows for row in frames)):
-        for given in (body.get(key) for key in ("modal", "superelement")) if isinstance(body, dict) else ():
-            files = given.get("file") if isinstance(given, dict) else None
+        tables = [body.get(key) for key in ("modal", "superelement")] if isinstance(body, dict) else []
+        for given in (table for table in tables if isinstance(table, dict)):
+            files = given.get("file")
             if isinstance(files, str):
                 given["file"] = str(folder / files)
             elif isinstance(files, dict):

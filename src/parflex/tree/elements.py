@@ -167,7 +167,8 @@ def read_superelement(
         raise OneNumberError("super-elements of many designs are made one by one")
     root = spec.root or (None if free else next(iter(spec.nodes)))
     try:
-        data = load_matrices(spec.file, list(spec.nodes.values()))
+        files: Any = spec.file
+        data = load_matrices(files, list(spec.nodes.values()))
         data = data if spec.modes is None else data.with_modes(spec.modes)
         data = data.in_metres() if spec.units == "mm" else data
         data = replace(data, geometric=None) if spec.geometric is False else data

@@ -20,6 +20,7 @@ from parflex.bodies.super_elements.market_matrices import read_matrix_market
 from parflex.bodies.super_elements.nastran_matrices import read_punch
 from parflex.bodies.super_elements.reduced_matrices import (
     Freedom,
+    WORDS,
     ReducedMatrices,
     from_freedoms,
     in_order,
@@ -219,13 +220,13 @@ def numbers_of(values: Any, key: str, path: Path) -> Array:
 
 def from_arrays(arrays: Mapping[str, Array], path: Path, named: Sequence[int]) -> ReducedMatrices:
     """Named arrays of a MATLAB or npz file: nodes first, six freedoms each, then modal coordinates."""
-    found = {}
+    found: dict[str, Array] = {}
     for key, names in ARRAYS.items():
         first = next((name for name in names if name in arrays), None)
         if first is not None:
             found[key] = numbers_of(arrays[first], first, path)
     file = str(path)
-    matrices = {key: found[key] for key in ("M", "K", "D", "geometric") if key in found}
+    matrices = {key: A for key, A in found.items() if key in WORDS}
     if "K" not in matrices or matrices["K"].ndim != 2:
         return from_freedoms(file, [], {key: A for key, A in matrices.items() if key != "K"})
     order = len(matrices["K"])

@@ -118,14 +118,15 @@ def from_freedoms(
         twice = next(one for k, one in enumerate(freedoms) if one in freedoms[:k])
         raise refuse(file, f"the freedom {twice[1]} of node {twice[0]} is there twice", "give every freedom once")
     numbers = list(dict.fromkeys(number for number, component in freedoms if component))
-    order, nodes = [], []
+    order: list[int] = []
+    nodes: list[InterfaceNode] = []
     for number in numbers:
         own = sorted((component, row) for row, (n, component) in enumerate(freedoms) if n == number and component)
-        have = tuple(component for component, _ in own)
-        if have not in ((1, 2, 3), (1, 2, 3, 4, 5, 6)):
+        held = tuple(component for component, _ in own)
+        if held not in ((1, 2, 3), (1, 2, 3, 4, 5, 6)):
             raise refuse(
                 file,
-                f"node {number} has the freedoms {' '.join(map(str, have))} alone",
+                f"node {number} has the freedoms {' '.join(map(str, held))} alone",
                 "retain 1 to 6 of interface nodes (or 1 to 3: then only balls can be attached); hold none of them",
                 value=number,
             )
@@ -137,7 +138,7 @@ def from_freedoms(
     index = np.array(order)
     placed = {key: checked(A, key, len(freedoms), file) for key, A in matrices.items()}
     placed = {key: A[np.ix_(*(index,) * A.ndim)] for key, A in placed.items()}
-    return ReducedMatrices(nodes=tuple(nodes), file=file, **placed)  # type: ignore[arg-type]
+    return ReducedMatrices(nodes=tuple(nodes), file=file, **placed)
 
 
 def _place(positions: Mapping[int, Array] | None, number: int) -> Array | None:

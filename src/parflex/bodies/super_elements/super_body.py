@@ -6,7 +6,7 @@ freely, they are the modes of the free body.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -107,7 +107,7 @@ class SuperElement(Record):
 
 
 def super_element(
-    data: ReducedMatrices, asked: Mapping[str, int], root: str | None, places: Mapping[str, Array] | None
+    data: ReducedMatrices, asked: Mapping[str, int], root: str | None, places: Mapping[str, Sequence[float]] | None
 ) -> SuperElement:
     """Matrices with their nodes named and their rigid motions checked."""
     names = chosen_nodes(data, asked)
@@ -134,7 +134,9 @@ def _free_modes(data: ReducedMatrices, X: Array) -> Array:
     return E * np.sign(largest)
 
 
-def super_body(element: SuperElement, damping: object = None, loads: Mapping[str, Array] | None = None) -> ElasticBody:
+def super_body(
+    element: SuperElement, damping: object = None, loads: Mapping[str, Sequence[float]] | None = None
+) -> ElasticBody:
     """The body; `damping` is a ratio for all its modes, or factors of mass and stiffness; `loads` belong to KG."""
     data, X = element.data, element.X
     E, labels, units = element.shapes()
@@ -195,7 +197,9 @@ def damping_note(element: SuperElement) -> list[str]:
     return ["its damping matrix resists rigid motions: that part is left out"]
 
 
-def _stress(element: SuperElement, E: Array, K: Array, loads: Mapping[str, Array] | None) -> tuple[MeanStrain, ...]:
+def _stress(
+    element: SuperElement, E: Array, K: Array, loads: Mapping[str, Sequence[float]] | None
+) -> tuple[MeanStrain, ...]:
     """Elongations of second order whose tension adds the geometric stiffness, theory (70)."""
     KG = element.data.geometric
     if KG is None:
@@ -213,7 +217,7 @@ def _stress(element: SuperElement, E: Array, K: Array, loads: Mapping[str, Array
 
 
 def _loaded_strain(
-    element: SuperElement, E: Array, K: Array, KG: Array, loads: Mapping[str, Array] | None
+    element: SuperElement, E: Array, K: Array, KG: Array, loads: Mapping[str, Sequence[float]] | None
 ) -> MeanStrain:
     file = element.data.file
     if not loads:

@@ -102,4 +102,10 @@ EQUATIONS: dict[int, str] = {
     64: "d/dp min_i f_i(p) along dp = min over active i of df_i/dp dp",
     65: "J_v^T U e_i + J_w^T (e_i x a)",
     66: "max t    f_i + u^T (sum_k A_ik dp_k) u >= t  for all u, |u| = 1        |dp| <= trust",
+    67: "X = [1, -hat(p); 0, 1] per node, 0 per mode    X^T M X = [m, -m hat(c); m hat(c), I]    K X = 0",
+    68: "T = 1/2 V^T M V  at e = 0        V = X (v, w) + E e_dot",
+    69: "phi_a = t_a + B_a (r - c) + psi_a        B_a = hat(th_a) + Z_a Sigma_c^-1\n"
+    "S_a = m t_a        G_0a = m c t_a^T + Sigma_c B_a^T\n"
+    "G_ab = m t_a t_b^T + B_a Sigma_c B_b^T + W_ab/3",
+    70: "u_m = f . e/k + 1/2 e^T (K_G/k) e        k = f . K^-1 f        N = k u_m",
 }
