@@ -19,8 +19,8 @@ from parflex.bodies.super_elements.abaqus_matrices import read_abaqus, read_entr
 from parflex.bodies.super_elements.market_matrices import read_matrix_market
 from parflex.bodies.super_elements.nastran_matrices import read_punch
 from parflex.bodies.super_elements.reduced_matrices import (
-    Freedom,
     WORDS,
+    Freedom,
     ReducedMatrices,
     from_freedoms,
     in_order,
