@@ -439,7 +439,7 @@ def test_truncated_files_are_refused(kind, share, tmp_path):
     [
         (b"", "is empty"),
         (b"\0\1\2" * 50, "is binary"),
-        (b"hello there", "no file of reduced matrices"),
+        (b"hello there", "not a known file of reduced matrices"),
         (b"%%MatrixMarket matrix coordinate real symmetric\n99999999 99999999 1\n", "name a file for each"),
         (b"*USER ELEMENT, NODES= 2, LINEAR\n*INCLUDE, INPUT=/etc/passwd\n", "includes another file"),
         (b"INCLUDE '/etc/passwd'\nDMIG    KAAX           0       6       1       0\n", "includes another file"),
@@ -473,7 +473,7 @@ def test_hostile_files_are_refused_before_anything_of_their_size_is_made(tmp_pat
     [
         (", modes = 5", "5 modes are requested"),
         (", damping = -1", "is negative"),
-        (", root = 'c'", "'c' is no node"),
+        (", root = 'c'", "'c' is not a node"),
         (", geometric = { b = [1, 2] }", "six components"),
         (", units = 'inch'", "units"),
         (", size = 3", "size"),

@@ -76,7 +76,7 @@ class Body(Protocol):
 
     @property
     def found(self) -> RigidReport | None:
-        """The rigid body that the matrices of a super-element hold; None: it is none."""
+        """The rigid body that the matrices of a super-element hold; None: it is something else."""
 
     # -- how it moves ------------------------------------------------------------------------------------
 

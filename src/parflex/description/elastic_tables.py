@@ -209,7 +209,7 @@ class Superelement(Table):
         for name, key in named:
             if name not in self.nodes:
                 hint = f"its nodes are {', '.join(self.nodes)}"
-                raise complain(f"'{name}' is no node of the super-element", hint, key, name)
+                raise complain(f"'{name}' is not a node of the super-element", hint, key, name)
         for load in self.geometric.values() if isinstance(self.geometric, dict) else ():
             if len(load) != 6:
                 raise complain(f"a load has six components, not {len(load)}", "give fx fy fz mx my mz", "geometric")

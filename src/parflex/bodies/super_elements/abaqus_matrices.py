@@ -79,7 +79,9 @@ def _numbers(line: str, file: str, number: int) -> list[float]:
     try:
         return [float(x.replace("D", "E")) for x in line.replace(",", " ").split()]
     except ValueError:
-        raise refuse(file, f"line {number} is no row of numbers", "write the matrices again", value=line[:40]) from None
+        raise refuse(
+            file, f"line {number} is not a row of numbers", "write the matrices again", value=line[:40]
+        ) from None
 
 
 def _freedoms(nodes: list[int], lists: list[list[int]], file: str) -> list[Freedom]:
@@ -131,7 +133,7 @@ def read_entries(text: str, file: str) -> tuple[list[Freedom], Array]:
             (value,) = (float(x) for x in parts[4:])
         except ValueError:
             hint = "lines are: node, freedom, node, freedom, value (FORMAT=MATRIX INPUT)"
-            raise refuse(file, f"line {number} is no entry of a matrix", hint, value=bare[:40]) from None
+            raise refuse(file, f"line {number} is not an entry of a matrix", hint, value=bare[:40]) from None
         first, second = ((node, component if node > 0 else 0) for node, component in ((a, b), (c, d)))
         freedoms |= {first: None, second: None}
         refuse_order(max(len(freedoms), 6), file)

@@ -35,7 +35,7 @@ def read_matrix_market(text: str, file: str) -> Array:
         fill: Callable[..., Array] = _coordinates if head[2] == "coordinate" else _columns
         return fill(rows, size, head[4] == "symmetric", file)
     except (ValueError, IndexError):
-        raise refuse(file, "has a line that is no entry of a matrix", "write the matrix again") from None
+        raise refuse(file, "has a line that is not an entry of a matrix", "write the matrix again") from None
 
 
 def _coordinates(rows: Any, size: list[int], symmetric: bool, file: str) -> Array:

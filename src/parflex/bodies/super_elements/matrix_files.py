@@ -136,7 +136,7 @@ def _load(path: Path, named: Sequence[int]) -> ReducedMatrices:
         return read_punch(text, str(path))
     raise refuse(
         str(path),
-        "is no file of reduced matrices that is known",
+        "is not a known file of reduced matrices",
         "give .mat, .npz, Abaqus *MATRIX, Nastran DMIG, or Matrix Market with one file for each matrix",
     )
 
@@ -204,7 +204,7 @@ def _damaged(path: Path, kind: str, error: Exception) -> RobotFileError:
     cut = isinstance(error, (zipfile.BadZipFile, zlib.error, EOFError, OSError, IndexError, ValueError))
     return refuse(
         str(path),
-        f"is a damaged or truncated {kind} file" if cut else f"is no {kind} file of matrices",
+        f"is a damaged or truncated {kind} file" if cut else f"is not a {kind} file of matrices",
         "write it again",
     )
 

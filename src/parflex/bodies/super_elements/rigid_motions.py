@@ -159,7 +159,7 @@ def _refuse_negative(data: ReducedMatrices) -> None:
     diagonal = np.diag(data.M)
     bare = np.flatnonzero(diagonal[data.interface :] == 0)
     if len(bare):
-        hint = "the file is truncated, or the mode is to be left out"
+        hint = "write the file again if it is truncated, or leave the mode out"
         raise refuse(data.file, f"modal coordinate {bare[0] + 1} has no mass", hint, "M", int(bare[0] + 1))
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     lowest = float(np.linalg.eigvalsh((data.M * scale).T * scale)[0])

@@ -88,7 +88,8 @@ def check(robot: str, as_json: bool, strict: bool, **choice: Any) -> None:
     notes = unusual(loaded)
     numbers = counts(loaded)
     answer: dict[str, Any] = {"ok": True, "file": loaded.file, "warnings": notes}
-    answer["superelements"] = given = superelements_of(loaded)
+    given = superelements_of(loaded)
+    answer |= {"superelements": given} if given else {}
     freedoms = numbers["degrees_of_freedom"]
     rows = [("file", loaded.file), ("degrees of freedom", freedoms), ("motors", len(loaded.actuated)), ("ok", "yes")]
     head = ["", "mass (kg)", "rigid residual", "rigid (Hz)", "lowest elastic (Hz)"]
