@@ -47,14 +47,16 @@ def build_module(program: Program, widths: Sequence[int]) -> str:
     """
     declared: set[str] = set()
     parts: list[str] = []
+    layout = _Layout(program)
     for lanes in widths:
         name = "one_in" if lanes == 1 else "lanes"
         for number, function in enumerate(program.functions):
-            parts += _kernel(function, lanes, f"{name}_function{number}", declared, inner=True)
-        parts += _kernel(program, lanes, name, declared)
+            own = layout.functions[number]
+            parts += _kernel(function, lanes, f"{name}_function{number}", declared, own, inner=True)
+        parts += _kernel(program, lanes, name, declared, layout)
         if lanes > 1:
             parts.append(_loop(lanes))
-        parts.append(_on_stack("one" if lanes == 1 else "many", work_of(program, lanes)))
+        parts.append(_on_stack("one" if lanes == 1 else "many", lanes * layout.size))
     return "\n".join([*parts, *sorted(declared)]) + "\n"
 
 
@@ -77,7 +79,8 @@ class _Layout:
         self.arguments = start
         start += max((len(function.inputs) for function in program.functions), default=0)
         self.inner = start
-        self.size = start + max((work_of(function, 1) for function in program.functions), default=0)
+        self.functions = [_Layout(function) for function in program.functions]
+        self.size = start + max((function.size for function in self.functions), default=0)
 
 
 def _piece(program: Program) -> int:
@@ -91,12 +94,14 @@ def _function(name: str, lines: list[str], kind: str = "", quick: bool = False) 
     return f"define {kind}void @{name}{WORKING} {words}{{\n{text}\n  ret void\n}}\n"
 
 
-def _kernel(program: Program, lanes: int, name: str, declared: set[str], inner: bool = False) -> list[str]:
+def _kernel(
+    program: Program, lanes: int, name: str, declared: set[str], layout: _Layout, inner: bool = False
+) -> list[str]:
     """The function of a program, and one for each of its pieces if it is long.
 
     An `inner` one is called by another: its inputs and outputs lie side by side.
     """
-    piece, layout = _piece(program), _Layout(program)
+    piece = _piece(program)
     chunks = max(-(-len(program.instructions) // piece), 1)
     made = [
         _chunk(program, Lines(lanes, declared), (number, number == chunks - 1), layout, name, inner)
@@ -119,8 +124,10 @@ def _chunk(
     values: dict[int, str] = {}
     trig: dict[int, tuple[str, str]] = {}
 
+    plain = inner or (b.lanes == 1 and bool(program.functions))  # `one` has a count of 1; long texts take long to read
+
     def strided(index: int) -> str:
-        return str(index * b.lanes) if inner else b.new(f"mul i64 %count, {index}")
+        return str(index * b.lanes) if plain else b.new(f"mul i64 %count, {index}")
 
     def held(k: int) -> str:
         """Where a value lies in the workspace."""

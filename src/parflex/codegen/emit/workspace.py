@@ -15,11 +15,12 @@ def workspace(program: Program, piece: int) -> tuple[dict[int, int], int]:
     """
     base, count = len(program.inputs), len(program.instructions)
     last = max(count - 1, 0) // piece
+    lies = [_lies(instruction[0]) for instruction in program.instructions]
     users = [(k // piece, arguments) for k, (op, *arguments) in enumerate(program.instructions) if op != "const"]
     read_last: dict[int, int] = {}
     for number, arguments in [*users, (last, [k for _, k in program.outputs])]:
         for k in arguments:
-            if k >= base and _lies(program.instructions[k - base][0]) and (k - base) // piece != number:
+            if k >= base and lies[k - base] and (k - base) // piece != number:
                 read_last[k] = number
     ending: dict[int, list[int]] = defaultdict(list)  # piece -> values that are read there for the last time
     for k, number in read_last.items():
