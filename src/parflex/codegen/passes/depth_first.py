@@ -27,7 +27,7 @@ def depth_first(program: Program) -> Program:
             operation, *arguments = instructions[k - base]
             missing = [] if operation == "const" else [a for a in arguments if a not in number]
             if missing:
-                stack += sorted(missing, key=lambda a: waiting[a])  # what needs most room goes first
+                stack += sorted(missing, key=lambda a: waiting[a])  # what needs most memory goes first
                 continue
             number[k] = base + len(order)
             order.append(k)
