@@ -14,12 +14,12 @@ from click.testing import CliRunner
 import parflex
 from parflex.cli.main import cli
 from parflex.description.inheritance import merged
-from parflex.design.descent import Designs, Term, descend, linear_step
 from parflex.design.design_state import Circumstances
-from parflex.design.problem_file import region_poses
 from parflex.design.questions import read_question
-from parflex.design.robot_difference import difference
-from parflex.design.worst_pieces import Piece, pieces_of
+from parflex.design.search.descent import Designs, Term, descend, linear_step
+from parflex.design.search.problem_file import region_poses
+from parflex.design.search.robot_difference import difference
+from parflex.design.search.worst_pieces import Piece, pieces_of
 from parflex.errors import ParflexError
 
 SIDE, E, RHO = 0.02, 2.1e11, 7800.0

@@ -13,10 +13,10 @@ from parflex.control.study import Study as Study
 from parflex.control.study import run_study as run_study
 from parflex.control.study_file import StudyFile as StudyFile
 from parflex.description.names import catalogue_names as catalogue_names
-from parflex.design.optimisation import Optimised as Optimised
-from parflex.design.optimisation import optimise as optimise
 from parflex.design.registry import Response as Response
 from parflex.design.registry import add_response as add_response
+from parflex.design.search.optimisation import Optimised as Optimised
+from parflex.design.search.optimisation import optimise as optimise
 from parflex.design.sensitivity import Sensitivities as Sensitivities
 from parflex.design.sensitivity import sensitivities as sensitivities
 from parflex.errors import ActuationError as ActuationError

@@ -17,6 +17,7 @@ from parflex.closure.mobility import Partition
 from parflex.closure.pose_rows import GapTarget, JointTarget, OnFrame, as_rows
 from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import FrameTarget, PoseRows, Target, small_turn
+from parflex.design.number_slopes import numbers_by_program
 from parflex.designs.design_numbers import DesignNumbers, design_numbers, number_at
 from parflex.errors import InputError, RobotFileError
 from parflex.models.configuration import Configuration, Pose, configure
@@ -87,16 +88,24 @@ class SensitiveDesign:
     """The robot with slopes by keys in all numbers that follow from them, `twin`, and so its description."""
 
     def __init__(self, robot: Robot, keys: Sequence[str]) -> None:
-        self.keys, self.twin, self.description = tuple(keys), robot, robot.description
+        self.keys, self.twin, self._robot = tuple(keys), robot, robot
+        self._description = robot.description
         if not keys:
             return
-        numbers = read_with_slopes(robot, keys)
+        numbers = numbers_by_program(robot, keys) or read_with_slopes(robot, keys)
         assert numbers.slopes is not None
         changes = numbers.slopes[:, 0]
         self.twin = numbers.with_numbers(
             {k: Sensitive(float(value), changes[:, k].copy()) for k, value in enumerate(numbers.nominal)}
         )
-        self.description = numbers.description
+        self._description = numbers.description
+
+    @cached_property
+    def description(self) -> Any:
+        """The file with slopes; read where it has not been."""
+        if self.keys and self._description is None:
+            return read_with_slopes(self._robot, self.keys).description
+        return self._description
 
 
 def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:

@@ -99,7 +99,7 @@ def sensitivities(
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def optimise(file: str, out: str, as_json: bool) -> int:
     """Optimise a robot: variables, responses, objective and constraints of a file."""
-    from parflex.design.optimisation import optimise as optimised
+    from parflex.design.search.optimisation import optimise as optimised
     from parflex.view.page.design_page import write_design_page
 
     found = optimised(file, out)

@@ -6,7 +6,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from parflex.design.optimisation import Optimised
+from parflex.design.search.optimisation import Optimised
 from parflex.errors import ParflexError
 from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot

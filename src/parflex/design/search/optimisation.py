@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.answers import value_of
-from parflex.design.descent import Descent, Designs, Term, descend
-from parflex.design.design_state import checked_number
-from parflex.design.problem_file import ProblemFile, read_problem, robot_source
-from parflex.design.robot_difference import extending_text
-from parflex.design.worst_pieces import Piece, pieces_of
+from parflex.design.search.descent import Descent, Designs, Term, descend
+from parflex.design.search.polishing import polished
+from parflex.design.search.problem_designs import ProblemDesigns
+from parflex.design.search.problem_file import ProblemFile, read_problem, robot_source
+from parflex.design.search.robot_difference import extending_text
+from parflex.design.search.worst_pieces import Piece
 from parflex.errors import ParflexError
-from parflex.models.loading import load, redesigned
+from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, listed
 from parflex.whole_files import whole_file
@@ -52,6 +52,8 @@ class Optimised(Record):
         The robot at the start.
     robot_file : str | None
         File of the robot found, which extends the first.
+    front : list[dict[str, Any]]
+        Where a second objective is asked for, designs of the Pareto front: `objectives` and `variables` by name.
     starts : list[float]
         What each start came to: the objective, negative where it is maximised, with missed limits, in units of the
         objective before (dimensionless).
@@ -67,11 +69,22 @@ class Optimised(Record):
     robot: Robot
     before: Robot
     robot_file: str | None = None
+    front: list[dict[str, Any]] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        words = ("status", "objective", "variables", "responses", "constraints", "message", "evaluations", "robot_file")
+        words = (
+            "status",
+            "objective",
+            "variables",
+            "responses",
+            "constraints",
+            "message",
+            "evaluations",
+            "robot_file",
+            "front",
+        )
         return {word: getattr(self, word) for word in words}
 
     def _told(self) -> str:
@@ -98,9 +111,15 @@ def optimise(path: str | Path, out: str | Path | None = None) -> Optimised:
     --------
     >>> parflex.optimise("stiffer.toml").variables
     """
+    from parflex.design.search.pareto import pareto_front  # which stands on this module
+
     problem = read_problem(path)
     source = robot_source(problem, path)
-    found = Optimisation(problem, load(source)).solved()
+    search = Optimisation(problem, load(source))
+    found = search.solved()
+    if problem.pareto is not None:
+        front = pareto_front(search)
+        found = replace(found, front=front.as_list())
     if out is None:
         return found
     folder = Path(out)
@@ -117,144 +136,128 @@ class Optimisation:
 
     def __init__(self, problem: ProblemFile, robot: Robot) -> None:
         self.problem, self.robot = problem, robot
-        self.keys = list(problem.variables)
-        self.given = np.array([checked_number(robot, key, "variables") for key in self.keys])
-        bounds = np.array([problem.variables[key].bounds for key in self.keys])
-        self.low, self.width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
-        self.questions = {name: table.question() for name, table in problem.responses.items()}
-        start = [problem.variables[key].start for key in self.keys]
-        first = np.array([x if s is None else s for x, s in zip(self.given, start, strict=True)])
-        self.start = np.clip((first - self.low) / self.width, 0.0, 1.0)
-        self.before = self.design(self.start)
-        self.values_before = {name: self._value(self.before, name) for name in self.questions}
-        self.terms = self._terms()
-        self.designs = Designs([term for term, _ in self.terms], self._values, self._pieces)
-
-    def design(self, z: Array) -> Robot:
-        """The robot at a design."""
-        robot = redesigned(self.robot, self.settings(z))
-        robot.assemble()  # what cannot be assembled is no design
-        return robot
-
-    def settings(self, z: Array) -> dict[str, float]:
-        """Numbers of the file at a design."""
-        return dict(zip(self.keys, (self.low + self.width * z).tolist(), strict=True))
-
-    def _value(self, robot: Robot, name: str) -> float:
-        return value_of(self.questions[name].asked(robot).answer)
-
-    def _terms(self) -> list[tuple[Term, str]]:
-        """The objective, then each limit."""
-        objective = self.problem.objective
+        self.robots = ProblemDesigns(problem, robot)
+        self.keys, self.before = self.robots.keys, self.robots.before
+        objective = problem.objective
         name = objective.maximise or objective.minimise or ""
-        sign = 1.0 if objective.maximise else -1.0
-        found = [(Term(name, sign, None, self._scale(name, None), self._all(name, sign)), name)]
-        for one in self.problem.constraint:
-            for limit, side in ((one.lower, 1.0), (one.upper, -1.0)):
-                if limit is not None:
-                    scale = self._scale(one.response, limit)
-                    found.append((Term(one.response, side, limit, scale, self._all(one.response, side)), one.response))
-        return found
+        limits = [
+            (one.response, side, limit)
+            for one in problem.constraint
+            for limit, side in ((one.lower, 1.0), (one.upper, -1.0))
+            if limit is not None
+        ]
+        self.designs = self.searched([(name, 1.0 if objective.maximise else -1.0, None), *limits])
+
+    def searched(self, wanted: Sequence[tuple[str, float, float | None]]) -> Designs:
+        """What is searched: names, signs and limits of responses, the objective first."""
+        terms = [
+            Term(name, sign, limit, self._scale(name, limit), self._all(name, sign)) for name, sign, limit in wanted
+        ]
+        names = [term.name for term in terms]
+
+        def values(z: Array) -> Array:
+            found = self.robots.values(z, names)
+            return np.array([found[name] for name in names])
+
+        def pieces(z: Array) -> list[list[Piece]]:
+            found = self.robots.pieces(z, names)
+            return [found[name] for name in names]
+
+        return Designs(terms, values, pieces)
 
     def _scale(self, name: str, limit: float | None) -> float:
-        return abs(limit or 0.0) or abs(self.values_before[name]) or 1.0
+        return abs(limit or 0.0) or abs(self.robots.values_before[name]) or 1.0
 
     def _all(self, name: str, sign: float) -> bool:
         """Whether the worst value is the one that the term bounds, so that all pieces keep the bound."""
-        return (self.questions[name].response.worst == "smallest") == (sign > 0)
-
-    def _values(self, z: Array) -> Array:
-        robot = self.design(z)
-        by_name = {name: self._value(robot, name) for name in {name for _, name in self.terms}}
-        return np.array([by_name[name] for _, name in self.terms])
-
-    def _pieces(self, z: Array) -> list[list[Piece]]:
-        robot = self.design(z)
-        by_name: dict[str, list[Piece]] = {}
-        for _, name in self.terms:
-            if name not in by_name:
-                found = pieces_of(robot, self.questions[name], self.keys)
-                by_name[name] = [Piece(p.value, p.matrices * self.width[:, None, None], p.pose) for p in found]
-        return [by_name[name] for _, name in self.terms]
+        return (self.robots.questions[name].response.worst == "smallest") == (sign > 0)
 
     # -- searching -------------------------------------------------------------------------------------
 
     def solved(self) -> Optimised:
         """The best of all starts, with stock sizes where they are asked for."""
-        problem = self.problem
-        rng = np.random.default_rng(problem.seed)
-        starts = [self.start, *rng.uniform(0, 1, (problem.starts - 1, len(self.keys)))]
-        free = np.ones(len(self.keys), dtype=bool)
-        found: list[Descent] = []
+        found = self.descents(self.designs, self.starts())
+        best = self.stock(self.designs, min(found, key=lambda one: self.designs.merit(one.values)))
+        return self._told(best, [self.designs.merit(one.values) for one in found])
+
+    def starts(self) -> list[Array]:
+        """The first design, and random ones beside it."""
+        rng = np.random.default_rng(self.problem.seed)
+        return [self.robots.start, *rng.uniform(0, 1, (self.problem.starts - 1, len(self.keys)))]
+
+    def descents(self, designs: Designs, starts: Sequence[Array]) -> list[Descent]:
+        """What each start comes to; random ones that cannot be are left out."""
+        free, found = np.ones(len(self.keys), dtype=bool), []
         for number, z in enumerate(starts):
             try:
-                found.append(descend(self.designs, z, free, problem.steps, problem.tolerance))
+                found.append(self._search(designs, z, free))
             except ParflexError:
                 if number == 0:
                     raise
-        best = min(found, key=lambda one: self.designs.merit(one.values))
-        best = self._stock(best)
-        return self._told(best, [self.designs.merit(one.values) for one in found])
+        return found
 
-    def _stock(self, best: Descent) -> Descent:
+    def _search(self, designs: Designs, z: Array, free: Array) -> Descent:
+        found = descend(designs, z, free, self.problem.steps, self.problem.tolerance)
+        return polished(designs, found, free)
+
+    def stock(self, designs: Designs, best: Descent) -> Descent:
         """Choices from lists one after the other, each with the rest optimised again."""
         free = np.ones(len(self.keys), dtype=bool)
+        low, width = self.robots.low, self.robots.width
         for k, key in enumerate(self.keys):
             choices = np.sort(np.array(self.problem.variables[key].choices))
             if not len(choices):
                 continue
             free[k] = False
-            x = self.low[k] + self.width[k] * best.z[k]
+            x = low[k] + width[k] * best.z[k]
             beside = np.clip(np.searchsorted(choices, x) + np.array([-1, 0]), 0, len(choices) - 1)
-            near = sorted({float(choices[i]) for i in beside})
             tried = []
-            for choice in near:
+            for choice in sorted({float(choices[i]) for i in beside}):
                 z = best.z.copy()
-                z[k] = (choice - self.low[k]) / self.width[k]
-                tried.append(descend(self.designs, z, free, self.problem.steps, self.problem.tolerance))
-            best = min(tried, key=lambda one: self.designs.merit(one.values))
+                z[k] = (choice - low[k]) / width[k]
+                tried.append(self._search(designs, z, free))
+            best = min(tried, key=lambda one: designs.merit(one.values))
         return best
 
     def _told(self, best: Descent, merits: Sequence[float]) -> Optimised:
-        problem, robot = self.problem, self.design(best.z)
+        problem, robots, robot = self.problem, self.robots, self.robots.loaded(best.z)
         worst = int(np.argmax(best.missed))
-        feasible = best.missed[worst] <= MET
-        status = "optimal" if best.steps < problem.steps else "steps"
-        message = "no step improves the design" if status == "optimal" else f"stopped after {problem.steps} steps"
-        if not feasible:
-            term = self.terms[worst][0]
+        status = "optimal" if best.done else "steps"
+        message = "no step improves the design" if best.done else f"stopped after {problem.steps} steps"
+        if best.missed[worst] > MET:
+            term = self.designs.terms[worst]
             side = "at least" if term.sign > 0 else "at most"
             status = "infeasible"
             message = f"'{term.name}' cannot be {side} {term.limit:g}: it is {best.values[worst]:.6g}"
-        settings = self.settings(best.z)
+        settings = robots.settings(best.z)
         constraints = []
-        for k, (term, name) in enumerate(self.terms):
+        for k, term in enumerate(self.designs.terms):
             if term.limit is not None:
                 off = abs(best.values[k] - term.limit) / term.scale
                 constraints.append(
-                    {"name": name, "value": float(best.values[k]), "limit": term.limit,
+                    {"name": term.name, "value": float(best.values[k]), "limit": term.limit,
                      "active": bool(off <= ACTIVE or best.multipliers[k] != 0),
                      "multiplier": float(best.multipliers[k])}
                 )  # fmt: skip
         variables = {
             key: {
-                "start": float(self.low[k] + self.width[k] * self.start[k]),
+                "start": float(robots.low[k] + robots.width[k] * robots.start[k]),
                 "value": settings[key],
-                "lower": float(self.low[k]),
-                "upper": float(self.low[k] + self.width[k]),
+                "lower": float(robots.low[k]),
+                "upper": float(robots.low[k] + robots.width[k]),
             }
             for k, key in enumerate(self.keys)
         }
         responses = {
             name: {
                 "response": question.text,
-                "before": self.values_before[name],
-                "after": self._value(robot, name),
+                "before": robots.values_before[name],
+                "after": robots.value(robot, name),
                 "unit": question.response.unit_of(robot, question.argument),
             }
-            for name, question in self.questions.items()
+            for name, question in robots.questions.items()
         }
         return Optimised(
             status, float(best.values[0]), variables, responses, constraints, message, self.designs.evaluations, robot,
-            self.before, None, list(merits),
+            self.before, None, [], list(merits),
         )  # fmt: skip

@@ -34,16 +34,18 @@ class Piece(Record):
         return np.einsum("i,kij,j->k", direction, self.matrices, direction)
 
 
-def pieces_of(robot: Robot, question: ResponseQuestion, keys: Sequence[str]) -> list[Piece]:
-    """Pieces of a response, the worst first."""
+def pieces_of(robot: Robot, question: ResponseQuestion, keys: Sequence[str], known: Array | None = None) -> list[Piece]:
+    """Pieces of a response, the worst first; `known` are its values at all poses, where they are."""
     if question.tolerances is not None:
         found = question.asked(robot, keys)
         return [_piece(found.answer, len(keys), found.pose)]
     sign = 1.0 if question.response.worst == "smallest" else -1.0
-    plain = SensitiveDesign(robot, ())
-    values = [(sign * value_of(question.at(robot, pose, plain)), k) for k, pose in enumerate(question.poses)]
-    worst = min(value for value, _ in values)
-    near = [k for value, k in sorted(values) if value <= worst + NEAR * abs(worst)]
+    if known is None and len(question.poses) > 1:
+        plain = SensitiveDesign(robot, ())
+        known = np.array([value_of(question.at(robot, pose, plain)) for pose in question.poses])
+    values = sign * (np.zeros(1) if known is None else known)  # one pose is the worst, whatever its value
+    worst = float(values.min())
+    near = [int(k) for k in np.argsort(values, kind="stable") if values[k] <= worst + NEAR * abs(worst)]
     design, found_pieces = SensitiveDesign(robot, keys), []
     for k in near:
         pose = question.poses[k]

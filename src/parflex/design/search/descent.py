@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import scipy.optimize
 
-from parflex.design.worst_pieces import Piece
+from parflex.design.search.worst_pieces import Piece
 from parflex.errors import ParflexError
 from parflex.records import Record
 
@@ -58,6 +58,7 @@ class Descent(Record):
     missed: Array  # of each term, in its scale; zero for the objective
     steps: int
     evaluations: int
+    done: bool = True  # else steps were used up
 
 
 class Designs:
@@ -99,7 +100,7 @@ class Designs:
 
 def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: float) -> Descent:
     """The best design that steps from one reach; variables that are not `free` stay."""
-    here, trust, taken = designs.at(z), FIRST, 0
+    here, trust, taken, done = designs.at(z), FIRST, 0, False
     multipliers = np.zeros(len(designs.terms))
     while taken < steps:
         taken += 1
@@ -107,6 +108,7 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
         change, ahead, multipliers = linear_step(designs, here, free, trust)
         promised = designs.merit(here.values) - ahead
         if promised <= tolerance or trust < tolerance:
+            done = True
             break
         try:
             there = designs.at(np.clip(here.z + change, 0.0, 1.0))
@@ -120,7 +122,7 @@ def descend(designs: Designs, z: Array, free: Array, steps: int, tolerance: floa
             trust = min(2.0 * trust, LARGEST)
         elif share < 0.3:
             trust = 0.4 * min(trust, float(np.abs(change).max()))
-    return Descent(here.z, here.values, multipliers, designs.missed(here.values), taken, designs.evaluations)
+    return Descent(here.z, here.values, multipliers, designs.missed(here.values), taken, designs.evaluations, done)
 
 
 def linear_step(designs: Designs, here: DesignPoint, free: Array, trust: float) -> tuple[Array, float, Array]:

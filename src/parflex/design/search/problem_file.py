@@ -117,6 +117,26 @@ class ConstraintTable(Table):
         return self
 
 
+class ParetoTable(ObjectiveTable):
+    """A second objective, and how the front of both is found."""
+
+    method: Literal["gradients", "pymoo"] = "gradients"
+    points: int = 9
+    population: int = 40
+    generations: int = 60
+
+    @model_validator(mode="after")
+    def _enough(self) -> ParetoTable:
+        if not 3 <= self.points <= 1000 or not 4 <= self.population <= 10_000 or not 1 <= self.generations <= 10_000:
+            raise complain(
+                "'points', 'population' or 'generations' is out of range",
+                "give e.g. 9, 40 and 60",
+                "points",
+                self.points,
+            )
+        return self
+
+
 class ProblemFile(Table):
     """An optimisation."""
 
@@ -125,6 +145,7 @@ class ProblemFile(Table):
     responses: dict[str, ResponseTable]
     objective: ObjectiveTable
     constraint: list[ConstraintTable] = []  # noqa: RUF012
+    pareto: ParetoTable | None = None
     starts: int = 1
     seed: int = 0
     steps: int = 60
@@ -137,12 +158,15 @@ class ProblemFile(Table):
             raise complain("there are no variables", "name numbers of the robot file", "variables")
         if not 1 <= self.starts <= 1000 or not 1 <= self.steps <= 10_000 or not 0 < self.tolerance < 1:
             raise complain("'starts', 'steps' or 'tolerance' is out of range", "give e.g. 3, 60 and 1e-6", "starts")
-        asked = [self.objective.maximise or self.objective.minimise or "", *(one.response for one in self.constraint)]
+        both = [self.objective, *([self.pareto] if self.pareto else [])]
+        asked = [*(one.maximise or one.minimise or "" for one in both), *(one.response for one in self.constraint)]
         for name in asked:
             if name not in self.responses:
                 raise complain(
                     f"there is no response '{name}'", f"choose from {', '.join(self.responses)}", "objective", name
                 )
+        if len(both) == 2 and asked[0] == asked[1]:
+            raise complain("both objectives are one response", "name another one", "pareto", asked[1])
         return self
 
 

@@ -1,0 +1,75 @@
+"""Values of a response at many poses, in many designs, by the programs of maps: one call for all of them.
+
+Frequencies and masses go this way; of other responses, and of robots that maps do not cover, each pose is asked alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from parflex.design.questions import ResponseQuestion
+from parflex.maps.kept_numbers import numbers_of_designs
+from parflex.maps.many import many_frequencies
+from parflex.models.configuration import Pose
+from parflex.models.robot import Robot
+from parflex.spatial.varied import OneNumberError
+
+Array = np.ndarray
+WORTH = 6  # poses and designs from which a program pays
+
+
+def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping[str, Array]) -> Array | None:
+    """Values of a response, designs x poses; not a number where a design cannot be. None: not covered."""
+    count = len(next(iter(designs.values())))
+    if question.tolerances is not None:
+        return None
+    if question.response.name == "mass" and not question.argument:
+        return _masses(robot, designs, len(question.poses))
+    table = _pose_table(robot, question.poses)
+    number = int(question.argument or 1) if (question.argument or "1").isdigit() else 0
+    given = question.circumstances
+    plain = given.servo is None and not given.without
+    if question.response.name != "frequency" or not number or table is None or not plain:
+        return None
+    coordinates, poses = table
+    if count * len(poses) < WORTH:
+        return None
+    rows = np.tile(poses, (count, 1))
+    own = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
+    found = many_frequencies(
+        robot, coordinates, rows, number, given.lock, designs=own, about=given.about, wrench=given.wrench
+    )
+    return found.frequencies[:, number - 1].reshape(count, len(poses))
+
+
+def _masses(robot: Robot, designs: Mapping[str, Array], poses: int) -> Array | None:
+    """The mass of all moving bodies in each design."""
+    try:
+        numbers = numbers_of_designs(robot, designs)
+    except OneNumberError:
+        return None
+    if numbers.alone.any():
+        return None
+    parts = [
+        np.broadcast_to(numbers.of_part(("links", j, "body", "m"), link.body.m), (len(numbers.values),))
+        for j, link in enumerate(robot.tree.links)
+    ]
+    return np.repeat(np.sum(parts, axis=0)[:, None], poses, axis=1)
+
+
+def _pose_table(robot: Robot, poses: Sequence[Pose | None]) -> tuple[list[str], Array] | None:
+    """Coordinates and their values at all poses, where all are given by the same ones."""
+    named = robot.description.poses
+    tables = [named.get(pose) if isinstance(pose, str) else pose for pose in poses]
+    if not all(isinstance(table, Mapping) and table for table in tables):
+        return None
+    coordinates = list(tables[0])  # type: ignore[arg-type]
+    if any(set(table) != set(coordinates) for table in tables):  # type: ignore[arg-type]
+        return None
+    try:
+        rows = [[float(table[name]) for name in coordinates] for table in tables]  # type: ignore[index]
+    except (TypeError, ValueError):
+        return None
+    return coordinates, np.array(rows)

@@ -1,0 +1,1 @@
+"""Search for better designs: problems from files, steps, stock sizes, fronts."""

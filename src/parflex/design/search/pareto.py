@@ -1,0 +1,197 @@
+"""Pareto fronts of two objectives: by gradients, one limit after the other, or by the evolutionary search of pymoo.
+
+By gradients: both ends of the front are optimised first; then the second objective is limited at values between them,
+each time from the design before. By pymoo: a population, whose responses come from one call of the programs of maps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from parflex.design.search.descent import Descent
+from parflex.design.search.optimisation import MET, Optimisation
+from parflex.errors import InputError, ParflexError
+from parflex.records import Record
+
+Array = np.ndarray
+Wanted = tuple[str, float, float | None]  # name, sign, limit
+REFUSED = 1e6  # of the scale of a response: the worth of a design that cannot be
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Front(Record):
+    """Designs of which none is better in both objectives than another.
+
+    Attributes
+    ----------
+    names : tuple[str, str]
+        Responses of the two objectives.
+    points : Array
+        Their values, one row for each design, by the first (units of the responses).
+    designs : list[dict[str, float]]
+        Numbers of the robot file in each design.
+    signs : tuple[float, float]
+        1 where an objective is made large, -1 where it is made small.
+    """
+
+    names: tuple[str, str]
+    points: Array
+    designs: list[dict[str, float]]
+    signs: tuple[float, float]
+
+    def as_list(self) -> list[dict[str, Any]]:
+        """For JSON."""
+        return [
+            {"objectives": dict(zip(self.names, map(float, row), strict=True)), "variables": design}
+            for row, design in zip(self.points, self.designs, strict=True)
+        ]
+
+    def hypervolume(self, reference: Sequence[float]) -> float:
+        """Area between the front and a point that all its designs are better than, product of both units."""
+        return hypervolume(np.array(self.signs) * self.points, np.array(self.signs) * np.asarray(reference))
+
+
+def hypervolume(points: Array, reference: Array) -> float:
+    """Area that points dominate, beyond a reference; both coordinates are made large."""
+    rest = points[(points > reference).all(axis=1)]
+    area, top = 0.0, float(reference[1])
+    for x, y in rest[np.argsort(-rest[:, 0], kind="stable")]:
+        if y > top:
+            area += (x - reference[0]) * (y - top)
+            top = y
+    return float(area)
+
+
+def undominated(points: Array) -> Array:
+    """Which rows no other row is better than in both coordinates, which are made large; of equal ones the first."""
+    kept = np.ones(len(points), dtype=bool)
+    for k, own in enumerate(points):
+        better = (points >= own).all(axis=1) & (points > own).any(axis=1)
+        same = (points[:k] == own).all(axis=1).any()
+        kept[k] = not better.any() and not same
+    return kept
+
+
+def pareto_front(problem: Optimisation) -> Front:
+    """The front of the problem's objective and of its second one, by its method."""
+    table = problem.problem.pareto
+    assert table is not None
+    first, *limits = [(term.name, term.sign, term.limit) for term in problem.designs.terms]
+    second: Wanted = (table.maximise or table.minimise or "", 1.0 if table.maximise else -1.0, None)
+    rows = (_by_gradients if table.method == "gradients" else _by_population)(problem, first, second, limits)
+    if not rows:
+        raise InputError(
+            "no design meets all limits, so that there is no front",
+            key="pareto",
+            value=f"{first[0]}, {second[0]}",
+            hint="widen a limit or a bound",
+        )
+    signs = np.array([first[1], second[1]])
+    points = np.array([point for point, _ in rows])
+    order = [int(k) for k in np.argsort(signs[0] * points[:, 0], kind="stable") if undominated(signs * points)[k]]
+    designs = [problem.robots.settings(rows[k][1]) for k in order]
+    return Front((first[0], second[0]), points[order], designs, (float(signs[0]), float(signs[1])))
+
+
+def _by_gradients(
+    problem: Optimisation, first: Wanted, second: Wanted, limits: Sequence[Wanted]
+) -> list[tuple[Array, Array]]:
+    """Both ends, and the first objective with the second one limited between them."""
+    table = problem.problem.pareto
+    assert table is not None
+
+    def best(wanted: Sequence[Wanted], starts: Sequence[Array]) -> Descent | None:
+        designs = problem.searched(wanted)
+        found = problem.descents(designs, starts)
+        kept = problem.stock(designs, min(found, key=lambda one: designs.merit(one.values)))
+        return kept if kept.missed.max() <= MET else None
+
+    ends = [best([one, *limits], problem.starts()) for one in (second, first)]
+    known = [end for end in ends if end is not None]
+    if len(known) < 2:
+        return []
+    rows = [_row(problem, end.z, first, second) for end in known]
+    low, high = rows[0][0][1], rows[1][0][1]
+    z = known[0].z
+    for value in np.linspace(low, high, table.points)[1:-1]:
+        found = best([first, (second[0], second[1], float(value)), *limits], [z])
+        if found is not None:
+            rows.append(_row(problem, found.z, first, second))
+            z = found.z
+    return rows
+
+
+def _row(problem: Optimisation, z: Array, first: Wanted, second: Wanted) -> tuple[Array, Array]:
+    found = problem.robots.values(z, [first[0], second[0]])
+    return np.array([found[first[0]], found[second[0]]]), z
+
+
+def _by_population(
+    problem: Optimisation, first: Wanted, second: Wanted, limits: Sequence[Wanted]
+) -> list[tuple[Array, Array]]:
+    """NSGA-II of pymoo over all variables; stock sizes are rounded to their lists."""
+    try:
+        from pymoo.algorithms.moo.nsga2 import NSGA2
+        from pymoo.core.problem import Problem
+        from pymoo.optimize import minimize
+    except ImportError:
+        raise InputError(
+            "pymoo is not installed", key="pareto.method", value="pymoo", hint="install parflex[pareto]"
+        ) from None
+    table, robots = problem.problem.pareto, problem.robots
+    assert table is not None
+    wanted = [first, second, *limits]
+
+    def rounded(designs: Array) -> Array:
+        result = np.clip(designs, 0.0, 1.0)
+        for k, key in enumerate(problem.keys):
+            choices = np.array(problem.problem.variables[key].choices)
+            if len(choices):
+                own = (choices - robots.low[k]) / robots.width[k]
+                result[:, k] = own[np.abs(result[:, k, None] - own).argmin(axis=1)]
+        return result
+
+    class Population(Problem):
+        """The problem as pymoo takes it: everything is made small, limits are kept below zero."""
+
+        def __init__(self) -> None:
+            super().__init__(n_var=len(problem.keys), n_obj=2, n_ieq_constr=len(limits), xl=0.0, xu=1.0)
+
+        def _evaluate(self, x: Array, out: dict[str, Any], *_: Any, **__: Any) -> None:
+            values = _values(problem, rounded(x), [name for name, _, _ in wanted])
+            signs = np.array([sign for _, sign, _ in wanted])
+            bounds = np.array([limit or 0.0 for _, _, limit in wanted])
+            worth = -signs * (values - bounds)
+            worth = np.where(np.isfinite(worth), worth, REFUSED * (1.0 + np.abs(bounds)))
+            out["F"] = worth[:, :2]
+            if limits:
+                out["G"] = worth[:, 2:]
+
+    found = minimize(
+        Population(), NSGA2(pop_size=table.population), ("n_gen", table.generations), seed=problem.problem.seed + 1
+    )
+    if found.X is None:
+        return []
+    designs = rounded(np.atleast_2d(found.X))
+    values = _values(problem, designs, [first[0], second[0]])
+    return [(row, z) for row, z in zip(values, designs, strict=True) if np.isfinite(row).all()]
+
+
+def _values(problem: Optimisation, designs: Array, names: Sequence[str]) -> Array:
+    """Responses by columns at rows of designs; not a number where a design cannot be."""
+    robots, columns = problem.robots, []
+    for name in names:
+        known = robots.together(designs, name)
+        columns.append(np.full(len(designs), np.nan) if known is None else robots.worst(known, name))
+    found = np.stack(columns, axis=1)
+    for row in np.flatnonzero(~np.isfinite(found).all(axis=1)):
+        try:
+            own = robots.values(designs[row], names)
+        except ParflexError:
+            continue
+        found[row] = [own[name] for name in names]
+    return found

@@ -1,0 +1,77 @@
+"""The last digits of a design whose responses are smooth there: sequential quadratic programming with our slopes.
+
+Linear programs find kinks exactly and smooth optima slowly. Where each response has one worst piece, it is a smooth
+function with known slopes, and SciPy's SLSQP goes on from there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.optimize
+
+from parflex.design.search.descent import Descent, DesignPoint, Designs, linear_step
+from parflex.errors import ParflexError
+
+Array = np.ndarray
+ROUNDS = 40  # of SLSQP
+APART = 0.02  # of the worst value: pieces that are farther do not become the worst in the last steps
+FINE = 1e-4  # region of trust of the program whose multipliers are told
+
+
+def polished(designs: Designs, found: Descent, free: Array) -> Descent:
+    """The design, or a better one nearby where its responses are smooth; variables that are not `free` stay."""
+    points: dict[bytes, DesignPoint] = {}
+
+    def at(x: Array) -> DesignPoint:
+        z = found.z.copy()
+        z[free] = np.clip(x, 0.0, 1.0)
+        key = z.tobytes()
+        if key not in points:
+            points[key] = designs.with_pieces(designs.at(z))
+        return points[key]
+
+    try:
+        if not free.any() or not _smooth(designs, at(found.z[free])):
+            return found
+        terms = designs.terms
+        first = terms[0]
+
+        def row(point: DesignPoint, k: int) -> Array:
+            return terms[k].sign / terms[k].scale * point.pieces[k][0].matrices[free, 0, 0]
+
+        limits = [k for k, term in enumerate(terms) if term.limit is not None]
+
+        def kept(x: Array) -> Array:
+            values = at(x).values
+            return np.array([terms[k].sign * (values[k] - (terms[k].limit or 0.0)) / terms[k].scale for k in limits])
+
+        solution = scipy.optimize.minimize(
+            lambda x: -first.sign * at(x).values[0] / first.scale,
+            found.z[free],
+            jac=lambda x: -row(at(x), 0),
+            bounds=[(0.0, 1.0)] * int(free.sum()),
+            constraints=[{"type": "ineq", "fun": kept, "jac": lambda x: np.array([row(at(x), k) for k in limits])}]
+            if limits
+            else [],
+            method="SLSQP",
+            options={"maxiter": ROUNDS, "ftol": 1e-10},
+        )
+        there = at(solution.x)
+    except ParflexError:  # a step to a design that cannot be
+        return found
+    if designs.merit(there.values) >= designs.merit(found.values):
+        return found
+    _, _, multipliers = linear_step(designs, there, free, FINE)
+    return Descent(
+        there.z, there.values, multipliers, designs.missed(there.values), found.steps, designs.evaluations, found.done
+    )
+
+
+def _smooth(designs: Designs, point: DesignPoint) -> bool:
+    """Whether the worst piece of each term is single and the next one far: then the terms are smooth functions."""
+    for pieces in point.pieces:
+        value = abs(pieces[0].value)
+        apart = len(pieces) == 1 or abs(pieces[1].value - pieces[0].value) > APART * value
+        if pieces[0].matrices.shape[1] > 1 or not apart:
+            return False
+    return True

@@ -1,0 +1,134 @@
+"""Designs of a problem: robots at points of the ranges of its variables, and what responses are there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from parflex.closure.targets import Target
+from parflex.design.answers import value_of
+from parflex.design.batched_values import values_in_designs
+from parflex.design.design_state import checked_number
+from parflex.design.search.problem_file import ProblemFile
+from parflex.design.search.worst_pieces import Piece, pieces_of
+from parflex.errors import InputError, ParflexError
+from parflex.models.loading import redesigned
+from parflex.models.pose_input import read_pose
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+
+
+class ProblemDesigns:
+    """Robots of a problem; a design `z` has a number from 0 to 1 for each variable, along its range."""
+
+    def __init__(self, problem: ProblemFile, robot: Robot) -> None:
+        self.problem, self.robot = problem, robot
+        self.keys = list(problem.variables)
+        given = np.array([checked_number(robot, key, "variables") for key in self.keys])
+        bounds = np.array([problem.variables[key].bounds for key in self.keys])
+        self.low, self.width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]
+        self.questions = {name: table.question() for name, table in problem.responses.items()}
+        self._alone: set[str] = set()  # responses that no program covers
+        starts = [problem.variables[key].start for key in self.keys]
+        first = np.array([x if s is None else s for x, s in zip(given, starts, strict=True)])
+        self.start = np.clip((first - self.low) / self.width, 0.0, 1.0)
+        self.before = self._first()
+        self.values_before = {name: self.value(self.before, name) for name in self.questions}
+
+    def _first(self) -> Robot:
+        """The robot at the start; bounds that shut out the robot of the file may make it impossible."""
+        try:
+            return self.loaded(self.start)
+        except ParflexError as error:
+            shown = ", ".join(f"{key} = {value:g}" for key, value in self.settings(self.start).items())
+            raise InputError(
+                f"the robot cannot be at the start of the search, {shown}: {error.message}",
+                key="variables",
+                value=", ".join(self.keys),
+                hint="give bounds, or a start, with which the robot can be assembled",
+            ) from None
+
+    def settings(self, z: Array) -> dict[str, float]:
+        """Numbers of the file at a design."""
+        return dict(zip(self.keys, (self.low + self.width * z).tolist(), strict=True))
+
+    def loaded(self, z: Array) -> Robot:
+        """The robot at a design, as its file is loaded."""
+        robot = redesigned(self.robot, self.settings(z))
+        robot.assemble()  # what cannot be assembled is no design
+        return robot
+
+    def design(self, z: Array) -> Robot:
+        """The robot at a design; where poses say all, home is found from that of the first robot."""
+        if not self._poses_say_all:
+            return self.loaded(z)
+        robot = redesigned(self.robot, self.settings(z))
+        home = robot.description.poses.get("home", {})
+        target = read_pose(robot.tree, home, "poses.home", robot.file, robot.start) if home else Target()
+        held = robot.locked | set(robot.deformations)
+        near = robot.assembler.near(target, self.before.home, None, held)
+        return self.loaded(z) if near is None else replace(robot, known_home=near)
+
+    @property
+    def _poses_say_all(self) -> bool:
+        """Whether every response is asked at poses that leave nothing to home but the side on which legs stand."""
+        finder = self.before.pose_finder
+        for question in self.questions.values():
+            if question.response.name == "mass":
+                continue
+            for pose in question.poses:
+                given = self.before.description.poses.get(pose) if isinstance(pose, str) and pose != "home" else pose
+                if not isinstance(given, Mapping):
+                    return False
+                target = finder.read(given)
+                if len(target.fixed) + sum(row.size for row in target.frames) < finder.rigid_freedoms:
+                    return False
+        return True
+
+    # -- responses -------------------------------------------------------------------------------------
+
+    def value(self, robot: Robot, name: str) -> float:
+        """A response of a robot."""
+        return value_of(self.questions[name].asked(robot).answer)
+
+    def together(self, designs: Array, name: str) -> Array | None:
+        """Values at rows of designs and all poses by programs of maps; None where they do not cover the response."""
+        if name in self._alone:
+            return None
+        columns = self.low + self.width * designs
+        own = {key: columns[:, k] for k, key in enumerate(self.keys)}
+        found = values_in_designs(self.robot, self.questions[name], own)
+        if found is None and len(designs) == 1:
+            self._alone.add(name)
+        return found
+
+    def worst(self, values: Array, name: str) -> Array:
+        """The value that counts of those at all poses."""
+        return values.min(axis=-1) if self.questions[name].response.worst == "smallest" else values.max(axis=-1)
+
+    def values(self, z: Array, names: Sequence[str]) -> dict[str, float]:
+        """Responses at a design, by name."""
+        found: dict[str, float] = {}
+        robot: Robot | None = None
+        for name in dict.fromkeys(names):
+            known = self.together(z[None], name)
+            if known is None or not np.isfinite(known).all():
+                robot = robot or self.design(z)
+                found[name] = self.value(robot, name)
+            else:
+                found[name] = float(self.worst(known, name)[0])
+        return found
+
+    def pieces(self, z: Array, names: Sequence[str]) -> dict[str, list[Piece]]:
+        """Pieces of responses at a design, by name, with slopes along the ranges."""
+        robot = self.design(z)
+        found: dict[str, list[Piece]] = {}
+        for name in dict.fromkeys(names):
+            known = self.together(z[None], name) if len(self.questions[name].poses) > 1 else None
+            known = known if known is not None and np.isfinite(known).all() else None
+            own = pieces_of(robot, self.questions[name], self.keys, None if known is None else known[0])
+            found[name] = [Piece(p.value, p.matrices * self.width[:, None, None], p.pose) for p in own]
+        return found
