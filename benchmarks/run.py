@@ -24,6 +24,7 @@ import dualemps_motion  # noqa: E402
 import flexible_platform  # noqa: E402
 import frequency_map  # noqa: E402
 import gough_stewart  # noqa: E402
+import gradient  # noqa: E402
 import growth  # noqa: E402
 import growth_elements  # noqa: E402
 import puma  # noqa: E402
@@ -41,6 +42,7 @@ BENCHMARKS = {
     "starts": growth.run_starts,
     "dualemps": dualemps_motion.run,
     "frequency-map": frequency_map.run,
+    "gradient": gradient.run,
     "flexible-platform": flexible_platform.run,
     "control": control.run,
     "control-law": control_law.run,

@@ -14,10 +14,14 @@ from click.testing import CliRunner
 import parflex
 from parflex.cli.main import cli
 from parflex.description.inheritance import merged
+from parflex.design.batched_values import values_in_designs
 from parflex.design.design_state import Circumstances
 from parflex.design.questions import read_question
 from parflex.design.search.descent import Designs, Term, descend, linear_step
-from parflex.design.search.problem_file import region_poses
+from parflex.design.search.optimisation import Optimisation
+from parflex.design.search.pareto import hypervolume, pareto_front, undominated
+from parflex.design.search.polishing import polished
+from parflex.design.search.problem_file import read_problem, region_poses
 from parflex.design.search.robot_difference import difference
 from parflex.design.search.worst_pieces import Piece, pieces_of
 from parflex.errors import ParflexError
@@ -240,6 +244,88 @@ def test_the_command_writes_a_robot_file_and_a_page(tmp_path):
     assert fields <= set(answer)
     assert set(answer["constraints"][0]) == {"name", "value", "limit", "active", "multiplier"}
     page = (tmp_path / "out" / "index.html").read_text()
-    assert "constants.side0" in page and "before.svg" in page
-    assert (tmp_path / "out" / "after.svg").exists()
+    assert "constants.side0" in page and "before.svg" in page and "modes-after.svg" in page
+    assert (tmp_path / "out" / "after.svg").exists() and (tmp_path / "out" / "modes-before.svg").exists()
     assert parflex.load(answer["robot_file"]).tree.n > 0
+
+
+def test_smooth_optima_are_polished_to_their_last_digits():
+    # largest -|z - c|^2 below the line z_0 + z_1 = 0.9: at the foot of the perpendicular from c = (0.6, 0.5)
+    centre = np.array([0.6, 0.5])
+
+    def values(z):
+        return np.array([1 - (z - centre) @ (z - centre), z.sum()])
+
+    def pieces(z):
+        slopes = [-2 * (z - centre), np.ones(2)]
+        return [[Piece(float(v), s.reshape(2, 1, 1))] for v, s in zip(values(z), slopes, strict=True)]
+
+    designs = Designs([Term("f", 1.0, None, 1.0), Term("line", -1.0, 0.9, 1.0)], values, pieces)
+    free = np.ones(2, dtype=bool)
+    rough = descend(designs, np.array([0.1, 0.2]), free, 4, 1e-6)
+    found = polished(designs, rough, free)
+    assert found.z == pytest.approx([0.5, 0.4], abs=1e-7)
+    assert found.multipliers[1] == pytest.approx(0.2, rel=1e-3)  # d/dlimit of 1 - 2 (1.1 - limit)^2 / 4
+
+
+def test_masses_in_many_designs_are_those_of_robots_loaded_one_by_one():
+    robot = parflex.load("dualemps")
+    designs = {"sections.blade.y": np.array([0.003, 0.004]), "frame.14.inertia.M": np.array([1.0, 2.0])}
+    found = values_in_designs(robot, read_question("mass"), designs)
+    for row in range(2):
+        other = parflex.load("dualemps", settings={key: float(values[row]) for key, values in designs.items()})
+        assert found[row, 0] == pytest.approx(sum(link.body.m for link in other.tree.links))
+
+
+def test_the_area_behind_a_front_is_that_of_its_rectangles():
+    points = np.array([[1.0, 3.0], [2.0, 2.0], [3.0, 1.0], [1.5, 1.5], [2.0, 2.0]])
+    assert undominated(points).tolist() == [True, True, True, False, False]
+    assert hypervolume(points, np.zeros(2)) == pytest.approx(6.0)
+    assert hypervolume(points, np.array([0.5, 2.5])) == pytest.approx(0.25)
+
+
+def test_a_front_by_gradients_goes_from_the_lightest_to_the_stiffest_beam(tmp_path):
+    limit = cantilever(tmp_path, 1)
+    path = problem(tmp_path, 1, limit, '[pareto]\nminimise = "mass"\npoints = 3', steps=20)
+    found = parflex.optimise(path)
+    assert [len(one["variables"]) for one in found.front] == [1, 1, 1]
+    for one in found.front:
+        side = one["variables"]["constants.side0"]
+        assert one["objectives"]["first"] == pytest.approx(own_frequency([side]), rel=1e-6)
+        assert one["objectives"]["mass"] == pytest.approx(RHO * (side**2 + 0.5 * SIDE**2), rel=1e-9)
+    sides = [one["variables"]["constants.side0"] for one in found.front]
+    assert sides[0] == pytest.approx(0.3 * SIDE) and sides[2] == pytest.approx(SIDE, rel=1e-6)
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+def test_fronts_by_gradients_and_by_pymoo_have_the_same_area(tmp_path):
+    pytest.importorskip("pymoo")
+    limit = cantilever(tmp_path, 2)
+    fronts = {}
+    for method in ("gradients", "pymoo"):
+        table = f'[pareto]\nminimise = "mass"\nmethod = "{method}"\npoints = 41\npopulation = 60\ngenerations = 60'
+        read = read_problem(problem(tmp_path, 2, limit, table, steps=40))
+        fronts[method] = pareto_front(Optimisation(read, parflex.load(str(tmp_path / "cantilever.toml"))))
+    reference = [fronts["gradients"].points[:, 0].min(), fronts["gradients"].points[:, 1].max()]
+    areas = [front.hypervolume(reference) for front in fronts.values()]
+    assert areas[1] == pytest.approx(areas[0], rel=1e-2)
+
+
+def test_bounds_that_make_the_robot_impossible_are_named(tmp_path):
+    limit = cantilever(tmp_path, 2)
+    path = problem(tmp_path, 2, limit, steps=3)
+    text = (tmp_path / "problem.toml").read_text()
+    (tmp_path / "problem.toml").write_text(
+        text.replace(f"lower = {0.3 * SIDE}\nupper = {2 * SIDE}", "lower = -2\nupper = -1", 1)
+    )
+    with pytest.raises(ParflexError, match=r"cannot be at the start of the search, constants.side0 = -1"):
+        parflex.optimise(path)
+
+
+def test_a_response_without_elastic_bodies_is_refused(tmp_path):
+    lines = ['robot = "5r"', "[variables.constants.distal]", "lower = 0.4", "upper = 0.6", "[responses.f]"]
+    lines += ['response = "frequency:1"', "[objective]", 'maximise = "f"']
+    (tmp_path / "problem.toml").write_text("\n".join(lines))
+    with pytest.raises(ParflexError, match="nothing vibrates"):
+        parflex.optimise(tmp_path / "problem.toml")

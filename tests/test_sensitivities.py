@@ -16,7 +16,12 @@ import pytest
 import scipy.linalg
 
 import parflex
+from parflex.design.design_state import Circumstances, read_with_slopes
+from parflex.design.number_slopes import numbers_by_program
+from parflex.design.questions import read_question
 from parflex.designs.design_numbers import number_at
+from parflex.errors import ParflexError
+from parflex.models.loading import redesigned
 
 STEP, LEVELS = 0.008, 4
 LIMIT = 1e-8  # of the largest elasticity of the response
@@ -97,12 +102,28 @@ def conditions(robot, pose, **given):
     return parflex.configure(robot, pose).condition.platform
 
 
+def transmissions(robot, pose, **given):
+    """The smaller angle at the two elbows of a five-bar, by the law of cosines."""
+    one, two = (number_at(robot, f"constants.{word}") for word in ("proximal", "distal"))
+    found = []
+    for leg in ("left", "right"):
+        base = robot.tree.links[robot.tree.number(f"{leg}.1")].position
+        square = (pose["x"] - base[0]) ** 2 + (pose["y"] - base[1]) ** 2
+        found.append(np.arccos(abs(one**2 + two**2 - square) / (2 * one * two)))
+    return min(found)
+
+
+def shaken(robot, pose, frame, **given):
+    return read_question(f"dynamic-error:{frame}", [pose], Circumstances(**given)).asked(robot).answer
+
+
 MOVING = {"velocity": {"x": 0.3, "y": 0.2, "wz": 1.0}, "acceleration": {"x": 2.0, "y": 1.0, "wz": 3.0}}
 LOAD = {"wrench": {"P": [1.0, 3.0, 0.2]}}
 BLADE = ["constants.offset", "constants.blade", "sections.blade.y", "frame.14.inertia.M"]
 LENGTHS = ["constants.proximal", "constants.distal", "constants.arm"]
 INSIDE = {"x": 0.02, "y": 0.03, "theta": 0.1}
 
+SHAKEN = {"velocity": {"11": 0.1, "21": 0.2}, "acceleration": {"11": 3.0, "21": 1.0}, "without": ("friction",)}
 TIP = {"x": 0.05, "y": 0.5}
 BARS = ["constants.distal", "constants.proximal", "legs.base_x.1"]
 ACROSS = {"velocity": {"x": 0.3, "y": 0.2}, "acceleration": {"x": 2.0, "y": 1.0}}
@@ -116,6 +137,7 @@ POINTS = [  # poses by points that move on their bodies with the keys
     ("5r", TIP, "inertia:left.1", BARS, inertias, ("left.1",), {}),
     ("5r", TIP, "conditioning", BARS, conditions, (), {}),
     ("5r", TIP, "speed:right.1", BARS, speeds, ("right.1",), {"velocity": ACROSS["velocity"]}),
+    ("5r", TIP, "transmission", BARS, transmissions, (), {}),
     ("5r", "home", "power", BARS, powers, (), ACROSS),
     ("3rrr", HINGE, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), {}),
     ("3rrr", HINGE, "conditioning", LENGTHS, conditions, (), {}),
@@ -159,6 +181,7 @@ CASES = [
     ("dualemps", "home", "stress:16", BLADE[:3], stressed, ("16",), {"about": "undeformed", **LOAD}),
     ("dualemps", "home", "effort:11", BLADE[:3], efforts, ("11",), LOAD),
     ("dualemps", "home", "mass", BLADE, masses, (), {}),
+    ("dualemps", "home", "dynamic-error:P", BLADE[:3], shaken, ("P",), SHAKEN),
     ("3rrr", INSIDE, "frequency:1", LENGTHS, lowest, (1,), {"servo": 1e4}),
     ("3rrr", INSIDE, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), MOVING),
     ("3rrr", INSIDE, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), {"wrench": {"platform": [3.0, 4.0, 1.0]}}),
@@ -242,3 +265,73 @@ LONG = [
 def test_sensitivities_of_large_robots_are_those_of_differences(name, pose, response, keys, function, arguments, given):
     rng = np.random.default_rng(4)
     compare(name, pose, response, keys, function, arguments, given, rng.uniform(-1, 1, (2, len(keys))))
+
+
+def test_slopes_of_numbers_by_a_program_are_those_of_the_file_read_with_slopes():
+    keys = LENGTHS
+    for robot in (parflex.load("3rrr"), redesigned(parflex.load("3rrr"), {"constants.distal": 0.31})):
+        mine, its = numbers_by_program(robot, keys), read_with_slopes(robot, keys)
+        assert mine is not None
+        slopes, others = (
+            {place: one.slopes[:, 0, k] for k, places in enumerate(one.places) for place in places}
+            for one in (mine, its)
+        )
+        assert len(slopes) > 10 and {place for place, row in others.items() if np.any(row)} <= set(slopes)
+        for place, row in slopes.items():
+            # the same operations in another order
+            assert row == pytest.approx(others.get(place, np.zeros(len(keys))), rel=1e-12, abs=1e-14)
+
+
+def test_a_slow_motion_displaces_as_the_loads_at_rest():
+    robot = parflex.load("dualemps")
+    still = {"velocity": {"11": 0.0, "21": 0.0}, "acceleration": {"11": 0.0, "21": 0.0}}
+    moving = parflex.sensitivities(robot, "dynamic-error:P", BLADE[1], "home", **still, **LOAD)
+    resting = parflex.sensitivities(robot, "error:P", BLADE[1], "home", about="undeformed", **LOAD)
+    assert moving.value == pytest.approx(resting.value, rel=1e-9)
+    its = resting.sensitivities[BLADE[1]]["elasticity"]
+    assert moving.sensitivities[BLADE[1]]["elasticity"] == pytest.approx(its, rel=1e-7)
+
+
+def test_the_area_of_a_five_bar_is_that_within_both_reaches():
+    robot = parflex.load("5r")
+    one, two = (number_at(robot, f"constants.{word}") for word in ("proximal", "distal"))
+    bases = [robot.tree.links[robot.tree.number(f"{leg}.1")].position for leg in ("left", "right")]
+    cells = np.stack(np.meshgrid(np.arange(-0.45, 0.5, 0.1), np.arange(0.25, 1.2, 0.1)), axis=-1).reshape(-1, 2)
+    reaches = [np.linalg.norm(cells - base[:2], axis=1) for base in bases]
+    inside = np.all([(abs(one - two) < reach) & (reach < one + two) for reach in reaches], axis=0)
+    question = read_question("area:x,-0.5,0.5,10;y,0.2,1.2,10")
+    assert question.asked(robot).answer == pytest.approx(0.01 * inside.sum())
+    assert question.response.unit_of(robot, question.argument) == "m^2"
+    assert 0 < inside.sum() < len(cells)
+
+
+@pytest.mark.parametrize(
+    ("response", "words"),
+    [
+        ("energy:round", "no motion 'round'"),
+        ("transmission:left.1", "not a passive revolute joint"),
+        ("dynamic-error", "no motion is given"),
+        ("area:x,0.3,0.1,10", "is not a range"),
+        ("area:x,0.1,0.3,10;y,0.3,0.5,10", "counts cells"),
+    ],
+)
+def test_what_a_response_cannot_be_asked_is_refused_in_one_sentence(response, words):
+    with pytest.raises(ParflexError, match=words):
+        parflex.sensitivities(parflex.load("5r"), response, "constants.distal", TIP)
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+def test_the_energy_of_a_motion_is_that_of_its_instants():
+    robot = parflex.load(str(Path(__file__).parent / "robots" / "five-bar-circle.toml"))
+    table = parflex.plan_motion(robot, "round").table(step=1e-3)
+    powers = []
+    for k in range(len(table["t"])):
+        at, speed, pushed = (
+            {name: float(table[f"{name}{word}"][k]) for name in robot.actuated_names}
+            for word in ("", ".velocity", ".acceleration")
+        )
+        found = parflex.inverse_dynamics(robot, at, speed, pushed)
+        powers.append(sum(abs(found.efforts[name] * speed[name]) for name in speed))
+    mine = parflex.sensitivities(robot, "energy:round", ["constants.distal"], TIP).value
+    assert mine == pytest.approx(np.trapezoid(powers, table["t"]), rel=2e-2)  # kinks where a motor turns back

@@ -21,11 +21,14 @@ WORTH = 6  # poses and designs from which a program pays
 
 
 def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping[str, Array]) -> Array | None:
-    """Values of a response, designs x poses; not a number where a design cannot be. None: not covered."""
-    count = len(next(iter(designs.values())))
+    """Values of a response, designs x poses; not a number where a design cannot be. None: not covered.
+
+    Without designs it is the robot as it is.
+    """
+    count = len(next(iter(designs.values()))) if designs else 1
     if question.tolerances is not None:
         return None
-    if question.response.name == "mass" and not question.argument:
+    if question.response.name == "mass" and not question.argument and designs:
         return _masses(robot, designs, len(question.poses))
     table = _pose_table(robot, question.poses)
     number = int(question.argument or 1) if (question.argument or "1").isdigit() else 0
@@ -39,7 +42,7 @@ def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping
     rows = np.tile(poses, (count, 1))
     own = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
     found = many_frequencies(
-        robot, coordinates, rows, number, given.lock, designs=own, about=given.about, wrench=given.wrench
+        robot, coordinates, rows, number, given.lock, designs=own or None, about=given.about, wrench=given.wrench
     )
     return found.frequencies[:, number - 1].reshape(count, len(poses))
 

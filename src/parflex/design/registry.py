@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from parflex.design import rigid_responses, statics_responses, vibration_responses
+from parflex.design import motion_responses, pose_responses, rigid_responses, statics_responses, vibration_responses
 from parflex.design.design_state import DesignState
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
@@ -120,6 +120,14 @@ def _of_joint(straight: str, turning: str) -> Callable[[Robot, str], str]:
     return unit
 
 
+def _of_area(robot: Robot, argument: str) -> str:
+    ranges = [part.partition(",") for part in argument.split(";") if part.count(",") == 3]
+    power = sum(not word.strip().startswith("r") and "theta" not in word for word, _, _ in ranges)
+    turns = len(ranges) - power
+    words = [*(["m" if power == 1 else f"m^{power}"] if power else []), *(["rad"] * bool(turns))]
+    return " ".join(words) or "dimensionless"
+
+
 _OWN = (
     ("frequency", vibration_responses.frequency, "Hz", "k or LOW-HIGH", "smallest",
      "Natural frequency of mode k, or the lowest in a band (Hz)."),
@@ -141,6 +149,16 @@ _OWN = (
     ("power", rigid_responses.power, "W", "JOINT", "largest", "Mechanical power of a motor, or of all, in a motion."),
     ("conditioning", rigid_responses.conditioning, "dimensionless", "", "largest",
      "Condition number of the motors' rates per motion: large near singular poses."),
+    ("energy", motion_responses.energy, "J", "MOTION", "largest",
+     "Work of all motors in a motion of the file, driving or braking."),
+    ("dynamic-error", motion_responses.dynamic_error, "m", "FRAME", "largest",
+     "How far a frame is from its place in a motion, as inertia forces bend the robot."),
+    ("singularity", pose_responses.singularity, "dimensionless", "", "smallest",
+     "Distance to singularities: 1 over the largest condition number."),
+    ("transmission", pose_responses.transmission, "rad", "JOINT", "smallest",
+     "Smallest angle between links that meet in a passive joint, at most a right angle."),
+    ("area", pose_responses.area, _of_area, "x,FROM,TO,COUNT;y,...", "smallest",
+     "Area that the end effector reaches within ranges."),
     ("limits", rigid_responses.joint_limits, "dimensionless", "JOINT", "smallest",
      "Distance of the joint nearest to its limits, as share of its range."),
 )  # fmt: skip

@@ -118,6 +118,8 @@ class DesignedPoses:
     def _together(self, chunk: slice) -> tuple[Array, int]:
         """Rows of a chunk that were solved together, and how many of them by whole matrices in the place of steps."""
         own = np.flatnonzero(~self.numbers.alone[chunk]) + chunk.start
+        if not len(own):  # all of them are loaded one by one
+            return own, 0
         placed = self.positions(self.poses[self.rows[own]], own)
         good = (placed.status == OK) & ~self._tense(own, placed.q)
         chosen, q = own[good], placed.q[good]

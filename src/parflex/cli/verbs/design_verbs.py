@@ -119,6 +119,11 @@ def optimise(file: str, out: str, as_json: bool) -> int:
         (f"{found.status}: {found.message}", ["response", "before", "after", "unit"], responses),
         ("variables", ["key", "before", "after", "lower", "upper"], variables),
         ("limits", ["of", "value", "limit", "active", "multiplier"], limits),
+        *(
+            [("Pareto front", [*found.front[0]["objectives"], *found.variables], [_point(one) for one in found.front])]
+            if found.front
+            else []
+        ),
         ("files", ["", "path"], [("robot", found.robot_file), ("page", answer["page"])]),
     )
     return 1 if found.status == "infeasible" else 0
@@ -157,6 +162,10 @@ def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: b
     if found.interrupted:
         click.echo("interrupted: run the same command again to resume", err=True)
         sys.exit(1)
+
+
+def _point(one: dict[str, Any]) -> tuple[Any, ...]:
+    return (*one["objectives"].values(), *one["variables"].values())
 
 
 def _shown(value: float | None) -> Any:

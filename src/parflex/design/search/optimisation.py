@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.design.answers import value_of
 from parflex.design.search.descent import Descent, Designs, Term, descend
 from parflex.design.search.polishing import polished
 from parflex.design.search.problem_designs import ProblemDesigns
@@ -39,7 +40,7 @@ class Optimised(Record):
     variables : dict[str, dict[str, float]]
         By key: `start`, `value`, `lower`, `upper`, in the units of the file.
     responses : dict[str, dict[str, Any]]
-        By name: `response`, `before`, `after`, `unit`.
+        By name: `response`, `before`, `after`, `unit`, and the `pose` at which the value after is found.
     constraints : list[dict[str, Any]]
         Name, `value`, `limit`, `active`, and `multiplier`: what the objective gains per unit of the limit.
     message : str
@@ -57,6 +58,8 @@ class Optimised(Record):
     starts : list[float]
         What each start came to: the objective, negative where it is maximised, with missed limits, in units of the
         objective before (dimensionless).
+    poses : dict[str, list[Any]]
+        Poses at which each response is asked (m, rad).
     """
 
     status: str
@@ -71,6 +74,7 @@ class Optimised(Record):
     robot_file: str | None = None
     front: list[dict[str, Any]] = field(default_factory=list)
     starts: list[float] = field(default_factory=list)
+    poses: dict[str, list[Any]] = field(default_factory=dict)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -248,16 +252,18 @@ class Optimisation:
             }
             for k, key in enumerate(self.keys)
         }
-        responses = {
-            name: {
+        responses = {}
+        for name, question in robots.questions.items():
+            after = question.asked(robot)
+            responses[name] = {
                 "response": question.text,
                 "before": robots.values_before[name],
-                "after": robots.value(robot, name),
+                "after": value_of(after.answer),
                 "unit": question.response.unit_of(robot, question.argument),
+                "pose": after.pose,
             }
-            for name, question in robots.questions.items()
-        }
         return Optimised(
             status, float(best.values[0]), variables, responses, constraints, message, self.designs.evaluations, robot,
             self.before, None, [], list(merits),
+            {name: list(question.poses) for name, question in robots.questions.items()},
         )  # fmt: skip

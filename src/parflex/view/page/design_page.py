@@ -10,7 +10,7 @@ from parflex.design.search.optimisation import Optimised
 from parflex.errors import ParflexError
 from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot
-from parflex.view.figures.robot_figure import draw
+from parflex.view.page.design_pictures import write_pictures
 from parflex.whole_files import whole_file
 
 STYLE = """
@@ -28,25 +28,19 @@ def write_design_page(found: Optimised, folder: str | Path) -> str:
     """The page of an optimisation, with its pictures beside it; gives its path."""
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
-    for robot, name in ((found.before, "before"), (found.robot, "after")):
-        draw(robot, path=target / f"{name}.svg")
+    pictures = write_pictures(found, target)
     page = target / "index.html"
     with whole_file(page) as file:
-        file.write(_page(found).encode())
+        file.write(_page(found, pictures).encode())
     return str(page)
 
 
-def _page(found: Optimised) -> str:
+def _page(found: Optimised, pictures: list[tuple[str, list[tuple[str, str]]]]) -> str:
     name = escape(found.before.name)
     parts = [
         f"<h1>{name}: {escape(found.status)}</h1>",
         f"<p>{escape(found.message)}; {found.evaluations} designs computed.</p>",
-        '<div class="both">',
-        *(
-            f'<figure><img src="{word}.svg" alt="{name} {word}"><figcaption>{word}</figcaption></figure>'
-            for word in ("before", "after")
-        ),
-        "</div>",
+        *_shown(name, pictures[:1]),
         "<h2>Responses</h2>",
         _table(
             ["response", "", "before", "after", "unit", "change"],
@@ -71,6 +65,7 @@ def _page(found: Optimised) -> str:
             "<h2>What holds it back</h2>",
             _table(words, rows, [bool(one["active"]) for one in found.constraints]),
         ]
+    parts += _shown(name, pictures[1:])
     modes = _modes(found.before), _modes(found.robot)
     if all(modes):
         lines: list[tuple[Any, ...]] = [
@@ -82,6 +77,20 @@ def _page(found: Optimised) -> str:
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title>'
         f"<style>{STYLE}</style></head>\n<body>\n{body}\n</body></html>\n"
     )
+
+
+def _shown(name: str, pictures: list[tuple[str, list[tuple[str, str]]]]) -> list[str]:
+    """Pictures side by side under their titles."""
+    parts: list[str] = []
+    for title, files in pictures:
+        parts += [f"<h2>{escape(title)}</h2>"] if title else []
+        parts += ['<div class="both">']
+        parts += [
+            f'<figure><img src="{file}" alt="{name}: {word}"><figcaption>{word}</figcaption></figure>'
+            for file, word in ((file, escape(caption)) for file, caption in files)
+        ]
+        parts += ["</div>"]
+    return parts
 
 
 def _modes(robot: Robot) -> list[float]:
