@@ -14,15 +14,15 @@ from click.testing import CliRunner
 import parflex
 from parflex.cli.main import cli
 from parflex.description.inheritance import merged
-from parflex.design.batched_values import values_in_designs
 from parflex.design.design_state import Circumstances
+from parflex.design.problem_file import read_problem, region_poses
 from parflex.design.questions import read_question
+from parflex.design.robot_difference import difference
+from parflex.design.search.batched_values import values_in_designs
 from parflex.design.search.descent import Designs, Term, descend, linear_step
 from parflex.design.search.optimisation import Optimisation
 from parflex.design.search.pareto import hypervolume, pareto_front, undominated
 from parflex.design.search.polishing import polished
-from parflex.design.search.problem_file import read_problem, region_poses
-from parflex.design.search.robot_difference import difference
 from parflex.design.search.worst_pieces import Piece, pieces_of
 from parflex.errors import ParflexError
 

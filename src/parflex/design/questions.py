@@ -73,7 +73,7 @@ class ResponseQuestion(Record):
 
     def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
-        from parflex.design.batched_values import values_in_designs  # which stands on this module
+        from parflex.design.search.batched_values import values_in_designs  # which stands on this module
 
         plain = SensitiveDesign(robot, ())
         sign = 1.0 if self.response.worst == "smallest" else -1.0

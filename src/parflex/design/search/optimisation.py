@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from parflex.design.answers import value_of
+from parflex.design.problem_file import ProblemFile, read_problem, robot_source
+from parflex.design.robot_difference import extending_text
 from parflex.design.search.descent import Descent, Designs, Term, descend
 from parflex.design.search.polishing import polished
 from parflex.design.search.problem_designs import ProblemDesigns
-from parflex.design.search.problem_file import ProblemFile, read_problem, robot_source
-from parflex.design.search.robot_difference import extending_text
 from parflex.design.search.worst_pieces import Piece
 from parflex.errors import ParflexError
 from parflex.models.loading import load

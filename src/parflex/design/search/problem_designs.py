@@ -9,9 +9,9 @@ import numpy as np
 
 from parflex.closure.targets import Target
 from parflex.design.answers import value_of
-from parflex.design.batched_values import values_in_designs
 from parflex.design.design_state import checked_number
-from parflex.design.search.problem_file import ProblemFile
+from parflex.design.problem_file import ProblemFile
+from parflex.design.search.batched_values import values_in_designs
 from parflex.design.search.worst_pieces import Piece, pieces_of
 from parflex.errors import InputError, ParflexError
 from parflex.models.loading import redesigned
