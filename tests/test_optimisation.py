@@ -316,10 +316,12 @@ def test_bounds_that_make_the_robot_impossible_are_named(tmp_path):
     limit = cantilever(tmp_path, 2)
     path = problem(tmp_path, 2, limit, steps=3)
     text = (tmp_path / "problem.toml").read_text()
+    old = f"[variables.constants.side0]\nlower = {0.3 * SIDE}\nupper = {2 * SIDE}"
+    assert old in text
     (tmp_path / "problem.toml").write_text(
-        text.replace(f"lower = {0.3 * SIDE}\nupper = {2 * SIDE}", "lower = -2\nupper = -1", 1)
+        text.replace(old, "[variables.materials.steel.density]\nlower = -2\nupper = -1")
     )
-    with pytest.raises(ParflexError, match=r"cannot be at the start of the search, constants.side0 = -1"):
+    with pytest.raises(ParflexError, match=r"cannot be at the start of the search, materials.steel.density = -1"):
         parflex.optimise(path)
 
 

@@ -114,6 +114,7 @@ def area(state: DesignState, argument: str) -> Any:
 
     It counts cells, so that it has no slopes.
     """
+    axes = [_axis(part, argument) for part in argument.split(";")]
     if state.count:
         raise InputError(
             "the area that is reached counts cells, so that it has no slopes",
@@ -121,7 +122,6 @@ def area(state: DesignState, argument: str) -> Any:
             value=f"area:{argument}",
             hint="ask for its value, or limit 'transmission' or 'singularity' over a region",
         )
-    axes = [_axis(part, argument) for part in argument.split(";")]
     cells = int(np.prod([len(values) for _, values, _ in axes]))
     if cells > MOST_CELLS:
         raise InputError(f"the area has {cells} cells", key="response", value=argument, hint=f"up to {MOST_CELLS}")
