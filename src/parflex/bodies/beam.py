@@ -280,7 +280,7 @@ def rolled(body: ElasticBody, angle: float) -> ElasticBody:
     """The beam with its section turned about its axis; coordinates stay along the axes of the frame."""
     c, s = np.cos(angle), np.sin(angle)
     R = np.array([[1, 0, 0], [0, c, -s], [0, s, c]])
-    T = np.eye(body.size, dtype=scalar_type(R))  # modes of a reduced beam keep their numbers
+    T: Array = np.eye(body.size, dtype=scalar_type(R))  # modes of a reduced beam keep their numbers
     T[:3, :3] = T[3:6, 3:6] = R
     mix = np.eye(body.size + 1, dtype=T.dtype)
     mix[1:, 1:] = T

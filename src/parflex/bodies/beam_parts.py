@@ -76,7 +76,8 @@ class ElementParts(Record):
         first, second = (_from(xi, density.shape[-1]) for density in (S, G))
         m = self.material.density * self.section.A * self.length * (1 - xi)
         S, G = np.einsum("aik,nk->nai", S, first), np.einsum("abijk,nk->nabij", G, second)
-        R, mix = self._turn, np.eye(7, dtype=scalar_type(self._turn))
+        R = self._turn
+        mix: Array = np.eye(7, dtype=scalar_type(R))
         mix[1:4, 1:4] = mix[4:, 4:] = R
         if self.roll:
             S, G = mix @ S @ R.T, np.einsum("ai,bj,nijkl,mk,ol->nabmo", mix, mix, G, R, R, optimize=True)

@@ -278,7 +278,8 @@ class ElasticBody(Record):
     def with_rigid(self, rigid: RigidBody) -> ElasticBody:
         """The body with a rigid one fixed to its root."""
         kind = scalar_type(self.S, self.G, rigid.S, rigid.Sigma)
-        S, G = self.S.astype(kind), self.G.astype(kind)
+        S: Array = self.S.astype(kind)
+        G: Array = self.G.astype(kind)
         S[0] += rigid.S
         G[0, 0] += rigid.Sigma
         return replace(self, m=self.m + rigid.m, S=S, G=G, rigid=self.rigid + rigid, bare=self.without_rigid())

@@ -95,7 +95,7 @@ def _sample(here: Configuration, rates: dict[str, float], accelerations: dict[st
 
 
 def dynamic_error(state: DesignState, argument: str) -> Any:
-    """How far a frame is from its place in the motion: bodies bend under gravity, inertia forces and the wrench."""
+    """How far a frame is from its place in the motion: bodies deform under gravity, inertia forces and the wrench."""
     frame = argument or state.robot.tree.end_effector
     state.robot.tree.place(frame)
     given = state.circumstances

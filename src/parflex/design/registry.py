@@ -152,7 +152,7 @@ _OWN = (
     ("energy", motion_responses.energy, "J", "MOTION", "largest",
      "Work of all motors in a motion of the file, driving or braking."),
     ("dynamic-error", motion_responses.dynamic_error, "m", "FRAME", "largest",
-     "How far a frame is from its place in a motion, as inertia forces bend the robot."),
+     "How far a frame is from its place in a motion, as inertia forces deform the robot."),
     ("singularity", pose_responses.singularity, "dimensionless", "", "smallest",
      "Distance to singularities: 1 over the largest condition number."),
     ("transmission", pose_responses.transmission, "rad", "JOINT", "smallest",

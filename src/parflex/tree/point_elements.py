@@ -35,7 +35,7 @@ class Curve:
         h, secants = np.diff(self.x), np.diff(self.y) / np.diff(self.x)
         if len(secants) == 1:
             return np.repeat(secants, 2)
-        slopes = np.zeros(len(self.x), dtype=scalar_type(secants, h))
+        slopes: Array = np.zeros(len(self.x), dtype=scalar_type(secants, h))
         slopes[0] = _end_slope(h[0], h[1], secants[0], secants[1])
         slopes[-1] = _end_slope(h[-1], h[-2], secants[-1], secants[-2])
         for k in range(1, len(self.x) - 1):
