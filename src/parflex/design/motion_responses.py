@@ -16,7 +16,6 @@ from parflex.models.dynamics.forces import tree_forces
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.recursion import motion
-from parflex.simulation.inputs.motor_motions import from_description
 from parflex.spatial.dual import Sensitive, plain_values, slopes, with_slopes
 
 Array = np.ndarray
@@ -55,6 +54,8 @@ def energy(state: DesignState, argument: str) -> Any:
 
 def motion_samples(robot: Robot, name: str) -> tuple[float, list[MotionSample]]:
     """How long a motion of the file takes, and the robot at equal intervals of it, bodies undeformed."""
+    from parflex.simulation.inputs.motor_motions import from_description  # which plans, and is not needed elsewhere
+
     motions = robot.description.motions
     if name not in motions:
         raise InputError(

@@ -9,8 +9,6 @@ import numpy as np
 from parflex.design.design_state import DesignState
 from parflex.design.rigid_responses import conditioning
 from parflex.errors import InputError, did_you_mean
-from parflex.maps.batches import Geometry
-from parflex.maps.positions import OK, PositionSolver
 from parflex.spatial import cross
 from parflex.tree.link_tree import GROUND
 
@@ -114,6 +112,9 @@ def area(state: DesignState, argument: str) -> Any:
 
     It counts cells, so that it has no slopes.
     """
+    from parflex.maps.batches import Geometry  # which brings the compiler, and is not needed elsewhere
+    from parflex.maps.positions import OK, PositionSolver
+
     axes = [_axis(part, argument) for part in argument.split(";")]
     if state.count:
         raise InputError(

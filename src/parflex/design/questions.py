@@ -19,6 +19,7 @@ from parflex.records import Record
 from parflex.spatial.dual import Sensitive
 
 Array = np.ndarray
+MANY = 6  # poses from which programs pay
 NEARLY = 1e-6  # of the worst value: poses that programs of maps find so near are asked once more
 TOGETHER = 1e-9  # of the worst value: other poses that come as near are active too
 
@@ -73,12 +74,10 @@ class ResponseQuestion(Record):
 
     def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
-        from parflex.design.search.batched_values import values_in_designs  # which stands on this module
-
         plain = SensitiveDesign(robot, ())
         sign = 1.0 if self.response.worst == "smallest" else -1.0
         values = np.full(len(self.poses), sign * np.inf)
-        known = values_in_designs(robot, self, {})
+        known = self._together(robot)
         asked = np.arange(len(values))
         if known is not None and np.isfinite(known).all():  # of those near the worst the last digits count
             least = float(np.min(sign * known))
@@ -95,6 +94,14 @@ class ResponseQuestion(Record):
         return DesignAnswer(
             joined(answers, len(keys), sign > 0), self.poses[active[0]], [self.poses[i] for i in active]
         )
+
+    def _together(self, robot: Robot) -> Array | None:
+        """Frequencies at many poses by programs of maps, which bring the compiler; else None."""
+        if self.response.name != "frequency" or len(self.poses) < MANY:
+            return None
+        from parflex.design.search.batched_values import values_in_designs  # which stands on this module
+
+        return values_in_designs(robot, self, {})
 
     def _spread(self, robot: Robot, keys: Sequence[str], own: Tolerances) -> DesignAnswer:
         """Mean or quantile over robots whose keys deviate; each robot has its own slopes, which add up exactly."""
