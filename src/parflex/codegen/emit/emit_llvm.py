@@ -80,7 +80,7 @@ class _Layout:
         start += max((len(function.inputs) for function in program.functions), default=0)
         self.inner = start
         self.functions = [_Layout(function) for function in program.functions]
-        self.size = start + max((function.size for function in self.functions), default=0)
+        self.size: int = start + max((function.size for function in self.functions), default=0)
 
 
 def _piece(program: Program) -> int:
