@@ -291,6 +291,16 @@ def excited(bench: Bench) -> dict[str, float]:
 add("excite", "emps", excited)
 
 
+def updated(bench: Bench) -> dict[str, float]:
+    """A length of a robot that fits measured frequencies."""
+    rows = [{"pose": "home", "mode": k, "frequency_hz": f, "deviation_hz": 0.5} for k, f in ((1, 14), (2, 25))]
+    found = parflex.update(bench("dualemps"), rows, "constants.blade")
+    return {key: one["value"] for key, one in found.parameters.items()}
+
+
+add("update", "dualemps", updated)
+
+
 def vars_of(record: Any, names: str) -> dict[str, Any]:
     """Some entries of a record."""
     return {name: getattr(record, name) for name in names.split()}

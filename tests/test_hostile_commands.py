@@ -251,6 +251,11 @@ excite emps --distance 2
 excite emps --workspace x=1
 excite emps --velocity-limit axel=1
 excite emps --out taken.toml
+update
+update dualemps
+update dualemps nothing.csv
+update dualemps nothing.csv --vary constants.beauty
+update dualemps taken.toml --vary constants.blade
 export
 export mjcf
 export mjcf 5r

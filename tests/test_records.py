@@ -88,6 +88,7 @@ def answers(flat, flexible, program, tmp_path_factory):
         "equilibrium": parflex.equilibrium(flexible),
         "explain": parflex.explain(flat),
         "export_fmu": parflex.export_fmu(small, folder / "robot.fmu"),
+        "update": parflex.update(flexible, [{"pose": "home", "mode": 1, "frequency_hz": 14}], "constants.blade"),
         "excite": parflex.excite(parflex.load("emps"), 4.0, 2, velocity_limit=0.5, starts=1),
         "export_mjcf": parflex.export_mjcf(flat, folder / "robot.xml"),
         "export_urdf": (exported := parflex.export_urdf(flat, folder / "robot.urdf")),

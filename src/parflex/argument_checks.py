@@ -284,6 +284,7 @@ CHECKS: dict[str, Check | None] = {
     **dict.fromkeys(("velocity_limit", "acceleration_limit"), None),
     **dict.fromkeys(("estimator", "friction"), _word),
     **dict.fromkeys(("harmonics", "distance", "starts"), None),  # read by `excite`
+    **dict.fromkeys(("vary", "hold_out", "prior"), None),  # read by `update`
     "workspace": checking.table,
     **dict.fromkeys(("record", "validate", "cutoff", "decimate", "least_speed"), None),  # read by `identify`
 }
@@ -294,6 +295,7 @@ OTHERS: dict[str, dict[str, Check | None]] = {
         "velocity": _moving,
     },  # of a configuration: all its rates in the second place
     "inverse_dynamics": {"velocity": _moving, "acceleration": _moving, "out": None},
+    "update": {"measured": None},  # a file or rows, read there
     "forward_dynamics": {"velocity": _moving, "out": None},
     "geometry_from_sensors": {"robot": _robot_or_state},  # sets of sensors that were made before
     "many_frequencies": {"poses": _pose_rows, "shapes": _shapes},  # rows that are not numbers are marked

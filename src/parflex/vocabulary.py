@@ -181,6 +181,11 @@ WORDS: dict[str, Word] = {
     "decimate": Word("int", "", "Every so many samples one is kept."),
     "least_speed": Word("float", "m/s, rad/s", "Samples of motors with Coulomb friction that are slower are left out."),
     "friction": Word("str", "", "Friction of motors that is looked for."),
+    "vary": Word("Sequence[str]", "", "Keys of the robot file by dotted path, each of one number."),
+    "hold_out": Word("Sequence[str]", "", "What is predicted and not used: 'POSE', 'POSE:MODE' or ':MODE'."),
+    "prior": Word(
+        "float or Mapping[str, float]", "dimensionless", "Deviation before anything is measured, as share of a number."
+    ),
     "harmonics": Word("int", "", "Harmonics of a Fourier series."),
     "workspace": Word(
         "Mapping[str, Sequence[float]]", "m", "Lowest and highest place of the end effector by direction."

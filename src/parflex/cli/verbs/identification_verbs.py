@@ -145,3 +145,56 @@ def excite(
         ("limits", ["of", "", "lowest", "highest", "largest", "limits"], rows),
     ]
     output.show(answer, as_json, *tables, ("", ["written"], [(file,) for file in files]))
+
+
+@cli.command(
+    epilog="\b\nExamples:\n  parflex update navaro-refined measured.csv --vary legs.frame.3.spring.stiffness "
+    "--hold-out pose-4 --out fitted.toml\n  parflex update dualemps measured.csv --vary constants.blade --json"
+)
+@robot_options
+@click.argument("measured", metavar="MEASURED.csv")
+@click.option("--vary", required=True, metavar="KEY,...", help="Numbers of the robot file by dotted path.")
+@click.option("--hold-out", default="", metavar="POSE[:MODE],...", help="What is predicted and not used; :MODE too.")
+@click.option(
+    "--prior", metavar="R|KEY=R,...", help="Deviation of the numbers before, as a share of them; default 0.3."
+)
+@click.option("--lock", default="actuators", show_default=True, metavar="actuators|none|JOINT,...",
+              help="Locked joints.")  # fmt: skip
+@click.option("-o", "--out", metavar="FILE.toml", help="Write a robot file that extends the first.")
+def update(
+    robot: str, as_json: bool, measured: str, vary: str, hold_out: str, prior: str | None, lock: str, out: str | None,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Fit numbers of the robot file to measured natural frequencies."""
+    from parflex.cli.conditions import number_or_table
+    from parflex.identification.written_robot import check_robot_target
+    from parflex.updating.update import update as updated
+    from parflex.updating.updated_file import write_updated
+
+    if out:
+        check_robot_target(out)
+    loaded = open_robot(robot, **{key: options[key] for key in ("settings", "payload", "actuation", "working_mode")})
+    keys = [key.strip() for key in vary.split(",") if key.strip()]
+    held = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
+    given = {} if prior is None else {"prior": number_or_table(prior, "prior")}
+    found = updated(loaded, measured, keys, hold_out, lock=held, **given)
+    answer = {**found.as_dict(), "warnings": [*loaded.warnings, *found.warnings]}
+    if out:
+        answer["out"] = write_updated(robot, loaded, found, out)
+        answer["warnings"] += ["values of --set are not in the file"] if options["settings"] else []
+    numbers = [
+        (key, one["before"], one["value"], one["deviation"], f"{100 * one['relative']:.3g} %")
+        for key, one in found.parameters.items()
+    ]
+    pairs = [
+        (one["pose"], one["mode"], one["measured"], one["before"], one["after"], one["predicted_deviation"],
+         f"{one['mac']:.3f}", "yes" if one["held_out"] else "")
+        for one in found.pairs
+    ]  # fmt: skip
+    head = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "deviation (Hz)", "MAC", "held out"]
+    tables: list[Any] = [
+        (f"{loaded.name}: numbers that fit", ["key", "before", "value", "deviation", "relative"], numbers),
+        ("frequencies", head, pairs),
+        ("errors", ["", ""], [*found.errors.items(), ("residuals over deviations", found.model_error)]),
+    ]
+    output.show(answer, as_json, *tables, ("", ["written"], [(out,)] if out else []))

@@ -1,0 +1,1 @@
+"""Models updated to measured vibrations."""
