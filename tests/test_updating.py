@@ -53,15 +53,13 @@ def test_joint_stiffnesses_come_back_within_their_intervals(tmp_path, numbered):
     assert found.model_error < 2 and all(0.8 < one["mac"] <= 1 + 1e-9 for one in found.pairs)
 
 
-def test_intervals_cover_what_is_true(tmp_path):
-    robot, off = chain(tmp_path), []
+def test_covariances_cover_what_is_true(tmp_path):
+    robot, squares = chain(tmp_path), 0.0
     for seed in range(4):
         found = parflex.update(robot, rows(seed=seed, poses=("home", "bent")), KEYS)
-        off += [
-            (found.parameters[k]["value"] - v) / found.parameters[k]["deviation"]
-            for k, v in zip(KEYS, TRUE, strict=True)
-        ]
-    assert 0.4 < np.sqrt(np.mean(np.square(off))) < 2.0  # 12 draws of a standard normal, deviations from 3 freedoms
+        off = np.array([found.parameters[key]["value"] for key in KEYS]) - TRUE
+        squares += float(off @ np.linalg.solve(found.covariance, off))
+    assert 2.2 < squares < 32.9  # chi squared of 12 freedoms, 0.1 % beyond at each side
 
 
 def test_numbers_that_are_not_told_apart_are_named(tmp_path):

@@ -17,7 +17,7 @@ from parflex.records import Record
 from parflex.updating.measured_modes import MeasuredMode
 
 Array = np.ndarray
-BEYOND = 4  # modes that are looked at beyond the highest one that is measured
+BEYOND = 4  # modes that are computed beyond the highest one that is measured
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +62,7 @@ def sloped_modes(
 
 
 def modes_needed(measured: Sequence[MeasuredMode]) -> int:
-    """Modes of the model that are looked at."""
+    """Modes of the model that are computed."""
     return max(max((one.mode or 0 for one in measured), default=0), len(measured)) + BEYOND
 
 
