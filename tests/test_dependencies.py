@@ -32,7 +32,7 @@ BROUGHT = {
     "imageio": "viser",
 }
 # imported inside functions that do without, or say what to install
-OPTIONAL = {"scikit-fem", "viser", "casadi", "pin", "mujoco", "clarabel", "distributed", "pyarrow"}
+OPTIONAL = {"casadi", "clarabel", "distributed", "mujoco", "pin", "pyarrow", "scikit-fem", "viser"}
 
 
 def as_packaging_reads() -> list[tuple[str, Requirement]]:
