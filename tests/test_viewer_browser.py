@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -26,9 +27,9 @@ SCENE = {"x": 0, "y": 160, "width": 900, "height": 600}  # without the panel and
 
 
 @contextmanager
-def shown(robot: parflex.models.robot.Robot, **options: Any) -> Iterator[Viewer]:
+def shown(robot: parflex.models.robot.Robot, make: Any = Viewer, **options: Any) -> Iterator[Viewer]:
     """A viewer whose loop runs beside the test."""
-    viewer, stop = Viewer(robot, port=0, **options), threading.Event()
+    viewer, stop = make(robot, port=0, **options), threading.Event()
 
     def loop() -> None:
         while not stop.is_set():
@@ -167,3 +168,53 @@ def test_a_recorded_page_plays_offline(tmp_path):
         until(watched.page, moves, "the recorded mode does not play")
         assert complaints(watched) == []
         assert all(address.startswith(("file:", "data:", "blob:")) for address in watched.requests), watched.requests
+
+
+DESIGN = """
+[variables.constants.proximal]
+lower = 0.45
+upper = 0.55
+[responses.lowest]
+response = "frequency:1"
+pose = { x = 0.0, y = 0.0 }
+[responses.mass]
+response = "mass"
+[[constraint]]
+response = "lowest"
+lower = 249.8
+"""
+
+
+def test_a_slider_of_a_design_moves_robot_and_frequencies(tmp_path):
+    from parflex.sweeps.sweep_file import read_design
+    from parflex.view.studio.design_desk import DesignDesk
+    from parflex.view.studio.studio_viewer import StudioViewer
+
+    file = tmp_path / "design.toml"
+    file.write_text(DESIGN)
+    desk = DesignDesk(parflex.load("3rrr-flexible"), read_design(file), "3rrr-flexible")
+
+    def studio(robot: Any, **options: Any) -> Viewer:
+        return StudioViewer(desk, folder=tmp_path, **options)
+
+    with shown(desk.robot, studio) as viewer, chromium(*SOFTWARE) as browser:
+        watched = Watched(browser, viewport={"width": 1280, "height": 800})
+        page = watched.page
+        page.goto(viewer.address)
+        page.get_by_text("Keep to compare").wait_for(timeout=PATIENCE * 1000)
+        first = steady(page)
+        before = viewer.shown.responses["lowest"]
+        page.get_by_role("button", name="Keep to compare").click()
+        until(page, lambda: desk.kept is not None, "nothing is kept")
+        field(page, "constants.proximal").fill("0.54")
+        page.keyboard.press("Enter")
+        until(page, lambda: viewer.shown.values["constants.proximal"] > 0.53, "the slider changes nothing")
+        page.wait_for_timeout(300)
+        assert viewer.shown.responses["lowest"] != before
+        assert f"{viewer.shown.responses['lowest']:.5g} Hz" in page.content()
+        assert changed(first, steady(page)) > 0.002  # the robot, its ghost and the map
+        page.get_by_role("button", name="Write robot file").click()
+        until(page, lambda: list(tmp_path.glob("3rrr-flexible-design-*.toml")), "no robot file is written")
+        if os.environ.get("PARFLEX_PICTURES"):
+            page.screenshot(path=Path(os.environ["PARFLEX_PICTURES"]) / "studio.png")
+        assert complaints(watched) == []

@@ -13,6 +13,7 @@ from parflex.design.design_state import Circumstances
 from parflex.design.questions import ResponseQuestion
 from parflex.designs.design_numbers import design_numbers, leaves, number_at
 from parflex.errors import ParflexError, SingularError, UnreachableError
+from parflex.maps.frequencies import WORTH
 from parflex.maps.many import many_frequencies
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE
 from parflex.maps.responses.many_responses import many_responses
@@ -102,7 +103,7 @@ class DesignRows:
             if made is not None and len(batch.poses) == 1:  # programs for one pose would take longer than its answer
                 alone |= batch.questions
             else:
-                self._together(batch, designs, found)
+                self._together(batch, designs, found, 1 if made is None else -(-WORTH // len(batch.poses)))
         for row in range(count) if alone else ():
             self._one(row, {key: float(designs[key][row]) for key in self.keys}, alone, found, strict, made)
         for values in found.values.values():
@@ -124,9 +125,10 @@ class DesignRows:
 
     # -- together --------------------------------------------------------------------------------------
 
-    def _together(self, batch: _Batch, designs: Mapping[str, Array], found: DesignAnswers) -> None:
-        count, size = len(found.status), len(batch.poses)
-        poses = np.tile(batch.poses, (count, 1))
+    def _together(self, batch: _Batch, designs: Mapping[str, Array], found: DesignAnswers, times: int = 1) -> None:
+        """Rows of all designs and poses, each `times`: many rows go by compiled steps, which are quicker than few."""
+        count, size = len(found.status), times * len(batch.poses)
+        poses = np.tile(batch.poses, (times * count, 1))
         wide: dict[str, Any] = {key: np.repeat(np.asarray(designs[key], dtype=float), size) for key in self.keys}
         modes = {name: int(q.argument or 1) for name, q in batch.questions.items() if q.response.name == "frequency"}
         values: dict[str, Array] = {}
@@ -151,11 +153,12 @@ class DesignRows:
             found.values[name][:] = table.min(axis=1) if smallest else table.max(axis=1)  # NaN where one is
         for status, reasons in states:
             for row in np.flatnonzero(status != OK).tolist():
-                self._mark(found, batch, row, int(status[row]), reasons[row])
+                self._mark(found, batch, row, size, int(status[row]), reasons[row])
 
     @staticmethod
-    def _mark(found: DesignAnswers, batch: _Batch, row: int, state: int, reason: str) -> None:
-        design, number = divmod(row, len(batch.poses))
+    def _mark(found: DesignAnswers, batch: _Batch, row: int, size: int, state: int, reason: str) -> None:
+        design, number = divmod(row, size)
+        number %= len(batch.poses)
         if state != IMPOSSIBLE:
             pairs = zip(batch.coordinates, batch.poses[number], strict=True)
             reason = f"{reason} ({', '.join(f'{name}={value:.6g}' for name, value in pairs)})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.recursion import pose
+from parflex.spatial import vector_from_rotation
 from parflex.sweeps.design_rows import DesignRows
 from parflex.sweeps.sweep_file import DesignFile
 from parflex.view.page.session import Session
@@ -81,6 +82,7 @@ class DesignDesk:
             if getattr(one, word) is not None
         ]
         self.modes = self._modes()
+        self.words = [slider.word for slider in Session(self.robot).pose_sliders()]
 
     def _modes(self) -> int:
         """How many frequencies can be shown; 0 where nothing vibrates."""
@@ -97,8 +99,9 @@ class DesignDesk:
         return float(np.clip(value, *one.bounds))
 
     def robot_of(self, values: Mapping[str, float]) -> Robot:
-        """The robot of a design."""
-        return redesigned(self.robot, values)
+        """The robot of a design; how many freedoms it has, its numbers do not change."""
+        made = redesigned(self.robot, values)
+        return replace(made, known_mobility=self.robot.mobility)
 
     def look_at(self, values: Mapping[str, float], made: Robot | None = None) -> ShownDesign:
         """What a design answers; the best so far is remembered."""
@@ -123,33 +126,42 @@ class DesignDesk:
 
     # -- the map ---------------------------------------------------------------------------------------
 
+    def place(self, session: Session) -> dict[str, float]:
+        """Where the end effector is, in the words of its freedoms."""
+        tree = session.robot.tree
+        rotation, position = pose(tree, session.q).of(tree.places[tree.end_effector])
+        turn = vector_from_rotation(rotation)
+        known = dict(zip(("x", "y", "z", "rx", "ry", "rz"), [*position, *turn], strict=True))
+        known["theta"] = np.arctan2(rotation[1, 0], rotation[0, 0])
+        return {word: float(known[word]) for word in self.words}
+
     def map_at(self, session: Session, values: Mapping[str, float]) -> tuple[Array, MapPoints | None]:
         """Lowest frequencies where the robot is (Hz), and the lowest one over the plane around it."""
         tree = session.robot.tree
-        sliders = {slider.word: slider for slider in session.pose_sliders()}
-        words = [word for word in ("x", "y", "z") if word in sliders][:2]
+        place = self.place(session)
+        words = [word for word in ("x", "y", "z") if word in place][:2]
         if not self.modes or not words:
             return np.zeros(0), None
-        axes = {word: self._axis(session, word, sliders[word].value) for word in words}
-        here = np.array([slider.value for slider in sliders.values()])
+        axes = {word: self._axis(session, word) for word in words}
+        here = np.array(list(place.values()))
         mesh = np.meshgrid(*axes.values(), indexing="ij")
         poses = np.tile(here, (mesh[0].size + 1, 1))
         for word, own in zip(words, mesh, strict=True):
-            poses[1:, list(sliders).index(word)] = own.ravel()
+            poses[1:, list(place).index(word)] = own.ravel()
         designs: dict[str, Any] = {key: np.full(len(poses), values[key]) for key in self.keys}
-        found = many_frequencies(self.robot, list(sliders), poses, self.modes, designs=designs, threads=1)
+        found = many_frequencies(self.robot, list(place), poses, self.modes, designs=designs, threads=1)
         good = found.status[1:] == OK
         frequencies = found.frequencies[0] if found.status[0] == OK else np.zeros(0)
         if not good.any():
             return frequencies, None
-        _, place = pose(tree, session.q).of(tree.places[tree.end_effector])
-        points = np.tile(np.asarray(place, dtype=float), (int(good.sum()), 1))
+        _, centre = pose(tree, session.q).of(tree.places[tree.end_effector])
+        points = np.tile(np.asarray(centre, dtype=float), (int(good.sum()), 1))
         for word, own in zip(words, mesh, strict=True):
             points[:, "xyz".index(word)] = own.ravel()[good]
         spacing = min(float(axis[1] - axis[0]) for axis in axes.values())
         return frequencies, coloured(points, found.frequencies[1:, 0][good], spacing)
 
-    def _axis(self, session: Session, word: str, value: float) -> Array:
+    def _axis(self, session: Session, word: str) -> Array:
         """Places of the map along a coordinate: over the region of a response, else around home."""
         for table in self.file.responses.values():
             span = table.region.get(word)

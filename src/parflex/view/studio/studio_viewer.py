@@ -47,13 +47,19 @@ class StudioViewer(Viewer):
         session.servo, session.deformation_scale = self.session.servo, self.session.deformation_scale
         self.session = session
         self.stage.follow(session.scene, session.q)
-        self.panel.tell(session)
+        self.panel.say("")  # how near a singularity is takes too long while a slider moves
         self._tell(self.desk.look_at(self.values, robot), robot)
         self._modes_are_old = True
 
+    def _list_modes(self) -> None:
+        """When the slider rests: all modes, and where the robot is."""
+        super()._list_modes()
+        if self.shown is not None and not self.session.trouble:
+            self.panel.tell(self.session)
+
     def _pose(self) -> dict[str, float]:
         """Where the end effector is, which stays."""
-        return {slider.word: slider.value for slider in self.session.pose_sliders()}
+        return self.desk.place(self.session)
 
     def _tell(self, shown: ShownDesign, robot: Robot | None) -> None:
         """Bars, frequencies and map of a design."""

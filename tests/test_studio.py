@@ -1,0 +1,74 @@
+"""The studio: designs follow sliders, the best is kept, two are compared, and their robot files hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.errors import InputError
+from parflex.sweeps.sweep_file import read_design
+
+pytest.importorskip("viser", reason="the extra 'view' is not installed")
+from parflex.view.studio.design_desk import DesignDesk, ShownDesign, check_robot
+from parflex.view.studio.response_bars import response_bars
+
+DESIGN = """
+robot = "3rrr-flexible"
+[variables.constants.proximal]
+lower = 0.45
+upper = 0.55
+[variables."constants.distal"]
+choices = [0.38, 0.4, 0.42]
+[responses.stiffness]
+response = "stiffness:platform.x"
+pose = { x = 0.0, y = 0.0 }
+[responses.mass]
+response = "mass"
+[objective]
+maximise = "stiffness"
+[[constraint]]
+response = "mass"
+upper = 4.3
+"""
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    path = tmp_path_factory.mktemp("studio") / "design.toml"
+    path.write_text(DESIGN)
+    return DesignDesk(parflex.load("3rrr-flexible"), read_design(path), "3rrr-flexible")
+
+
+def test_what_a_design_answers_is_what_its_robot_file_answers(desk, tmp_path):
+    values = {"constants.proximal": 0.47, "constants.distal": 0.42}
+    shown = desk.look_at(values, desk.robot_of(values))
+    path = desk.write(values, tmp_path)
+    robot = parflex.load(path)
+    for word, name in (("stiffness:platform.x", "stiffness"), ("mass", "mass")):
+        found = parflex.sensitivities(robot, word, "constants.arm", {"x": 0.0, "y": 0.0}).value
+        assert shown.responses[name] == pytest.approx(found, rel=1e-9)
+    assert desk.write(values, tmp_path) != path  # nothing is replaced
+
+
+def test_the_best_keeps_limits_first_and_then_the_objective(desk):
+    def design(stiffness: float, mass: float) -> ShownDesign:
+        return ShownDesign({}, {"stiffness": stiffness, "mass": mass})
+
+    ranked = [design(2.0, 4.2), design(1.0, 4.2), design(9.0, 4.5), design(9.0, 5.0), design(np.nan, np.nan)]
+    merits = [desk._merit(one) for one in ranked]
+    assert merits == sorted(merits) and len(set(merits)) == len(merits)
+
+
+def test_bars_show_values_limits_and_the_other_design(desk, monkeypatch):
+    monkeypatch.setattr(desk, "kept", ShownDesign({}, {"stiffness": 1e6, "mass": 4.0}))
+    page = response_bars(desk, ShownDesign({}, {"stiffness": 2e6, "mass": 4.4}, "a reason <&>"))
+    assert "2e+06 N/m (+100.00 %)" in page and "limit 4.3" in page and "a reason &lt;&amp;&gt;" in page
+    assert page.count("#dc2626") == 2  # the reason, and the mass beyond its limit
+
+
+def test_the_design_of_another_robot_is_refused(desk):
+    check_robot(desk.file, desk.robot, "design.toml")
+    with pytest.raises(InputError, match="3rrr-flexible") as refusal:
+        check_robot(desk.file, parflex.load("5r"), "design.toml")
+    assert refusal.value.key == "robot" and refusal.value.hint
