@@ -255,6 +255,7 @@ OTHER_VALUES = {
     "outputs",
     "columns",
     "record",
+    "measured",
     "drive",
 }  # whose values differ from verb to verb
 

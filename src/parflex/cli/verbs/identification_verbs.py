@@ -158,8 +158,7 @@ def excite(
 @click.option(
     "--prior", metavar="R|KEY=R,...", help="Deviation of the numbers before, as a share of them; default 0.3."
 )
-@click.option("--lock", default="actuators", show_default=True, metavar="actuators|none|JOINT,...",
-              help="Locked joints.")  # fmt: skip
+@click.option("--lock", default="actuators", show_default=True, metavar="actuators|none|NAMES", help="Joints to lock.")
 @click.option("-o", "--out", metavar="FILE.toml", help="Write a robot file that extends the first.")
 def update(
     robot: str, as_json: bool, measured: str, vary: str, hold_out: str, prior: str | None, lock: str, out: str | None,
