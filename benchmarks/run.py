@@ -28,6 +28,7 @@ import gradient  # noqa: E402
 import growth  # noqa: E402
 import growth_elements  # noqa: E402
 import puma  # noqa: E402
+import sweeps  # noqa: E402
 from report import Report  # noqa: E402
 from timing import Harness, machine  # noqa: E402
 
@@ -46,6 +47,7 @@ BENCHMARKS = {
     "flexible-platform": flexible_platform.run,
     "control": control.run,
     "control-law": control_law.run,
+    "sweep": sweeps.run,
 }
 
 
