@@ -206,7 +206,8 @@ def test_a_slider_of_a_design_moves_robot_and_frequencies(tmp_path):
         before = viewer.shown.responses["lowest"]
         page.get_by_role("button", name="Keep to compare").click()
         until(page, lambda: desk.kept is not None, "nothing is kept")
-        field(page, "constants.proximal").fill("0.54")
+        own = "xpath=//label[normalize-space(.)='constants.proximal']/ancestor::*[.//input][1]//input"
+        page.locator(own).last.fill("0.54")
         page.keyboard.press("Enter")
         until(page, lambda: viewer.shown.values["constants.proximal"] > 0.53, "the slider changes nothing")
         page.wait_for_timeout(300)
