@@ -12,8 +12,8 @@ import numpy as np
 from parflex.design.design_state import checked_number
 from parflex.design.robot_difference import extending_text
 from parflex.errors import InputError, ParflexError
+from parflex.maps.frequencies import WORTH
 from parflex.maps.many import many_frequencies
-from parflex.maps.positions import OK
 from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
@@ -64,6 +64,8 @@ class DesignDesk:
     source: str  # the robot's name or file
     best: ShownDesign | None = field(default=None, init=False)
     kept: ShownDesign | None = field(default=None, init=False)  # to compare with
+    _cells: Any = field(default=None, init=False)  # of the last map, and which of them were out of reach
+    _missed: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.keys = list(self.file.variables)
@@ -148,10 +150,19 @@ class DesignDesk:
         poses = np.tile(here, (mesh[0].size + 1, 1))
         for word, own in zip(words, mesh, strict=True):
             poses[1:, list(place).index(word)] = own.ravel()
-        designs: dict[str, Any] = {key: np.full(len(poses), values[key]) for key in self.keys}
-        found = many_frequencies(self.robot, list(place), poses, self.modes, designs=designs, threads=1)
-        good = found.status[1:] == OK
-        frequencies = found.frequencies[0] if found.status[0] == OK else np.zeros(0)
+        if self._missed is None or len(self._missed) != len(poses) or not np.array_equal(poses, self._cells):
+            self._cells, self._missed = poses, np.zeros(len(poses), dtype=bool)
+        rows = poses[~self._missed]  # cells out of reach in one design are asked no more: they take long
+        count = max(len(rows), WORTH)
+        designs: dict[str, Any] = {key: np.full(count, values[key]) for key in self.keys}
+        found = many_frequencies(
+            self.robot, list(place), np.resize(rows, (count, rows.shape[1])), self.modes, designs=designs, threads=1
+        )
+        lowest = np.full((len(poses), self.modes), np.nan)
+        lowest[~self._missed] = found.frequencies[: len(rows)]
+        self._missed[1:] = ~np.isfinite(lowest[1:, 0])
+        good = np.isfinite(lowest[1:, 0])
+        frequencies = lowest[0] if np.isfinite(lowest[0]).all() else np.zeros(0)
         if not good.any():
             return frequencies, None
         _, centre = pose(tree, session.q).of(tree.places[tree.end_effector])
@@ -159,7 +170,7 @@ class DesignDesk:
         for word, own in zip(words, mesh, strict=True):
             points[:, "xyz".index(word)] = own.ravel()[good]
         spacing = min(float(axis[1] - axis[0]) for axis in axes.values())
-        return frequencies, coloured(points, found.frequencies[1:, 0][good], spacing)
+        return frequencies, coloured(points, lowest[1:, 0][good], spacing)
 
     def _axis(self, session: Session, word: str) -> Array:
         """Places of the map along a coordinate: over the region of a response, else around home."""

@@ -14,6 +14,7 @@ from parflex.view.page.session import Session
 from parflex.view.page.viewer import Viewer
 from parflex.view.studio.design_desk import DesignDesk, ShownDesign
 from parflex.view.studio.design_tab import DesignTab
+from parflex.view.studio.response_bars import response_bars
 
 Array = np.ndarray
 
@@ -93,7 +94,8 @@ class StudioViewer(Viewer):
 
     def _do_keep(self, _: Any) -> None:
         self.desk.kept = self.shown
-        self._do_design(self.values)
+        if self.shown is not None:
+            self.tab.bars.content = response_bars(self.desk, self.shown)
 
     def _do_swap(self, _: Any) -> None:
         kept = self.desk.kept
