@@ -32,7 +32,7 @@ BROUGHT = {
     "imageio": "viser",
 }
 # imported inside functions that do without, or say what to install
-OPTIONAL = {"casadi", "clarabel", "distributed", "mujoco", "pin", "pyarrow", "scikit-fem", "viser"}
+OPTIONAL = {"casadi", "clarabel", "distributed", "mujoco", "pin", "pyarrow", "pymoo", "scikit-fem", "viser"}
 
 
 def as_packaging_reads() -> list[tuple[str, Requirement]]:

@@ -82,8 +82,8 @@ class ResponseQuestion(Record):
         if known is not None and np.isfinite(known).all():  # of those near the worst the last digits count
             least = float(np.min(sign * known))
             asked = np.flatnonzero(sign * known[0] <= least + NEARLY * abs(least))
-        for k in asked:
-            values[k] = value_of(self.at(robot, self.poses[k], plain))
+        for number in asked.tolist():
+            values[number] = value_of(self.at(robot, self.poses[number], plain))
         worst = float(np.min(sign * values))
         active = np.flatnonzero(sign * values <= worst + TOGETHER * abs(worst))
         if not keys:

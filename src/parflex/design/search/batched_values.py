@@ -6,6 +6,7 @@ Frequencies and masses go this way; of other responses, and of robots that maps 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +41,7 @@ def values_in_designs(robot: Robot, question: ResponseQuestion, designs: Mapping
     if count * len(poses) < WORTH:
         return None
     rows = np.tile(poses, (count, 1))
-    own = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
+    own: Any = {key: np.repeat(np.asarray(values, dtype=float), len(poses)) for key, values in designs.items()}
     found = many_frequencies(
         robot, coordinates, rows, number, given.lock, designs=own or None, about=given.about, wrench=given.wrench
     )
