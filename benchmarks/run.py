@@ -20,6 +20,7 @@ import array_calls  # noqa: E402
 import control  # noqa: E402
 import control_law  # noqa: E402
 import counts  # noqa: E402
+import design_maps  # noqa: E402
 import dualemps_motion  # noqa: E402
 import flexible_platform  # noqa: E402
 import frequency_map  # noqa: E402
@@ -44,6 +45,7 @@ BENCHMARKS = {
     "dualemps": dualemps_motion.run,
     "frequency-map": frequency_map.run,
     "gradient": gradient.run,
+    "design-maps": design_maps.run,
     "flexible-platform": flexible_platform.run,
     "control": control.run,
     "control-law": control_law.run,

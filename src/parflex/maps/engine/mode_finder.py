@@ -93,7 +93,9 @@ class ModeFinder:
         warm = np.full((lanes, self.modes), FIRST)
         found, twists = np.empty((count, self.modes)), np.empty((count, self.modes, programs.twisted))
         flags, pinned = np.zeros((count, 2), dtype=np.int64), np.zeros((count, self.modes), dtype=np.int64)
-        whole, bounds = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 3, self.modes + 1))
+        whole, bounds = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 2, self.modes + 1))
+        reals = np.full((lanes, 3), mode_loop.WIDEST)
+        reals[:, mode_loop.POLE] = 0.0 if programs.condensed else math.inf
         work = kernel.workspace()
         places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
         steps = mode_loop.find_modes(
@@ -102,9 +104,8 @@ class ModeFinder:
             programs.unknowns,
             entries,
             self.free,
-            mode_loop.CONDENSED if programs.condensed else 0.0,
             mode_loop.TURNED if shapes else math.inf,
-            *(x, y, self.units, np.zeros(lanes), whole, bounds, warm, kept, found, twists, pinned, flags),
+            *(x, y, self.units, reals, np.zeros(lanes), whole, bounds, warm, kept, found, twists, pinned, flags),
         )
         twists[flags[:, 1] > 0] = np.nan
         ok = flags[:, 0] > 0

@@ -4,8 +4,8 @@ A lane has a pose, the number of a mode it looks for, and intervals that hold th
 factorisation counts the modes below its shift and narrows them. The next shift is the Rayleigh quotient while that lies
 in the interval, else the interval is halved.
 
-Inputs x (s, b, entries of the pose) and outputs y (signs, along, mass, twist, b) lie in one block, so that the b that
-comes out of a step stands where that of the next one goes in; s is written anew before each step.
+Inputs x (s, b, entries of the pose) and outputs y (signs, along, mass, inner, twist, b) lie in one block, so that the b
+that comes out of a step stands where that of the next one goes in; s is written anew before each step.
 """
 
 from __future__ import annotations
@@ -28,12 +28,15 @@ CLOSE = 1e-5  # relative distance of modes whose shapes are not told apart
 SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
 TURNED = 1e-7  # angle by which a shape may be off: what of it the platform moves may be a tenth
 BESIDE = 1e-5  # relative distance of a shift from a mode that is taken to be the next one: the last count decides
-CONDENSED = 1000.0  # share by which N may change for a shift that moves by its own size, where beams have inner nodes
 NEARLY = 0.9  # of the largest component, as where one pose is asked
+WIDEST, NARROWEST = 64.0, 1.5  # times the last mode: where inner nodes are looked at, whose modes must lie above
+NEAREST = 1.05  # times a mode: how far above it their modes must be known to lie
+LOOKS = 6  # at a pose
 PATIENCE = 8  # steps after which halving takes turns with Rayleigh quotients
-POSE, MODE, STEP, SINCE, TASK, LAST, SPENT = range(7)  # whole numbers of a lane
-SEARCH, PROVE, IDLE = range(3)  # its tasks
-SHIFT, ALONG, MASS, TWIST = 0, 1, 2, 3  # rows of inputs and outputs
+POSE, MODE, STEP, SINCE, TASK, LAST, LOOKED_AT = range(7)  # whole numbers of a lane
+SEARCH, PROVE, IDLE, LOOK = range(4)  # its tasks
+POLE, BEFORE, WIDE = range(3)  # its numbers: inner nodes have no mode below, shift that its b comes from, see above
+SHIFT, ALONG, MASS, INNER, TWIST = 0, 1, 2, 3, 4  # rows of inputs and outputs
 
 
 @inner
@@ -48,25 +51,33 @@ def between(low: float, high: float, near: float) -> float:
 
 @inner
 def exact(
-    rho: float, shift: float, moved: float, mass: float, lower: float, upper: float, bent: float, turn: float
+    rho: float, shift: float, mass: float, lower: float, upper: float, pole: float, before: float, turn: float
 ) -> bool:
-    """Whether a Rayleigh quotient is a mode, by its residual and the distance to the next intervals.
+    """Whether a Rayleigh quotient is a mode, by its residual and the distance to the next intervals: theory (71), (72).
 
-    b has the length one, so the squared residual is 1 / w^T N w - (rho - s)^2. An eigenvalue lies within its root, and
-    within it over the gap; the shape is off by the root over the gap. Where beams have inner nodes N changes with the
-    shift, by the share `bent` for a shift that moves by its own size: b had the length one at the last shift, and the
-    quotient is off by the square of its distance to this one.
+    b has the length one by the N of its own shift, `before`; inner nodes have no mode below `pole`.
     """
     off = rho - shift
-    rest = max(1.0 / mass - off * off, 0.0)
-    gap, residual = min(rho - lower, upper - rho), math.sqrt(rest)
-    if residual > max(turn * gap, SETTLED * rho):
+    if pole <= max(shift, before):
         return False
-    rest += min(1.0, bent * moved / rho) * off * off
-    error = bent * off * off / rho
-    if gap > 0.0:
-        return min(math.sqrt(rest), rest / gap) + error <= EXACT * rho
-    return abs(off) <= BESIDE * rho and math.sqrt(rest) + error <= EXACT * rho  # else another mode may lie between
+    change, shrunk = 1.0, 1.0
+    if pole < INFINITE:
+        if before > shift:
+            change = ((pole - shift) / (pole - before)) ** 2
+        shrunk = (pole - shift) / (pole - lower)
+    gap, rest = min((shift - lower) * shrunk + min(off, off * shrunk), upper - rho), 1.0 / mass - off * off
+    if math.sqrt(max(rest, 0.0)) > max(turn * gap, SETTLED * rho):
+        return False
+    rest = max(rest, 0.0) + (change - 1.0) / mass
+    residual = math.sqrt(rest)
+    apart = gap > 0.0
+    if not apart and abs(off) > BESIDE * rho:  # another mode may lie between
+        return False
+    error = min(residual, rest / gap) if apart else residual
+    far = 1.1 * (abs(off) + error)
+    if far > 0.1 * (pole - shift):
+        return False
+    return error + far * far / (pole - shift - far) <= EXACT * rho
 
 
 @inner
@@ -94,6 +105,14 @@ def mixed(lane: int, mode: int, kept: Array, x: Array) -> None:
 
 
 @inner
+def look(lane: int, shift: float, whole: Array, shifts: Array) -> None:
+    """Go to a shift to see whether inner nodes have a mode below it."""
+    whole[lane, TASK] = LOOK
+    whole[lane, LOOKED_AT] += 1
+    shifts[lane] = shift
+
+
+@inner
 def next_pose(
     lane: int,
     whole: Array,
@@ -101,6 +120,7 @@ def next_pose(
     warm: Array,
     kept: Array,
     x: Array,
+    reals: Array,
     shifts: Array,
     rows: Array,
     found: Array,
@@ -117,10 +137,14 @@ def next_pose(
         bounds[lane, 1, k] = INFINITE
     for k in range(found.shape[1]):
         found[pose, k] = NONE
+    whole[lane, LOOKED_AT] = 0
     first = 1 + kept.shape[2]
     for k in range(rows.shape[1]):
         x[first + k, lane] = rows[pose, k]
     begin_mode(lane, 0, whole, bounds, warm, kept, x, shifts)
+    if reals[lane, POLE] < INFINITE:
+        reals[lane, POLE] = 0.0
+        look(lane, reals[lane, WIDE] * warm[lane, found.shape[1] - 1], whole, shifts)
 
 
 @inner
@@ -226,7 +250,7 @@ def advance(
     found: Array,
     twists: Array,
     pinned: Array,
-    bent: float,
+    reals: Array,
     turn: float,
 ) -> int:
     """Take in a step of a lane: 1 when its pose is proved, -1 when it is given up, 0 to go on."""
@@ -237,7 +261,20 @@ def advance(
         whole[lane, SINCE] = 0
         shifts[lane] = shift * (1 + OFFSET)
         return 0 if whole[lane, STEP] < STEPS else -1
-    narrow(lane, shift, count, bounds)
+    if whole[lane, TASK] != LOOK:  # a count far above would have intervals halved far away
+        narrow(lane, shift, count, bounds)
+    before = reals[lane, BEFORE]
+    reals[lane, BEFORE] = shift
+    if y[INNER, lane] == 0.0 and shift > reals[lane, POLE]:
+        reals[lane, POLE] = shift
+    if whole[lane, TASK] == LOOK:
+        whole[lane, TASK] = SEARCH
+        begin_mode(lane, mode, whole, bounds, warm, kept, x, shifts)
+        if reals[lane, POLE] < shift and whole[lane, LOOKED_AT] < LOOKS and reals[lane, WIDE] > NARROWEST:
+            nearer = max(0.25 * reals[lane, WIDE], NARROWEST)
+            look(lane, shift * nearer / reals[lane, WIDE], whole, shifts)
+            reals[lane, WIDE] = nearer
+        return 0
     if whole[lane, TASK] == PROVE:
         whole[lane, STEP] += 1
         return prove(lane, whole, bounds, shifts, found)
@@ -252,13 +289,11 @@ def advance(
             lower = found[pose, near - 1]
         if near + 1 < modes and found[pose, near + 1] > upper:
             upper = found[pose, near + 1]
-        moved = abs(shift - bounds[lane, 2, 0])
-        if exact(rho, shift, moved, y[MASS, lane], lower, upper, bent, turn):
+        if exact(rho, shift, y[MASS, lane], lower, upper, reals[lane, POLE], before, turn):
             if near != mode:  # they changed places: what was kept of that one is the start for this one
                 guess = warm[lane, near]
                 whole[lane, SINCE] = 0
             accept(lane, near, rho, whole, bounds, warm, kept, x, y, units, found, twists)
-    bounds[lane, 2, 0] = shift
     low, high = bounds[lane, 0, mode], bounds[lane, 1, mode]
     if found[pose, mode] != found[pose, mode] and high < INFINITE and high - low <= PINNED * high:
         accept(lane, mode, 0.5 * (low + high), whole, bounds, warm, kept, x, y, units, found, twists)
@@ -273,6 +308,9 @@ def advance(
         return prove(lane, whole, bounds, shifts, found)
     if whole[lane, STEP] >= STEPS or not math.isfinite(rho):
         return -1
+    if reals[lane, POLE] < NEAREST * rho and whole[lane, LOOKED_AT] < LOOKS:
+        look(lane, reals[lane, WIDE] * rho, whole, shifts)
+        return 0
     halve = whole[lane, STEP] > PATIENCE and whole[lane, STEP] % 2 == 0
     if whole[lane, STEP] % PATIENCE == 0:
         mixed(lane, mode, kept, x)
@@ -288,11 +326,11 @@ def find_modes(
     unknowns: int,
     rows: Array,
     free: int,
-    bent: float,
     turn: float,
     x: Array,
     y: Array,
     units: Array,
+    reals: Array,
     shifts: Array,
     whole: Array,
     bounds: Array,
@@ -308,7 +346,7 @@ def find_modes(
     for lane in range(lanes):
         whole[lane, POSE] = poses * lane // lanes - 1
         whole[lane, LAST] = poses * (lane + 1) // lanes
-        next_pose(lane, whole, bounds, warm, kept, x, shifts, rows, found)
+        next_pose(lane, whole, bounds, warm, kept, x, reals, shifts, rows, found)
         if whole[lane, TASK] == IDLE:  # any numbers do
             for k in range(rows.shape[1]):
                 x[1 + size + k, lane] = rows[0, k]
@@ -333,7 +371,7 @@ def find_modes(
             count = int(0.5 * (unknowns - y[0, lane]) + 0.25) - free
             pose = whole[lane, POSE]
             end = advance(
-                lane, count, whole, bounds, warm, kept, x, y, units, shifts, found, twists, pinned, bent, turn
+                lane, count, whole, bounds, warm, kept, x, y, units, shifts, found, twists, pinned, reals, turn
             )
             if end == 0:
                 continue
@@ -344,6 +382,6 @@ def find_modes(
             for k in range(modes):
                 if pinned[pose, k] > 0:
                     flags[pose, 1] = 1
-            next_pose(lane, whole, bounds, warm, kept, x, shifts, rows, found)
+            next_pose(lane, whole, bounds, warm, kept, x, reals, shifts, rows, found)
     control_word(USUAL)
     return total

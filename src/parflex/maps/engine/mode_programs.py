@@ -120,10 +120,14 @@ class StepTrace:
         signs: Any = float(sum(np.sign(d) for d in fixed))
         for edge, count in Counter(d.edge for d in self.system.pivots if isinstance(d, Expression)).items():
             signs = signs + count * Expression(self.graph, edge).sign()
+        inner: Any = 0.0
+        for edge in sorted({d.edge for d in self.system.pivots[:condensed] if isinstance(d, Expression)}):
+            inner = inner + (1.0 - Expression(self.graph, edge).sign())
         outputs = {
             "signs": signs,
             "along": along,
             "mass": mass,
+            "inner": inner,  # of condensed unknowns, how many kinds of pivots are not positive, twice
             "twist": np.array([x * scale for x in twist], dtype=object),
             "b": np.array([force[k] * scale for k in b], dtype=object),  # last: it takes the place of that of the input
         }

@@ -108,4 +108,6 @@ EQUATIONS: dict[int, str] = {
     "S_a = m t_a        G_0a = m c t_a^T + Sigma_c B_a^T\n"
     "G_ab = m t_a t_b^T + B_a Sigma_c B_b^T + W_ab/3",
     70: "u_m = f . e/k + 1/2 e^T (K_G/k) e        k = f . K^-1 f        N = k u_m",
+    71: "rho = s + delta   delta = w^T b / w^T N w   r^2 = c / w^T N w - delta^2   c = max(1, (p - s)^2 / (p - s')^2)",
+    72: "|lambda - rho| <= epsilon + tau^2 / (p - s - tau)        tau = 1.1 (|delta| + epsilon) <= 0.1 (p - s)",
 }
