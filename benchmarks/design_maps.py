@@ -22,7 +22,8 @@ import parflex
 from parflex.codegen.compile import host
 from parflex.designs.design_numbers import design_numbers, number_at
 from parflex.maps.batches import Geometry
-from parflex.maps.nodes import Assembly, node_model
+from parflex.maps.node_unknowns import node_model
+from parflex.maps.nodes import Assembly
 from parflex.maps.positions import OK, PositionSolver
 from parflex.models.elastic.linear_model import locked_robot
 
