@@ -32,8 +32,11 @@ AGAINST = 16  # elements with which longer steps are tried
 STEPS = (1e-3, 2e-3, 5e-3)  # longer ones, of both sides, with these elements: time at equal error
 CONVERGED = 32  # elements of the reference, with half the step; 64 would exceed the largest program that is traced
 ROUNDS = 11
-SPATIAL = (1, 4, 16)  # elements of gough-stewart-beams
-FALL = 0.1  # seconds
+SPATIAL = (1, 4, 16)  # elements of each tube of gough-stewart-beams
+CONVERGED_SPATIAL = (
+    4  # of its reference, with a quarter of the step; their error falls with the fourth power of the elements
+)
+FALL = 0.2  # seconds
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class PreparedRun:
         return Path2D(self.found.t, np.column_stack([self.found["P.x"], self.found["P.y"]]), 0.0)
 
 
-def prepared(robot: Any, motion: str | None, end: float, step: float) -> PreparedRun:
+def prepared(robot: Any, motion: Any, end: float, step: float, start: Any = None) -> PreparedRun:
     """Simulate with `gauss4`, and keep what the time loop was called with."""
     calls: list[tuple[Any, ...]] = []
 
@@ -58,8 +61,9 @@ def prepared(robot: Any, motion: str | None, end: float, step: float) -> Prepare
 
     with patch.object(segments, "run_loop", noted):
         found = parflex.simulate(
-            robot, motion, end, method="gauss4", step=step, out_step=OUTPUT, without=("friction",), check_width=False
-        )
+            robot, motion, end, method="gauss4", step=step, out_step=OUTPUT, without=("friction",), check_width=False,
+            start=start,
+        )  # fmt: skip
 
     def loop() -> float:
         with patch.object(integrate, "perf_counter", thread_time):
@@ -163,13 +167,43 @@ def _slopes(found: dict[int, list[float]]) -> np.ndarray:
 
 
 def _spatial(report: Report) -> None:
-    """The Gough-Stewart robot with beams, let go."""
+    """The Gough-Stewart robot with beams, strokes held, let go undeformed; errors of the platform's centre."""
+    peer = report.optional("exudyn_hexapod", "Exudyn")
+    reference = _hexapod(report, CONVERGED_SPATIAL, STEP / 4)
+    size = float(np.linalg.norm(_centre(reference) - _centre(reference)[0], axis=1).max())
+    note = f"gough-stewart-beams with {CONVERGED_SPATIAL} elements per tube, {1e3 * STEP / 4:g} ms; errors are shares of it"
+    report.figure(BENCHMARK, "sway of the platform", 1e6 * size, "um", note=note)
+    if peer is not None:
+        off = _off(peer.run(FALL, STEP / 10, 32).position, _centre(reference), size)
+        report.figure(BENCHMARK, "Exudyn, 32 elements, fine: distance from the reference", 100 * off, "%")
     for elements in SPATIAL:
-        name = f"gough-stewart-beams, {FALL:g} s, {elements} elements"
-        report.progress(f"{BENCHMARK}: {name}")
-        try:
-            made = prepared(parflex.load("gough-stewart-beams", elements=elements), None, FALL, STEP)
-        except parflex.ParflexError as error:
-            report.fail(f"{BENCHMARK}, {name}", error)
-            continue
-        _figure(report, name, [made.loop() for _ in range(ROUNDS)], None, _work(made))
+        made = _hexapod(report, elements, STEP)
+        name, error = f"gough-stewart-beams, {elements} elements", _off(_centre(made), _centre(reference), size)
+        seconds: tuple[list[float], list[float]] = ([], [])
+        for _ in range(ROUNDS):
+            seconds[0].append(made.loop())
+            if peer is not None:
+                found = peer.run(FALL, STEP, elements)
+                seconds[1].append(found.seconds - peer.run(STEP, STEP, elements, STEP).seconds)
+        _figure(report, f"parflex, {name}", seconds[0], error, _work(made))
+        if peer is not None:
+            error = _off(found.position, _centre(reference), size)
+            _figure(report, f"Exudyn, {name}", seconds[1], error, "generalized-alpha")
+            ratio = np.array(seconds[1]) / seconds[0]
+            report.figure(BENCHMARK, f"Exudyn / parflex, {name}", float(np.median(ratio)), "", note=_range(ratio))
+
+
+def _hexapod(report: Report, elements: int, step: float) -> PreparedRun:
+    report.progress(f"{BENCHMARK}: gough-stewart-beams with {elements} elements gets ready")
+    robot = parflex.load("gough-stewart-beams", elements=elements)
+    home = parflex.configure(robot).q
+    strokes = np.array([home[robot.tree.links[robot.tree.number(name)].q][0] for name in robot.motors])
+    return prepared(robot, lambda t: (strokes, np.zeros(6), np.zeros(6)), FALL, step, start="rest")
+
+
+def _centre(made: PreparedRun) -> np.ndarray:
+    return np.column_stack([made.found[f"platform.{word}"] for word in "xyz"])
+
+
+def _off(found: np.ndarray, wanted: np.ndarray, size: float) -> float:
+    return float(np.linalg.norm(found - wanted, axis=1).max() / size)

@@ -87,8 +87,8 @@ class ResponseQuestion(Record):
         worst = float(np.min(sign * values))
         active = np.flatnonzero(sign * values <= worst + TOGETHER * abs(worst))
         if not keys:
-            k = int(active[0])
-            return DesignAnswer(float(values[k]), self.poses[k], [self.poses[i] for i in active])
+            first = int(active[0])
+            return DesignAnswer(float(values[first]), self.poses[first], [self.poses[i] for i in active])
         design = SensitiveDesign(robot, keys)
         answers = [self.at(robot, self.poses[i], design) for i in active]
         return DesignAnswer(

@@ -1,0 +1,162 @@
+"""Exudyn as a peer: the Gough-Stewart robot whose legs are steel tubes, as geometrically exact beams.
+
+Geometry and platform are those of Long2014, the legs those of the catalogue's `gough-stewart-beams`; nothing of parflex
+is used. The motors hold their strokes, and the robot is let go undeformed: the platform falls into its legs and swings.
+(Strokes that move were tried: the generic joint of Exudyn does not converge with an offset.) Its elements interpolate
+linearly, so that more of them are needed for the same error; shear, which our tubes do not have, is a thousand times as
+stiff as that of steel.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+sys.exudynFast = True  # type: ignore[attr-defined]  # its build without range checks, if the processor can run it
+import exudyn as exu  # noqa: E402
+import exudyn.itemInterface as eii  # noqa: E402, N813
+
+FEET = np.array([[0.1, -0.2, 0], [0.3, -0.2, 0], [1.3, 0.4, 0], [1.0, 1.0, 0], [-0.2, 0.9, 0], [-0.7, 0.5, 0]])
+TURNS = np.pi / 3 * np.array([-2, -1, 0, 1, 2, 3])
+CENTRE, RADIUS, THICKNESS, PLATE = np.array([0.25, 0.433, 1.0]), 0.5, 0.015, 73.069
+ATTACHMENTS = CENTRE + RADIUS * np.column_stack([np.cos(TURNS), np.sin(TURNS), np.zeros(6)])
+STROKES = np.linalg.norm(ATTACHMENTS - FEET, axis=1)
+CYLINDER, ROD = (0.5, 0.12, 0.01), (0.6, 0.05, 0.008)  # length, diameter, thickness
+MODULUS, POISSON, DENSITY = 210e9, 0.3, 7850.0
+CROSS, MOTOR = (3.0, 0.01), (15.0, 0.06)  # mass and moment of inertia about any axis
+GRAVITY = [0, 0, -9.81]
+RIGID_SHEAR = 1e3
+INSIDE = {"writeToFile": False, "storeInternal": True}
+
+
+@dataclass(frozen=True)
+class Run:
+    """Times, position of the platform's centre, and CPU seconds of the solver."""
+
+    times: np.ndarray
+    position: np.ndarray
+    seconds: float
+
+
+class Hexapod:
+    """The robot at the start, undeformed and at rest."""
+
+    def __init__(self, elements: int = 1) -> None:
+        self.elements = elements
+        self.container = exu.SystemContainer()
+        self.mbs = self.container.AddSystem()
+        self.ground = self.mbs.AddObject(eii.ObjectGround())
+        across = PLATE * (5 * RADIUS**2 / 24 + THICKNESS**2 / 12)
+        plate = np.array([across, across, PLATE * 5 * RADIUS**2 / 12])
+        self.plate = self._rigid(CENTRE, np.eye(3), PLATE, plate)
+        for number in range(6):
+            self._leg(number)
+        marker = self.mbs.AddMarker(eii.MarkerBodyRigid(bodyNumber=self.plate))
+        self.sensor = self.mbs.AddSensor(
+            eii.SensorMarker(markerNumber=marker, outputVariableType=exu.OutputVariableType.Position, **INSIDE)
+        )
+        self.mbs.Assemble()
+
+    def _leg(self, number: int) -> None:
+        foot, top = FEET[number], ATTACHMENTS[number]
+        along = (top - foot) / STROKES[number]
+        away = foot - FEET[0]
+        turn = np.arctan2(away[1], away[0])
+        first = np.array([-np.sin(turn), np.cos(turn), 0])  # axes of the universal joint
+        second = np.cross(along, first) / np.linalg.norm(np.cross(along, first))
+        axes = np.column_stack([along, second, np.cross(along, second)])  # of the beams, x along them
+        cross = self._rigid(foot, np.eye(3), CROSS[0], np.full(3, CROSS[1]))
+        motor = self._rigid(foot, axes, MOTOR[0], np.full(3, MOTOR[1]))
+        ground = self.mbs.AddMarker(eii.MarkerBodyRigid(bodyNumber=self.ground, localPosition=foot))
+        here = self.mbs.AddMarker(eii.MarkerBodyRigid(bodyNumber=cross))
+        there = self.mbs.AddMarker(eii.MarkerBodyRigid(bodyNumber=motor))
+        self._hinge(ground, here, first, np.eye(3), np.eye(3))
+        self._hinge(here, there, second, np.eye(3), axes)
+        low, high = self._beam(foot, axes, CYLINDER)
+        self._weld(there, self._beyond(low, 0.0))
+        root, tip = (
+            self._beyond(node, 0.0) for node in self._beam(foot + (STROKES[number] - ROD[0]) * along, axes, ROD)
+        )
+        self._weld(self._beyond(high, STROKES[number] - ROD[0] - CYLINDER[0]), root)
+        on = self.mbs.AddMarker(eii.MarkerBodyRigid(bodyNumber=self.plate, localPosition=top - CENTRE))
+        self.mbs.AddObject(eii.ObjectJointSpherical(markerNumbers=[on, tip]))
+
+    def _rigid(self, place: np.ndarray, axes: np.ndarray, mass: float, moments: np.ndarray):
+        node = self._node(place, axes)
+        body = eii.ObjectRigidBody(mass=mass, inertia=[*moments, 0, 0, 0], nodeNumber=node)
+        number = self.mbs.AddObject(body)
+        marker = self.mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=number))
+        self.mbs.AddLoad(eii.LoadMassProportional(markerNumber=marker, loadVector=GRAVITY))
+        return number
+
+    def _node(self, place: np.ndarray, axes: np.ndarray):
+        vector = exu.rigidBodyUtilities.RotationMatrix2RotationVector(axes)
+        return self.mbs.AddNode(eii.NodeRigidBodyRotVecLG(referenceCoordinates=[*place, *vector]))
+
+    def _beam(self, start: np.ndarray, axes: np.ndarray, tube: tuple[float, float, float]):
+        """Elements in a row; nodes of both ends."""
+        length, diameter, thickness = tube
+        outer, inner = diameter / 2, diameter / 2 - thickness
+        area, bending = np.pi * (outer**2 - inner**2), np.pi / 4 * (outer**4 - inner**4)
+        shear = MODULUS / 2 / (1 + POISSON)
+        section = exu.BeamSection()
+        section.massPerLength = DENSITY * area
+        section.inertia = DENSITY * np.diag([2 * bending, bending, bending])
+        stiff = [MODULUS * area, *[RIGID_SHEAR * shear * area] * 2, 2 * shear * bending, *[MODULUS * bending] * 2]
+        section.stiffnessMatrix = np.diag(stiff)
+        step = length / self.elements
+        nodes = [self._node(start + k * step * axes[:, 0], axes) for k in range(self.elements + 1)]
+        for pair in pairwise(nodes):
+            made = eii.ObjectBeamGeometricallyExact(nodeNumbers=list(pair), length=step, sectionData=section)
+            marker = self.mbs.AddMarker(eii.MarkerBodyMass(bodyNumber=self.mbs.AddObject(made)))
+            self.mbs.AddLoad(eii.LoadMassProportional(markerNumber=marker, loadVector=GRAVITY))
+        return nodes[0], nodes[-1]
+
+    def _beyond(self, node, distance: float):
+        """A marker beyond a node along its x axis, on a body without mass."""
+        carrier = self.mbs.AddObject(eii.ObjectRigidBody(nodeNumber=node))
+        return self.mbs.AddMarker(eii.MarkerBodyRigid(bodyNumber=carrier, localPosition=[float(distance), 0, 0]))
+
+    def _hinge(self, first, second, axis: np.ndarray, axes_0: np.ndarray, axes_1: np.ndarray) -> None:
+        """Free about `axis`, which is given in the world; the axes of both markers at the start are given."""
+        side = np.cross(axis, [1.0, 0.3, 0.2])
+        side /= np.linalg.norm(side)
+        joint = np.column_stack([side, np.cross(axis, side), axis])
+        self.mbs.AddObject(
+            eii.ObjectJointGeneric(
+                markerNumbers=[first, second],
+                constrainedAxes=[1, 1, 1, 1, 1, 0],
+                rotationMarker0=axes_0.T @ joint,
+                rotationMarker1=axes_1.T @ joint,
+            )
+        )
+
+    def _weld(self, first, second) -> None:
+        self.mbs.AddObject(eii.ObjectJointGeneric(markerNumbers=[first, second]))
+
+    def simulate(self, end: float, step: float, output: float) -> Run:
+        """Motion from rest, recorded at every `output` seconds."""
+        settings = exu.SimulationSettings()
+        integration = settings.timeIntegration
+        integration.endTime, integration.numberOfSteps = end, round(end / step)
+        integration.generalizedAlpha.spectralRadius = 0.9
+        integration.newton.useModifiedNewton = True
+        integration.newton.relativeTolerance, integration.newton.absoluteTolerance = 1e-3, 1e-6
+        integration.verboseMode = 0
+        settings.linearSolver.solverType = exu.LinearSolverType.EigenSparse
+        settings.solution.file.write = False
+        settings.solution.sensors.writePeriod = output
+        begin = time.process_time()
+        self.mbs.SolveDynamic(settings)
+        seconds = time.process_time() - begin
+        place = np.array(self.mbs.GetSensorStoredData(self.sensor))
+        return Run(place[:, 0], place[:, 1:4], seconds)
+
+
+def run(end: float, step: float, elements: int, output: float = 0.01) -> Run:
+    """The robot let go with its strokes held."""
+    return Hexapod(elements).simulate(end, step, output)
