@@ -171,7 +171,7 @@ def _spatial(report: Report) -> None:
     peer = report.optional("exudyn_hexapod", "Exudyn")
     reference = _hexapod(report, CONVERGED_SPATIAL, STEP / 4)
     size = float(np.linalg.norm(_centre(reference) - _centre(reference)[0], axis=1).max())
-    note = f"gough-stewart-beams with {CONVERGED_SPATIAL} elements per tube, {1e3 * STEP / 4:g} ms; errors are shares of it"
+    note = f"gough-stewart-beams, {CONVERGED_SPATIAL} elements per tube, {1e3 * STEP / 4:g} ms; errors are shares of it"
     report.figure(BENCHMARK, "sway of the platform", 1e6 * size, "um", note=note)
     if peer is not None:
         off = _off(peer.run(FALL, STEP / 10, 32).position, _centre(reference), size)
