@@ -78,6 +78,15 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Together(config, log)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave what is marked as a long proof to `make verify`, which sets the variable."""
+    if os.environ.get("PARFLEX_VERIFY"):
+        return
+    for item in items:
+        if item.get_closest_marker("verify"):
+            item.add_marker(pytest.mark.skip(reason="a long proof: make verify"))
+
+
 @pytest.fixture
 def figure(request: pytest.FixtureRequest) -> Iterator[Callable[..., None]]:
     """Note a figure of a proof; `make verify` collects them in its report."""

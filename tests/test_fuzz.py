@@ -8,7 +8,7 @@ from pathlib import Path
 import fuzz
 import pytest
 
-ORDINARY, LONG = 90, 20_000
+ORDINARY, LONG = 60, 20_000
 STEP = 17  # another part of the cases than the first ones of the long proof
 
 

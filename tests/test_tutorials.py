@@ -32,11 +32,11 @@ def follow_console(text: str, page: str) -> None:
         assert not shown.strip() or shows(shown, output), f"{page}: {line}\nshown:\n{shown}\nreal:\n{output}"
 
 
-def run_python(text: str, page: str) -> str:
-    """What an example prints."""
+def run_python(text: str, page: str, names: dict[str, object]) -> str:
+    """What an example prints; later ones of a page know the names of those before."""
     output = io.StringIO()
     with contextlib.redirect_stdout(output):
-        exec(compile(text, page, "exec"), {"__name__": "example"})
+        exec(compile(text, page, "exec"), names)
     return output.getvalue()
 
 
@@ -55,6 +55,7 @@ def test_a_page_can_be_followed_literally(page: str, tmp_path: Path, monkeypatch
     monkeypatch.setenv("COLUMNS", "120")
     found = blocks(ROOT / "docs" / page)
     assert found
+    names: dict[str, object] = {"__name__": "example"}
     for index, (language, text) in enumerate(found):
         name = re.match(r"(?:# |/\* )([\w.-]+\.(?:toml|py|c))(?: \*/)?\n", text)
         if name:
@@ -62,7 +63,7 @@ def test_a_page_can_be_followed_literally(page: str, tmp_path: Path, monkeypatch
         elif language == "console":
             follow_console(text, page)
         elif language == "python" or (language == "sh" and text.startswith("cc ")):
-            real = run_python(text, page) if language == "python" else run_shell(text)
+            real = run_python(text, page, names) if language == "python" else run_shell(text)
             following, shown = found[index + 1]
             assert following == "text", "an example is followed by what it prints"
             assert shows(shown, real), f"shown:\n{shown}\nreal:\n{real}"
