@@ -501,6 +501,34 @@ def test_nodes_are_those_of_the_file_or_counted_and_missing_ones_are_named(tmp_p
             parflex.load(written(tmp_path, text.replace("a = 1, b = 2", nodes)))
 
 
+def hub_with_masses(away: float, stiffness: float) -> dict[str, np.ndarray]:
+    """A hub and the end of its stub, which are nodes, and two masses on springs beside it, which are modes."""
+    places = np.array([[0.1, 0, 0], [0, away, 0], [0, -away, 0]])
+
+    def carried(place):  # what moves rigidly with the hub
+        return np.block([[np.eye(3), -hat(place)], [np.zeros((3, 3)), np.eye(3)]])
+
+    K, M = np.zeros((18, 18)), np.zeros((18, 18))
+    stub = np.hstack([-carried(places[0]), np.eye(6)])
+    K[:12, :12] = stub.T @ np.diag([1e7, 1e6, 1e6, 1e3, 1e4, 1e4]) @ stub
+    M[:12, :12] = np.diag([0.2] * 3 + [1e-6] * 3 + [0.1] * 3 + [1e-6] * 3)
+    K[12:, 12:] = stiffness * np.eye(6)
+    for k, place in enumerate(places[1:]):
+        moved = np.zeros((3, 18))
+        moved[:, :6], moved[:, 12 + 3 * k : 15 + 3 * k] = carried(place)[:3], np.eye(3)
+        M += 0.5 * moved.T @ moved
+    return {"M": M, "K": K, "positions": np.array([[0, 0, 0], places[0]])}
+
+
+@pytest.mark.parametrize(("away", "stiffness", "said"), [(0.2, 1e4, True), (0.2, 1e8, False), (0.002, 1e4, False)])
+def test_mass_aside_of_all_nodes_is_told_where_turning_would_move_it(tmp_path, away, stiffness, said):
+    np.savez(tmp_path / "hub.npz", **hub_with_masses(away, stiffness))
+    robot = loaded(tmp_path, "hub.npz")
+    assert any("aside of its interface nodes" in text for text in robot.warnings) == said
+    if said:  # sqrt(k/m) / 10
+        assert any("at 14 rad/s or faster" in text for text in robot.warnings)
+
+
 def test_matrices_in_millimetres_are_suspected_and_converted(tmp_path, capsys):
     """Tonnes, millimetres, newtons: the energy of a freedom is in millijoules."""
     M, K = beam_matrices(2)

@@ -25,6 +25,10 @@ MASSLESS = 1e-11  # of its mass, added to each freedom so that none is without
 SAME_MASS = 1e-2  # masses along x, y and z may differ by so much
 SAID, REFUSED = 1e-2, 1e-1  # highest frequency of a rigid motion, of the lowest elastic one
 THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
+ASIDE = 2.0  # radius of gyration along a direction, over half the way that nodes span there: a bar has 0.58
+SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less across
+TURNING = 0.1  # of the lowest frequency with held nodes: centrifugal loads then deform by a hundredth of the arm
+FASTEST = 300.0  # rad/s: what turns faster than 3000 turns a minute is no link of a robot
 SAME_PLACE = 1e-6  # of the size of the body: nodes that are nearer to each other are at one place
 DETERMINED = 1e-7  # of the largest singular value: less determines no position
 
@@ -137,7 +141,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
             residual,
         )
     notes = [f"the stiffness matrix has few digits: {said}"] * (rigid > SAID * lowest)
-    notes += _units(mass, inertia)
+    notes += _units(mass, inertia) + _mass_aside(data, mass, inertia, positions)
     return RigidReport(mass, centre, inertia, residual, rigid, lowest, positions, placed, tuple(notes))
 
 
@@ -193,4 +197,22 @@ def _units(mass: float, inertia: Array) -> list[str]:
     return [
         f"a mass of {mass:.3g} kg within a radius of gyration of {radius:.3g} m is thinner than air: "
         'are the matrices in millimetres (t, mm, N)? Then write units = "mm"'
+    ]
+
+
+def _mass_aside(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[str]:
+    """Where matrices cannot tell what turning does: modes of masses away from all nodes, which no node shows."""
+    K, M = (one[data.interface :, data.interface :] for one in (data.K, data.M))
+    if not len(M):
+        return []
+    speed = TURNING * float(np.sqrt(max(scipy.linalg.eigvalsh(K, M)[0], 0.0)))
+    squares, ways = np.linalg.eigh((np.trace(inertia) / 2 * np.eye(3) - inertia) / mass)
+    gyration = np.sqrt(np.maximum(squares, 0.0))
+    aside = (gyration > ASIDE * np.ptp(positions @ ways, axis=0) / 2) & (gyration > SLENDER * np.linalg.norm(gyration))
+    if not aside.any() or speed > FASTEST:
+        return []
+    return [
+        f"its mass lies {gyration[aside].max():.3g} m (radius of gyration) aside of its interface nodes, which do not "
+        f"show how its modes move there: where it turns at {speed:.2g} rad/s or faster, centrifugal loads on them may "
+        "be missing; reduce it with nodes where the mass is, not on one line"
     ]
