@@ -116,6 +116,23 @@ def test_poses_out_of_reach_are_named_and_leave_the_other_answers(tmp_path):
     assert np.isnan(found.responses["lowest"]).all() and np.isfinite(found.responses["mass"]).all()
 
 
+def test_a_design_of_which_the_question_makes_no_sense_is_one_line_of_the_table(tmp_path):
+    """Without its spring a slide is free, and the robot has one mode less."""
+    (tmp_path / "slides.toml").write_text(
+        'format = 1\nname = "slides"\ngravity = [0, 0, 0]\n[constants]\nk1 = 1000\nk2 = 2000\n'
+        '[[frame]]\nname = "a"\njoint = "prismatic"\nspring = { stiffness = "k1" }\ninertia = { mass = 2 }\n'
+        '[[frame]]\nname = "b"\nparent = "a"\njoint = "prismatic"\nspring = { stiffness = "k2" }\n'
+        "inertia = { mass = 1 }\n[poses.home]\na = 0\nb = 0\n"
+    )
+    (tmp_path / "designs.csv").write_text("constants.k1,constants.k2\n1000,2000\n0,2000\n")
+    keys = "".join(f"[variables.constants.k{n}]\nlower = 1\nupper = 3000\n" for n in (1, 2))
+    text = f'robot = "slides.toml"\n{keys}[responses.second]\nresponse = "frequency:2"\n'
+    found = parflex.sweep(written(tmp_path, text + '[samples]\nkind = "list"\nfile = "designs.csv"\n'), jobs=1)
+    squares = np.linalg.eigvals(np.array([[1500.0, -1000.0], [-2000.0, 2000.0]]))  # M^-1 K
+    assert found.responses["second"][0] == pytest.approx(np.sqrt(squares.max()) / (2 * np.pi), rel=1e-9)
+    assert found.status[0] == 0 and found.status[1] != 0 and "the robot has 1" in found.reasons[1]
+
+
 # -- samples -------------------------------------------------------------------------------------------
 
 

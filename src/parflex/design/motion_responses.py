@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.design.answers import value_of
 from parflex.design.design_state import DesignState
 from parflex.design.rigid_motion import RigidState
 from parflex.design.vibrating import HeldState
@@ -19,7 +20,10 @@ from parflex.recursion import motion
 from parflex.spatial.dual import Sensitive, plain_values, slopes, with_slopes
 
 Array = np.ndarray
-STEPS = 24  # of Simpson's rule along a motion
+# of Simpson's rule along a motion, one after the other until it converges; no multiples, so that no vibration is met
+# at the same phases again
+STEPS = (24, 42, 70, 118, 200, 336, 570)
+STILL = 5e-3  # relative change: powers have kinks where motors begin to brake, and each instant costs milliseconds
 INDEPENDENT = 1e-8  # of the largest singular value
 WORDS = ("x", "y", "z", "wx", "wy", "wz")
 
@@ -38,11 +42,26 @@ def energy(state: DesignState, argument: str) -> Any:
 
     The motion of the end effector stays, and motors follow.
     """
-    length, samples = motion_samples(state.robot, argument)
-    weights = np.ones(STEPS + 1)
+    found = _energy(state, argument, STEPS[0])
+    for steps in STEPS[1:]:
+        before, found = found, _energy(state, argument, steps)
+        if abs(value_of(found) - value_of(before)) <= STILL * abs(value_of(found)):
+            return found
+    raise InputError(
+        f"the energy of '{argument}' does not converge with {STEPS[-1]} steps",
+        key="response",
+        value=f"energy:{argument}",
+        hint="name a shorter motion, or one with fewer periods",
+    )
+
+
+def _energy(state: DesignState, argument: str, steps: int) -> Any:
+    """The integral by Simpson's rule."""
+    length, samples = motion_samples(state.robot, argument, steps)
+    weights = np.ones(steps + 1)
     weights[1:-1:2], weights[2:-1:2] = 4.0, 2.0
     total: Any = 0.0
-    for sample, weight in zip(samples, weights * length / STEPS / 3, strict=True):
+    for sample, weight in zip(samples, weights * length / steps / 3, strict=True):
         given = replace(state.circumstances, velocity=sample.velocity, acceleration=sample.acceleration)
         pose = Configuration(state.robot, sample.q)
         rigid = RigidState(DesignState(state.robot, pose, state.keys, given, state.design))
@@ -52,7 +71,7 @@ def energy(state: DesignState, argument: str) -> Any:
     return total
 
 
-def motion_samples(robot: Robot, name: str) -> tuple[float, list[MotionSample]]:
+def motion_samples(robot: Robot, name: str, steps: int) -> tuple[float, list[MotionSample]]:
     """How long a motion of the file takes, and the robot at equal intervals of it, bodies undeformed."""
     from parflex.simulation.inputs.motor_motions import from_description  # which plans, and is not needed elsewhere
 
@@ -69,7 +88,7 @@ def motion_samples(robot: Robot, name: str) -> tuple[float, list[MotionSample]]:
     if not np.isfinite(length) or length <= 0:
         raise InputError(f"the motion '{name}' has no end", key="response", value=name, hint="name one that ends")
     rigid, near, samples = robot.locking(robot.deformations), planned.start, []
-    for t in np.linspace(0.0, length, STEPS + 1):
+    for t in np.linspace(0.0, length, steps + 1):
         values, rates, accelerations = (dict(zip(planned.motors, row.tolist(), strict=True)) for row in planned.at(t))
         near = robot.assemble(values, near=near)
         samples.append(_sample(Configuration(rigid, near), rates, accelerations))

@@ -103,7 +103,12 @@ class DesignRows:
             if made is not None and len(batch.poses) == 1:  # programs for one pose would take longer than its answer
                 alone |= batch.questions
             else:
-                self._together(batch, designs, found, 1 if made is None else -(-WORTH // len(batch.poses)))
+                try:
+                    self._together(batch, designs, found, 1 if made is None else -(-WORTH // len(batch.poses)))
+                except ParflexError:  # of one of them makes no sense what is asked of all: that one is found alone
+                    if strict:
+                        raise
+                    alone |= batch.questions
         for row in range(count) if alone else ():
             self._one(row, {key: float(designs[key][row]) for key in self.keys}, alone, found, strict, made)
         for values in found.values.values():
