@@ -188,7 +188,12 @@ def region_poses(region: dict[str, Any]) -> list[dict[str, float]]:
 
 
 def read_problem(path: str | Path) -> ProblemFile:
-    """The optimisation of a file; keys of variables may be written as nested tables or in quotes."""
+    """The optimisation of a file."""
+    return read_tables(ProblemFile, design_tables(path), str(path), "docs/design.md")
+
+
+def design_tables(path: str | Path) -> dict[str, Any]:
+    """Tables of a file of designs; keys of variables may be written as nested tables or in quotes."""
     try:
         content = read_bounded(Path(path))
     except OSError as error:
@@ -198,7 +203,7 @@ def read_problem(path: str | Path) -> ProblemFile:
     table = parse_toml(content, str(path))
     if isinstance(table.get("variables"), dict):
         table["variables"] = dict(flat_variables(table["variables"]))
-    return read_tables(ProblemFile, table, str(path), "docs/design.md")
+    return table
 
 
 def flat_variables(table: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -8,11 +8,9 @@ from typing import Any, Literal
 from pydantic import model_validator
 
 from parflex.description.loader import read_tables
-from parflex.description.source import parse_toml, read_bounded
 from parflex.description.table import Table
 from parflex.description.values import Text, complain
-from parflex.design.problem_file import ObjectiveTable, ProblemFile, VariableTable, flat_variables
-from parflex.errors import InputError
+from parflex.design.problem_file import ObjectiveTable, ProblemFile, VariableTable, design_tables
 
 MOST = 50_000_000  # designs: their numbers alone are gigabytes
 TAKEN = ("status", "reason", "settings")  # names in the table
@@ -98,15 +96,7 @@ def read_design(path: str | Path) -> DesignFile:
 
 
 def _raw(path: str | Path) -> dict[str, Any]:
-    try:
-        content = read_bounded(Path(path))
-    except OSError as error:
-        raise InputError(
-            f"cannot be read ({error.strerror})", file=str(path), key="FILE", value=str(path), hint="check the path"
-        ) from None
-    table = parse_toml(content, str(path))
-    if isinstance(table.get("variables"), dict):
-        table["variables"] = dict(flat_variables(table["variables"]))
+    table = design_tables(path)
     samples = table.get("samples")
     if isinstance(samples, dict) and isinstance(samples.get("count"), dict):
         samples["count"] = dict(_flat_counts(samples["count"]))
