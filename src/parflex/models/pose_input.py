@@ -35,6 +35,7 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
     values: dict[int, float] = {}
     fixed: set[int] = set()
     frames: dict[str, dict[str, float]] = {}
+    named: set[str] = set()
     targets: list[PoseRows] = []
     seen: dict[Any, str] = {}
     bending = elastic_words(tree)
@@ -70,9 +71,10 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
             fixed.add(joint.v.start)
         elif frame is not None:
             frames.setdefault(frame, {})[component] = number
+            named |= {frame} if name != component else set()
     for frame, parts in frames.items():
         _refuse_two_turns(tree, frame, parts, key, file)
-        targets += _place_frame(tree, frame, parts, key, file, values, fixed)
+        targets += _place_frame(tree, frame, parts, frame in named, key, file, values, fixed)
         axis = read_axis(tree, frame, parts, key, file, near)
         targets += [] if axis is None else [axis]
     return Target(values, frozenset(fixed), tuple(targets))
@@ -190,12 +192,17 @@ def _place_frame(
     tree: Tree,
     frame: str,
     parts: dict[str, float],
+    named: bool,
     key: str,
     file: str | None,
     values: dict[int, float],
     fixed: set[int],
 ) -> list[FrameTarget]:
-    """Give the coordinates outright if the frame is a free body on the ground, else place it by rows."""
+    """Give the coordinates outright if the frame is a free body on the ground, else place it by rows.
+
+    Rotations of a spherical joint by its name (`ball.rx`) are its coordinates, relative to what carries it; those of
+    an end effector without a name (`rx`) are in the world, as those of every end effector.
+    """
     place = tree.places[frame]
     rotation = _rotation(tree, frame, parts, key, file)
     position = {axis: parts[word] for axis, word in enumerate(POSITION) if word in parts}
@@ -207,10 +214,10 @@ def _place_frame(
             f"'{frame}' is fixed to the base", key=key, file=file, value=frame, hint="place a moving frame"
         )
     own = link.name == frame and place.inner is None
-    if own and link.joint.kind == "spherical" and rotation is not None and not position:
+    if own and link.joint.kind == "spherical" and rotation is not None and (named or _mounted_straight(link)):
         values.update(zip(range(link.q.start, link.q.stop), _quaternion(parts), strict=True))
         fixed.update(range(link.v.start, link.v.stop))
-        return []
+        rotation = None
     if _coordinates_are_pose(link, frame):
         axes = 2 if tree.planar else 3
         if len(position) == axes:
@@ -229,8 +236,12 @@ def _place_frame(
 
 def _coordinates_are_pose(link: Link, frame: str) -> bool:
     """Whether the coordinates of a free body are its pose in the world: it is mounted on the ground without offset."""
-    mounted = link.parent < 0 and np.array_equal(link.rotation, np.eye(3)) and not link.position.any()
-    return mounted and link.name == frame and link.joint.moves_freely
+    return _mounted_straight(link) and not link.position.any() and link.name == frame and link.joint.moves_freely
+
+
+def _mounted_straight(link: Link) -> bool:
+    """Whether the placed axes of a joint are those of the world."""
+    return link.parent < 0 and np.array_equal(link.rotation, np.eye(3))
 
 
 def _quaternion(parts: dict[str, float]) -> Array:
@@ -300,17 +311,24 @@ def whole_end_effector(tree: Tree, actuated: tuple[int, ...], target: Target, q:
     return Target(values, frozenset(fixed), tuple(frames))
 
 
+def _turns_on_a_ball(tree: Tree, frame: str) -> bool:
+    """Whether rotations of this frame are in poses those of its spherical joint, relative to what carries it."""
+    return any(link.name == frame and link.joint.kind == "spherical" for link in tree.links)
+
+
 def read_motion(
     tree: Tree, given: Mapping[str, float], key: str
 ) -> tuple[dict[int, float], dict[str, dict[int, float]]]:
-    """Rates of joints by number, and of frames: world components 0..2 of velocity and 3..5 of angular velocity."""
+    """Rates of joints by number, and of frames: world components 0..2 of velocity and 3..5 of angular velocity.
+
+    A name of a rate means that rate, as in answers: of joints with several axes along their moving axes.
+    """
     joints: dict[int, float] = {}
     frames: dict[str, dict[int, float]] = {}
     seen: dict[Any, str] = {}
-    bending = elastic_words(tree)
     for word, value in given.items():
         number = _finite(word, value, key, None)
-        if word in bending:
+        if word in tree.rate_names:
             _refuse_twice(seen, word, word, key, None)
             joints[tree.rate_names.index(word)] = number
             continue
@@ -325,6 +343,13 @@ def read_motion(
                 key=key,
                 value=word,
                 hint=_hint(tree, name, words),
+            )
+        if joint is None and name != component and TWIST[component] > 2 and _turns_on_a_ball(tree, frame):
+            raise InputError(
+                f"'{word}' could be the rate of the joint or the angular velocity in the world",
+                key=key,
+                value=word,
+                hint=f"write {frame}.wx, .wy, .wz: the rate of the joint, along its moving axes",
             )
         if joint is None and tree.planar and TWIST[component] in (2, 3, 4):
             raise InputError(f"a planar robot cannot move along '{word}'", key=key, value=word, hint="use x, y, theta")
