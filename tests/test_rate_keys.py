@@ -5,6 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import parflex
+from parflex.models.configuration import configure
 
 ARM = "tests/robots/sprung-arm.toml"
 SPIN = {"shoulder": 0.7, "elbow.wx": 1.0, "elbow.wy": -0.4, "elbow.wz": 0.3}
@@ -68,3 +69,17 @@ def test_turns_by_the_name_of_a_ball_are_its_own_and_those_of_an_end_effector_ar
     own = parflex.frames(robot, {f"hand.{word}": value for word, value in asked.items()})
     relative = np.asarray(own["left.elbow"].rotation).T @ np.asarray(own["hand"].rotation)
     assert relative == pytest.approx(turn.as_matrix(), abs=1e-12)
+
+
+def test_a_frame_that_moves_steadily_has_the_accelerations_of_joints_that_differences_of_poses_have():
+    robot, speed, h = parflex.load("5r"), {"x": 0.4, "y": 0.3}, 1e-4
+    tip = dict(zip("xy", parflex.frames(robot)[robot.tree.end_effector].position, strict=False))
+    here = configure(robot, tip)
+    q = [configure(robot, {word: tip[word] + t * speed[word] for word in tip}).q for t in (-h, 0.0, h)]
+    qd = here.rates(speed)
+    found = here.accelerations(dict.fromkeys(speed, 0.0), qd, None)
+    # rounding 1e-16 / h^2 and the fourth derivative times h^2 / 12: both about 1e-7
+    assert found == pytest.approx((q[0] - 2 * q[1] + q[2]) / h**2, rel=1e-5, abs=1e-6)
+    assert np.abs(found).max() > 0.1
+    motors = dict(zip(robot.motors, found[[robot.rates.index(name) for name in robot.motors]], strict=True))
+    assert here.accelerations(motors, qd, None) == pytest.approx(found, rel=1e-9)
