@@ -236,6 +236,54 @@ def test_mujoco_finds_our_dynamics_in_its_own_file_with_loops(legs, tmp_path):
     assert "# Not carried over:" in text and "# - equality equality2: it is not active" in text
 
 
+SWITCHES = """<mujoco><option gravity="0 0.5 -9.81" {groups}><flag {flag}/></option>
+  <worldbody><body name="a" gravcomp="{first}"><joint name="j" axis="0 1 0" stiffness="3" damping="2" frictionloss="0.4"
+      range="-3 3" limited="true"/><geom size="0.05" mass="2" pos="0.3 0 0"/>
+    <body name="b" pos="0.3 0 0" gravcomp="{second}"><joint name="k" axis="0 1 0.2" stiffness="1"/>
+      <geom size="0.05" mass="1" pos="0.2 0 0"/>
+      <body name="c" pos="0 0 0.2"><joint name="l" axis="1 0 0"/><inertial pos="0 0 0.1" mass="1e-9"
+      diaginertia="1e-9 1e-9 1e-9"/></body></body></body></worldbody>
+  <equality><joint joint1="k" joint2="j" polycoef="0 0.5 0 0 0"/></equality>
+  <actuator><motor name="m" joint="j" group="2"/><motor name="n" joint="l"/></actuator></mujoco>"""
+
+
+@pytest.mark.parametrize("first, second", [(0, 0), (0.6, 0.6), (0.6, 0)])
+@pytest.mark.parametrize(
+    "flag", ["spring", "damper", "frictionloss", "limit", "equality", "constraint", "gravity", "actuation", "both"]
+)
+def test_what_options_of_mujoco_switch_off_does_not_act(flag, first, second, tmp_path):
+    """Springs, dampers, equalities, friction, gravity; a share of gravity that no body feels."""
+    mujoco = pytest.importorskip("mujoco", minversion="3.2.3")
+    file = tmp_path / "arm.xml"
+    words = "spring damper" if flag == "both" else flag
+    text = SWITCHES.format(flag=" ".join(f'{word}="disable"' for word in words.split()), first=first, second=second,
+                           groups="")  # fmt: skip
+    file.write_text(text.replace('<body name="c" pos', f'<body name="c" gravcomp="{second}" pos'))
+    found = parflex.import_robot(file, tmp_path / "arm.toml")
+    robot, peer = parflex.load(found.file), MujocoPeer(mujoco, file)
+    said = " ".join(found.warnings)
+    assert flag in ("gravity", "both") or flag == "constraint" or f"the option {flag} is disabled" in said
+    if first != second and flag not in ("gravity", "both"):
+        assert "gravity compensation of a is left out" in said
+        peer.model.body_gravcomp[:] = 0
+    if flag in ("frictionloss", "constraint"):
+        peer.model.dof_frictionloss[:] = 0
+    rng = np.random.default_rng(5)
+    for _ in range(2):
+        assert tree_misses(peer, anywhere(robot, rng)) < 1e-10
+    assert bool(robot.description.coupling) == (flag not in ("equality", "constraint"))
+    assert (robot.description.frame[0].limits is None) == (flag in ("limit", "constraint"))
+
+
+def test_groups_of_actuators_that_are_switched_off_are_no_motors(tmp_path):
+    pytest.importorskip("mujoco", minversion="3.2.3")
+    text = SWITCHES.format(flag='energy="enable"', first=0, second=0, groups='actuatorgroupdisable="2 5"')
+    (tmp_path / "arm.xml").write_text(text)
+    found = parflex.import_robot(tmp_path / "arm.xml", tmp_path / "arm.toml")
+    assert parflex.load(found.file).actuated_names == ["l"]
+    assert any(one.kind == "actuator" and one.name == "m" for one in found.dropped)
+
+
 def test_the_command_line_imports_and_tells_what_was_dropped(five_bar, capsys):
     words = [str(five_bar / "bars.urdf"), "--loops", str(five_bar / "loops.yaml"), "-o", str(five_bar / "bars.toml")]
     with pytest.raises(SystemExit) as done:

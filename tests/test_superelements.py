@@ -247,34 +247,66 @@ def test_programs_and_maps_know_super_elements(tmp_path):
     )
 
 
-def test_tension_stiffens_by_the_geometric_matrix_of_the_file(tmp_path):
-    """A clamped strip under a dead pull: K + N KG of its elements, reduced with the same shapes."""
-    M, K = oracle.chain(LENGTH, 3, BAR)
-    h, KG = LENGTH / 3, np.zeros_like(K)
+def stressed_strip(count: int = 3) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A strip in a few elements reduced to its ends and six modes: M, K, and KG of a unit of tension."""
+    M, K = oracle.chain(LENGTH, count, BAR)
+    h, KG = LENGTH / count, np.zeros_like(K)
     bent = np.array([[36, 3 * h, -36, 3 * h], [3 * h, 4 * h * h, -3 * h, -h * h],
                      [-36, -3 * h, 36, -3 * h], [3 * h, -h * h, -3 * h, 4 * h * h]]) / (30 * h)  # fmt: skip
     sign = np.outer([1, -1, 1, -1], [1, -1, 1, -1])
-    for k in range(3):
+    for k in range(count):
         for where, A in (([1, 5, 7, 11], bent), ([2, 4, 8, 10], sign * bent)):
             KG[np.ix_([6 * k + i for i in where], [6 * k + i for i in where])] += A
-    kept = [*range(6), *range(18, 24)]
-    reduced = [oracle.reduced(M, A, kept, 6) for A in (K, K)]
-    inner = [k for k in range(24) if k not in kept]
-    static = -np.linalg.solve(K[np.ix_(inner, inner)], K[np.ix_(inner, kept)])
+    kept = [*range(6), *range(6 * count, 6 * count + 6)]
+    inner = [k for k in range(len(M)) if k not in kept]
     inverse, held = scipy.linalg.eigh(M[np.ix_(inner, inner)], K[np.ix_(inner, inner)])
-    T = np.zeros((24, 18))
-    T[kept, :12], T[inner, :12] = np.eye(12), static
+    T = np.zeros((len(M), 18))
+    T[kept, :12] = np.eye(12)
+    T[inner, :12] = -np.linalg.solve(K[np.ix_(inner, inner)], K[np.ix_(inner, kept)])
     T[inner, 12:] = held[:, ::-1][:, :6] / np.sqrt(inverse[::-1][:6])
-    file = as_npz(tmp_path / "strip.npz", *reduced[0], geometric=T.T @ KG @ T)
+    return T.T @ M @ T, T.T @ K @ T, T.T @ KG @ T
+
+
+def test_tension_stiffens_by_the_geometric_matrix_of_the_file(tmp_path):
+    """A clamped strip under a dead pull: K + N KG of its elements, reduced with the same shapes."""
+    M, K, KG = stressed_strip()
+    file = as_npz(tmp_path / "strip.npz", M, K, geometric=KG)
     robot = loaded(tmp_path, file, ", geometric = { b = [1, 0, 0, 0, 0, 0] }", "")
     N = 20.0
     found = parflex.natural_frequencies(robot, modes=4, about="equilibrium", wrench={"part.b": [N, 0, 0, 0, 0, 0]},
                                         without=["gravity"])  # fmt: skip
-    A = (reduced[0][1] + N * T.T @ KG @ T)[6:, 6:]
-    expected = np.sqrt(scipy.linalg.eigvalsh(A, reduced[0][0][6:, 6:])[:4]) / (2 * np.pi)
+    A = (K + N * KG)[6:, 6:]
+    expected = np.sqrt(scipy.linalg.eigvalsh(A, M[6:, 6:])[:4]) / (2 * np.pi)
     assert found.frequencies == pytest.approx(expected, rel=1e-6)
     slack = parflex.natural_frequencies(loaded(tmp_path, file, ", geometric = false"), modes=4).frequencies
     assert found.frequencies[0] > 1.05 * slack[0]
+
+
+@pytest.mark.parametrize("share", [-0.6, 2.0])
+@pytest.mark.parametrize("units", ["m", "mm"])
+def test_a_column_with_a_geometric_matrix_per_freedom_bends_as_one_under_axial_load(tmp_path, share, units):
+    """Closed form of a cantilever under an axial and a small lateral load; -1 is Euler's buckling load.
+
+    The matrix of the axial freedom of each end is that of the tension that its motion makes.
+    """
+    M, K, KG = stressed_strip(4)
+    cube = np.zeros((18, 18, 18))
+    cube[6], cube[0] = K[6, 6] * KG, -K[6, 6] * KG
+    scale, length = np.ones(18), 1.0
+    if units == "mm":
+        scale[[0, 1, 2, 6, 7, 8]], length = 1e-3, 1e-3
+        M, K, cube = (A * 1e3 * np.multiply.outer(scale, scale) for A in (M, K, cube))  # t, mm, N: mJ
+        cube = cube * scale[:, None, None]
+    np.savez(tmp_path / "strip.npz", M=M, K=K, geometric=cube, positions=[[0, 0, 0], [LENGTH / length, 0, 0]])
+    robot = loaded(tmp_path, "strip.npz", f", units = '{units}'")
+    EI = 210e9 * BAR.Iy
+    N, F = share * np.pi**2 * EI / (4 * LENGTH**2), 1e-4
+    found = parflex.equilibrium(robot, wrench={"part.b": [N, F, 0, 0, 0, 0]}, without=["gravity"])
+    kappa = np.sqrt(abs(N) / EI)
+    wave = np.tan if N < 0 else np.tanh
+    expected = F / (abs(N) * kappa) * abs(wave(kappa * LENGTH) - kappa * LENGTH)
+    deflected = found.configuration.q[robot.coordinates.index("part.uy")]
+    assert deflected == pytest.approx(expected, rel=2e-3)  # six shapes of four elements
 
 
 def test_damping_is_a_ratio_of_all_modes_factors_or_the_matrix_of_the_file(tmp_path):
@@ -529,21 +561,91 @@ def test_mass_aside_of_all_nodes_is_told_where_turning_would_move_it(tmp_path, a
         assert any("at 14 rad/s or faster" in text for text in robot.warnings)
 
 
-def test_matrices_in_millimetres_are_suspected_and_converted(tmp_path, capsys):
-    """Tonnes, millimetres, newtons: the energy of a freedom is in millijoules."""
-    M, K = beam_matrices(2)
-    scale = np.array([1e-3] * 3 + [1] * 3 + [1e-3] * 3 + [1] * 3 + [1] * 2) * 1e3**0.5
-    np.savez(tmp_path / "mm.npz", M=M * np.outer(scale, scale), K=K * np.outer(scale, scale),
-             positions=[[0, 0, 0], [1000 * LENGTH, 0, 0]])  # fmt: skip
-    suspect = loaded(tmp_path, "mm.npz")
-    assert any("in millimetres" in text for text in suspect.warnings)
-    same = loaded(tmp_path, "mm.npz", ', units = "mm"')
-    assert not same.warnings
-    said = same.tree.links[0].body.found
+def in_units(folder: Path, name: str, M: np.ndarray, K: np.ndarray, places: np.ndarray, **more: np.ndarray) -> str:
+    """A body of two nodes written in a system of units: (mass, length, force) in kg, m, N."""
+    mass, length, force = SYSTEMS[name]
+    t = np.ones(len(M))
+    t[[0, 1, 2, 6, 7, 8]] = length
+    whole = np.outer(t, t)
+    file = folder / f"{name}.npz"
+    arrays = {"M": M * whole / (mass * length**2), "K": K * whole / (force * length)}
+    np.savez(file, **arrays, positions=np.asarray(places) / length, **{k: A * whole for k, A in more.items()})
+    return file.name
+
+
+POUND = 0.45359237 * 9.80665
+SYSTEMS = {
+    "m": (1, 1, 1),
+    "mm": (1e3, 1e-3, 1),
+    "kg-mm-N": (1, 1e-3, 1),
+    "kg-mm-ms": (1, 1e-3, 1e3),
+    "kg-mm-s": (1, 1e-3, 1e-3),
+    "in": (POUND / 0.0254, 0.0254, POUND),
+}
+
+
+def small_bodies() -> dict[str, tuple]:
+    """A slender rod, a stub, and a flexure whose nodes coincide."""
+    real = scipy.io.loadmat(FLEXURE)
+    ends = np.array([[0, 0, 0], [1, 0, 0]])
+    return {
+        "rod": (*beam_matrices(2), LENGTH * ends),
+        "stub": (*oracle.reduced_beam(0.05, 4, oracle.round_bar(0.03), 2), 0.05 * ends),
+        "flexure": (real["M"], real["K"], real["int_xyz"]),
+    }
+
+
+@pytest.mark.parametrize("units", SYSTEMS)
+def test_matrices_are_converted_from_every_system_of_units(tmp_path, units):
+    M, K, places = small_bodies()["rod"]
+    D = 1e-4 * K / (SYSTEMS[units][2] * SYSTEMS[units][1]) * (1e3 if units == "kg-mm-ms" else 1)
+    robot = loaded(tmp_path, in_units(tmp_path, units, M, K, places, D=D), f', units = "{units}"')
+    assert not robot.warnings
+    said = robot.tree.links[0].body.found
     assert said.mass == pytest.approx(7850 * BAR.A * LENGTH, rel=1e-9)
     assert said.centre == pytest.approx([LENGTH / 2, 0, 0], abs=1e-9)
-    answer = checked_by_command(capsys, written(tmp_path, ON_GROUND.format(file="mm.npz", more="")), "--strict")
+    found = parflex.natural_frequencies(robot, modes=3)
+    expected = np.sqrt(scipy.linalg.eigvalsh(K[6:, 6:], M[6:, 6:])[:3])
+    assert found.frequencies == pytest.approx(expected / (2 * np.pi), rel=1e-9)
+    assert found.damping == pytest.approx(expected * 1e-4 / 2, rel=1e-6)
+
+
+@pytest.mark.parametrize("body", ["rod", "stub", "flexure"])
+@pytest.mark.parametrize(
+    ("real", "said"), [("mm", "m"), ("kg-mm-N", "m"), ("kg-mm-N", "mm"), ("m", "mm"), ("in", "mm"), ("m", "kg-mm-N")]
+)
+def test_units_in_which_no_body_can_be_are_suspected_and_the_right_ones_named(tmp_path, capsys, body, real, said):
+    """Kilograms with millimetres and newtons, read as tonnes, would be denser than any material."""
+    file = in_units(tmp_path, real, *small_bodies()[body])
+    suspect = [text for text in loaded(tmp_path, file, f', units = "{said}"').warnings if "Then write" in text]
+    assert len(suspect) == 1
+    assert f'units = "{real}"' in suspect[0].split("Then write")[1]
+    answer = checked_by_command(capsys, str(tmp_path / "robot.toml"), "--strict")
     assert answer["error"]["key"] == "superelement"
+
+
+def test_all_nodes_count_where_only_the_first_are_named(tmp_path):
+    """Matrices alone do not say how many of their freedoms are modal: those that K ties to the named nodes are not."""
+    M, K = oracle.chain(LENGTH, 2, BAR)
+    np.savez(tmp_path / "three.npz", M=M, K=K)
+    first = loaded(tmp_path, "three.npz")
+    assert [name for name in first.coordinates if "node3" in name]
+    (tmp_path / "all.toml").write_text((tmp_path / "robot.toml").read_text().replace("b = 2", "b = 2, c = 3"))
+    every = parflex.load(tmp_path / "all.toml")
+    found = [parflex.natural_frequencies(robot, modes=4).frequencies for robot in (first, every)]
+    assert found[0] == pytest.approx(found[1], rel=1e-9)
+
+
+@pytest.mark.parametrize(("more", "key"), [("0.02", "damping"), ("{ mass = 3.0, stiffness = 1e-5 }", "damping.mass")])
+def test_damping_may_differ_from_design_to_design(tmp_path, more, key):
+    """It used to be refused as a number that has to be one."""
+    robot = loaded(tmp_path, as_npz(tmp_path / "m.npz", *beam_matrices(2)), f", damping = {more}")
+    key = f"frame.part.superelement.{key}"
+    assert parflex.sensitivities(robot, "frequency:1", [key]).sensitivities[key]["derivative"] == 0
+    designs = {key: np.array([0.01, 0.5, 2.0])}
+    answer = parflex.many_frequencies(robot, [], np.zeros((3, 0)), modes=2, designs=designs)
+    assert not answer.status.any()
+    assert not answer.fallbacks
 
 
 def test_a_super_element_moves_in_space_and_brings_its_own_mass(tmp_path):

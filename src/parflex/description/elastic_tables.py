@@ -196,7 +196,7 @@ class Superelement(Table):
     damping: Number | Damping | None = None
     geometric: Flag | dict[Name, Numbers] = True
     positions: dict[Name, Vector] | None = None
-    units: Literal["m", "mm"] = "m"
+    units: Literal["m", "mm", "kg-mm-N", "kg-mm-ms", "kg-mm-s", "in"] = "m"
 
     @model_validator(mode="after")
     def _possible(self) -> Superelement:

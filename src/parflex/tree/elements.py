@@ -17,6 +17,7 @@ from parflex.bodies.modal_file import load_modal
 from parflex.bodies.reduced_link import reduced_link
 from parflex.bodies.super_elements.matrix_files import load_matrices
 from parflex.bodies.super_elements.super_body import super_body, super_element
+from parflex.bodies.super_elements.unit_systems import in_metres
 from parflex.description import schema
 from parflex.description.elastic_tables import SECTION_KEYS, Damping
 from parflex.description.names import split_place
@@ -163,14 +164,12 @@ def read_superelement(
             hint = "write damping = 0.01 for a ratio of all modes, or { mass, stiffness }"
             raise RobotFileError("a ratio stands in a table", key=f"{key}.damping.ratio", hint=hint)
         damping = (damping.mass, damping.stiffness)
-    if any(is_varied(x) for x in (damping if isinstance(damping, tuple) else (damping,))):
-        raise OneNumberError("super-elements of many designs are made one by one")
     root = spec.root or (None if free else next(iter(spec.nodes)))
     try:
         files: Any = spec.file
         data = load_matrices(files, list(spec.nodes.values()))
         data = data if spec.modes is None else data.with_modes(spec.modes)
-        data = data.in_metres() if spec.units == "mm" else data
+        data = in_metres(data, spec.units)
         data = replace(data, geometric=None) if spec.geometric is False else data
         element = super_element(data, spec.nodes, root, spec.positions)
         loads = spec.geometric if isinstance(spec.geometric, dict) else None

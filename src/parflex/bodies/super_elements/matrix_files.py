@@ -31,6 +31,7 @@ from parflex.errors import RobotFileError
 
 Array = np.ndarray
 MAX_BYTES = 50_000_000
+HARDLY = 1e-3  # of the forces of one node: rounding of what cancels
 COMPRESSED = 15  # kind of an element of a MATLAB file
 ARRAYS = {
     "M": ("M", "mass", "Mass", "MAAX"),
@@ -56,7 +57,7 @@ def load_matrices(file: str | Mapping[str, str], named: Sequence[int]) -> Reduce
     first = str(next(iter(file.values())))
     if not freedoms:
         order = max(len(A) for A in matrices.values())
-        return from_freedoms(first, by_count(order, named, first), matrices)
+        return from_freedoms(first, by_count(order, named, first, matrices["K"]), matrices)
     return _merged(first, freedoms, matrices)
 
 
@@ -77,8 +78,11 @@ def _merged(file: str, freedoms: dict[str, list[Freedom]], matrices: dict[str, A
     return from_freedoms(file, together, placed)
 
 
-def by_count(order: int, named: Sequence[int], file: str) -> list[Freedom]:
-    """Freedoms of a file that has matrices alone: nodes 1, 2, ... up to the last one that the robot names."""
+def by_count(order: int, named: Sequence[int], file: str, K: Array) -> list[Freedom]:
+    """Freedoms of a file that has matrices alone: nodes 1, 2, ... up to the last one that the robot names.
+
+    Where K resists the translations of these, there are more: as many as it takes to leave them free.
+    """
     refuse_order(order, file)
     count = max(named, default=0)
     if not 1 <= count <= order // 6:
@@ -89,8 +93,19 @@ def by_count(order: int, named: Sequence[int], file: str) -> list[Freedom]:
             "nodes",
             count,
         )
+    free = (more for more in range(count, order // 6 + 1) if K.shape == (order, order) and _moves_freely(K, more))
+    count = next(free, count)
     nodes = [(number, component) for number in range(1, count + 1) for component in range(1, 7)]
     return nodes + [(k + 1, 0) for k in range(order - len(nodes))]
+
+
+def _moves_freely(K: Array, count: int) -> bool:
+    """Whether the first nodes, six rows each, can be translated together without force."""
+    X = np.zeros((len(K), 3))
+    for number in range(count):
+        X[6 * number : 6 * number + 3] = np.eye(3)
+    rows = K / np.sqrt(np.maximum(np.abs(np.diag(K)), 1e-300))[:, None]
+    return bool(np.abs(rows @ X).max() < HARDLY * np.abs(rows[:, :3]).max())
 
 
 def content_of(path: Path) -> bytes:
@@ -237,7 +252,7 @@ def from_arrays(arrays: Mapping[str, Array], path: Path, named: Sequence[int]) -
             file, "the positions of nodes are not n x 3 numbers", "give x y z of each interface node", "int_xyz"
         )
     if numbers is None and places is None:
-        return from_freedoms(file, by_count(order, named, file), matrices)
+        return from_freedoms(file, by_count(order, named, file, matrices["K"]), matrices)
     numbers = numbers if numbers is not None else list(range(1, len(places) + 1))  # type: ignore[arg-type]
     refuse_order(order, file)
     if places is not None and len(places) != len(numbers):

@@ -16,7 +16,6 @@ from parflex.records import Record
 Array = np.ndarray
 Freedom = tuple[int, int]  # number of a node and 1 to 6; number of a modal coordinate and 0
 MAX_ORDER = 600  # freedoms; what is larger is not reduced
-MILLI = 1e-3
 UNSYMMETRIC = 1e-6  # of the largest entry: more than rounding of printed numbers
 WORDS = {"M": "mass matrix", "K": "stiffness matrix", "D": "damping matrix", "geometric": "geometric stiffness"}
 
@@ -45,6 +44,7 @@ class ReducedMatrices(Record):
     D: Array | None = None
     geometric: Array | None = field(default=None, repr=False)  # n x n of one load, or n x n x n of each freedom
     file: str = ""
+    units: str = "m"  # those that the file was given in
 
     @property
     def size(self) -> int:
@@ -69,22 +69,7 @@ class ReducedMatrices(Record):
             )
         n = self.interface + count
         cut = {key: None if (A := getattr(self, key)) is None else A[(slice(n),) * A.ndim] for key in WORDS}
-        return ReducedMatrices(nodes=self.nodes, file=self.file, **cut)  # type: ignore[arg-type]
-
-    def in_metres(self) -> ReducedMatrices:
-        """The same body, given in tonnes, millimetres and newtons: energies are in millijoules."""
-        scale = np.full(self.size, MILLI**0.5)
-        for node in self.nodes:
-            scale[list(node.rows[:3])] /= MILLI
-        products = {key: None if (A := getattr(self, key)) is None else A * np.outer(scale, scale) for key in "MKD"}
-        KG = self.geometric
-        if KG is not None:
-            KG = KG * np.outer(scale, scale) * (scale[:, None, None] / MILLI**0.5 if KG.ndim == 3 else 1.0)
-        nodes = tuple(
-            node if node.position is None else InterfaceNode(node.number, node.rows, node.position * MILLI)
-            for node in self.nodes
-        )
-        return ReducedMatrices(nodes=nodes, file=self.file, geometric=KG, **products)  # type: ignore[arg-type]
+        return ReducedMatrices(nodes=self.nodes, file=self.file, units=self.units, **cut)  # type: ignore[arg-type]
 
 
 def in_order(one: Freedom) -> tuple[bool, int, int]:

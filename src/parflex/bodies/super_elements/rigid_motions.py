@@ -13,6 +13,7 @@ import numpy as np
 import scipy.linalg
 
 from parflex.bodies.super_elements.reduced_matrices import InterfaceNode, ReducedMatrices, refuse
+from parflex.bodies.super_elements.unit_systems import unit_doubts
 from parflex.records import Record
 from parflex.spatial import hat
 
@@ -24,7 +25,6 @@ NEGATIVE = 1e-9  # of scaled masses: less is rounding
 MASSLESS = 1e-11  # of its mass, added to each freedom so that none is without
 SAME_MASS = 1e-2  # masses along x, y and z may differ by so much
 SAID, REFUSED = 1e-2, 1e-1  # highest frequency of a rigid motion, of the lowest elastic one
-THIN = 1e-3  # kg/m3, mass over the cube of the radius of gyration: a thousandth of air
 ASIDE = 2.0  # radius of gyration along a direction, over half the way that nodes span there: a bar has 0.58
 SLENDER = 0.1  # of the whole radius of gyration: sections of bars have less across
 TURNING = 0.1  # of the lowest frequency with held nodes: centrifugal loads then deform by a hundredth of the arm
@@ -141,7 +141,8 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
             residual,
         )
     notes = [f"the stiffness matrix has few digits: {said}"] * (rigid > SAID * lowest)
-    notes += _units(mass, inertia) + _mass_aside(data, mass, inertia, positions)
+    notes += unit_doubts(data, mass, centre, inertia, positions, lowest)
+    notes += _mass_aside(data, mass, inertia, positions)
     return RigidReport(mass, centre, inertia, residual, rigid, lowest, positions, placed, tuple(notes))
 
 
@@ -187,17 +188,6 @@ def _frequencies(data: ReducedMatrices) -> Array:
     M = data.M + np.diag(np.where(m > 0, MASSLESS * m, least * k))
     squares = scipy.linalg.eigvalsh(data.K, M)
     return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)
-
-
-def _units(mass: float, inertia: Array) -> list[str]:
-    """A suspicion: nothing real is so thin."""
-    radius = np.sqrt(max(float(np.trace(inertia)), 0.0) / (2 * mass))
-    if radius == 0 or mass / radius**3 >= THIN:
-        return []
-    return [
-        f"a mass of {mass:.3g} kg within a radius of gyration of {radius:.3g} m is thinner than air: "
-        'are the matrices in millimetres (t, mm, N)? Then write units = "mm"'
-    ]
 
 
 def _mass_aside(data: ReducedMatrices, mass: float, inertia: Array, positions: Array) -> list[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -135,7 +136,7 @@ def _free_modes(data: ReducedMatrices, X: Array) -> Array:
 
 
 def super_body(
-    element: SuperElement, damping: object = None, loads: Mapping[str, Sequence[float]] | None = None
+    element: SuperElement, damping: Any = None, loads: Mapping[str, Sequence[float]] | None = None
 ) -> ElasticBody:
     """The body; `damping` is a ratio for all its modes, or factors of mass and stiffness; `loads` belong to KG."""
     data, X = element.data, element.X
@@ -173,14 +174,15 @@ def _without_noise(K: Array) -> Array:
     return (K + K.T) / 2
 
 
-def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: object) -> Array:
+def _damping(element: SuperElement, E: Array, M: Array, K: Array, damping: Any) -> Array:
     """By a ratio for all modes, by factors of M and K, or as the file has it."""
     if isinstance(damping, tuple):
         mass, stiffness = damping
         return mass * M + stiffness * K
     if damping is not None:
         inverse, V = scipy.linalg.eigh(M, K)
-        return K @ V @ np.diag(2 * float(damping) * np.sqrt(np.maximum(inverse, 0.0))) @ V.T @ K  # type: ignore[arg-type]
+        D1 = K @ V @ np.diag(2 * np.sqrt(np.maximum(inverse, 0.0))) @ V.T @ K
+        return damping * D1  # a number, or one that differs from design to design
     D = element.data.D
     if D is None:
         return np.zeros_like(K)

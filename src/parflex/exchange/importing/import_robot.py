@@ -10,8 +10,8 @@ from parflex.checking import flag, shown
 from parflex.description.source import MAX_BYTES
 from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.importing.foreign_robot import Dropped, ForeignRobot
+from parflex.exchange.importing.from_mujoco.mjcf_robot import mjcf_robot
 from parflex.exchange.importing.loops_file import read_loops
-from parflex.exchange.importing.mjcf_robot import mjcf_robot
 from parflex.exchange.importing.robot_text import robot_text
 from parflex.exchange.importing.suspicions import suspicions
 from parflex.exchange.importing.symoro_robot import symoro_robot

@@ -9,8 +9,9 @@ import numpy as np
 
 from parflex.exchange.importing.foreign_names import allowed
 from parflex.exchange.importing.foreign_robot import E3, NONE, NOTE, Array, ForeignRobot, Mass, numbers, turn_to
-from parflex.exchange.importing.mjcf_files import compiled
-from parflex.exchange.importing.mjcf_ties import MjcfTies
+from parflex.exchange.importing.from_mujoco.mjcf_files import compiled
+from parflex.exchange.importing.from_mujoco.mjcf_flags import switch_off
+from parflex.exchange.importing.from_mujoco.mjcf_ties import MjcfTies
 from parflex.spatial import placed
 from parflex.spatial.rotations import clean, exact_rotation, quaternion_matrix
 
@@ -45,9 +46,7 @@ class _MjcfTables:
 
     def whole(self) -> ForeignRobot:
         robot, model = self.robot, self.model
-        flags = int(model.opt.disableflags)
-        off = flags & int(self.mujoco.mjtDisableBit.mjDSBL_GRAVITY)
-        robot.gravity = [0.0, 0.0, 0.0] if off else numbers(model.opt.gravity)
+        switch_off(self.mujoco, model, robot)
         names = self._names()
         for body in range(1, model.nbody):
             self._body(body, names[body])
@@ -179,8 +178,6 @@ class _MjcfTables:
         for word, number, what in (*laws, ("dof_dampingpoly", dof, "damper")):
             if np.any(getattr(self.model, word, np.zeros(max(joint, dof) + 1))[number]):
                 self.robot.drop(what, name, "the part of its law that is not linear")
-        if getattr(self.model, "jnt_actgravcomp", np.zeros(joint + 1))[joint]:
-            self.robot.drop("gravity compensation", name, "a robot file has none")
 
     def _lost_terms(self, joint: int, name: str, count: int) -> None:
         """Springs, dampers, friction and armature of balls and loose bodies: they need one axis here."""
@@ -223,10 +220,3 @@ class _MjcfTables:
                 robot.drop(word, f"{number} of them", "a robot file has none")
         if model.opt.density or model.opt.viscosity or np.any(model.opt.wind):
             robot.drop("fluid", "option", "parflex has no drag of air or water")
-        for body in range(1, model.nbody):
-            if model.body_gravcomp[body]:
-                robot.drop("gravity compensation", self.word("BODY", body, f"body{body}"), "a robot file has none")
-        for bit in ("CONSTRAINT", "EQUALITY", "FRICTIONLOSS", "SPRING", "DAMPER", "PASSIVE", "ACTUATION"):
-            value = getattr(self.mujoco.mjtDisableBit, f"mjDSBL_{bit}", None)
-            if value is not None and int(model.opt.disableflags) & int(value):
-                robot.drop("flag", bit.lower(), "it is switched off in the source, and acts here")

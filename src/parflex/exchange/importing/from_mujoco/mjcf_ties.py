@@ -29,10 +29,15 @@ class MjcfTies:
             self._equality(number)
         for pair, points in self.connects.items():
             self._connected(pair, points)
-        if self.model.neq:
+        if np.any(self.model.eq_active0):
             self.robot.drop("softness", "equality", RIGID)
+        groups = int(self.model.opt.disableactuator)
         for actuator in range(self.model.nu):
-            self._actuator(actuator)
+            if groups >> max(int(self.model.actuator_group[actuator]), 0) & 1:
+                name = self.tables.word("ACTUATOR", actuator, f"actuator{actuator}")
+                self.robot.drop("actuator", name, "its group is switched off in the source")
+            else:
+                self._actuator(actuator)
         for tendon in range(self.model.ntendon):
             self._tendon(tendon)
 
