@@ -19,6 +19,7 @@ from parflex.bodies.super_elements.super_body import super_body, super_element
 from parflex.cli.main import main
 from parflex.errors import RobotFileError
 from parflex.spatial import hat
+from parflex.spatial.rotations import quaternion_matrix
 
 HERE = Path(__file__).parent
 FLEXURE = HERE / "data" / "flexor_025.mat"
@@ -221,9 +222,54 @@ def test_a_beam_and_the_super_element_made_of_it_move_alike_at_small_deflections
     assert still[1] == pytest.approx(still[0], abs=2e-5 * np.abs(still[0]).max())
 
 
+@pytest.mark.parametrize("file", ["beam", "flexure"])
+def test_a_super_element_that_floats_keeps_energy_and_momentum_in_a_run(tmp_path, file):
+    """It turns by a radian and vibrates; rows of the run, against the integrals of the body."""
+    path = FLEXURE if file == "flexure" else as_npz(tmp_path / "beam.npz", *beam_matrices(2))
+    text = ON_GROUND.replace('name = "part"', 'name = "part"\njoint = "free"').format(file=path, more="")
+    robot = parflex.load(written(tmp_path, text.replace("format = 1", "format = 1\ngravity = [0, 0, 0]")))
+    body, rng = robot.tree.links[0].body, np.random.default_rng(6)
+    fast = np.sqrt(np.diag(body.K) / np.diag(body.inertia_matrix(np.zeros(body.size)))[6:])
+    e, ed = rng.normal(size=(2, body.size)) * 3e-5 * np.sqrt(body.m)
+    ed = ed * fast[0]
+    turns = np.array([12.0, -20.0, 30.0])
+    period = 2 * np.pi / fast[0]
+    start = {"q": np.concatenate([[0.1, 0.2, 0.3, 1, 0, 0, 0], e]), "qd": np.concatenate([[0.3, -0.2, 0.1], turns, ed])}
+    run = parflex.simulate(
+        robot, None, 5 * period, start=start, step=period / 150, out_step=period / 10, method="gauss6"
+    )
+    q = np.column_stack([run[f"q.{name}"] for name in robot.coordinates])
+    qd = np.column_stack([run[f"qd.{name}"] for name in robot.coordinates])
+    kept = []
+    for x, xd in zip(q, qd, strict=True):
+        R, e, (a, b) = quaternion_matrix(x[3:7]), x[7:], (x[3:7], xd[3:7])
+        w = 2 * (a[0] * b[1:] - b[0] * a[1:] - np.cross(a[1:], b[1:]))
+        rates = np.concatenate([R.T @ xd[:3], w, xd[7:]])
+        I = body.inertia_matrix(e)
+        p = I @ rates
+        linear = R @ p[:3]
+        angular = R @ p[3:6] + np.cross(x[:3], linear)
+        kept.append([rates @ p / 2 + body.strain_energy(e), *linear, *angular])
+    kept = np.array(kept)
+    assert body.strain_energy(q[0, 7:]) > 0.01 * kept[0, 0]
+    # Gauss' method keeps both to its sixth order: 150 steps in a period of the lowest mode
+    for part in (slice(1, 4), slice(4, 7)):
+        assert np.abs(kept[:, part] - kept[0, part]).max() < 1e-7 * np.linalg.norm(kept[0, part])
+    assert np.abs(kept[:, 0] - kept[0, 0]).max() < 1e-7 * kept[0, 0]
+
+
+def test_a_beam_and_the_super_element_made_of_it_agree_in_time(tmp_path):
+    motion = {"moves": [{"motor": 0.04}], "law": "septic", "duration": 0.1}
+    runs = [parflex.simulate(robot, motion, time=0.15, step=1e-3) for robot in arms(tmp_path, 1)]
+    tips = [np.column_stack([run[f"hand.{axis}"] for axis in "xyz"]) for run in runs]
+    bent = np.abs(runs[0]["q.link.uy"]).max()
+    assert 0.005 < bent < 0.01  # m
+    assert np.abs(tips[1] - tips[0]).max() < 2e-5 * bent  # it falls with the square of the deflection
+
+
 @pytest.mark.verify
 @LONG
-def test_a_beam_and_the_super_element_made_of_it_agree_in_time(tmp_path):
+def test_a_beam_of_two_elements_and_its_super_element_agree_in_time(tmp_path):
     motion = {"moves": [{"motor": 0.4}], "law": "septic", "duration": 0.3}
     runs = [parflex.simulate(robot, motion, time=0.5, step=5e-4) for robot in arms(tmp_path, 2)]
     tips = [np.column_stack([run[f"hand.{axis}"] for axis in "xyz"]) for run in runs]
@@ -648,7 +694,7 @@ def test_damping_may_differ_from_design_to_design(tmp_path, more, key):
     assert not answer.fallbacks
 
 
-def test_a_super_element_moves_in_space_and_brings_its_own_mass(tmp_path):
+def test_a_super_element_brings_its_own_mass(tmp_path):
     as_npz(tmp_path / "m.npz", *beam_matrices(2))
     text = ON_GROUND.format(file="m.npz", more="")
     for change, words in (
@@ -657,5 +703,47 @@ def test_a_super_element_moves_in_space_and_brings_its_own_mass(tmp_path):
     ):
         with pytest.raises(RobotFileError, match=words):
             parflex.load(written(tmp_path, text.replace('name = "part"', change)))
-    with pytest.raises(RobotFileError, match="moves in space"):
-        parflex.load(written(tmp_path, text.replace("format = 1", 'format = 1\nmotion = "planar"')))
+
+
+# -- planar robots -------------------------------------------------------------------------------------------
+
+
+def turned_modes(M: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same body with other modal coordinates: bending in two planes has one frequency, and shapes mix at will."""
+    T = np.eye(len(M))
+    c, s = np.cos(0.7), np.sin(0.7)
+    T[np.ix_([12, 13], [12, 13])] = [[c, -s], [s, c]]
+    return T.T @ M @ T, T.T @ K @ T
+
+
+def test_a_planar_robot_takes_the_motions_of_a_super_element_in_its_plane(tmp_path):
+    """As many coordinates as the planar beam that the matrices are of: bending out of the plane is left out."""
+    M, K = turned_modes(*beam_matrices(18, 4))
+    text = ARM.replace('name = "arm"', 'name = "arm"\nmotion = "planar"').replace("[0, 0, -9.81]", "[0, -9.81, 0]")
+    text = text.replace("rotation = [0.1, 0.2, 0.3]", "rotation = [0, 0, 0.3]")
+    bodies = (BEAM.format(4), SUPER.format(as_npz(tmp_path / "beam.npz", M, K)))
+    beam, other = (
+        parflex.load(written(tmp_path, text.format(body=body), f"{k}.toml")) for k, body in enumerate(bodies)
+    )
+    assert len(other.coordinates) == len(beam.coordinates) == 13
+    assert [name.split(".")[-1] for name in other.coordinates[1:4]] == ["ux", "uy", "rz"]
+    found = [parflex.natural_frequencies(robot, modes=10).frequencies for robot in (beam, other)]
+    assert found[1] == pytest.approx(found[0], rel=1e-7)
+    turn = np.eye(13)[0]
+    moved = [parflex.forward_dynamics(robot, 0.4 * turn, 3 * turn, [0.2]) for robot in (beam, other)]
+    assert moved[1][0] == pytest.approx(moved[0][0], rel=2e-5)  # as in space
+
+
+def test_a_free_super_element_of_a_planar_robot_vibrates_in_the_plane(tmp_path):
+    M, K = turned_modes(*beam_matrices(4))
+    text = ON_GROUND.replace("format = 1", 'format = 1\nmotion = "planar"')
+    text = text.replace('name = "part"', 'name = "part"\njoint = "free"')
+    file = as_npz(tmp_path / "beam.npz", M, K)
+    found = parflex.natural_frequencies(parflex.load(written(tmp_path, text.format(file=file, more=""))), modes=3)
+    assert len(found.free_motions) == 3
+    plane = [0, 1, 5, 6, 7, 11, *range(12, 16)]
+    squares = scipy.linalg.eigvalsh(K[np.ix_(plane, plane)], M[np.ix_(plane, plane)])
+    in_plane = np.sqrt(squares[3:]) / (2 * np.pi)
+    held = np.sqrt(np.diag(K)[12:]) / (2 * np.pi)  # those of modes out of the plane
+    expected = [f for f in in_plane if np.abs(f / held - 1).min() > 1e-6][:3]
+    assert found.frequencies == pytest.approx(expected, rel=1e-7)

@@ -155,9 +155,6 @@ def read_superelement(
     """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: superelement"
-    if robot.motion == "planar":
-        hint = 'use motion = "spatial", or a beam'
-        raise RobotFileError("a super-element moves in space", key=key, value=name, hint=hint)
     damping: Any = spec.damping
     if isinstance(damping, Damping):
         if damping.ratio:
@@ -171,7 +168,7 @@ def read_superelement(
         data = data if spec.modes is None else data.with_modes(spec.modes)
         data = in_metres(data, spec.units)
         data = replace(data, geometric=None) if spec.geometric is False else data
-        element = super_element(data, spec.nodes, root, spec.positions)
+        element = super_element(data, spec.nodes, root, spec.positions, robot.motion == "planar")
         loads = spec.geometric if isinstance(spec.geometric, dict) else None
         body = super_body(element, damping, loads)
     except ParflexError as error:

@@ -16,6 +16,7 @@ import scipy.linalg
 from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
 from parflex.bodies.modal import ROUND_OFF
 from parflex.bodies.super_elements.mass_integrals import mass_integrals
+from parflex.bodies.super_elements.plane_modes import IN_PLANE, in_plane_modes
 from parflex.bodies.super_elements.reduced_matrices import WORDS, InterfaceNode, ReducedMatrices, refuse
 from parflex.bodies.super_elements.rigid_motions import RigidReport, rigid_report, rigid_shapes
 from parflex.records import Record
@@ -66,12 +67,16 @@ def chosen_nodes(data: ReducedMatrices, asked: Mapping[str, int]) -> dict[str, I
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SuperElement(Record):
-    """Matrices, names of nodes, where it is clamped (else it moves in the mean with its frame), what was found."""
+    """Matrices, names of nodes, where it is clamped (else it moves in the mean with its frame), what was found.
+
+    In a planar robot joints hold all interfaces in the plane: their freedoms are x, y and rz.
+    """
 
     data: ReducedMatrices
     names: dict[str, InterfaceNode]
     root: str | None
     report: RigidReport
+    planar: bool = False
 
     @property
     def origin(self) -> Array:
@@ -89,26 +94,37 @@ class SuperElement(Record):
 
     def shapes(self) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
         """E: motions of the freedoms per elastic coordinate, with labels and units of these."""
-        modal = self.data.size - self.data.interface
+        modes = in_plane_modes(self.data) if self.planar else np.eye(self.data.size)[:, self.data.interface :]
+        held = () if self.root is None else self.names[self.root].rows
+        free = [row for node in self.data.nodes for row in self._moving(node) if row not in held]
+        E = np.column_stack([np.eye(self.data.size)[:, free], modes])
         if self.root is None:
-            E = _free_modes(self.data, self.X)
+            E = _free_modes(self.data, self.X[:, list(IN_PLANE)] if self.planar else self.X, E)
             return E, tuple(f"mode{k + 1}" for k in range(E.shape[1])), ("1",) * E.shape[1]
-        held = self.names[self.root]
-        if not held.turns:
+        if not self.names[self.root].turns:
             raise refuse(self.data.file, f"the node '{self.root}' has no rotations to be held", "clamp another", "root")
-        others = [node for node in self.data.nodes if node.number != held.number]
+        others = [node for node in self.data.nodes if node.number != self.names[self.root].number]
         called = {node.number: name for name, node in self.names.items()}
         labels, units = [], []
         for node in others:
             before = "" if len(others) == 1 else called.get(node.number, f"node{node.number}") + "_"
-            labels += [before + label for label in LABELS[: len(node.rows)]]
-            units += ["m", "m", "m", "rad", "rad", "rad"][: len(node.rows)]
-        E = np.eye(self.data.size)[:, [k for k in range(self.data.size) if k not in held.rows]]
-        return E, (*labels, *(f"mode{k + 1}" for k in range(modal))), (*units, *("1",) * modal)
+            own = [node.rows.index(row) for row in self._moving(node)]
+            labels += [before + LABELS[k] for k in own]
+            units += ["m" if k < 3 else "rad" for k in own]
+        count = modes.shape[1]
+        return E, (*labels, *(f"mode{k + 1}" for k in range(count))), (*units, *("1",) * count)
+
+    def _moving(self, node: InterfaceNode) -> tuple[int, ...]:
+        """Rows of the freedoms that joints leave to a node."""
+        return tuple(node.rows[k] for k in IN_PLANE if k < len(node.rows)) if self.planar else node.rows
 
 
 def super_element(
-    data: ReducedMatrices, asked: Mapping[str, int], root: str | None, places: Mapping[str, Sequence[float]] | None
+    data: ReducedMatrices,
+    asked: Mapping[str, int],
+    root: str | None,
+    places: Mapping[str, Sequence[float]] | None,
+    planar: bool = False,
 ) -> SuperElement:
     """Matrices with their nodes named and their rigid motions checked."""
     names = chosen_nodes(data, asked)
@@ -122,12 +138,12 @@ def super_element(
     if missing and (placed == "robot" or len(missing) < len(given)):
         raise refuse(data.file, f"node {missing[0]} has no position", "give one for every node, or none", "positions")
     positions = None if missing else np.array(given)
-    return SuperElement(data, names, root, rigid_report(data, positions, placed))
+    return SuperElement(data, names, root, rigid_report(data, positions, placed), planar)
 
 
-def _free_modes(data: ReducedMatrices, X: Array) -> Array:
-    """Modes of the free body without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
-    C = scipy.linalg.null_space((data.M @ X).T / np.linalg.norm(data.M @ X, axis=0)[:, None])
+def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
+    """Modes of the body in P without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
+    C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
     _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
     E = C @ V
     E = E - X @ np.linalg.solve(X.T @ data.M @ X, X.T @ data.M @ E)
