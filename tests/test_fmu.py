@@ -6,86 +6,21 @@ import json
 import os
 import shutil
 import struct
-import tempfile
 import zipfile
-from functools import cache
-from pathlib import Path
 
 import fmpy
 import numpy as np
 import pytest
 from fmpy.validation import validate_fmu
+from fmu_units import EFFORTS, STEP, Unit, as_run, exported, given
 
 import parflex
 from parflex.cli.main import main
 
-STEP, ROWS = 1e-3, 40
-EFFORTS = {"5r": 0.3, "3rrr": 0.5, "dualemps": 60.0, "gough-stewart": 100.0, "gough-stewart-flexible": 100.0}
+ROWS = 40
 LONG = (pytest.mark.verify, pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify"))
 ROBOTS = ["5r", *(pytest.param(name, marks=LONG) for name in EFFORTS if name != "5r")]
 SOFT = ("qdd.", "ax", "ay", "az", "alx", "aly", "alz", "friction.", "energy.", "power.", "closure_error")
-
-
-class Unit:
-    """An instance of an FMU by the functions of its version."""
-
-    def __init__(self, file: Path, kind: str = "CoSimulation") -> None:
-        self.folder = fmpy.extract(str(file))
-        self.about = fmpy.read_model_description(self.folder)
-        self.number = {v.name: v.valueReference for v in self.about.modelVariables}
-        self.two = self.about.fmiVersion == "2.0"
-        self.unit = fmpy.instantiate_fmu(self.folder, self.about, kind)
-        self.get_all, self.set_all = (
-            (self.unit.getReal, self.unit.setReal) if self.two else (self.unit.getFloat64, self.unit.setFloat64)
-        )
-
-    def names(self, causality: str) -> list[str]:
-        return [v.name for v in self.about.modelVariables if v.causality == causality]
-
-    def get(self, names) -> np.ndarray:
-        return np.array(self.get_all([self.number[name] for name in names]))
-
-    def put(self, values: dict) -> None:
-        self.set_all([self.number[name] for name in values], list(values.values()))
-
-    def start(self, values: dict) -> None:
-        if self.two:
-            self.unit.setupExperiment(startTime=0.0)
-            self.unit.enterInitializationMode()
-        else:
-            self.unit.enterInitializationMode(startTime=0.0)
-        self.put(values)
-        self.unit.exitInitializationMode()
-
-    def run(self, first: int, last: int, names) -> np.ndarray:
-        rows = []
-        for k in range(first, last):
-            self.unit.doStep(k * STEP, STEP)
-            rows.append(self.get(names))
-        return np.array(rows)
-
-    def state(self):
-        return self.unit.getFMUstate() if self.two else self.unit.getFMUState()
-
-    def restore(self, state) -> None:
-        (self.unit.setFMUstate if self.two else self.unit.setFMUState)(state)
-
-    def close(self) -> None:
-        self.unit.freeInstance()
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-
-@cache
-def exported(name: str, fmi: int = 2, kind: str = "cs", drive: str = "efforts") -> Path:
-    """The file; model exchange without friction, whose change at rest no step of ours resolves."""
-    left_out = ["friction"] if kind == "me" else []
-    file = Path(tempfile.mkdtemp()) / f"{name}.fmu"
-    parflex.export_fmu(parflex.load(name), file, fmi=fmi, kind=kind, drive=drive, step=STEP, without=left_out)
-    return file
-
-
-def given(name: str) -> dict[str, float]:
-    return {f"effort.{motor}": EFFORTS[name] * (k + 1) for k, motor in enumerate(parflex.load(name).actuated_names)}
 
 
 @pytest.mark.parametrize("name", ROBOTS)
@@ -98,11 +33,10 @@ def test_co_simulation_makes_the_steps_of_simulate(name, fmi):
     names = unit.names("output")
     rows = np.vstack([unit.get(names), unit.run(0, ROWS, names)])
     unit.close()
-    effort = {word.removeprefix("effort."): value for word, value in efforts.items()}
     run = parflex.simulate(
-        parflex.load(name), effort=effort, time=ROWS * STEP, step=STEP, out_step=STEP, method="gauss4"
+        parflex.load(name), **as_run(name), time=ROWS * STEP, step=STEP, out_step=STEP, method="gauss4"
     )
-    assert set(names) | set(efforts) | {"t"} == set(run.columns)
+    assert set(names) | {word for word in efforts if word.startswith("effort.")} | {"t"} == set(run.columns)
     for k, column in enumerate(names):
         # the same steps: what differs is rounding of sines, which stiff beams enlarge in accelerations
         limit = 1e-5 if any(column.endswith(word) or column.startswith(word) for word in SOFT) else 1e-9
@@ -136,9 +70,8 @@ def test_model_exchange_has_the_derivatives_of_the_direct_model(fmi):
         str(file), start_values=given("5r"), stop_time=0.05, solver="CVode", relative_tolerance=1e-11,
         output=["q.left.1", "q.right.1", "closure_error"], output_interval=0.01,
     )  # fmt: skip
-    effort = {word.removeprefix("effort."): value for word, value in given("5r").items()}
     run = parflex.simulate(
-        parflex.load("5r"), effort=effort, time=0.05, step=1e-4, out_step=0.01, method="gauss6", without=["friction"]
+        parflex.load("5r"), **as_run("5r"), time=0.05, step=1e-4, out_step=0.01, method="gauss6", without=["friction"]
     )
     for column in ("q.left.1", "q.right.1"):
         assert np.abs(result[column] - run[column]).max() < 1e-8  # the tolerance of CVode, over five hundred steps

@@ -23,6 +23,7 @@ OPTIONS = (
     "wrench_frames",
     "pose",
     "without",
+    "independent",
 )  # of FMUs
 
 
@@ -45,6 +46,7 @@ OPTIONS = (
 @click.option("--frames", metavar="LIST", help="Frames to report; default: the end effector.")
 @click.option("--wrench-frames", metavar="LIST", help="Frames with a wrench as an input.")
 @click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Pose at the start; default: home.")
+@click.option("--independent", metavar="LIST", help="Rates that are integrated and stay so; default: chosen.")
 @without_option
 def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any) -> None:
     """Write a robot as a file for other programs."""
@@ -75,7 +77,7 @@ def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> N
     from parflex.cli.input import read_pose_option
     from parflex.exchange.fmu.export_fmu import export_fmu
 
-    for word in ("frames", "wrench_frames", "without"):
+    for word in ("frames", "wrench_frames", "without", "independent"):
         if word in asked:
             asked[word] = words_of(asked[word])
     if "pose" in asked:
@@ -84,6 +86,7 @@ def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> N
     answer = {"file": found.file, "platforms": list(found.platforms), "variables": list(found.variables)}
     counts = {kind: sum(v["causality"] == kind for v in found.variables) for kind in ("input", "output", "local")}
     rows = [("file", found.file), ("platforms", ", ".join(found.platforms)), *counts.items()]
+    rows += [("note", note) for note in found.notes]
     answer |= {"notes": list(found.notes), "warnings": list(loaded.warnings)}
     output.show(answer, as_json, ("", ["", "written"], rows))
 

@@ -30,14 +30,19 @@ def closure_rows(robot: Robot) -> Callable[[Array], Array]:
     """
     if len(robot.free) > MANY_RATES:
         return lambda q: np.array([scaled_jacobian(robot.closures, one)[:, robot.free] for one in q])
+    program = closure_rows_program(robot)
+    return lambda q: program(q=q)["rows"]
+
+
+def closure_rows_program(robot: Robot) -> Model:
+    """Closed positions in; the rows of the closures over the free rates, without units, out."""
 
     def outputs(tracer: Tracer) -> dict[str, Array]:
         at = pose(robot.tree, tracer.group("q", robot.tree.nq))
         J = robot.closures.jacobian(at, jacobians(robot.tree, at))
         return {"rows": np.array(scale(robot.closures, J)[:, robot.free])}
 
-    program = kept_program(robot, "closure-rows", Options(), outputs)
-    return lambda q: program(q=q)["rows"]
+    return kept_program(robot, "closure-rows", Options(), outputs)
 
 
 def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> Model:

@@ -32,6 +32,7 @@ PLATFORMS: dict[int, dict[str, tuple[str, tuple[str, ...]]]] = {
         "aarch64-darwin": ("darwin", ("aarch64-macos",)),
     },
 }
+PROGRAMS = ("program_", "slope_")  # how files of programs begin; unit.c includes the others
 ALIGNED = 14  # bits: where parts of a universal library begin
 
 
@@ -48,16 +49,13 @@ def own_platform(fmi: int) -> tuple[str, str]:
 
 def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -> dict[str, bytes]:
     """Path in the FMU -> library."""
-    if platforms not in ("own", "all"):
-        raise InputError(
-            f"there are no platforms '{platforms}'", key="platforms", value=platforms, hint="give own or all"
-        )
     with TemporaryDirectory() as folder:
         place = Path(folder)
         with whole_files([place / file for file in sources]) as opened:
             for file, text in zip(opened, sources.values(), strict=True):
                 file.write(text.encode())
-        files = [str(place / file) for file in sources if file.endswith(".c") and file not in ("core.c", f"fmi{fmi}.c")]
+        files = [str(place / file) for file in sources if file == "unit.c" or file.startswith(PROGRAMS)]
+        files = [file for file in files if file.endswith(".c")]
         if platforms == "own":
             where, system = own_platform(fmi)
             return {f"binaries/{where}/{name}{ENDS[system]}": _compiled([_own_compiler()], files, place, "own", system)}

@@ -9,14 +9,9 @@ typedef struct {
   System system;
   Work work;
   Tableau tableau;
-  int fresh; /* outputs are those of the state */
-  int mode;
   void *environment;
   told_t told;
   char name[128];
-  double columns[COLUMNS];
-  double out_x[WIDTH_X];
-  double out_y[WIDTH_Y];
 } Model;
 
 static void tell(Model *m, int severity, const char *text) {
@@ -64,62 +59,142 @@ static const char *failed(int64_t status) {
   }
 }
 
-/* outputs at the state as it is: nothing of it changes */
+static int watch(Model *m, const double *q);
+#if WATCHED
+static int jumped(Model *m, const double *before, const double *after, double time);
+#endif
+
+/* columns of what was evaluated */
+static void see(Model *m) {
+  State *s = &m->state;
+  double x[LOOKED], y[SEEN];
+  assemble(s->out_x, s->out_y, x);
+  SEE_COLUMNS(s, x, y);
+  finish(y, s->columns, s->turns); /* angles are followed from step to step */
+  s->fresh = 1;
+}
+
+/* outputs at the state as it is, of which nothing changes but what was seen of it */
 static int look(Model *m) {
-  double q[POSITIONS + 1], qd[RATES + 1], x[LOOKED], y[SEEN];
-  if (m->fresh) return 1;
-  memcpy(q, m->state.q, sizeof(double) * POSITIONS);
-  memcpy(qd, m->state.qd, sizeof(double) * RATES);
+  double q[POSITIONS + 1], qd[RATES + 1];
+  State *s = &m->state;
+  if (s->fresh) return 1;
+  memcpy(q, s->q, sizeof(double) * POSITIONS);
+  memcpy(qd, s->qd, sizeof(double) * RATES);
   int64_t counts[COUNTS];
-  memcpy(counts, m->state.whole, sizeof counts);
+  memcpy(counts, s->whole, sizeof counts);
   give(m);
-  int fine = record(&m->system, &m->work, m->state.now, row_of(q, POSITIONS), row_of(qd, RATES),
-                    row_of(m->out_x, WIDTH_X), row_of(m->out_y, WIDTH_Y));
-  memcpy(m->state.whole, counts, sizeof counts);
+  int fine = record(&m->system, &m->work, s->now, row_of(q, POSITIONS), row_of(qd, RATES), row_of(s->out_x, WIDTH_X),
+                    row_of(s->out_y, WIDTH_Y));
+  memcpy(s->whole, counts, sizeof counts);
   if (!fine) {
     tell(m, 3, "values are not finite, or the loops cannot be closed");
     return 0;
   }
-  assemble(m->out_x, m->out_y, x);
-  program_columns(x, y);
-  finish(y, m->columns, m->state.turns);
-  m->fresh = 1;
+  if (!watch(m, s->out_y)) return 0;
+  see(m);
   return 1;
 }
 
-static void begin(Model *m) {
+/* constants of the programs from the parameters */
+static void prepare(Model *m) {
+  State *s = &m->state;
+  SET_UP(s);
+  for (int64_t row = 0; row < m->work.x.n[0]; ++row)
+    for (int k = 0; k < CONSTANTS; ++k) *d2_at(m->work.x, row, WIDTH_X - CONSTANTS + k) = s->constants[k];
+  s->fresh = 0;
+}
+
+/* the start: loops are closed as in the first row of a run */
+static int begin(Model *m) {
+  State *s = &m->state;
+  prepare(m);
   give(m);
   if (m->system.rubbing.n[0] > 0)
-    settle(&m->system, &m->work, m->state.now, row_of(m->state.q, POSITIONS), row_of(m->state.qd, RATES));
-  m->fresh = 0;
+    settle(&m->system, &m->work, s->now, row_of(s->q, POSITIONS), row_of(s->qd, RATES));
+  int fine = record(&m->system, &m->work, s->now, row_of(s->q, POSITIONS), row_of(s->qd, RATES),
+                    row_of(s->out_x, WIDTH_X), row_of(s->out_y, WIDTH_Y));
+  s->fresh = s->was_checked = 0;
+  if (!fine) tell(m, 3, "the start is not finite, or the loops cannot be closed from it");
+  if (!fine || !watch(m, s->out_y)) return 0;
+  see(m);
+  return 1;
+}
+
+/* steps between two checks: as many as go evenly into all */
+static int64_t portion(int64_t every, double h) {
+  int64_t most = (int64_t)(CHECKED_OFTEN / h), found = 1;
+  if (!WATCHED) return every;
+  if (most < 2) most = 2;
+  for (int64_t k = 2; k <= every && k <= most; ++k)
+    if (every % k == 0) found = k;
+  return found;
+}
+
+static int badly(Model *m) {
+  State *s = &m->state;
+  double steps = (double)s->whole[STEPS], again = (double)s->whole[REJECTED];
+  return IMPLICIT && !s->said && steps >= 50 &&
+         (again > fmax(10, MANY_REJECTED * steps) || (double)s->whole[EVALUATIONS] > LABOUR * steps);
 }
 
 static int step_to(Model *m, double length) {
-  int64_t every = (int64_t)ceil(length / STEP * (1 - 1e-9));
-  if (every < 1) every = 1;
-  double h = length / (double)every;
-  if (fabs(h - m->state.last_h) > 1e-12 * h) m->state.whole[STARTED] = 0; /* a matrix serves one length */
-  m->state.last_h = h;
-  m->state.whole[PIECE] = 0;
-  m->state.whole[EVENTS] = 0;
-  give(m);
-  LOOP_RESULT r = LOOP(&m->system, &m->work, &m->tableau, m->state.now, h, every, row_of(m->state.q, POSITIONS),
-                       row_of(m->state.qd, RATES), TOLERANCE, rows_of(m->out_x, WIDTH_X), rows_of(m->out_y, WIDTH_Y));
-  m->fresh = 0;
-  if (r.v1 != 0) {
-    tell(m, 3, failed(r.v1));
+  State *s = &m->state;
+  char text[256];
+  if (!(length > 0 && isfinite(length))) {
+    tell(m, 3, "the communication step is not a positive number");
     return 0;
   }
-  m->state.now += length;
-  look(m); /* angles are followed from step to step */
+  int64_t every = (int64_t)ceil(length / STEP * (1 - 1e-9));
+  if (every < 1) every = 1;
+  double h = length / (double)every, before[WIDTH_Y], start = s->now;
+  int64_t part = portion(every, h);
+  if (fabs(h - s->last_h) > 1e-12 * h) s->whole[STARTED] = 0; /* a matrix serves one length */
+  s->last_h = h;
+  s->whole[PIECE] = 0;
+  give(m);
+  for (int64_t done = 0; done < every; done += part) {
+    memcpy(before, s->out_y, sizeof before);
+    s->whole[EVENTS] = 0;
+    LOOP_RESULT r = LOOP(&m->system, &m->work, &m->tableau, start + (double)done * h, h, part, row_of(s->q, POSITIONS),
+                         row_of(s->qd, RATES), TOLERANCE, rows_of(s->out_x, WIDTH_X), rows_of(s->out_y, WIDTH_Y));
+    s->fresh = 0;
+    s->now = start + (double)(done + part) * h;
+    if (r.v1 != 0) {
+      snprintf(text, sizeof text, "%s about t = %.6g s, in steps of %.3g s", failed(r.v1), s->now, h);
+      tell(m, 3, text);
+      return 0;
+    }
+#if WATCHED
+    if (jumped(m, before, s->out_y, (double)part * h) || !watch(m, s->out_y)) return 0;
+#endif
+  }
+  s->now = start + length;
+  if (badly(m)) {
+    s->said = 1;
+    snprintf(text, sizeof text, "steps of %.3g s converge badly: export the robot with a shorter step", h);
+    tell(m, 1, text);
+  }
+  see(m);
   return 1;
+}
+
+static int do_step(Model *m, double t, double length) {
+  char text[192];
+  if (fabs(t - m->state.now) > 1e-6 * length + 1e-12 * fabs(t)) {
+    snprintf(text, sizeof text, "a step from t = %.9g s is asked for, but the last one ended at %.9g s", t, m->state.now);
+    tell(m, 3, text);
+    return 0;
+  }
+  m->state.now = t;
+  return step_to(m, length);
 }
 
 /* model exchange: states are independent positions, then free rates; the others are closed from where they were */
 static void put_states(Model *m, const double *x) {
   for (int k = 0; k < STATE_POSITIONS; ++k) m->state.q[state_positions[k]] = x[k];
   for (int k = 0; k < STATES - STATE_POSITIONS; ++k) m->state.qd[free_rates[k]] = x[STATE_POSITIONS + k];
-  m->fresh = 0;
+  m->state.fresh = 0;
 }
 
 static void take_states(const Model *m, double *x) {
@@ -128,46 +203,59 @@ static void take_states(const Model *m, double *x) {
 }
 
 static int derivatives(Model *m, double *dx) {
+  const double *y = m->state.out_y;
   if (!look(m)) return 0;
   for (int k = 0; k < POSITIONS; ++k) /* the next closing starts where this one ended */
-    if (closes[k]) m->state.q[k] = m->out_y[k];
-  for (int k = 0; k < STATE_POSITIONS; ++k) dx[k] = m->out_y[POSITIONS + state_positions[k]];
-  for (int k = 0; k < STATES - STATE_POSITIONS; ++k) dx[STATE_POSITIONS + k] = m->out_y[2 * POSITIONS + free_rates[k]];
+    if (closes[k]) m->state.q[k] = y[k];
+  for (int k = 0; k < STATE_POSITIONS; ++k) dx[k] = y[POSITIONS + state_positions[k]];
+  for (int k = 0; k < STATES - STATE_POSITIONS; ++k) dx[STATE_POSITIONS + k] = y[2 * POSITIONS + free_rates[k]];
   return 1;
-}
-
-static Model *make(const char *name, void *environment, told_t told) {
-  Model *m = (Model *)calloc(1, sizeof(Model));
-  if (!m) return NULL;
-  snprintf(m->name, sizeof m->name, "%s", name ? name : "");
-  m->environment = environment;
-  m->told = told;
-  start_of(&m->state);
-  wire(&m->state, &m->system, &m->work, &m->tableau);
-  return m;
 }
 
 static void again(Model *m) {
   start_of(&m->state);
-  m->fresh = 0;
+  wire(&m->state, &m->system, &m->work, &m->tableau);
+  prepare(m);
 }
 
-/* variables by number: time, inputs, outputs, states, their derivatives */
+static void set_time(Model *m, double t) {
+  if (t != m->state.now) m->state.fresh = 0;
+  m->state.now = t;
+}
+
+static void set_start_time(Model *m, double t) {
+  m->state.now = m->state.since = t;
+  m->state.fresh = 0;
+}
+
+static void make(Model *m, const char *name, void *environment, told_t told) {
+  snprintf(m->name, sizeof m->name, "%s", name ? name : "");
+  m->environment = environment;
+  m->told = told;
+  again(m);
+}
+
+/* variables by number: time, inputs, outputs, states, their derivatives, parameters */
+#define FIRST_STATE (1 + INPUTS + COLUMNS)
+#define FIRST_PARAMETER (FIRST_STATE + 2 * STATES)
+
 static int read_value(Model *m, unsigned which, double *value) {
   double all[STATES + 1];
   if (which == 0) {
     *value = m->state.now;
   } else if (which <= INPUTS) {
     *value = m->state.inputs[which - 1];
-  } else if (which <= INPUTS + COLUMNS) {
+  } else if (which < FIRST_STATE) {
     if (!look(m)) return 0;
-    *value = m->columns[which - 1 - INPUTS];
-  } else if (which <= INPUTS + COLUMNS + STATES) {
+    *value = m->state.columns[which - 1 - INPUTS];
+  } else if (which < FIRST_STATE + STATES) {
     take_states(m, all);
-    *value = all[which - 1 - INPUTS - COLUMNS];
-  } else if (which <= INPUTS + COLUMNS + 2 * STATES) {
+    *value = all[which - FIRST_STATE];
+  } else if (which < FIRST_PARAMETER) {
     if (!derivatives(m, all)) return 0;
-    *value = all[which - 1 - INPUTS - COLUMNS - STATES];
+    *value = all[which - FIRST_STATE - STATES];
+  } else if (which < FIRST_PARAMETER + PARAMETERS) {
+    *value = m->state.parameters[which - FIRST_PARAMETER];
   } else {
     tell(m, 3, "there is no variable of this value reference");
     return 0;
@@ -177,17 +265,24 @@ static int read_value(Model *m, unsigned which, double *value) {
 
 static int write_value(Model *m, unsigned which, double value) {
   double all[STATES + 1];
+  if (!isfinite(value)) {
+    tell(m, 3, "a value is not a finite number");
+    return 0;
+  }
   if (which >= 1 && which <= INPUTS) {
     go_on_with(m);
     m->state.inputs[which - 1] = value;
-  } else if (which > INPUTS + COLUMNS && which <= INPUTS + COLUMNS + STATES) {
+  } else if (which >= FIRST_STATE && which < FIRST_STATE + STATES) {
     take_states(m, all);
-    all[which - 1 - INPUTS - COLUMNS] = value;
+    all[which - FIRST_STATE] = value;
     put_states(m, all);
+  } else if (which >= FIRST_PARAMETER && which < FIRST_PARAMETER + PARAMETERS) {
+    m->state.parameters[which - FIRST_PARAMETER] = value;
+    prepare(m);
   } else {
     tell(m, 3, "this variable cannot be set");
     return 0;
   }
-  m->fresh = 0;
+  m->state.fresh = 0;
   return 1;
 }

@@ -16,14 +16,15 @@ BASE = {  # exponents of SI units
 
 @dataclass(frozen=True)
 class Variable:
-    """A variable of an FMU; its value reference is its place in the list."""
+    """A variable of an FMU; its value reference is its place in the list, where it is not given."""
 
     name: str
-    causality: str  # independent, input, output or local
+    causality: str  # independent, input, output, local or parameter
     unit: str = ""
     start: float | None = None
     derivative: int | None = None  # of which variable it is the derivative
     text: str = ""
+    reference: int | None = None
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Described:
     step: float
     version: str
     text: str
+    differentiates: bool = True  # whether model exchange has directional derivatives
 
 
 def description(about: Described, variables: Sequence[Variable], fmi: int) -> str:
@@ -52,6 +54,8 @@ def description(about: Described, variables: Sequence[Variable], fmi: int) -> st
     if about.kind == "cs":
         able |= {"canHandleVariableCommunicationStepSize": "true"}
         able |= {} if fmi == 2 else {"fixedInternalStepSize": repr(about.step)}
+    elif about.differentiates:
+        able |= {"providesDirectionalDerivative" + ("" if fmi == 2 else "s"): "true"}
     kind = "CoSimulation" if about.kind == "cs" else "ModelExchange"
     ElementTree.SubElement(root, kind, able)
     _units(root, variables)
@@ -81,9 +85,11 @@ def _units(root: Element, variables: Sequence[Variable]) -> None:
 
 
 def _shared(number: int, variable: Variable) -> dict[str, str]:
-    words = {"name": variable.name, "valueReference": str(number)}
+    reference = number if variable.reference is None else variable.reference
+    words = {"name": variable.name, "valueReference": str(reference)}
     words |= {"description": variable.text} if variable.text else {}
-    return words | {"causality": variable.causality, "variability": "continuous"}
+    fixed = variable.causality == "parameter"
+    return words | {"causality": variable.causality, "variability": "fixed" if fixed else "continuous"}
 
 
 def _initial(variable: Variable) -> dict[str, str]:

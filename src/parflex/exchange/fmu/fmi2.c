@@ -44,25 +44,20 @@ SHOWN void *fmi2Instantiate(const char *name, int kind, const char *guid, const 
     return NULL;
   }
   Unit *u = (Unit *)calloc(1, sizeof(Unit));
-  Model *m = u ? make(name, u, told2) : NULL;
-  if (!m) return free(u), (void *)NULL;
-  u->model = *m;
-  free(m);
-  wire(&u->model.state, &u->model.system, &u->model.work, &u->model.tableau);
+  if (!u) return NULL;
   if (f) u->callbacks = *f;
+  make(&u->model, name, u, told2);
   return u;
 }
 SHOWN void fmi2FreeInstance(void *c) { free(c); }
 SHOWN fmi2Status fmi2SetupExperiment(void *c, int toleranced, double tolerance, double start, int stops, double stop) {
   (void)toleranced, (void)tolerance, (void)stops, (void)stop;
-  MODEL->state.now = MODEL->state.since = start;
-  MODEL->fresh = 0;
+  set_start_time(MODEL, start);
   return fine_;
 }
 SHOWN fmi2Status fmi2EnterInitializationMode(void *c) { return (void)c, fine_; }
 SHOWN fmi2Status fmi2ExitInitializationMode(void *c) {
-  begin(MODEL);
-  return SAY(look(MODEL));
+  return SAY(begin(MODEL));
 }
 SHOWN fmi2Status fmi2Terminate(void *c) { return (void)c, fine_; }
 SHOWN fmi2Status fmi2Reset(void *c) {
@@ -98,7 +93,6 @@ SHOWN fmi2Status fmi2GetFMUstate(void *c, void **s) {
 }
 SHOWN fmi2Status fmi2SetFMUstate(void *c, void *s) {
   memcpy(&MODEL->state, s, sizeof(State));
-  MODEL->fresh = 0;
   return fine_;
 }
 SHOWN fmi2Status fmi2FreeFMUstate(void *c, void **s) {
@@ -128,8 +122,7 @@ SHOWN fmi2Status fmi2DeSerializeFMUstate(void *c, const char b[], size_t n, void
 }
 SHOWN fmi2Status fmi2GetDirectionalDerivative(void *c, const unsigned u[], size_t nu, const unsigned k[], size_t nk,
                                               const double dk[], double du[]) {
-  (void)c, (void)u, (void)nu, (void)k, (void)nk, (void)dk, (void)du;
-  return error_;
+  return SAY(directional(MODEL, u, nu, k, nk, dk, du));
 }
 SHOWN fmi2Status fmi2SetRealInputDerivatives(void *c, const unsigned v[], size_t n, const int o[], const double r[]) {
   (void)c, (void)v, (void)o, (void)r;
@@ -141,8 +134,7 @@ SHOWN fmi2Status fmi2GetRealOutputDerivatives(void *c, const unsigned v[], size_
 }
 SHOWN fmi2Status fmi2DoStep(void *c, double t, double length, int keep) {
   (void)keep;
-  MODEL->state.now = t;
-  return SAY(step_to(MODEL, length));
+  return SAY(do_step(MODEL, t, length));
 }
 SHOWN fmi2Status fmi2CancelStep(void *c) { return (void)c, error_; }
 SHOWN fmi2Status fmi2GetStatus(void *c, int k, fmi2Status *s) { return (void)c, (void)k, (void)s, discard_; }
@@ -167,8 +159,7 @@ SHOWN fmi2Status fmi2CompletedIntegratorStep(void *c, int keep, int *event, int 
   return SAY(look(MODEL));
 }
 SHOWN fmi2Status fmi2SetTime(void *c, double t) {
-  if (t != MODEL->state.now) MODEL->fresh = 0;
-  MODEL->state.now = t;
+  set_time(MODEL, t);
   return fine_;
 }
 SHOWN fmi2Status fmi2SetContinuousStates(void *c, const double x[], size_t n) {

@@ -27,13 +27,10 @@ static void *unit_of(const char *name, const char *token, void *environment, log
     return NULL;
   }
   Unit *u = (Unit *)calloc(1, sizeof(Unit));
-  Model *m = u ? make(name, u, told3) : NULL;
-  if (!m) return free(u), (void *)NULL;
-  u->model = *m;
-  free(m);
-  wire(&u->model.state, &u->model.system, &u->model.work, &u->model.tableau);
+  if (!u) return NULL;
   u->logger = logger;
   u->environment = environment;
+  make(&u->model, name, u, told3);
   return u;
 }
 
@@ -63,13 +60,11 @@ SHOWN void fmi3FreeInstance(void *c) { free(c); }
 SHOWN fmi3Status fmi3EnterInitializationMode(void *c, bool toleranced, double tolerance, double start, bool stops,
                                              double stop) {
   (void)toleranced, (void)tolerance, (void)stops, (void)stop;
-  MODEL->state.now = MODEL->state.since = start;
-  MODEL->fresh = 0;
+  set_start_time(MODEL, start);
   return fine_;
 }
 SHOWN fmi3Status fmi3ExitInitializationMode(void *c) {
-  begin(MODEL);
-  return SAY(look(MODEL));
+  return SAY(begin(MODEL));
 }
 SHOWN fmi3Status fmi3EnterEventMode(void *c) { return (void)c, fine_; }
 SHOWN fmi3Status fmi3Terminate(void *c) { return (void)c, fine_; }
@@ -133,7 +128,6 @@ SHOWN fmi3Status fmi3GetFMUState(void *c, void **s) {
 }
 SHOWN fmi3Status fmi3SetFMUState(void *c, void *s) {
   memcpy(&MODEL->state, s, sizeof(State));
-  MODEL->fresh = 0;
   return fine_;
 }
 SHOWN fmi3Status fmi3FreeFMUState(void *c, void **s) {
@@ -159,8 +153,7 @@ SHOWN fmi3Status fmi3DeserializeFMUState(void *c, const uint8_t b[], size_t n, v
 }
 SHOWN fmi3Status fmi3GetDirectionalDerivative(void *c, const unsigned u[], size_t nu, const unsigned k[], size_t nk,
                                               const double dk[], size_t ndk, double du[], size_t ndu) {
-  (void)c, (void)u, (void)nu, (void)k, (void)nk, (void)dk, (void)ndk, (void)du, (void)ndu;
-  return error_;
+  return SAY(nk == ndk && nu == ndu && directional(MODEL, u, nu, k, nk, dk, du));
 }
 SHOWN fmi3Status fmi3GetAdjointDerivative(void *c, const unsigned u[], size_t nu, const unsigned k[], size_t nk,
                                           const double du[], size_t ndu, double dk[], size_t ndk) {
@@ -203,8 +196,7 @@ SHOWN fmi3Status fmi3CompletedIntegratorStep(void *c, bool keep, bool *event, bo
   return SAY(look(MODEL));
 }
 SHOWN fmi3Status fmi3SetTime(void *c, double t) {
-  if (t != MODEL->state.now) MODEL->fresh = 0;
-  MODEL->state.now = t;
+  set_time(MODEL, t);
   return fine_;
 }
 SHOWN fmi3Status fmi3SetContinuousStates(void *c, const double x[], size_t n) {
@@ -236,8 +228,7 @@ SHOWN fmi3Status fmi3DoStep(void *c, double t, double length, bool keep, bool *e
                             double *last) {
   (void)keep;
   *event = *terminate = *early = false;
-  MODEL->state.now = t;
-  int ok = step_to(MODEL, length);
+  int ok = do_step(MODEL, t, length);
   *last = MODEL->state.now;
   return SAY(ok);
 }

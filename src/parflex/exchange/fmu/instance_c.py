@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from parflex.codegen.program import Program
+from parflex.exchange.fmu.columns_c import begins_turn, finish_lines, finish_slope_lines
 from parflex.exchange.fmu.run_columns import RunColumns
 from parflex.exchange.loops_in_c.c_types import REAL, WHOLE, View, bundle_type
 from parflex.exchange.loops_in_c.loop_c import Translator
@@ -15,9 +17,13 @@ from parflex.simulation.integrators.integrate import Method
 from parflex.simulation.integrators.loop import record
 from parflex.simulation.integrators.system import COUNTS, System, Work
 from parflex.simulation.problem import Problem
+from parflex.simulation.segments import OFTEN
+from parflex.simulation.step_lengths.step_choice import IMPLICIT, LABOUR, MANY_REJECTED
 
 Array = np.ndarray
 ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real_solve")
+LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
+USED_COUNTS = ("started", "piece", "events", "steps", "rejected", "evaluations")
 OWN = ("breaks", "coefficients")  # arrays of the system that change with the inputs
 
 
@@ -36,39 +42,65 @@ def loop_text(method: Method, system: System, work: Work) -> str:
 
 def data_text(
     problem: Problem, method: Method, system: System, work: Work, columns: RunColumns,
-    start: tuple[Array, Array, Array], programs: Sequence[str], step: float, tolerance: float,
+    start: tuple[Array, Array, Array], programs: Mapping[str, Program], step: float, tolerance: float,
+    parameters: Mapping[str, float],
 ) -> str:  # fmt: skip
     """Sizes, tables, memory and start."""
     gates, motors = len(system.slack), len(problem.robot.actuated)
     given, powers = system.coefficients.shape[2], system.coefficients.shape[1]
     positions = [int(p) for p in (*system.simple[:, 0], *system.turning)]
-    turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if _begins(place))
+    turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_turn(place))
     sizes = {
         "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": given, "POWERS": powers,
         "INPUTS": powers * motors + given - motors, "COLUMNS": len(columns.places), "STATE_POSITIONS": len(positions),
         "STATES": len(positions) + len(system.free), "WIDTH_X": work.x.shape[1], "WIDTH_Y": system.outputs + 2,
         "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": len(COUNTS),
-        "STARTED": COUNTS.index("started"), "PIECE": COUNTS.index("piece"), "EVENTS": COUNTS.index("events"),
+        **{word.upper(): COUNTS.index(word) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
+        "MANY_REJECTED": MANY_REJECTED, "LABOUR": LABOUR, "CHECKED_OFTEN": OFTEN,
+        "PARAMETERS": len(parameters), "CONSTANTS": len(system.constants),
+        "VARIABLES": work.x.shape[1] - len(system.constants), "SLOPES": int("slope_address" in programs),
     }  # fmt: skip
     lines = [f"#define {word} {value}" for word, value in sizes.items()]
     lines += [f"#define STEP {float(step)!r}", f"#define TOLERANCE {float(tolerance)!r}"]
     closing = [int(p in set(system.closing)) for p in range(system.positions)]
     for name, values in (("state_positions", positions), ("free_rates", system.free), ("closes", closing)):
         lines.append(f"static const int {name}[] = {{{', '.join(str(int(v)) for v in [*values, 0])}}};")
-    lines += [
-        f"static void {name}_one(const double *x, double *y, int64_t n) {{ (void)n; {name}(x, y); }}"
-        for name in programs
-    ]
-    lines += _state(system, work, turns)
-    lines += _start(work, start)
+    lines += [_called(name, programs[name]) for name in LOOP_PROGRAMS if name in programs]
+    lines += _state(system, work, turns, len(parameters), _constants(programs["program_columns"]))
+    lines += _start(work, start, list(parameters.values()))
     lines += _wire(system, work, method.tableau, programs)
+    lines += _with_parameters(programs)
     lines += _assemble(problem, system, columns, gates)
-    lines += _finish(columns)
+    lines += finish_lines(columns)
+    lines += finish_slope_lines(columns) if "slope_address" in programs else []
     return "\n".join(lines) + "\n"
 
 
-def _begins(place: str) -> bool:
-    return place.startswith("theta") or (place.startswith("quaternion") and place.endswith(" 0"))
+def _constants(program: Program) -> int:
+    """Numbers that its setup makes of the parameters."""
+    return len(program.split()[0].outputs) if program.parameters else 0
+
+
+def _called(name: str, program: Program) -> str:
+    """The program as the loop calls it; constants stand behind its variables."""
+    given = f"x, x + {len(program.variables)}, y" if program.parameters else "x, y"
+    return f"static void {name}_one(const double *x, double *y, int64_t n) {{ (void)n; {name}({given}); }}"
+
+
+def _with_parameters(programs: Mapping[str, Program]) -> list[str]:
+    """Setups of programs, and calls of those that the loop does not call."""
+    own = {"address": "program_address", "columns": "program_columns"}
+    kept = {"address": "constants", "columns": "column_constants"}
+    setups = [f"{name}_setup((s)->parameters, (s)->{kept[word]});" for word, name in own.items()
+              if programs[name].parameters]  # fmt: skip
+    lines = [f"#define SET_UP(s) do {{ (void)(s); {' '.join(setups)} }} while (0)"]
+    calls = {"SEE_COLUMNS": "program_columns", "SLOPE_ADDRESS": "slope_address", "SLOPE_COLUMNS": "slope_columns"}
+    for macro, name in calls.items():
+        word = name.partition("_")[2]
+        if name in programs:
+            middle = f"(s)->{kept[word]}, " if programs[name].parameters else ""
+            lines.append(f"#define {macro}(s, x, y) {name}(x, {middle}y)")
+    return lines
 
 
 def _numbers(values: Array) -> str:
@@ -86,18 +118,22 @@ def _memory(work: Work) -> dict[str, tuple[int, Array]]:
     return found
 
 
-def _state(system: System, work: Work, turns: int) -> list[str]:
+def _state(system: System, work: Work, turns: int, parameters: int, of_columns: int) -> list[str]:
+    """All that an instance remembers: it is saved and restored as a whole."""
     size = sum(array.size for _, array in _memory(work).values())
     fields = {"q": system.positions, "qd": system.rates, "turns": turns, "breaks": system.breaks.size}
     fields |= {"coefficients": system.coefficients.size, "memory": size}
+    fields |= {"checked": system.positions, "parameters": parameters, "constants": len(system.constants)}
+    fields |= {"column_constants": of_columns}
     arrays = [f"  double {name}[{max(count, 1)}];" for name, count in fields.items()]
     return ["typedef struct {", "  double now, since, last_h;", "  double inputs[INPUTS + 1];", *arrays,
-            f"  int64_t whole[{work.counts.size}];", "} State;"]  # fmt: skip
+            "  double columns[COLUMNS], out_x[WIDTH_X], out_y[WIDTH_Y]; /* as they were seen last */",
+            f"  int64_t whole[{work.counts.size}];", "  int64_t fresh, was_checked, said;", "} State;"]  # fmt: skip
 
 
-def _start(work: Work, start: tuple[Array, Array, Array]) -> list[str]:
+def _start(work: Work, start: tuple[Array, Array, Array], parameters: Sequence[float]) -> list[str]:
     lines = ["static void start_of(State *s) {", "  memset(s, 0, sizeof *s);"]
-    for name, values in zip(("q", "qd", "inputs"), start, strict=True):
+    for name, values in zip(("q", "qd", "inputs", "parameters"), (*start, parameters), strict=True):
         if len(values):
             lines.append(f"  static const double {name}[] = {{{_numbers(values)}}};")
             lines.append(f"  memcpy(s->{name}, {name}, sizeof {name});")
@@ -113,7 +149,7 @@ def _view(array: Array, at: str) -> str:
     return f"{{{at}, {{{sizes}}}, {{{', '.join(map(str, steps))}}}}}"
 
 
-def _wire(system: System, work: Work, tableau: Any, programs: Sequence[str]) -> list[str]:
+def _wire(system: System, work: Work, tableau: Any, programs: Collection[str]) -> list[str]:
     """Records that point to tables and into the memory of an instance."""
     tables: list[str] = []
     body: list[str] = []
@@ -164,49 +200,3 @@ def _assemble(problem: Problem, system: System, columns: RunColumns, gates: int)
             lines += [f"  z[{first + place}] = 0;" for place in problem.holding]
         first += size
     return [*lines, "}"]
-
-
-FINISH = """static double followed(double angle, double before) {
-  const double turn = 6.283185307179586;
-  return angle + turn * floor((before - angle) / turn + 0.5);
-}
-static void quaternion(const double *R, double *before, double *out) {
-  double t[4] = {R[0] + R[4] + R[8], R[0] - R[4] - R[8], R[4] - R[0] - R[8], R[8] - R[0] - R[4]};
-  int k = 0, largest = 0;
-  for (int j = 1; j < 4; ++j)
-    if (t[j] > t[k]) k = j;
-  double s = sqrt(1 + t[k]) / 2, f = 0.25 / s, o[4], along = 0;
-  double a = (R[7] - R[5]) * f, b = (R[2] - R[6]) * f, c = (R[3] - R[1]) * f;
-  double d = (R[3] + R[1]) * f, e = (R[2] + R[6]) * f, g = (R[7] + R[5]) * f;
-  if (k == 0) { o[0] = s; o[1] = a; o[2] = b; o[3] = c; }
-  else if (k == 1) { o[0] = a; o[1] = s; o[2] = d; o[3] = e; }
-  else if (k == 2) { o[0] = b; o[1] = d; o[2] = s; o[3] = g; }
-  else { o[0] = c; o[1] = e; o[2] = g; o[3] = s; }
-  for (int j = 0; j < 4; ++j) along += o[j] * before[j];
-  for (int j = 1; j < 4; ++j)
-    if (fabs(o[j]) > fabs(o[largest])) largest = j;
-  if (along == 0) along = o[largest]; /* the first one */
-  for (int j = 0; j < 4; ++j) out[j] = before[j] = along < 0 ? -o[j] : o[j];
-}"""
-
-
-def _finish(columns: RunColumns) -> list[str]:
-    """Columns from the outputs of their program: angles and quaternions go on from where they were."""
-    lines, turn = [], 0
-    for k, place in enumerate(columns.places.values()):
-        word, *numbers = place.split()
-        if word == "theta":
-            first = int(numbers[0])
-            lines.append(f"  c[{k}] = turns[{turn}] = followed(atan2(y[{first + 1}], y[{first}]), turns[{turn}]);")
-            turn += 1
-        elif word == "quaternion":
-            if numbers[1] == "0":
-                lines.append(f"  quaternion(y + {numbers[0]}, turns + {turn}, c + {k});")
-                turn += 4
-        elif word == "opening":
-            first, count = int(numbers[0]), int(numbers[1])
-            lines.append(f"  c[{k}] = 0;")
-            lines.append(f"  for (int k = {first}; k < {first + count}; ++k) c[{k}] = fmax(c[{k}], fabs(y[k]));")
-        else:
-            lines.append(f"  c[{k}] = y[{word}];")
-    return [FINISH, "static void finish(const double *y, double *c, double *turns) {", "  (void)turns;", *lines, "}"]

@@ -1,0 +1,98 @@
+"""What is refused and what is said of an FMU before it is made: choices, names, steps that are too long."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from parflex.errors import InputError, did_you_mean
+from parflex.exchange.fmu.description_xml import Variable
+from parflex.exchange.fmu.fmu_plant import FmuPlant
+from parflex.models.robot import Robot
+from parflex.simulation.inputs.polynomials import Polynomials
+from parflex.simulation.integrators.integrate import grid_of
+from parflex.simulation.problem import metres
+from parflex.simulation.step_lengths.default_step import PER_PERIOD, default_step
+from parflex.tree.contacts import has_contacts
+
+DRIVES = ("efforts", "motions")
+KINDS = ("cs", "me")
+FALL = 9.81  # m/s^2, which motors are taken to cause at once: an effort that lifts the robot, or this acceleration
+SECOND = 1.0  # of a run in which vibrations are judged
+
+
+def refuse_choice(fmi: int, kind: str, step: float, platforms: str) -> None:
+    """Raise for what no FMU has."""
+    if isinstance(step, bool) or not isinstance(step, (int, float)) or not 0 < step < np.inf:
+        raise InputError("the step must be positive", key="step", value=step, hint="give e.g. 0.0005")
+    if kind not in KINDS:
+        raise InputError(f"there is no kind '{kind}'", key="kind", value=kind, hint=did_you_mean(str(kind), KINDS))
+    if fmi not in (2, 3):
+        raise InputError(f"there is no FMI {fmi}", key="fmi", value=fmi, hint="give 2 or 3")
+    if platforms not in ("own", "all"):
+        said = f"there are no platforms '{platforms}'"
+        raise InputError(said, key="platforms", value=platforms, hint="give own or all")
+
+
+def refuse_plant(robot: Robot, kind: str, drive: str) -> None:
+    """Raise for robots that cannot be driven so, or whose contacts a solver outside does not know."""
+    if drive not in DRIVES:
+        raise InputError(f"there is no drive '{drive}'", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
+    freedoms = robot.mobility.freedoms(len(robot.free))
+    if drive == "motions" and len(robot.actuated) > freedoms:
+        raise InputError(
+            f"the robot has {len(robot.actuated)} motors for {freedoms} freedoms: their motions are not independent",
+            key="drive",
+            value=drive,
+            hint="choose drive='efforts', or another actuation",
+        )
+    if kind == "me" and has_contacts(robot.tree):
+        raise InputError(
+            "model exchange of robots with stops, flanks or cables is not known",
+            key="kind",
+            value=kind,
+            hint="choose kind='cs'",
+        )
+
+
+def refuse_names(variables: Sequence[Variable]) -> None:
+    """Raise where FMI does not allow a name, or two variables would have the same one."""
+    for variable in variables:
+        if not variable.name.isprintable() or variable.name != " ".join(variable.name.split(" ")).strip():
+            raise InputError(
+                f"FMI allows no line breaks, tabs or outer spaces in names, as {variable.name!r} has",
+                key="robot",
+                value=repr(variable.name),
+                hint="rename it in the robot file",
+            )
+    twice = [name for name, count in Counter(variable.name for variable in variables).items() if count > 1]
+    if twice:
+        raise InputError(
+            f"two variables of the FMU would have the name '{twice[0]}'",
+            key="robot",
+            value=twice[0],
+            hint="rename a joint or frame in the robot file, or leave the frame out of 'frames'",
+        )
+
+
+def step_notes(plant: FmuPlant) -> tuple[str, ...]:
+    """A sentence where `simulate` would take shorter steps under efforts that lift the robot, or such accelerations."""
+    if plant.kind == "me" or plant.method.name not in PER_PERIOD:
+        return ()
+    problem, (q, qd, _) = plant.problem, plant.start
+    tree, motors = problem.robot.tree, list(problem.robot.actuated)
+    way = metres(tree)[motors]
+    coefficients = np.zeros((2, *plant.system.coefficients.shape[1:]))
+    if problem.driven:
+        coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]
+        coefficients[1, 2, : len(motors)] = 0.5 * FALL / way
+    else:
+        mass = sum(float(link.body.as_rigid().m) for link in tree.links)
+        coefficients[1, 0, : len(motors)] = mass * FALL * way
+    given = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
+    grid, why = default_step(problem, given, plant.method, grid_of(SECOND, plant.step, plant.step), q, qd)
+    if grid.step > plant.step * (1 - 1e-6):
+        return ()
+    return (f"the step {plant.step:g} s is too long for the robot: a run would take {why}",)
