@@ -199,7 +199,7 @@ def test_figures_come_back_without_a_path_and_are_shown_by_notebooks(tmp_path):
     found = parflex.frequency_map(parflex.load("dualemps"), [("11", -0.05, 0.05, 3), ("21", -0.05, 0.05, 2)], modes=2)
     swing = {"moves": [{"left.1": 0.2}], "law": "time-optimal"}
     plan = parflex.plan_motion(robot, swing, velocity_limit=1.0, acceleration_limit=5.0)
-    bars = parflex.sensitivities(parflex.load("navaro"), "frequency:1", ["constants.bar"], "pose-3")
+    bars = parflex.sensitivities(robot, "mass", ["constants.line_mass", "constants.distal"])
     drawn = {
         "draw": lambda path=None: parflex.draw(robot, path=path),
         "draw_run": lambda path=None: parflex.draw_run(run, path),

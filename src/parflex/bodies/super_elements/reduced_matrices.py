@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -121,7 +122,7 @@ def from_freedoms(
         raise refuse(file, "there is no interface node", "retain the nodes to which the robot is attached")
     order += [row for row, (_, component) in enumerate(freedoms) if not component]
     index = np.array(order)
-    placed = {key: checked(A, key, len(freedoms), file) for key, A in matrices.items()}
+    placed: dict[str, Any] = {key: checked(A, key, len(freedoms), file) for key, A in matrices.items()}
     placed = {key: A[np.ix_(*(index,) * A.ndim)] for key, A in placed.items()}
     return ReducedMatrices(nodes=tuple(nodes), file=file, **placed)
 

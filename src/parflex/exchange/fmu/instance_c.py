@@ -103,8 +103,10 @@ def _with_parameters(programs: Mapping[str, Program]) -> list[str]:
     return lines
 
 
-def _numbers(values: Array) -> str:
-    return ", ".join("INFINITY" if value == np.inf else repr(value) for value in np.asarray(values).ravel().tolist())
+def _numbers(values: Array | Sequence[float]) -> str:
+    return ", ".join(
+        repr(value).replace("inf", "INFINITY") for value in np.asarray(values, dtype=float).ravel().tolist()
+    )
 
 
 def _memory(work: Work) -> dict[str, tuple[int, Array]]:
@@ -133,7 +135,7 @@ def _state(system: System, work: Work, turns: int, parameters: int, of_columns: 
 
 def _start(work: Work, start: tuple[Array, Array, Array], parameters: Sequence[float]) -> list[str]:
     lines = ["static void start_of(State *s) {", "  memset(s, 0, sizeof *s);"]
-    for name, values in zip(("q", "qd", "inputs", "parameters"), (*start, parameters), strict=True):
+    for name, values in zip(("q", "qd", "inputs", "parameters"), (*start, np.array(parameters)), strict=True):
         if len(values):
             lines.append(f"  static const double {name}[] = {{{_numbers(values)}}};")
             lines.append(f"  memcpy(s->{name}, {name}, sizeof {name});")
