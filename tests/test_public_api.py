@@ -248,6 +248,7 @@ def test_help_of_methods_names_their_arguments(kind, name):
 # -- command line and messages -------------------------------------------------------------------------------------
 
 OTHER_VALUES = {
+    "parameters",  # of programs inertial ones, of FMUs gravity and a payload too
     "start",
     "modes",
     "out",

@@ -138,6 +138,7 @@ WORDS: dict[str, Word] = {
     "progress": Word("callable", "", "Called with the progress at intervals."),
     "reference": Word("str, Mapping, Reference or callable", SI, "Reference of the end effector."),
     "law": Word("{'pd', 'ctc', 'ctc-task', 'extended'}", "", "Control law."),
+    "model": Word("str", "", "Name of a model, as in `model`."),
     "plant": Word("Robot", "", "Robot that moves; None: the robot itself."),
     "overshoot": Word("float", "dimensionless", "Overshoot of a step of the error; 0.1 is 10 %."),
     "peak_time": Word("float", "s", "Time of the peak of such a step."),

@@ -24,11 +24,16 @@ OPTIONS = (
     "pose",
     "without",
     "independent",
+    "parameters",
+    "law",
+    "model",
+    "coordinates",
 )  # of FMUs
 
 
 @cli.command(
     epilog="\b\nExamples:\n  parflex export fmu 5r --fmi 2 --kind cs --drive efforts --step 0.0005 -o 5r.fmu\n"
+    "  parflex export fmu 5r --law ctc -o controller.fmu\n"
     "  parflex export mjcf delta -o delta.xml\n"
     "  parflex export urdf gough-stewart -o hexapod.urdf\n\n"
     "FORMAT is fmu, mjcf (MuJoCo) or urdf (with the loops in a YAML file beside it). Flexible bodies are rigid in the "
@@ -47,6 +52,10 @@ OPTIONS = (
 @click.option("--wrench-frames", metavar="LIST", help="Frames with a wrench as an input.")
 @click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Pose at the start; default: home.")
 @click.option("--independent", metavar="LIST", help="Rates that are integrated and stay so; default: chosen.")
+@click.option("--parameters", metavar="LIST", help="Numbers that can be changed: gravity, payload, M[leg1.2], ...")
+@click.option("--law", metavar="NAME", help="A controller in place of the robot: pd, ctc, ctc-task or extended.")
+@click.option("--model", metavar="MODEL", help="A model in place of the robot, as of codegen: inverse, step, ...")
+@click.option("--coordinates", metavar="platform|motors|independent|all", help="Inputs of such a model.")
 @without_option
 def export(format_name: str, robot: str, as_json: bool, out: str, **choice: Any) -> None:
     """Write a robot as a file for other programs."""
@@ -77,7 +86,7 @@ def _write_fmu(loaded: Any, out: str, asked: dict[str, Any], as_json: bool) -> N
     from parflex.cli.input import read_pose_option
     from parflex.exchange.fmu.export_fmu import export_fmu
 
-    for word in ("frames", "wrench_frames", "without", "independent"):
+    for word in ("frames", "wrench_frames", "without", "independent", "parameters"):
         if word in asked:
             asked[word] = words_of(asked[word])
     if "pose" in asked:

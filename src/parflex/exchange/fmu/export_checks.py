@@ -89,7 +89,7 @@ def step_notes(plant: FmuPlant) -> tuple[str, ...]:
         coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]
         coefficients[1, 2, : len(motors)] = 0.5 * FALL / way
     else:
-        mass = sum(float(link.body.as_rigid().m) for link in tree.links)
+        mass = sum(float(link.body.m) for link in tree.links)
         coefficients[1, 0, : len(motors)] = mass * FALL * way
     given = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
     grid, why = default_step(problem, given, plant.method, grid_of(SECOND, plant.step, plant.step), q, qd)

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from parflex.codegen.emit.heading import identifier
+from parflex.errors import InputError
 from parflex.exchange.fmu.compilers import libraries
 from parflex.exchange.fmu.description_xml import Described, Variable, description
 from parflex.exchange.fmu.export_checks import refuse_choice, refuse_names, refuse_plant, step_notes
-from parflex.exchange.fmu.fmu_plant import make_plant
+from parflex.exchange.fmu.fmu_controller import FmuController, make_controller
+from parflex.exchange.fmu.fmu_plant import FmuPlant, make_plant
+from parflex.exchange.fmu.icon import icon
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.simulation.simulate import recorded_frames
@@ -50,8 +53,12 @@ def export_fmu(
     pose: Any = None,
     without: Collection[str] = (),
     independent: Sequence[str] | None = None,
+    parameters: str | Sequence[str] = (),
+    law: str | None = None,
+    model: str | None = None,
+    coordinates: str | None = None,
 ) -> ExportedFmu:
-    """Write a robot as an FMU.
+    """Write a robot as an FMU, or its controller.
 
     Parameters
     ----------
@@ -81,6 +88,14 @@ def export_fmu(
         Terms of the file left out: friction, damping, gravity, springs (and dampers of joints), motor-inertia, axial.
     independent : Sequence[str], default None
         Rates that are integrated and stay so; None leaves the choice.
+    parameters : str or Sequence[str], default ()
+        Numbers that can be changed in the FMU: gravity, payload, inertial ones like "M[leg1.2]".
+    law : {'pd', 'ctc', 'ctc-task', 'extended'}, default None
+        Control law, as an FMU of its own in place of the robot.
+    model : str, default None
+        Model of `model`, as inverse, as an FMU of its own in place of the robot.
+    coordinates : str, default None
+        Coordinates in which motions of such a model are given: platform, motors, independent or all.
 
     Returns
     -------
@@ -92,32 +107,48 @@ def export_fmu(
     >>> parflex.export_fmu(parflex.load("5r"), "5r.fmu").platforms
     """
     refuse_choice(fmi, kind, step, platforms)
-    refuse_plant(robot, kind, drive)
-    shown = recorded_frames(robot, frames)
-    plant = make_plant(robot, kind, drive, method, step, wrench_frames, shown, pose, without, independent)
     name = identifier(robot.name)
-    variables = plant.variables()
+    asked = [parameters] if isinstance(parameters, str) and parameters != "base" else parameters
+    unit: FmuController | FmuPlant
+    if law is not None or model is not None:
+        unit = make_controller(robot, law, model, coordinates, pose, asked, tuple(without), kind)
+        name, notes, how = f"{name}_{identifier(law or str(model))}", (), unit.title
+    else:
+        if coordinates is not None:
+            said = "coordinates are those of a model of a controller"
+            raise InputError(said, key="coordinates", value=coordinates, hint="give a model, e.g. inverse")
+        refuse_plant(robot, kind, drive)
+        shown = recorded_frames(robot, frames)
+        plant = unit = make_plant(
+            robot, kind, drive, method, step, wrench_frames, shown, pose, without, independent, asked
+        )
+        notes, how = step_notes(plant), f"the motors have {drive} as inputs"
+    variables = unit.variables()
     refuse_names(variables)
-    sources = plant.sources(fmi, TOKEN)
+    sources = unit.sources(fmi, TOKEN)
     token = "{" + hashlib.sha256(repr(sorted(sources.items())).encode()).hexdigest()[:32] + "}"
     sources["unit.c"] = sources["unit.c"].replace(TOKEN, token)
     made = libraries(sources, name, fmi, platforms)
     version = metadata.version("parflex")
-    about = Described(robot.name, name, token, kind, step, version, robot.description.title or robot.name)
+    title = robot.description.title or robot.name
+    about = Described(robot.name, name, token, kind, step, version, title, isinstance(unit, FmuPlant))
     entries: dict[str, bytes] = {"modelDescription.xml": description(about, variables, fmi).encode()}
     entries |= made
-    page = _page(robot, about, variables, drive, method).encode()
+    page = _page(about, variables, how, method).encode()
     entries["documentation/index.html"] = page
+    picture = icon(robot)
+    if picture:
+        entries["model.png" if fmi == 2 else "terminalsAndIcons/icon.png"] = picture
     if fmi == 2:
         entries |= {f"sources/{file}": text.encode() for file, text in sources.items()}
     with whole_file(out) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
         for path, data in entries.items():
             archive.writestr(zipfile.ZipInfo(path, DATE), data, zipfile.ZIP_DEFLATED)
     told = tuple({"name": v.name, "causality": v.causality, "unit": v.unit} for v in variables)
-    return ExportedFmu(str(out), tuple(path.split("/")[1] for path in made), told, step_notes(plant))
+    return ExportedFmu(str(out), tuple(path.split("/")[1] for path in made), told, notes)
 
 
-def _page(robot: Robot, about: Described, variables: Sequence[Variable], drive: str, method: str) -> str:
+def _page(about: Described, variables: Sequence[Variable], how_driven: str, method: str) -> str:
     """The page of documentation inside the FMU."""
     rows = "".join(
         f"<tr><td>{html.escape(v.name)}</td><td>{v.causality}</td><td>{html.escape(v.unit)}</td></tr>\n"
@@ -127,7 +158,7 @@ def _page(robot: Robot, about: Described, variables: Sequence[Variable], drive: 
     return (
         f"<!DOCTYPE html>\n<html><head><meta charset='utf-8'><title>{html.escape(about.name)}</title></head><body>\n"
         f"<h1>{html.escape(about.name)}</h1>\n<p>{html.escape(about.text)}</p>\n"
-        f"<p>Made by parflex {about.version}: {how}; the motors have {drive} as inputs. SI units and radians. "
+        f"<p>Made by parflex {about.version}: {how}; {how_driven}. SI units and radians. "
         "Variables have the names of the columns of a simulation.</p>\n"
         f"<table>\n<tr><th>variable</th><th>causality</th><th>unit</th></tr>\n{rows}</table>\n</body></html>\n"
     )

@@ -16,6 +16,7 @@ from parflex.codegen.program import Program
 from parflex.errors import InputError
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.instance_c import data_text, loop_text
+from parflex.exchange.fmu.plant_parameters import read_plant_parameters, with_plant_parameters
 from parflex.exchange.fmu.run_columns import RunColumns, run_columns
 from parflex.exchange.fmu.watching_c import watch_of, watch_text, watched_program
 from parflex.models.robot import Robot
@@ -132,7 +133,7 @@ def inputs_of(problem: Problem) -> list[str]:
 
 def make_plant(
     robot: Robot, kind: str, drive: str, method: str, step: float, wrenches: Sequence[str], frames: Sequence[str],
-    pose: Any, without: Collection[str], independent: Sequence[str] | None,
+    pose: Any, without: Collection[str], independent: Sequence[str] | None, parameters: Sequence[str] = (),
 ) -> FmuPlant:  # fmt: skip
     """The plant at its start, with rates that determine the others there."""
     chosen = method_named(method if kind == "cs" else "rk4")
@@ -142,7 +143,8 @@ def make_plant(
         sticking=kind == "cs", numbers=chosen.numbers,
     )  # fmt: skip
     started = start_state(problem, robot, None, pose, None, {})
-    problem = _well_chosen(problem, started.q, independent)
+    values = read_plant_parameters(problem.robot, parameters)
+    problem = with_plant_parameters(_well_chosen(problem, started.q, independent), values)
     motors = len(robot.actuated)
     powers = 3 if problem.driven else 1
     given = Polynomials(np.array([0.0, np.inf]), np.zeros((1, powers, motors + 6 * len(wrenches))))
@@ -156,8 +158,8 @@ def make_plant(
         places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
         inputs[:motors] = started.q[places]
     left_out = [*inputs_of(problem), *(NOT_INTEGRATED if kind == "me" else ())]
-    columns = run_columns(problem, frames, left_out)
-    return FmuPlant(problem, chosen, system, work, columns, (started.q, qd, inputs), kind, step)
+    columns = run_columns(problem, frames, left_out, list(values))
+    return FmuPlant(problem, chosen, system, work, columns, (started.q, qd, inputs), kind, step, values)
 
 
 def _well_chosen(problem: Problem, q: Array, independent: Sequence[str] | None) -> Problem:
@@ -186,4 +188,8 @@ def _per_second(unit: str) -> str:
 
 
 def _parameter_unit(name: str) -> str:
-    return ""
+    """Of gravity, a payload or an inertial parameter."""
+    word, _, axis = name.partition(".")
+    if axis:
+        return "m/s2" if word == "gravity" else "kg" if axis == "mass" else "m"
+    return {"M": "kg", "MX": "kg.m", "MY": "kg.m", "MZ": "kg.m"}.get(name.partition("[")[0], "kg.m2")

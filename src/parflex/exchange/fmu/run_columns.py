@@ -13,6 +13,7 @@ from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
 from parflex.codegen.program import Program
 from parflex.codegen.traces.signals import signal_outputs
 from parflex.codegen.traces.trace import Options, Tracer, prepared
+from parflex.exchange.fmu.plant_parameters import with_symbols
 from parflex.simulation.columns import AXES, columns_from, motion_columns
 from parflex.simulation.problem import Problem
 
@@ -38,14 +39,17 @@ class RunColumns:
         return list(self.places)
 
 
-def run_columns(problem: Problem, frames: Sequence[str], given_names: Collection[str] = ()) -> RunColumns:
+def run_columns(
+    problem: Problem, frames: Sequence[str], given_names: Collection[str] = (), parameters: Sequence[str] = ()
+) -> RunColumns:
     """Positions, rates, accelerations, gates, efforts, wrenches and work in, all columns but given ones out."""
     robot = problem.robot
     tracer, options = Tracer(), Options(friction_width=problem.width, rows=problem.rows)
     looked_at = list(dict.fromkeys([*frames, *problem.wrenches]))
-    made = signal_outputs(
-        tracer, prepared(robot, "signals", options), looked_at, problem.independent, options, problem.wrenches
+    symbolic = with_symbols(
+        prepared(robot, "signals", options), {name: tracer.graph.symbol(name) for name in parameters}
     )
+    made = signal_outputs(tracer, symbolic, looked_at, problem.independent, options, problem.wrenches)
     groups = tracer.inputs
     if "effort" not in groups:
         tracer.group("effort", len(robot.actuated))
@@ -68,7 +72,7 @@ def run_columns(problem: Problem, frames: Sequence[str], given_names: Collection
             _add(outputs, places, name, values[0])
     places["closure_error"] = f"opening {len(outputs)} {len(opening)}"
     outputs |= {f"opening {k}": value for k, value in enumerate(opening)}
-    program = make_program(tracer.graph, "program_columns", outputs, [], OPERATOR_LIMIT)
+    program = make_program(tracer.graph, "program_columns", outputs, list(parameters), OPERATOR_LIMIT)
     return RunColumns(program, {name: symbols.size for name, symbols in groups.items()}, places)
 
 
