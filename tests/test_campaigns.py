@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -19,6 +21,7 @@ from parflex.campaigns import crews
 from parflex.campaigns.chunk_tasks import ChunkTask, own_source, solve_chunk
 from parflex.campaigns.handing_out import answers
 from parflex.campaigns.journal import Journal
+from parflex.design.registry import RESPONSES
 from parflex.errors import InputError
 
 CHUNKS = [(k, k + 1) for k in range(9)]
@@ -168,7 +171,48 @@ def test_a_cluster_whose_worker_is_killed_finds_the_same_table(cluster, tmp_path
     assert found.computed == 40 and pair[0].wait(60) == -signal.SIGKILL
     assert np.array_equal(found.responses["skew"], serial.responses["skew"])
     assert np.array_equal(found.variables["constants.proximal"], serial.variables["constants.proximal"])
+    # a response of the user goes to a worker that has never heard of it
+    parflex.add_response("twice", doubled, "dimensionless", "Twice the condition number.")
+    path.write_text(SWEEP.replace("conditioning", "twice").replace("40", "3"))
+    try:
+        found = parflex.sweep(path, cluster=address)
+    finally:
+        del RESPONSES["twice"]
+    assert found.responses["skew"] == pytest.approx(2 * serial.responses["skew"][:3], rel=1e-12)
     pair[1].kill()
+
+
+def doubled(state, argument):
+    return 2 * state.here.condition.platform
+
+
+def test_a_response_that_cannot_be_sent_is_refused_in_one_sentence(tmp_path):
+    path, lock = tmp_path / "sweep.toml", threading.Lock()
+    path.write_text(SWEEP.replace("conditioning", "held"))
+    parflex.add_response("held", lambda state, _: lock.locked() + 1.0, "dimensionless", "Whether it is held.")
+    try:
+        with ProcessPoolExecutor(1) as pool, pytest.raises(InputError, match="'held' cannot be sent") as refusal:
+            parflex.sweep(path, executor=pool)
+    finally:
+        del RESPONSES["held"]
+    assert refusal.value.key == "responses" and refusal.value.hint
+
+
+@pytest.fixture(scope="module")
+def inside():
+    """A cluster in this process."""
+    distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    with distributed.LocalCluster(
+        processes=False, protocol="tcp", n_workers=1, threads_per_worker=1, dashboard_address=None
+    ) as own:
+        yield own.scheduler_address
+
+
+def test_maps_on_a_cluster_are_those_of_one_process(inside):
+    robot = parflex.load("3rrr-flexible")
+    axes = [("x", -0.02, 0.02, 3), ("y", 0.0, 0.02, 2)]
+    found = [parflex.frequency_map(robot, axes, modes=2, cluster=address) for address in (None, inside)]
+    assert np.array_equal(found[0].frequencies, found[1].frequencies) and (found[1].status == 0).all()
 
 
 def test_a_cluster_with_another_parflex_is_refused(cluster, tmp_path):

@@ -318,20 +318,3 @@ def test_the_area_of_a_five_bar_is_that_within_both_reaches():
 def test_what_a_response_cannot_be_asked_is_refused_in_one_sentence(response, words):
     with pytest.raises(ParflexError, match=words):
         parflex.sensitivities(parflex.load("5r"), response, "constants.distal", TIP)
-
-
-@pytest.mark.verify
-@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
-def test_the_energy_of_a_motion_is_that_of_its_instants():
-    robot = parflex.load(str(Path(__file__).parent / "robots" / "five-bar-circle.toml"))
-    table = parflex.plan_motion(robot, "round").table(step=1e-3)
-    powers = []
-    for k in range(len(table["t"])):
-        at, speed, pushed = (
-            {name: float(table[f"{name}{word}"][k]) for name in robot.actuated_names}
-            for word in ("", ".velocity", ".acceleration")
-        )
-        found = parflex.inverse_dynamics(robot, at, speed, pushed)
-        powers.append(sum(abs(found.efforts[name] * speed[name]) for name in speed))
-    mine = parflex.sensitivities(robot, "energy:round", ["constants.distal"], TIP).value
-    assert mine == pytest.approx(np.trapezoid(powers, table["t"]), rel=2e-2)  # kinks where a motor turns back

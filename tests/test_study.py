@@ -72,6 +72,14 @@ def test_processes_side_by_side_find_the_same():
     assert len(done().cases) == done().total == 4
 
 
+def test_a_cluster_finds_the_same():
+    distributed = pytest.importorskip("distributed", reason="the extra 'cluster' is not installed")
+    words = {"n_workers": 1, "threads_per_worker": 1, "dashboard_address": None}
+    with distributed.LocalCluster(processes=False, protocol="tcp", **words) as own:  # in this process
+        found = run_study(small(), cluster=own.scheduler_address, bench=bench())
+    assert found.computed == 4 and found.cases == done().cases
+
+
 def test_errors_grow_with_the_percentage():
     rows = done().summary()
     for law in ("ctc", "extended"):

@@ -102,7 +102,8 @@ def test_designs_that_cannot_be_are_lines_with_their_reasons(tmp_path):
                    + '[samples]\nkind = "list"\nfile = "designs.csv"\n')  # fmt: skip
     found = parflex.sweep(path, jobs=1)
     assert found.status.tolist()[0] == 0 and found.status.tolist()[4] == 0 and found.failed == 3
-    assert found.status[1] == 3 and found.status[3] == 3 and "constants.distal" in found.reasons[3]
+    assert found.status.tolist()[1:4] == [1, 1, 3] and "constants.distal" in found.reasons[3]
+    assert found.reasons[1].startswith("home cannot be reached: leg1 misses it by 0.6")
     assert all(bool(text) == bool(state) for text, state in zip(found.reasons, found.status, strict=True))
     assert np.isnan(found.responses["mass"][1]) and np.isfinite(found.responses["mass"][[0, 4]]).all()
     good = parflex.sensitivities(parflex.load("3rrr-flexible"), "mass", "constants.arm").value
@@ -131,6 +132,25 @@ def test_a_design_of_which_the_question_makes_no_sense_is_one_line_of_the_table(
     squares = np.linalg.eigvals(np.array([[1500.0, -1000.0], [-2000.0, 2000.0]]))  # M^-1 K
     assert found.responses["second"][0] == pytest.approx(np.sqrt(squares.max()) / (2 * np.pi), rel=1e-9)
     assert found.status[0] == 0 and found.status[1] != 0 and "the robot has 1" in found.reasons[1]
+
+
+def test_listed_designs_beyond_bounds_are_computed_and_said(tmp_path):
+    (tmp_path / "designs.csv").write_text("constants.proximal,constants.distal\n0.5,0.4\n0.56,0.39\n0.57,0.42\n")
+    path = written(tmp_path, HEAD + '[samples]\nkind = "list"\nfile = "designs.csv"\n')
+    found = parflex.sweep(path, jobs=1)
+    assert found.failed == 0 and len(found.warnings) == 2
+    assert "2 of 3 listed designs have a 'constants.proximal' beyond its bounds 0.45 and 0.55" in found.warnings[0]
+    assert "1 of 3 listed designs have a 'constants.distal' beyond its choices, the first 0.39" in found.warnings[1]
+    assert found.as_dict()["warnings"] == found.warnings
+
+
+def test_how_long_designs_take_one_by_one_is_told_before(slow, monkeypatch):
+    from parflex.sweeps import design_rows, sweep
+
+    for module in (design_rows, sweep):
+        monkeypatch.setattr(module, "LONG", 1e-9)
+    with pytest.warns(parflex.ParflexWarning, match=r"computed one by one, .* s each: about 0 min of one process"):
+        parflex.sweep(slow[0], jobs=1)
 
 
 # -- samples -------------------------------------------------------------------------------------------

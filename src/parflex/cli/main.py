@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from typing import Any
 
 import click
 
@@ -42,6 +43,7 @@ def main(arguments: list[str] | None = None) -> None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # users get our own warnings, not those of the arithmetic
+            warnings.showwarning = _told
             sys.exit(cli.main(arguments or ["--help"], prog_name="parflex", standalone_mode=False) or 0)
     except ParflexError as error:
         output.fail(error.as_dict(), str(error), as_json)
@@ -67,6 +69,11 @@ def main(arguments: list[str] | None = None) -> None:
             {"kind": "internal", "message": text, "file": None, "key": None, "value": None, "hint": None}, text, as_json
         )
         sys.exit(1)
+
+
+def _told(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning on the way, in the words of those of an answer."""
+    output.warn([str(message)])
 
 
 if __name__ == "__main__":

@@ -182,6 +182,8 @@ def run_study(
         return crews.processes(jobs, cases) if cluster is None else cluster_crew(cluster)
 
     given = file.model_dump(mode="json")
+    if Path(file.robot).is_file():
+        given["robot"] = str(Path(file.robot).resolve())  # workers may stand in another folder
     name = hashlib.sha256((key + json.dumps(given, sort_keys=True)).encode()).hexdigest()
     task = ChunkTask(bench_solver, given, name, ready=bench.run)
     found.interrupted = run_campaign(

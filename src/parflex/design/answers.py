@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,3 +54,19 @@ def value_of(answer: Any) -> float:
 def slope_of(answer: Any, count: int) -> Array:
     """Its slopes by the keys."""
     return np.asarray(answer.slope) if isinstance(answer, Cluster | Sensitive) else np.zeros(count)
+
+
+def joined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
+    """One answer of several with the same value: the changes of each are those of all, sorted together."""
+    if len(answers) == 1:
+        return answers[0]
+    blocks = [
+        one.matrices if isinstance(one, Cluster) else slope_of(one, count).reshape(count, 1, 1) for one in answers
+    ]
+    size = sum(block.shape[1] for block in blocks)
+    matrices, start = np.zeros((count, size, size)), 0
+    for block in blocks:
+        end = start + block.shape[1]
+        matrices[:, start:end, start:end] = block
+        start = end
+    return Cluster(value_of(answers[0]), matrices, 0 if smallest else size - 1)

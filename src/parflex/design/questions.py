@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.design.answers import Cluster, slope_of, value_of
+from parflex.design.answers import joined, slope_of, value_of
 from parflex.design.design_state import Circumstances, DesignState, SensitiveDesign, checked_number
 from parflex.design.registry import Response, read_response
 from parflex.errors import InputError
@@ -144,22 +144,6 @@ def spread_weights(values: Array, statistic: str) -> Array:
     if count > 1:
         weights[order[low + 1]] = at - low
     return weights
-
-
-def joined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
-    """One answer of several with the same value: the changes of each are those of all, sorted together."""
-    if len(answers) == 1:
-        return answers[0]
-    blocks = [
-        one.matrices if isinstance(one, Cluster) else slope_of(one, count).reshape(count, 1, 1) for one in answers
-    ]
-    size = sum(block.shape[1] for block in blocks)
-    matrices, start = np.zeros((count, size, size)), 0
-    for block in blocks:
-        end = start + block.shape[1]
-        matrices[:, start:end, start:end] = block
-        start = end
-    return Cluster(value_of(answers[0]), matrices, 0 if smallest else size - 1)
 
 
 def read_question(

@@ -90,7 +90,7 @@ def add_response(
         raise InputError(f"'{name}' cannot name a response", key="name", value=str(name), hint="use letters and dashes")
     if not callable(function):
         raise InputError("the response is not a function", key="function", hint="give a function of a state and a text")
-    if name in {own[0] for own in _OWN}:  # questions of others would be answered otherwise without a word
+    if name in OWN_NAMES:  # questions of others would be answered otherwise without a word
         raise InputError(f"'{name}' is a response already", key="name", value=name, hint="choose another name")
     RESPONSES[name] = Response(name, function, unit, help, worst)
     return RESPONSES[name]
@@ -113,7 +113,7 @@ def _turns(argument: str) -> bool:
 def _of_joint(straight: str, turning: str) -> Callable[[Robot, str], str]:
     def unit(robot: Robot, argument: str) -> str:
         tree = robot.tree
-        names = robot.actuated_names
+        names, argument = robot.actuated_names, argument.partition("@")[0]
         k = robot.actuated[names.index(argument) if argument in names else 0]
         return straight if tree.links[tree.link_of_rate[k]].joint.unit == "m" else turning
 
@@ -143,15 +143,17 @@ _OWN = (
     ("mass", rigid_responses.mass, "kg", "FRAME", "largest", "Mass of all moving bodies, or of one frame."),
     ("inertia", rigid_responses.inertia, _of_joint("kg", "kg m^2"), "JOINT", "largest",
      "Inertia that a motor feels while the others rest."),
-    ("effort", rigid_responses.effort, _of_joint("N", "N m"), "JOINT", "largest",
-     "Effort of a motor at rest or in a motion."),
-    ("speed", rigid_responses.speed, _of_joint("m/s", "rad/s"), "JOINT", "largest", "Speed of a motor in a motion."),
-    ("power", rigid_responses.power, "W", "JOINT", "largest", "Mechanical power of a motor, or of all, in a motion."),
+    ("effort", rigid_responses.effort, _of_joint("N", "N m"), "JOINT or JOINT@MOTION", "largest",
+     "Effort of a motor at rest or in a motion; the largest on the way of a motion of the file."),
+    ("speed", rigid_responses.speed, _of_joint("m/s", "rad/s"), "JOINT or JOINT@MOTION", "largest",
+     "Speed of a motor in a motion, or the largest on the way."),
+    ("power", rigid_responses.power, "W", "JOINT or JOINT@MOTION", "largest",
+     "Mechanical power of a motor, or of all, in a motion, or the largest on the way."),
     ("conditioning", rigid_responses.conditioning, "dimensionless", "", "largest",
      "Condition number of the motors' rates per motion: large near singular poses."),
     ("energy", motion_responses.energy, "J", "MOTION", "largest",
      "Work of all motors in a motion of the file, driving or braking."),
-    ("dynamic-error", motion_responses.dynamic_error, "m", "FRAME", "largest",
+    ("dynamic-error", motion_responses.dynamic_error, "m", "FRAME or FRAME@MOTION", "largest",
      "How far a frame is from its place in a motion, as inertia forces deform the robot."),
     ("singularity", pose_responses.singularity, "dimensionless", "", "smallest",
      "Distance to singularities: 1 over the largest condition number."),
@@ -163,5 +165,6 @@ _OWN = (
      "Distance of the joint nearest to its limits, as share of its range."),
 )  # fmt: skip
 
+OWN_NAMES = frozenset(own[0] for own in _OWN)
 for _name, _function, _unit, _argument, _worst, _help in _OWN:
     RESPONSES[_name] = Response(_name, _function, _unit, _help, _worst, _argument)  # type: ignore[arg-type]

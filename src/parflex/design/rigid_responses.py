@@ -10,6 +10,7 @@ import scipy.linalg
 from parflex.closure import mobility
 from parflex.design.answers import Cluster
 from parflex.design.design_state import DesignState
+from parflex.design.moving.peaks import largest_on_the_way
 from parflex.design.rigid_motion import RigidState
 from parflex.design.statics_responses import holding_effort
 from parflex.errors import InputError, did_you_mean
@@ -59,7 +60,14 @@ def inertia(state: DesignState, argument: str) -> Any:
 
 
 def effort(state: DesignState, argument: str) -> Any:
-    """Effort of a motor in the motion, bodies undeformed; of a flexible robot without a motion, the holding effort."""
+    """Effort of a motor in the motion, bodies undeformed; of a flexible robot without a motion, the holding effort.
+
+    JOINT@MOTION is the largest size of it on the way of a motion of the file.
+    """
+    if "@" in argument:
+        motor = argument.rpartition("@")[0]
+        motor_number(state, motor, "effort")
+        return largest_on_the_way(state, f"effort:{argument}", lambda there: _moving_effort(there, motor))
     number = motor_number(state, argument, "effort")
     given = state.circumstances
     if state.robot.tree.elastic and not given.velocity and not given.acceleration:
@@ -67,14 +75,28 @@ def effort(state: DesignState, argument: str) -> Any:
     return RigidState(state).efforts[number]
 
 
+def _moving_effort(state: DesignState, motor: str) -> Any:
+    return RigidState(state).efforts[motor_number(state, motor, "effort")]
+
+
 def speed(state: DesignState, argument: str) -> Any:
-    """Rate of a motor in the motion, in size."""
+    """Rate of a motor in the motion, in size; JOINT@MOTION is the largest on the way."""
+    if "@" in argument:
+        motor = argument.rpartition("@")[0]
+        motor_number(state, motor, "speed")
+        return largest_on_the_way(state, f"speed:{argument}", lambda there: speed(there, motor))
     number = motor_number(state, argument, "speed")
     return abs(RigidState(state).rates[state.robot.actuated[number]])
 
 
 def power(state: DesignState, argument: str) -> Any:
-    """Mechanical power of a motor in the motion, in size; of all together where none is named."""
+    """Mechanical power of a motor in the motion, in size; of all together where none is named.
+
+    JOINT@MOTION, or @MOTION for all motors, is the largest on the way.
+    """
+    if "@" in argument:
+        motor = argument.rpartition("@")[0]
+        return largest_on_the_way(state, f"power:{argument}", lambda there: power(there, motor))
     rigid = RigidState(state)
     rates = rigid.rates[list(state.robot.actuated)]
     if not argument and len(rates) > 1:

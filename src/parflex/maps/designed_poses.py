@@ -22,7 +22,7 @@ from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NotCoveredError, has_spare_rows, node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
-from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
+from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver, home_state
 from parflex.maps.rows.frequency_rows import CHUNK_FAST
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
@@ -220,9 +220,9 @@ class DesignedPoses:
         settings = {key: float(values[row]) for key, values in self.designs.items()}
         try:
             robot = redesigned(self.robot, settings)
-            robot.assemble()  # home: where it cannot be assembled, the design is impossible
+            robot.assemble()  # home, from which poses are found
         except ParflexError as error:
-            self.status[row], self.reasons[row] = IMPOSSIBLE, error.message
+            self.status[row], self.reasons[row] = home_state(error)
             return
         try:
             q = robot.assemble(dict(zip(self.coordinates, self.poses[row].tolist(), strict=True)))

@@ -13,7 +13,7 @@ from parflex.closure import mobility
 from parflex.closure.loops import Loop
 from parflex.closure.targets import Target
 from parflex.closure.working_modes import following_rates, judged_blocks
-from parflex.errors import ParflexError, SingularError
+from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.batches import Geometry, Stepper, stepper
 from parflex.maps.kept_closures import kept_steppers
 from parflex.models.configuration import Configuration
@@ -43,6 +43,15 @@ def _nearest(points: Array, values: Array) -> Array:
     middle = values.mean(axis=0)
     a, b = (points - middle).astype(np.float32), (values - middle).astype(np.float32)
     return np.argmin((a * a).sum(axis=1) - 2.0 * (b @ a.T), axis=1)
+
+
+def home_state(error: ParflexError) -> tuple[int, str]:
+    """State and reason of a design whose home is not found: out of reach, singular, or numbers that make no robot."""
+    if not isinstance(error, UnreachableError | SingularError):
+        return IMPOSSIBLE, error.message
+    said = error.message.removeprefix("the pose ")
+    state = SINGULAR if isinstance(error, SingularError) else UNREACHABLE
+    return state, f"home {said}" if said != error.message else f"at home {said}"
 
 
 class _SlowError(Exception):

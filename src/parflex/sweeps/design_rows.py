@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from parflex.designs.design_numbers import design_numbers, leaves, number_at
 from parflex.errors import ParflexError, SingularError, UnreachableError
 from parflex.maps.frequencies import WORTH
 from parflex.maps.many import many_frequencies
-from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE
+from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, home_state
 from parflex.maps.responses.many_responses import many_responses
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
@@ -24,6 +25,7 @@ from parflex.spatial.varied import OneNumberError, Varied
 
 Array = np.ndarray
 TOGETHER = ("stiffness", "compliance", "deflection")  # responses that `many_responses` answers alike, and 'mass'
+LONG = 60.0  # s: what takes longer is told before
 ROWS, DESIGNS, ALONE = 50_000, 2_000, 4  # of a chunk: poses of all designs, designs, designs that are made one by one
 
 
@@ -62,6 +64,7 @@ class DesignRows:
         self.batches: list[_Batch] = []
         self.alone: dict[str, ResponseQuestion] = {}
         self.slow = False  # rows are solved one by one after all
+        self.first = 0.0  # s that the first design took
         poses = self._known_poses()
         for name, question in self.questions.items():
             batch = _batch(question, poses)
@@ -89,9 +92,21 @@ class DesignRows:
         How its rows are solved is found on the way.
         """
         nominal = {key: np.array([number_at(self.robot, key)]) for key in self.keys}
+        begin = perf_counter()
         found = self(nominal, strict=True)
+        self.first = perf_counter() - begin
         if found.status[0] == IMPOSSIBLE:
             redesigned(self.robot, {key: float(values[0]) for key, values in nominal.items()}).assemble()
+
+    def seconds_left(self, count: int) -> float:
+        """How long so many designs will take one process, where they are made one by one; 0 where they are not."""
+        if not self.alone and not self.slow:
+            return 0.0
+        if self.first * count > LONG:  # the first design waits for what the next ones have
+            begin = perf_counter()
+            self({key: np.array([number_at(self.robot, key)]) for key in self.keys})
+            self.first = min(self.first, perf_counter() - begin)
+        return self.first * count
 
     def __call__(self, designs: Mapping[str, Array], strict: bool = False, made: Robot | None = None) -> DesignAnswers:
         """Answers for designs; `strict` refuses questions that make no sense, `made` is the robot of a single one."""
@@ -164,7 +179,7 @@ class DesignRows:
     def _mark(found: DesignAnswers, batch: _Batch, row: int, size: int, state: int, reason: str) -> None:
         design, number = divmod(row, size)
         number %= len(batch.poses)
-        if state != IMPOSSIBLE:
+        if state != IMPOSSIBLE and not reason.startswith(("home ", "at home ")):
             pairs = zip(batch.coordinates, batch.poses[number], strict=True)
             reason = f"{reason} ({', '.join(f'{name}={value:.6g}' for name, value in pairs)})"
         found.mark(design, state, reason)
@@ -187,9 +202,9 @@ class DesignRows:
             return
         try:
             robot = made or redesigned(self.robot, settings)
-            robot.assemble()  # home: where it cannot be assembled, the design is impossible
+            robot.assemble()  # home, from which poses are found
         except ParflexError as error:
-            found.mark(row, IMPOSSIBLE, error.message)
+            found.mark(row, *home_state(error))
             return
         for name, question in asked.items():
             try:

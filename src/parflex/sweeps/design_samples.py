@@ -86,6 +86,23 @@ def _listed(sweep: SweepFile, path: Path) -> dict[str, Array]:
     return found
 
 
+def beyond_bounds(sweep: SweepFile, designs: dict[str, Array]) -> list[str]:
+    """A sentence for each variable with listed values that its bounds or choices leave out: they are computed."""
+    found = []
+    for key, one in sweep.variables.items() if sweep.samples.kind == "list" else ():
+        values, (low, high) = designs[key], one.bounds
+        outside = ~np.isin(values, one.choices) if one.choices else (values < low) | (values > high)
+        outside &= np.isfinite(values)
+        if outside.any():
+            limits = "its choices" if one.choices else f"its bounds {low:g} and {high:g}"
+            first = int(np.argmax(outside))
+            found.append(
+                f"{int(outside.sum())} of {len(values)} listed designs have a '{key}' beyond {limits}, the first "
+                f"{values[first]:g} in line {first + 1} of the designs; they are computed as they stand"
+            )
+    return found
+
+
 def _read_npz(path: Path) -> dict[str, Array]:
     with np.load(path, allow_pickle=False) as stored:
         return {key: np.asarray(stored[key], dtype=float).ravel() for key in stored.files if key not in _OTHERS}

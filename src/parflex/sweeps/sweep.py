@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
+import warnings
 from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -20,13 +22,14 @@ from parflex.campaigns.clusters import cluster as cluster_crew
 from parflex.codegen.program_store import digest_of
 from parflex.design.design_state import checked_number
 from parflex.design.problem_file import robot_source
-from parflex.errors import InputError
+from parflex.errors import InputError, ParflexWarning
 from parflex.maps.positions import OK
 from parflex.models.loading import load
 from parflex.models.robot import Robot
 from parflex.records import Record, brief, listed
-from parflex.sweeps.design_rows import DesignRows
-from parflex.sweeps.design_samples import designs_of
+from parflex.sweeps.design_rows import LONG, DesignRows
+from parflex.sweeps.design_samples import beyond_bounds, designs_of
+from parflex.sweeps.shipped_responses import codes_of, packed_responses, take_responses
 from parflex.sweeps.sweep_file import SweepFile, read_sweep
 from parflex.sweeps.sweep_table import Chunk, SweepTable, check_table_file
 
@@ -58,6 +61,8 @@ class Sweep(Record):
         Whether designs are left.
     out : str | None
         File of the table.
+    warnings : list[str]
+        What is unusual about the designs.
     seconds : float
         Time that it took (s).
     """
@@ -71,6 +76,7 @@ class Sweep(Record):
     computed: int
     interrupted: bool
     out: str | None = None
+    warnings: list[str] = field(default_factory=list)
     seconds: float = field(default=0.0, compare=False)
 
     @property
@@ -85,7 +91,7 @@ class Sweep(Record):
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        words = ("designs", "done", "computed", "failed", "interrupted", "out", "seconds", "units")
+        words = ("designs", "done", "computed", "failed", "interrupted", "out", "warnings", "seconds", "units")
         return {word: getattr(self, word) for word in words}
 
     def _told(self) -> str:
@@ -144,6 +150,8 @@ def sweep(
     rows = design_rows((robot, tuple(designs), file))
     rows.check()
     name = _name(robot, file, designs)
+    far = cluster is not None or (executor is not None and crews.given(executor).far) or sys.platform != "linux"
+    task = ChunkTask(design_rows, (robot, tuple(designs), file, packed_responses(rows.questions, far)), name)
     table = SweepTable(designs, list(file.responses), target, _settings(robot, file, rows, name))
     table.take_up()
     before = [0]
@@ -164,7 +172,7 @@ def sweep(
     def sent(chunk: Chunk) -> dict[str, Array]:
         return {key: values[slice(*chunk)] for key, values in designs.items()}
 
-    task = ChunkTask(design_rows, (robot, tuple(designs), file), name)
+    _say_slow(rows, table)
     interrupted = run_campaign(table, left, task, crew, target, name, told, sent=sent)
     done = table.done
     return Sweep(
@@ -177,19 +185,31 @@ def sweep(
         len(done) - before[0],
         interrupted,
         None if target is None else str(target),
+        beyond_bounds(file, designs),
         perf_counter() - begin,
     )
 
 
-def design_rows(given: tuple[Robot, tuple[str, ...], SweepFile]) -> DesignRows:
-    """What answers for designs."""
-    robot, keys, file = given
+def _say_slow(rows: DesignRows, table: SweepTable) -> None:
+    """Tell before it starts that a sweep will take long, since designs are made one by one."""
+    seconds = rows.seconds_left(table.count - len(table.done))
+    if seconds > LONG:
+        each = f"designs are computed one by one, {rows.first:.2g} s each"
+        said = f"{seconds / 3600:.1f} h" if seconds > 7200 else f"{seconds / 60:.0f} min"
+        warnings.warn(f"{each}: about {said} of one process in all", ParflexWarning, stacklevel=3)
+
+
+def design_rows(given: tuple[Any, ...]) -> DesignRows:
+    """What answers for designs, from a robot, keys, the file of a sweep, and responses that users added."""
+    robot, keys, file, *packed = given
+    take_responses(packed[0] if packed else b"")
     return DesignRows(robot, keys, {name: table.question() for name, table in file.responses.items()})
 
 
 def _name(robot: Robot, file: SweepFile, designs: dict[str, Array]) -> str:
     """A digest of all that the numbers of a sweep come from."""
-    asked = {name: table.model_dump(mode="json") for name, table in file.responses.items()}
+    asked: dict[str, Any] = {name: table.model_dump(mode="json") for name, table in file.responses.items()}
+    asked |= {f"{name}()": code for name, code in codes_of(table.question() for table in file.responses.values())}
     digest = hashlib.sha256(json.dumps([FORMAT, digest_of(robot), asked], sort_keys=True).encode())
     for key, values in designs.items():
         digest.update(key.encode() + np.ascontiguousarray(values, dtype=float).tobytes())

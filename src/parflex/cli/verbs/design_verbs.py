@@ -146,7 +146,7 @@ def sweep(file: str, out: str, jobs: int | None, cluster: str | None, as_json: b
 
     with counter("sweep") as shown:
         found = swept(file, out, jobs=jobs, cluster=cluster, progress=shown)
-    answer = {**found.as_dict(), "warnings": []}
+    answer = found.as_dict()
     words = ("designs", "done", "computed", "failed", "out")
     spans = []
     for name, own in found.responses.items():

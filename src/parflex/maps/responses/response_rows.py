@@ -13,7 +13,7 @@ from parflex.maps.batches import Geometry
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NodeModel, NotCoveredError, node_model
 from parflex.maps.nodes import Assembly
-from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver
+from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver, home_state
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
 from parflex.maps.responses.response_names import OF_MODES, ResponseName
 from parflex.maps.responses.together import PosesTogether, covers
@@ -194,9 +194,9 @@ class ResponseRows:
         settings = {key: float(values[number]) for key, values in self.designs.items()}
         try:
             robot = redesigned(self.robot, settings)
-            robot.assemble()  # home: where it cannot be assembled, the design is impossible
+            robot.assemble()  # home, from which poses are found
         except ParflexError as error:
-            found.mark(row, IMPOSSIBLE, error.message)
+            found.mark(row, *home_state(error))
             return
         try:
             q = robot.assemble(dict(zip(self.coordinates, self.poses[number].tolist(), strict=True)))

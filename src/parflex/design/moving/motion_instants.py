@@ -1,0 +1,170 @@
+"""Instants of a motion of the file: where a design is, what it does there, and how that follows as its numbers change.
+
+A path of the end effector stays as it is, and motors follow. Where motors are told what to do, they do the same, from
+the place where the motion starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from parflex.closure.pose_rows import as_rows
+from parflex.design.design_state import DesignState, kept_conditions, pose_slopes
+from parflex.design.moving.steady_motions import refuse_without_slopes, start_pose
+from parflex.errors import InputError, did_you_mean
+from parflex.models.configuration import Configuration
+from parflex.models.pose_input import read_pose
+from parflex.models.robot import Robot
+from parflex.recursion import motion
+
+Array = np.ndarray
+INDEPENDENT = 1e-8  # of the largest singular value
+WORDS = ("x", "y", "z", "wx", "wy", "wz")
+
+
+class MotorState(DesignState):
+    """A design whose motors stand at given positions, which move with the start of their motion alone."""
+
+    def __init__(self, state: DesignState, q: Array, circumstances: Any, started: Array) -> None:
+        super().__init__(state.robot, Configuration(state.robot, q), state.keys, circumstances, state.design)
+        self.started = started
+
+    @cached_property
+    def steps(self) -> Array:
+        """Rates of all coordinates per change of each key."""
+        robot, tree = self.robot, self.robot.tree
+        names, links = robot.actuated_names, [tree.links[tree.link_of_rate[k]] for k in robot.actuated]
+        values = {name: float(self.here.q[link.q.start]) for name, link in zip(names, links, strict=True)}
+        target = as_rows(tree, read_pose(tree, values, "pose", None, self.here.q))
+        found = pose_slopes(robot, self.twin, self.here.q, target, self.keys)
+        rigid = Configuration(robot.locking(robot.deformations), self.here.q)
+        for k in np.flatnonzero(np.abs(self.started).max(axis=0, initial=0.0)):
+            found[:, k] += rigid.rates(dict(zip(names, self.started[:, k].tolist(), strict=True)))
+        return found
+
+
+class MotionInstants:
+    """A motion of the file by its name; `state_at` gives the design at an instant."""
+
+    def __init__(self, state: DesignState, name: str, response: str) -> None:
+        self.state, self.robot, self.table = state, state.robot, known_motion(state.robot, name, response)
+        if state.circumstances.velocity or state.circumstances.acceleration:
+            raise InputError(
+                f"the motion '{name}' says how the robot moves",
+                key="velocity",
+                value=response,
+                hint="leave velocity and acceleration out",
+            )
+        if state.keys:
+            refuse_without_slopes(state, name, response)
+        from parflex.simulation.inputs.motor_motions import from_description  # which plans, and is not needed elsewhere
+
+        self.planned = from_description(self.robot, name, float(self.table.duration or 0.0))
+        self.length = float(self.planned.period or self.planned.end)
+        if not np.isfinite(self.length) or self.length <= 0:
+            raise InputError(
+                f"the motion '{name}' has no end", key="response", value=response, hint="name one that ends"
+            )
+        self._known: dict[float, Array] = {}
+
+    @cached_property
+    def jumps(self) -> Array:
+        """Times at which accelerations jump."""
+        if self.planned.exact is not None:
+            return np.zeros(0)
+        times = self.planned.pieces.jumps(2)[0]
+        return times[(times > 0) & (times < self.length)]
+
+    def smooth_parts(self, steps: int, even: bool = False) -> list[Array]:
+        """About so many intervals, in parts between jumps; a part begins behind the jump."""
+        found = []
+        for begin, end in pairwise([0.0, *self.jumps.tolist(), self.length]):
+            count = max(2, int(np.ceil(steps * (end - begin) / self.length * (1 - 1e-9))))
+            found.append(np.linspace(begin, end, count + 1 + (even and count % 2)))
+        return found
+
+    @cached_property
+    def by_motors(self) -> bool:
+        """Whether motors are told what to do, and not a frame."""
+        return self.table.kind in ("moves", "joints") or (
+            self.table.kind in ("sines", "chirp") and not self.table.frame
+        )
+
+    @cached_property
+    def started(self) -> Array:
+        """Changes of the positions at which motors start, motors x keys: what is asked of the start is kept."""
+        robot, given = self.robot, start_pose(self.robot, self.table)
+        q = robot.locking(robot.deformations).assemble(given or None)
+        target = kept_conditions(robot, given or None)
+        return pose_slopes(robot, self.state.twin, q, target, self.state.keys)[list(robot.actuated)]
+
+    def motors_at(self, t: float, behind: bool = False) -> tuple[Array, Array, Array]:
+        """Positions, velocities and accelerations of the motors; `behind` a jump, or before it."""
+        if self.planned.exact is not None:
+            return self.planned.exact.at(t)
+        at = self.planned.pieces.at
+        return at(t), at(t, 1, behind), at(t, 2, behind)
+
+    def positions(self, t: float) -> Array:
+        """All positions, bodies undeformed, found from those at the nearest instant."""
+        if t not in self._known:
+            near = self.planned.start
+            if self._known:
+                near = self._known[min(self._known, key=lambda other: abs(other - t))]
+            values = dict(zip(self.planned.motors, self.motors_at(t)[0].tolist(), strict=True))
+            self._known[t] = self.robot.assemble(values, near=near)
+        return self._known[t]
+
+    def state_at(self, t: float, behind: bool = False, plain: bool = False) -> DesignState:
+        """The design at an instant, moving; `plain` without slopes."""
+        q, (_, speed, push) = self.positions(t), self.motors_at(t, behind)
+        rates, accelerations = (dict(zip(self.planned.motors, row.tolist(), strict=True)) for row in (speed, push))
+        if not self.by_motors and not plain:
+            here = Configuration(self.robot.locking(self.robot.deformations), q)
+            rates, accelerations = end_effector_motion(here, rates, accelerations)
+        given = replace(self.state.circumstances, velocity=rates, acceleration=accelerations)
+        if plain:
+            return DesignState(self.robot, Configuration(self.robot, q), (), given)
+        if self.by_motors and self.state.keys:
+            return MotorState(self.state, q, given, self.started)
+        return DesignState(self.robot, Configuration(self.robot, q), self.state.keys, given, self.state.design)
+
+
+def known_motion(robot: Robot, name: str, response: str) -> Any:
+    """The table of a motion of the file."""
+    motions = robot.description.motions
+    if name not in motions:
+        raise InputError(
+            f"the robot has no motion '{name}'" if name else "no motion is named",
+            key="response",
+            value=response,
+            hint=did_you_mean(name, motions) if motions else "add [motions.NAME] to its file",
+        )
+    return motions[name]
+
+
+def end_effector_motion(
+    here: Configuration, rates: Mapping[str, float], accelerations: Mapping[str, float]
+) -> tuple[dict[str, float], dict[str, float]]:
+    """What the end effector does as motors move, by as many components as the robot has freedoms."""
+    tree = here.robot.tree
+    qd = here.rates(rates)
+    qdd = here.accelerations(accelerations, qd, rates)
+    rows, frame = here.frame_rows(tree.end_effector), tree.end_effector
+    chosen: list[int] = []
+    size = np.linalg.norm(rows @ here.J) or 1.0
+    for k in (0, 1, 5) if tree.planar else range(6):
+        block = rows[[*chosen, k]] @ here.J
+        if np.linalg.svd(block, compute_uv=False)[-1] > INDEPENDENT * size and len(block) <= here.J.shape[1]:
+            chosen.append(k)
+    if len(chosen) < here.J.shape[1]:  # the end effector leaves something to the motors
+        return dict(rates), dict(accelerations)
+    twist, pushed = rows @ qd, here.frame_acceleration(frame, motion(tree, here.at, qd, qdd))
+    velocity, acceleration = ({WORDS[k]: float(part[k]) for k in chosen} for part in (twist, pushed))
+    return velocity, acceleration

@@ -1,0 +1,161 @@
+"""Responses over a motion: largest efforts, speeds and powers, and energy, against closed forms and reloaded robots."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_sensitivities import extrapolated
+
+import parflex
+from parflex.design.questions import read_question
+from parflex.errors import ParflexError
+from parflex.models.loading import redesigned
+
+MASS, ARM, INERTIA, GRAVITY = 2.0, 0.4, 0.05, 9.81
+TURN, PULSE = 0.8, 2 * np.pi * 1.5  # of the swing: rad, rad/s
+PENDULUM = f"""
+format = 1
+name = "pendulum"
+gravity = [0, {-GRAVITY}, 0]
+[constants]
+mass = {MASS}
+arm = {ARM}
+wide = {TURN}
+[[frame]]
+name = "arm"
+joint = "revolute"
+actuated = true
+inertia = {{ mass = "mass", centre = ["arm", 0, 0], about_centre = [0.01, 0.01, {INERTIA}] }}
+[motions.swing]
+sines = {{ arm = ["wide"] }}
+frequency = 1.5
+duration = {2 / 1.5}
+[motions.lift]
+moves = [{{ arm = 1.2 }}]
+duration = 0.5
+ramp = 0.1
+[motions.fast]
+moves = [{{ arm = 1.2 }}]
+law = "time-optimal"
+effort_limit = 20
+"""
+
+
+@pytest.fixture(scope="module")
+def pendulum(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pendulum") / "pendulum.toml"
+    path.write_text(PENDULUM)
+    return parflex.load(path)
+
+
+def swing(t, mass=MASS, arm=ARM):
+    """Effort, speed and power of the swing, by Newton."""
+    q, speed, push = TURN * np.sin(PULSE * t), TURN * PULSE * np.cos(PULSE * t), -TURN * PULSE**2 * np.sin(PULSE * t)
+    effort = (INERTIA + mass * arm**2) * push + mass * GRAVITY * arm * np.cos(q)
+    return np.abs([effort, speed, effort * speed])
+
+
+def largest(row, **given):
+    """The largest value of a row of the swing, by looking closer three times."""
+    t, step = np.linspace(0, 2 / 1.5, 4001), 2 / 1.5 / 4000
+    for _ in range(3):
+        best = t[np.argmax(swing(t, **given)[row])]
+        t, step = np.linspace(best - step, best + step, 401), step / 200
+    return swing(t, **given)[row].max()  # 1e-16 of it beside the top
+
+
+def test_largest_values_on_the_way_and_energy_are_those_of_the_closed_form(pendulum):
+    keys = ["constants.mass", "constants.arm"]
+    for row, name in enumerate(("effort", "speed", "power")):
+        found = parflex.sensitivities(pendulum, f"{name}:arm@swing", keys)
+        assert found.value == pytest.approx(largest(row), rel=1e-10)
+        for key, nominal in zip(keys, (MASS, ARM), strict=True):
+            word = key.partition(".")[2]
+            its = extrapolated(lambda h, w=word, x=nominal, r=row: largest(r, **{w: x * (1 + h)}), 2) / found.value
+            # differences of fourth order with steps of 0.004
+            assert found.sensitivities[key]["elasticity"] == pytest.approx(its, rel=1e-7, abs=1e-9)
+    found = parflex.sensitivities(pendulum, "energy:swing", keys)
+    t = np.linspace(0, 2 / 1.5, 20_001)
+    assert found.value == pytest.approx(np.trapezoid(swing(t)[2], t), rel=5e-3)  # as documented: kinks
+    assert found.unit == "J"
+
+
+def test_the_largest_effort_of_a_trapezoid_is_beside_a_jump_of_its_acceleration(pendulum):
+    push = 1.2 / 0.4 / 0.1  # full speed in 0.1 s
+    q = np.array([0.0, push * 0.1**2 / 2, 1.2 - push * 0.1**2 / 2, 1.2])
+    with_push = (INERTIA + MASS * ARM**2) * np.array([push, push, -push, -push]) + MASS * GRAVITY * ARM * np.cos(q)
+    found = parflex.sensitivities(pendulum, "effort:arm@lift", ["constants.mass"])
+    assert found.value == pytest.approx(np.abs(with_push).max(), rel=1e-12)
+    assert found.value == pytest.approx(with_push[0], rel=1e-12)
+    slope = ARM**2 * push + GRAVITY * ARM
+    assert found.sensitivities["constants.mass"]["derivative"] == pytest.approx(slope, rel=1e-10)
+
+
+def test_instants_that_reach_the_largest_value_together_are_active_together(pendulum):
+    """The speed of a swing is largest each time that it passes the middle."""
+    found = parflex.sensitivities(pendulum, "speed:arm@swing", ["constants.mass"])
+    assert found.multiplicity == 5 and np.abs(found.directional["constants.mass"]).max() == 0
+
+
+FIVE = """
+format = 1
+name = "five-bar"
+extends = "5r"
+[poses.home]
+x = 0.0
+y = 0.55
+[motions.push]
+moves = [{ "left.1" = 0.2, "right.1" = -0.1 }]
+law = "quintic"
+duration = 0.3
+[motions.line]
+points = [[-0.1, 0.5, 0], [0.1, 0.55, 0]]
+law = "quintic"
+duration = 0.4
+[motions.there]
+joints = [{ "left.1" = 2.2 }, { "left.1" = 2.3, "right.1" = 0.9 }]
+duration = 0.3
+"""
+
+
+@pytest.mark.parametrize("response", ["power:@line", "energy:push"])
+def test_slopes_over_motions_are_those_of_reloaded_robots(tmp_path, response):
+    (tmp_path / "five.toml").write_text(FIVE)
+    robot = parflex.load(tmp_path / "five.toml")
+    found = parflex.sensitivities(robot, response, ["constants.proximal"])
+    nominal = robot.description.constants["proximal"]
+
+    def changed(h):
+        return read_question(response).asked(redesigned(robot, {"constants.proximal": nominal * (1 + h)})).answer
+
+    its = extrapolated(changed, 1, 0.001) / found.value  # errors of second order: 1e-6
+    assert found.sensitivities["constants.proximal"]["elasticity"] == pytest.approx(its, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("response", "key", "says"),
+    [
+        ("effort:arm@swing", "constants.wide", "itself follows from 'constants.wide'"),
+        ("speed:arm@swing", "motions.lift.ramp", None),
+        ("speed:arm@lift", "motions.lift.ramp", "itself follows from 'motions.lift.ramp'"),
+        ("power:arm@fast", "constants.mass", "takes another time in each design"),
+        ("effort:arm@slow", "constants.mass", "no motion 'slow'"),
+        ("effort:leg@swing", "constants.mass", "no motor 'leg'"),
+    ],
+)
+def test_motions_that_change_with_the_key_have_no_slopes(pendulum, response, key, says):
+    if says is None:
+        assert parflex.sensitivities(pendulum, response, [key]).sensitivities[key]["derivative"] == 0
+        return
+    with pytest.raises(ParflexError, match=says):
+        parflex.sensitivities(pendulum, response, [key])
+
+
+def test_motions_whose_start_is_not_followed_are_refused(tmp_path):
+    (tmp_path / "five.toml").write_text(FIVE)
+    robot = parflex.load(tmp_path / "five.toml")
+    with pytest.raises(ParflexError, match="starts where home puts motors"):
+        parflex.sensitivities(robot, "speed:left.1@there", ["constants.proximal"])
+    given = {"velocity": {"x": 0.1}}
+    with pytest.raises(ParflexError, match="says how the robot moves"):
+        parflex.sensitivities(robot, "speed:left.1@line", ["constants.proximal"], **given)
