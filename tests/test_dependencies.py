@@ -30,6 +30,7 @@ BROUGHT = {
     "cycler": "matplotlib",
     "websockets": "viser",
     "imageio": "viser",
+    "cloudpickle": "distributed",
 }
 # imported inside functions that do without, or say what to install
 OPTIONAL = {"casadi", "clarabel", "distributed", "mujoco", "pin", "pyarrow", "pymoo", "scikit-fem", "viser"}

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import parflex
-from parflex.errors import InputError
+from parflex.errors import InputError, UnreachableError
 from parflex.sweeps.sweep_file import read_design
 
 pytest.importorskip("viser", reason="the extra 'view' is not installed")
+from parflex.view.page.session import Session
+from parflex.view.scene.robot_scene import scene
 from parflex.view.studio.design_desk import DesignDesk, ShownDesign, check_robot
 from parflex.view.studio.response_bars import response_bars
 
@@ -42,13 +44,37 @@ def desk(tmp_path_factory):
 
 def test_what_a_design_answers_is_what_its_robot_file_answers(desk, tmp_path):
     values = {"constants.proximal": 0.47, "constants.distal": 0.42}
-    shown = desk.look_at(values, desk.robot_of(values))
+    shown = desk.look_at(values)
     path = desk.write(values, tmp_path)
     robot = parflex.load(path)
     for word, name in (("stiffness:platform.x", "stiffness"), ("mass", "mass")):
         found = parflex.sensitivities(robot, word, "constants.arm", {"x": 0.0, "y": 0.0}).value
         assert shown.responses[name] == pytest.approx(found, rel=1e-9)
     assert desk.write(values, tmp_path) != path  # nothing is replaced
+
+
+def test_what_is_seen_of_a_design_is_its_robot_where_it_is(desk):
+    """Without reading its file again: positions, frequencies and cells of the map are those of the robot file."""
+    values = {"constants.proximal": 0.47, "constants.distal": 0.42}
+    session = Session(desk.robot, {"x": 0.01, "y": -0.02, "theta": 0.05})
+    sight, robot = desk.sight(session, values), desk.robot_of(values)
+    place = desk.place(session)
+    q = robot.assemble(place)
+    assert sight.q == pytest.approx(q, abs=1e-9)  # loops close to 1e-12
+    assert sight.frequencies == pytest.approx(parflex.natural_frequencies(robot, place, 4).frequencies, rel=1e-8)
+    own = [
+        parflex.natural_frequencies(one, parflex.configure(one, q), 1).frequencies[0] for one in (robot, sight.robot)
+    ]
+    assert own[1] == pytest.approx(own[0], rel=1e-10)
+    assert scene(sight.robot).vertices(q) == pytest.approx(scene(robot).vertices(q), abs=2e-3)  # thickness follows home
+    corner = {word: float(axis[0]) for word, axis in sight.axes.items()}
+    lowest = parflex.natural_frequencies(robot, place | corner, 1).frequencies[0]
+    assert sight.lowest[0] == pytest.approx(lowest, rel=1e-8)
+
+
+def test_a_design_that_cannot_stay_is_said_at_once(desk):
+    with pytest.raises(UnreachableError, match="cannot be reached by this design"):
+        desk.sight(Session(desk.robot), {"constants.proximal": 0.2, "constants.distal": 0.1})
 
 
 def test_the_best_keeps_limits_first_and_then_the_objective(desk):

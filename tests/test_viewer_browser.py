@@ -202,6 +202,7 @@ def test_a_slider_of_a_design_moves_robot_and_frequencies(tmp_path):
         page = watched.page
         page.goto(viewer.address)
         page.get_by_text("Keep to compare").wait_for(timeout=PATIENCE * 1000)
+        until(page, lambda: viewer.shown is not None, "the programs are not prepared")
         first = steady(page)
         before = viewer.shown.responses["lowest"]
         page.get_by_role("button", name="Keep to compare").click()

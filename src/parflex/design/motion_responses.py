@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from parflex.design.design_state import DesignState
-from parflex.design.moving.motion_instants import MotionInstants
-from parflex.design.moving.peaks import largest_on_the_way
+from parflex.design.on_the_way.motion_instants import MotionInstants
+from parflex.design.on_the_way.peaks import largest_on_the_way
 from parflex.design.rigid_motion import RigidState
 from parflex.design.vibrating import HeldState
 from parflex.errors import InputError

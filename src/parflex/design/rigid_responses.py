@@ -10,7 +10,7 @@ import scipy.linalg
 from parflex.closure import mobility
 from parflex.design.answers import Cluster
 from parflex.design.design_state import DesignState
-from parflex.design.moving.peaks import largest_on_the_way
+from parflex.design.on_the_way.peaks import largest_on_the_way
 from parflex.design.rigid_motion import RigidState
 from parflex.design.statics_responses import holding_effort
 from parflex.errors import InputError, did_you_mean

@@ -90,6 +90,11 @@ class DesignNumbers(Record):
         slopes = None if self.slopes is None else self.slopes[:, rows]
         return replace(self, values=self.values[rows], alone=self.alone[rows], slopes=slopes, read_tree=None)
 
+    def robot_of(self, row: int, home: Array) -> Robot:
+        """The robot of one design, which stands at `home`; it is not read again, so that its file is that of all."""
+        made = self.with_numbers({k: float(x) for k, x in enumerate(self.values[row])})
+        return replace(made, known_home=home, known_mobility=self.robot.mobility)
+
     def with_numbers(self, numbers: Mapping[int, Any]) -> Robot:
         """The robot with other numbers (symbols, as a rule) in the place of some; it stands as the nominal one."""
         tree, closures = self.robot.tree, self.robot.closures
@@ -242,7 +247,8 @@ def substituted(part: Any, numbers: Mapping[Path, Any]) -> Any:
     if not below:
         return part
     if isinstance(part, np.ndarray):
-        flat = part.astype(object).ravel()
+        plain = part.dtype == float and all(isinstance(inner[()], float) for inner in below.values())
+        flat = part.astype(float if plain else object).ravel()
         for step, inner in below.items():
             flat[step] = inner[()]
         return flat.reshape(part.shape)

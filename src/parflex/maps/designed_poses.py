@@ -15,14 +15,14 @@ import numpy as np
 from parflex.codegen import program_store
 from parflex.designs.design_numbers import number_at
 from parflex.errors import InputError, ParflexError, SingularError, UnreachableError
-from parflex.maps.batches import Geometry
+from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.frequencies import WORTH
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.maps.node_unknowns import NotCoveredError, has_spare_rows, node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
-from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, PositionSolver, home_state
+from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, Positions, PositionSolver, home_state
 from parflex.maps.rows.frequency_rows import CHUNK_FAST
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.maps.tense_rows import tense_rows
@@ -59,6 +59,7 @@ class DesignedPoses:
         self.frequencies = np.full((count, modes), np.nan)
         self.twists = np.full((count, modes, 6), np.nan) if shapes else None
         self.status = np.full(count, OK)
+        self.often = False  # whether the same is asked again and again, so that compiling pays for few rows
         self.reasons = [""] * count
         self.solved_in_full = 0
         self.finder: ModeFinder | None = None
@@ -101,7 +102,7 @@ class DesignedPoses:
             self.why_not = str(error)
             return False
         self.rows, self.geometry = rows, Geometry(self.robot, self.numbers)
-        self.geometry.settle(len(rows))
+        self.geometry.settle(COMPILE_FROM if self.often else len(rows))
         self.positions = PositionSolver(self.geometry, self.coordinates, self.poses[rows[0]].tolist())
         if not self.positions.fast:
             self.why_not = "positions are found one by one"
@@ -120,13 +121,16 @@ class DesignedPoses:
         own = np.flatnonzero(~self.numbers.alone[chunk]) + chunk.start
         if not len(own):  # all of them are loaded one by one
             return own, 0
-        placed = self.positions(self.poses[self.rows[own]], own)
+        placed = self._place(own)
         good = (placed.status == OK) & ~self._tense(own, placed.q)
         chosen, q = own[good], placed.q[good]
         done = self._by_steps(chosen, q) if self.finder is not None and len(chosen) else np.zeros(len(chosen), bool)
         by_matrices = self._by_matrices(chosen[~done], q[~done])
         solved = np.concatenate([self.rows[chosen[done]], by_matrices])
         return solved, len(by_matrices) if len(self.rows) >= WORTH else 0
+
+    def _place(self, own: Array) -> Positions:
+        return self.positions(self.poses[self.rows[own]], own)
 
     def _by_steps(self, chosen: Array, q: Array) -> Array:
         """Compiled steps; which of the rows are done."""

@@ -69,6 +69,8 @@ class Positions(Record):
 class PositionSolver:
     """Finds positions of a robot at poses that are given by the same coordinates."""
 
+    walks = True  # whether ways from home are tried for poses that are not reached otherwise
+
     def __init__(self, geometry: Geometry, names: Sequence[str], first: Sequence[float]) -> None:
         self.robot, self.names, self.geometry = geometry.robot, list(names), geometry
         robot = self.robot
@@ -194,7 +196,7 @@ class PositionSolver:
             if not gained.any():
                 break
             q[tried[gained]], status[tried[gained]] = found[gained], state[gained]
-        if (status == UNREACHABLE).sum() <= WALKED:
+        if self.walks and (status == UNREACHABLE).sum() <= WALKED:
             self._walk(values, own, q, status)
         return Positions(q, status)
 

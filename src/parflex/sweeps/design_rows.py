@@ -14,7 +14,6 @@ from parflex.design.design_state import Circumstances
 from parflex.design.questions import ResponseQuestion
 from parflex.designs.design_numbers import design_numbers, leaves, number_at
 from parflex.errors import ParflexError, SingularError, UnreachableError
-from parflex.maps.frequencies import WORTH
 from parflex.maps.many import many_frequencies
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, home_state
 from parflex.maps.responses.many_responses import many_responses
@@ -108,24 +107,21 @@ class DesignRows:
             self.first = min(self.first, perf_counter() - begin)
         return self.first * count
 
-    def __call__(self, designs: Mapping[str, Array], strict: bool = False, made: Robot | None = None) -> DesignAnswers:
-        """Answers for designs; `strict` refuses questions that make no sense, `made` is the robot of a single one."""
+    def __call__(self, designs: Mapping[str, Array], strict: bool = False) -> DesignAnswers:
+        """Answers for designs; `strict` refuses questions that make no sense."""
         count = len(next(iter(designs.values())))
         empty = {name: np.full(count, np.nan) for name in self.questions}
         found = DesignAnswers(empty, np.full(count, OK, dtype=np.int8), [""] * count)
         alone = dict(self.alone)
         for batch in self.batches:
-            if made is not None and len(batch.poses) == 1:  # programs for one pose would take longer than its answer
+            try:
+                self._together(batch, designs, found)
+            except ParflexError:  # of one of them makes no sense what is asked of all: that one is found alone
+                if strict:
+                    raise
                 alone |= batch.questions
-            else:
-                try:
-                    self._together(batch, designs, found, 1 if made is None else -(-WORTH // len(batch.poses)))
-                except ParflexError:  # of one of them makes no sense what is asked of all: that one is found alone
-                    if strict:
-                        raise
-                    alone |= batch.questions
         for row in range(count) if alone else ():
-            self._one(row, {key: float(designs[key][row]) for key in self.keys}, alone, found, strict, made)
+            self._one(row, {key: float(designs[key][row]) for key in self.keys}, alone, found, strict)
         for values in found.values.values():
             values[found.status == IMPOSSIBLE] = np.nan
         return found
@@ -145,25 +141,31 @@ class DesignRows:
 
     # -- together --------------------------------------------------------------------------------------
 
-    def _together(self, batch: _Batch, designs: Mapping[str, Array], found: DesignAnswers, times: int = 1) -> None:
-        """Rows of all designs and poses, each `times`: many rows go by compiled steps, which are quicker than few."""
-        count, size = len(found.status), times * len(batch.poses)
-        poses = np.tile(batch.poses, (times * count, 1))
+    def _frequencies(self, batch: _Batch, poses: Array, modes: int, designs: Mapping[str, Array]) -> Any:
+        """Frequencies of rows, each with its pose and design."""
+        return many_frequencies(self.robot, batch.coordinates, poses, modes, batch.lock, designs=designs, threads=1)  # type: ignore[arg-type]
+
+    def _responses(self, batch: _Batch, poses: Array, words: list[str], designs: Mapping[str, Array]) -> Any:
+        """Other responses of rows."""
+        return many_responses(self.robot, batch.coordinates, poses, words, batch.lock, designs, threads=1)  # type: ignore[arg-type]
+
+    def _together(self, batch: _Batch, designs: Mapping[str, Array], found: DesignAnswers) -> None:
+        """Rows of all designs and poses."""
+        count, size = len(found.status), len(batch.poses)
+        poses = np.tile(batch.poses, (count, 1))
         wide: dict[str, Any] = {key: np.repeat(np.asarray(designs[key], dtype=float), size) for key in self.keys}
         modes = {name: int(q.argument or 1) for name, q in batch.questions.items() if q.response.name == "frequency"}
         values: dict[str, Array] = {}
         states: list[tuple[Array, Sequence[str]]] = []
         if modes:
-            many = many_frequencies(
-                self.robot, batch.coordinates, poses, max(modes.values()), batch.lock, designs=wide, threads=1
-            )
+            many = self._frequencies(batch, poses, max(modes.values()), wide)
             values |= {name: many.frequencies[:, k - 1] for name, k in modes.items()}
             states.append((many.status, many.reasons))
             self.slow = self.slow or many.fallbacks > len(poses) // 2
         texts = {name: q.text for name, q in batch.questions.items() if name not in modes}
         if texts:
             words = list(dict.fromkeys(texts.values()))
-            others = many_responses(self.robot, batch.coordinates, poses, words, batch.lock, wide, threads=1)
+            others = self._responses(batch, poses, words, wide)
             values |= {name: others.values[text] for name, text in texts.items()}
             states.append((others.status, others.reasons))
             self.slow = self.slow or others.fallbacks > len(poses) // 2
@@ -178,7 +180,6 @@ class DesignRows:
     @staticmethod
     def _mark(found: DesignAnswers, batch: _Batch, row: int, size: int, state: int, reason: str) -> None:
         design, number = divmod(row, size)
-        number %= len(batch.poses)
         if state != IMPOSSIBLE and not reason.startswith(("home ", "at home ")):
             pairs = zip(batch.coordinates, batch.poses[number], strict=True)
             reason = f"{reason} ({', '.join(f'{name}={value:.6g}' for name, value in pairs)})"
@@ -193,7 +194,6 @@ class DesignRows:
         asked: Mapping[str, ResponseQuestion],
         found: DesignAnswers,
         strict: bool,
-        made: Robot | None,
     ) -> None:
         """A design by loading it."""
         if not np.isfinite(list(settings.values())).all():
@@ -201,7 +201,7 @@ class DesignRows:
             found.mark(row, IMPOSSIBLE, f"'{key}' is not a finite number in this row")
             return
         try:
-            robot = made or redesigned(self.robot, settings)
+            robot = redesigned(self.robot, settings)
             robot.assemble()  # home, from which poses are found
         except ParflexError as error:
             found.mark(row, *home_state(error))

@@ -45,9 +45,9 @@ class Slider:
 class Session:
     """A robot, the configuration that is shown, and what is laid over it."""
 
-    def __init__(self, robot: Robot, at: str | Mapping[str, float] | None = None) -> None:
+    def __init__(self, robot: Robot, at: str | Mapping[str, float] | None = None, q: Array | None = None) -> None:
         self.robot = robot
-        self.q = robot.assemble(at)
+        self.q = robot.assemble(at) if q is None else q  # all positions, where they are known
         self.scene: Scene = scene(robot)
         self.colours = stress_colours(self.scene)
         self.base = self.scene.vertices(self.q)

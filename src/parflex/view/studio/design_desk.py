@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,18 +12,18 @@ import numpy as np
 
 from parflex.design.design_state import checked_number
 from parflex.design.robot_difference import extending_text
-from parflex.errors import InputError, ParflexError
-from parflex.maps.frequencies import WORTH
-from parflex.maps.many import many_frequencies
+from parflex.errors import InputError, ParflexError, UnreachableError
 from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
+from parflex.records import Record
 from parflex.recursion import pose
 from parflex.spatial import vector_from_rotation
 from parflex.sweeps.design_rows import DesignRows
 from parflex.sweeps.sweep_file import DesignFile
 from parflex.view.page.session import Session
 from parflex.view.scene.map_colours import MapPoints, coloured
+from parflex.view.studio.quick_rows import QuickRows, SeenPoses
 from parflex.whole_files import new_file
 
 Array = np.ndarray
@@ -55,6 +56,17 @@ class Limit:
         return max(0.0, (found - self.value if self.upper else self.value - found) / (abs(self.value) or 1.0))
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class SeenDesign(Record):
+    """A design as it is seen: robot, positions, frequencies there (Hz), axes of the map, lowest ones of its cells."""
+
+    robot: Robot
+    q: Array
+    frequencies: Array
+    axes: dict[str, Array]
+    lowest: Array
+
+
 @dataclass
 class DesignDesk:
     """A robot, the file of a design, and designs of it."""
@@ -64,8 +76,6 @@ class DesignDesk:
     source: str  # the robot's name or file
     best: ShownDesign | None = field(default=None, init=False)
     kept: ShownDesign | None = field(default=None, init=False)  # to compare with
-    _cells: Any = field(default=None, init=False)  # of the last map, and which of them were out of reach
-    _missed: Any = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.keys = list(self.file.variables)
@@ -73,8 +83,8 @@ class DesignDesk:
         starts = {key: one.start if one.start is not None else given[key] for key, one in self.file.variables.items()}
         self.start = {key: self.fitting(key, value) for key, value in starts.items()}
         questions = {name: table.question() for name, table in self.file.responses.items()}
-        self.rows = DesignRows(self.robot, self.keys, questions)
-        self.rows.check()
+        self.rows = QuickRows(self.robot, self.keys, questions)
+        DesignRows(self.robot, self.keys, questions).check()  # few poses, for which nothing is compiled
         self.units = {name: one.response.unit_of(self.robot, one.argument) for name, one in questions.items()}
         sides = (("lower", False), ("upper", True))
         self.limits = [
@@ -84,7 +94,9 @@ class DesignDesk:
             if getattr(one, word) is not None
         ]
         self.modes = self._modes()
-        self.words = [slider.word for slider in Session(self.robot).pose_sliders()]
+        begin = Session(self.robot)
+        self.words = [slider.word for slider in begin.pose_sliders()]
+        self._home, self._size = self.place(begin), begin.scene.size
 
     def _modes(self) -> int:
         """How many frequencies can be shown; 0 where nothing vibrates."""
@@ -105,9 +117,9 @@ class DesignDesk:
         made = redesigned(self.robot, values)
         return replace(made, known_mobility=self.robot.mobility)
 
-    def look_at(self, values: Mapping[str, float], made: Robot | None = None) -> ShownDesign:
+    def look_at(self, values: Mapping[str, float]) -> ShownDesign:
         """What a design answers; the best so far is remembered."""
-        found = self.rows({key: np.array([values[key]]) for key in self.keys}, made=made)
+        found = self.rows({key: np.array([values[key]]) for key in self.keys})
         responses = {name: float(own[0]) for name, own in found.values.items()}
         shown = ShownDesign(dict(values), responses, found.reasons[0])
         if self._merit(shown) < self._merit(self.best):
@@ -137,42 +149,49 @@ class DesignDesk:
         known["theta"] = np.arctan2(rotation[1, 0], rotation[0, 0])
         return {word: float(known[word]) for word in self.words}
 
-    def map_at(self, session: Session, values: Mapping[str, float]) -> tuple[Array, MapPoints | None]:
-        """Lowest frequencies where the robot is (Hz), and the lowest one over the plane around it."""
-        tree = session.robot.tree
+    def sight(self, session: Session, values: Mapping[str, float], cells: bool = True) -> SeenDesign | None:
+        """A design as it is seen: its robot where the end effector is, frequencies there, and those of the map.
+
+        By programs, without reading its file again; None where they do not cover it.
+        """
         place = self.place(session)
-        words = [word for word in ("x", "y", "z") if word in place][:2]
-        if not self.modes or not words:
-            return np.zeros(0), None
-        axes = {word: self._axis(session, word) for word in words}
-        here = np.array(list(place.values()))
-        mesh = np.meshgrid(*axes.values(), indexing="ij")
-        poses = np.tile(here, (mesh[0].size + 1, 1))
-        for word, own in zip(words, mesh, strict=True):
-            poses[1:, list(place).index(word)] = own.ravel()
-        if self._missed is None or len(self._missed) != len(poses) or not np.array_equal(poses, self._cells):
-            self._cells, self._missed = poses, np.zeros(len(poses), dtype=bool)
-        rows = poses[~self._missed]  # cells out of reach in one design are asked no more: they take long
-        count = max(len(rows), WORTH)
-        designs: dict[str, Any] = {key: np.full(count, values[key]) for key in self.keys}
-        found = many_frequencies(
-            self.robot, list(place), np.resize(rows, (count, rows.shape[1])), self.modes, designs=designs, threads=1
-        )
-        lowest = np.full((len(poses), self.modes), np.nan)
-        lowest[~self._missed] = found.frequencies[: len(rows)]
-        self._missed[1:] = ~np.isfinite(lowest[1:, 0])
-        good = np.isfinite(lowest[1:, 0])
-        frequencies = lowest[0] if np.isfinite(lowest[0]).all() else np.zeros(0)
+        if not self.modes or not place:
+            return None
+        axes = self._axes(place) if cells else {}
+        mesh = np.meshgrid(*axes.values(), indexing="ij") if axes else []
+        poses = np.tile(np.array(list(place.values())), ((mesh[0].size if mesh else 0) + 2, 1))
+        poses[1] = list(self._home.values())
+        for word, own in zip(axes, mesh, strict=True):
+            poses[2:, list(place).index(word)] = own.ravel()
+        seen = SeenPoses(self.robot, list(place), poses, values, self.modes, "actuators")
+        if seen.lost[0]:
+            where = ", ".join(f"{word} = {value:.4g}" for word, value in place.items())
+            raise UnreachableError(
+                f"{where} cannot be reached by this design", key="pose", value=where, hint="move the slider back"
+            )
+        if seen.whole is None or not np.isfinite(seen.whole[0]).all():
+            return None
+        here, home = seen.whole[0], seen.whole[1]
+        robot = seen.numbers.robot_of(0, home if np.isfinite(home).all() else here)
+        lowest = seen.frequencies[: len(poses)]
+        return SeenDesign(robot, here, lowest[0] if np.isfinite(lowest[0]).all() else np.zeros(0), axes, lowest[2:, 0])
+
+    def coloured(self, session: Session, sight: SeenDesign) -> MapPoints | None:
+        """The map as points in the plane of the end effector."""
+        good = np.isfinite(sight.lowest)
         if not good.any():
-            return frequencies, None
+            return None
+        tree = session.robot.tree
         _, centre = pose(tree, session.q).of(tree.places[tree.end_effector])
         points = np.tile(np.asarray(centre, dtype=float), (int(good.sum()), 1))
-        for word, own in zip(words, mesh, strict=True):
+        for word, own in zip(sight.axes, np.meshgrid(*sight.axes.values(), indexing="ij"), strict=True):
             points[:, "xyz".index(word)] = own.ravel()[good]
-        spacing = min(float(axis[1] - axis[0]) for axis in axes.values())
-        return frequencies, coloured(points, lowest[1:, 0][good], spacing)
+        return coloured(points, sight.lowest[good], min(float(axis[1] - axis[0]) for axis in sight.axes.values()))
 
-    def _axis(self, session: Session, word: str) -> Array:
+    def _axes(self, place: Mapping[str, float]) -> dict[str, Array]:
+        return {word: self._axis(word) for word in [word for word in ("x", "y", "z") if word in place][:2]}
+
+    def _axis(self, word: str) -> Array:
         """Places of the map along a coordinate: over the region of a response, else around home."""
         for table in self.file.responses.values():
             span = table.region.get(word)
@@ -180,10 +199,19 @@ class DesignDesk:
                 return np.linspace(float(span[0]), float(span[1]), CELLS)
         tree = self.robot.tree
         _, home = pose(tree, self.robot.home).of(tree.places[tree.end_effector])
-        middle, reach = float(home["xyz".index(word)]), AROUND * session.scene.size
+        middle, reach = float(home["xyz".index(word)]), AROUND * self._size
         return np.linspace(middle - reach, middle + reach, CELLS)
 
     # -- keeping ---------------------------------------------------------------------------------------
+
+    def warm(self, session: Session) -> None:
+        """Have all programs made that sliders will need: for the first design and for one beside it."""
+        for share in (0.0, 1e-3):
+            values = {key: self.start[key] + share * np.ptp(self.file.variables[key].bounds) for key in self.keys}
+            fitting = {key: self.fitting(key, value) for key, value in values.items()}
+            with suppress(ParflexError):
+                self.sight(session, fitting)
+                self.rows({key: np.array([value]) for key, value in fitting.items()})
 
     def write(self, values: Mapping[str, float], folder: Path) -> Path:
         """The robot file of a design, under a name that is free."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from parflex.errors import ParflexError
-from parflex.models.robot import Robot
 from parflex.view.page.session import Session
 from parflex.view.page.viewer import Viewer
-from parflex.view.studio.design_desk import DesignDesk, ShownDesign
+from parflex.view.studio.design_desk import DesignDesk, SeenDesign, ShownDesign
 from parflex.view.studio.design_tab import DesignTab
 from parflex.view.studio.response_bars import response_bars
 
 Array = np.ndarray
+PREPARING = "Preparing programs for these sliders ..."
+OF_DESIGNS = ("design", "map", "best", "keep", "swap", "write", "pose", "motors", "named")  # wait for them
 
 
 class StudioViewer(Viewer):
@@ -26,8 +28,40 @@ class StudioViewer(Viewer):
         self.desk, self.folder = desk, folder or Path.cwd()
         self.values = dict(desk.start)
         self.shown: ShownDesign | None = None
+        self._ghost: tuple[Any, Array | None] = (None, None)  # what the pale robot is of, and its vertices
         super().__init__(desk.robot, at, port=port)
+        self.tab.note.content = PREPARING
+        self.panel.say(PREPARING)
+        self._warming = threading.Thread(target=self._warm, daemon=True)
+        self._warming.start()
+
+    def _warm(self) -> None:
+        """Beside the page: programs take seconds to make when they are made for the first time."""
+        try:
+            self.desk.warm(self.session)
+        finally:
+            self.ask("prepared", None)
+
+    def _do_prepared(self, _: Any) -> None:
+        self.tab.note.content = ""
         self._do_design(self.values)
+
+    def turn(self) -> None:
+        """As the viewer; wishes about designs wait until programs are there."""
+        held: dict[str, Any] = {}
+        if self._warming.is_alive():
+            with self._lock:
+                held = {what: self._asked.pop(what) for what in OF_DESIGNS if what in self._asked}
+        super().turn()
+        with self._lock:
+            self._asked = held | self._asked
+
+    def page(self) -> str:
+        """What is seen as a page that opens offline."""
+        self._warming.join()
+        if self.shown is None:
+            self.turn()
+        return super().page()
 
     def _first_tab(self, tabs: Any) -> None:
         self.tab = DesignTab(self.server.gui, tabs, self.desk, self.values, self.ask)
@@ -38,8 +72,11 @@ class StudioViewer(Viewer):
         """Show a design; one that cannot be assembled is told, and the last good robot stays."""
         self.values = dict(values)
         try:
-            robot = self.desk.robot_of(self.values)
-            session = Session(robot, self._pose())
+            sight = self.desk.sight(self.session, self.values, self.tab.map.value)
+            if sight is None:
+                session = Session(self.desk.robot_of(self.values), self._pose())
+            else:
+                session = Session(sight.robot, q=sight.q)
         except ParflexError as error:
             self.session.trouble = f"This design cannot be shown: {error}"
             self.panel.tell(self.session)
@@ -49,7 +86,7 @@ class StudioViewer(Viewer):
         self.session = session
         self.stage.follow(session.scene, session.q)
         self.panel.say("")  # how near a singularity is takes too long while a slider moves
-        self._tell(self.desk.look_at(self.values, robot), robot)
+        self._tell(self.desk.look_at(self.values), sight)
         self._modes_are_old = True
 
     def _list_modes(self) -> None:
@@ -62,28 +99,34 @@ class StudioViewer(Viewer):
         """Where the end effector is, which stays."""
         return self.desk.place(self.session)
 
-    def _tell(self, shown: ShownDesign, robot: Robot | None) -> None:
+    def _tell(self, shown: ShownDesign, sight: SeenDesign | None) -> None:
         """Bars, frequencies and map of a design."""
         self.shown = shown
-        frequencies, points = np.zeros(0), None
-        if robot is not None and self.tab.map.value:
-            frequencies, points = self.desk.map_at(self.session, self.values)
+        points = None if sight is None or not self.tab.map.value else self.desk.coloured(self.session, sight)
         self.stage.show_map(points)
-        self.tab.show(shown, frequencies, points)
+        self.tab.show(shown, np.zeros(0) if sight is None else sight.frequencies, points)
         self._show_kept()
 
     def _show_kept(self) -> None:
         """The robot of the kept design as a ghost."""
         kept = self.desk.kept
         if kept is None or kept.values == self.values or self.panel.play_mode.value:
-            self.stage.show_ghost(None)
-            return
+            wanted, vertices = None, None
+        else:
+            wanted = kept.values, self._pose()
+            vertices = self._ghost[1] if wanted == self._ghost[0] else self._vertices_of(kept)
+        if wanted != self._ghost[0] or wanted is None:
+            self.stage.show_ghost(vertices)
+        self._ghost = wanted, vertices
+
+    def _vertices_of(self, design: ShownDesign) -> Array | None:
         try:
-            other = Session(self.desk.robot_of(kept.values), self._pose())
+            sight = self.desk.sight(self.session, design.values, cells=False)
+            robot = self.desk.robot_of(design.values) if sight is None else sight.robot
+            other = Session(robot, self._pose(), None if sight is None else sight.q)
         except ParflexError:
-            self.stage.show_ghost(None)
-            return
-        self.stage.show_ghost(other.base if len(other.base) == len(self.session.base) else None)
+            return None
+        return other.base if len(other.base) == len(self.session.base) else None
 
     def _do_map(self, on: bool) -> None:
         self._do_design(self.values)
@@ -115,4 +158,4 @@ class StudioViewer(Viewer):
         """Go to a pose; the map around it follows."""
         super()._move(given, but)
         if self.shown is not None:
-            self._tell(self.shown, self.session.robot)
+            self._tell(self.shown, self.desk.sight(self.session, self.values, self.tab.map.value))

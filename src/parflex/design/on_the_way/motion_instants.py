@@ -16,7 +16,7 @@ import numpy as np
 
 from parflex.closure.pose_rows import as_rows
 from parflex.design.design_state import DesignState, kept_conditions, pose_slopes
-from parflex.design.moving.steady_motions import refuse_without_slopes, start_pose
+from parflex.design.on_the_way.steady_motions import refuse_without_slopes, start_pose
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.pose_input import read_pose

@@ -13,7 +13,7 @@ import numpy as np
 
 from parflex.design.answers import joined, value_of
 from parflex.design.design_state import DesignState
-from parflex.design.moving.motion_instants import MotionInstants
+from parflex.design.on_the_way.motion_instants import MotionInstants
 from parflex.errors import InputError
 
 Array = np.ndarray
