@@ -120,6 +120,40 @@ def test_mujoco_files_that_cannot_be_are_refused_in_a_sentence(case, tmp_path):
     assert says in str(error.value) and "\n" not in str(error.value)
 
 
+HANGING = '<replicate count="1000000000"><geom size="1"/></replicate>'
+
+
+def test_mujoco_files_that_its_compiler_does_not_end_with_are_stopped_and_others_read_after_them(tmp_path, monkeypatch):
+    pytest.importorskip("mujoco", minversion="3.2.3")
+    from parflex.exchange.importing.from_mujoco import mjcf_compiler
+
+    assert read(tmp_path, mjcf(), "robot.xml").check["ok"]
+    process = mjcf_compiler.mujoco_compiler().process
+    assert read(tmp_path, mjcf(), "robot.xml").check["ok"] and mjcf_compiler.mujoco_compiler().process is process
+    monkeypatch.setattr(mjcf_compiler, "MAX_SECONDS", 0.5)
+    with pytest.raises(parflex.InputError, match=r"MuJoCo's compiler is not done after 0\.5 s"):
+        read(tmp_path, mjcf().replace("</worldbody>", HANGING + "</worldbody>"), "robot.xml")
+    assert process.poll() is not None
+    monkeypatch.undo()
+    assert read(tmp_path, mjcf(), "robot.xml").check["ok"]
+    mjcf_compiler.mujoco_compiler().process.kill()  # as a crash would
+    mjcf_compiler.mujoco_compiler().process.wait()
+    assert read(tmp_path, mjcf(), "robot.xml").check["ok"]
+
+
+def test_a_mujoco_file_that_crashes_the_compiler_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("mujoco", minversion="3.2.3")
+    from parflex.exchange.importing.from_mujoco import mjcf_compiler
+
+    crashes = mjcf_compiler.SERVES.replace("mujoco.mj_saveModel(", "os.abort() or (")
+    monkeypatch.setattr(mjcf_compiler, "SERVES", crashes)
+    compiler = mjcf_compiler.MujocoCompiler()
+    (tmp_path / "robot.xml").write_text(mjcf())
+    with pytest.raises(parflex.InputError, match="MuJoCo's compiler crashed"):
+        compiler.compiled(str(tmp_path / "robot.xml"))
+    assert compiler.process is None
+
+
 def test_a_file_that_includes_itself_is_read_once(tmp_path):
     pytest.importorskip("mujoco", minversion="3.2.3")
     with pytest.raises(parflex.InputError, match="MuJoCo cannot compile it"):

@@ -1,4 +1,4 @@
-"""Elements between two points as they stand in a robot file: springs, dampers, rods, forces, cables, struts."""
+"""Elements between two points as they stand in a robot file: springs, dampers, rods, cables; shapes that are shown."""
 
 from __future__ import annotations
 
@@ -9,15 +9,26 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BeforeValidator, model_validator
 
 from parflex.description.table import Table
-from parflex.description.values import Flag, FrameName, Name, Number, complain, list_of
+from parflex.description.values import Flag, FrameName, Name, Number, Text, Vector, complain, list_of
 from parflex.errors import RobotFileError
 
 if TYPE_CHECKING:
     from parflex.description import schema
 
 Ends = Annotated[tuple[FrameName, FrameName], BeforeValidator(list_of("two frames are", '["base", "platform"]', 2))]
+Scale = Annotated[Vector, BeforeValidator(lambda value: value if isinstance(value, (list, tuple)) else [value] * 3)]
 Row = Annotated[tuple[Number, Number], BeforeValidator(list_of("a pair is", "[length, force]", 2))]
 Rows = Annotated[tuple[Row, ...], BeforeValidator(list_of("a list of pairs is", "[[0.1, 0], [0.2, 50]]"))]
+
+
+class Visual(Table):
+    """A mesh that viewers show, fixed to a frame; it has no mass."""
+
+    frame: FrameName
+    file: Text
+    scale: Scale = (1.0, 1.0, 1.0)
+    position: Vector = (0.0, 0.0, 0.0)
+    rotation: Vector = (0.0, 0.0, 0.0)
 
 
 class ForceTable(Table):

@@ -21,7 +21,12 @@ from parflex.errors import RobotFileError, did_you_mean, nearest
 Model = TypeVar("Model", bound=BaseModel)
 LEG_LISTS: dict[str, type[Any]] = {
     **{"frame": schema.Frame, "point": schema.Point},
-    **{"closure": schema.Closure, "coupling": schema.CouplingTable, "element": schema.ElementTable},
+    **{
+        "closure": schema.Closure,
+        "coupling": schema.CouplingTable,
+        "element": schema.ElementTable,
+        "visual": schema.Visual,
+    },
 }
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Discriminator, Fiel
 
 from parflex.description.coupling_tables import CouplingTable
 from parflex.description.elastic_tables import Axial, Beam, MaterialTable, Modal, SectionTable, Superelement
-from parflex.description.element_tables import ElementTable
+from parflex.description.element_tables import ElementTable, Visual
 from parflex.description.motion_tables import MotionTable
 from parflex.description.table import Table
 from parflex.description.values import (
@@ -363,6 +363,7 @@ class LegsTable(BaseModel):
     closure: list[Closure] = []
     coupling: list[CouplingTable] = []
     element: list[ElementTable] = []
+    visual: list[Visual] = []
 
 
 class RobotFile(Table):
@@ -387,6 +388,7 @@ class RobotFile(Table):
     closure: tuple[Closure, ...] = ()
     coupling: tuple[CouplingTable, ...] = ()
     element: tuple[ElementTable, ...] = ()
+    visual: tuple[Visual, ...] = ()
     legs: LegsTable | list[LegsTable] | None = None
     poses: dict[Name, Coordinates] = {}
     working_modes: dict[Name, WorkingMode] = {}

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
 from parflex.description.names import catalogue_names
@@ -62,7 +62,25 @@ def with_files_in(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
                 given["file"] = str(folder / files)
             elif isinstance(files, dict):
                 given["file"] = {k: str(folder / v) if isinstance(v, str) else v for k, v in files.items()}
+    for family in (raw, *families):
+        rows = family.get("visual")
+        for row in rows if isinstance(rows, list) else ():
+            if isinstance(row, dict) and isinstance(row.get("file"), str):
+                row["file"] = str(folder / inner_path(row["file"]))
     return raw
+
+
+def inner_path(name: str) -> str:
+    """The name of a file in the folder of the robot file or below it: meshes come with robots of others."""
+    path = PurePosixPath(name.replace("\\", "/"))
+    if path.is_absolute() or PureWindowsPath(name).drive or ".." in path.parts or "://" in name or "\0" in name:
+        raise RobotFileError(
+            f"the mesh '{name[:80]}' is outside the folder of the robot file",
+            key="visual.file",
+            value=as_value(name),
+            hint="put it in that folder, or the robot file above the meshes",
+        )
+    return str(path)
 
 
 def read_bounded(path: Path) -> bytes:

@@ -358,6 +358,11 @@ class _Builder:
         end = self.robot.end_effector
         if end is not None and self.places[end].inner is not None:
             raise refuse_inner("end_effector", end)
+        for visual in self.robot.visual:
+            if visual.frame not in self.places:
+                hint = did_you_mean(visual.frame, self.places)
+                message = f"there is no frame or node '{visual.frame}'"
+                raise RobotFileError(message, key="visual.frame", value=visual.frame, hint=hint)
         for closure in self.robot.closure:
             key = f"closure '{closure.name or '~'.join(closure.between)}'"
             for end in closure.between:

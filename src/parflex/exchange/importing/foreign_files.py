@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from xml.etree import ElementTree
 from xml.parsers import expat
 
@@ -13,6 +13,9 @@ Element = ElementTree.Element
 MAX_TEXT = 20_000_000  # bytes of a file of text
 MAX_DEPTH = 200  # of elements within elements: long chains of bodies in MuJoCo's files are nested
 MAX_ELEMENTS = 200_000
+MESH_FORMATS = (".stl", ".obj")  # that viewers read
+NO_MESH, OTHER_MESH = "there is no such file beside this one", "viewers show STL and OBJ"
+PACKAGES = 3  # folders above a file in which its package is looked for
 
 
 class _RefusedError(Exception):
@@ -133,3 +136,24 @@ def inside(folder: Path, name: str, file: str | Path, key: str) -> Path:
             "copy it into that folder and name it from there",
         )  # fmt: skip
     return path
+
+
+def mesh_path(file: Path, name: str) -> Path | None:
+    """The mesh that a file names, in its folder or in that of its package; None where there is none.
+
+    `package://NAME/...` is looked for in the folder NAME that the file is in, or that is beside one of those.
+    """
+    scheme, _, rest = name.replace("\\", "/").rpartition("://")
+    if not rest.strip() or "\0" in rest or ".." in PurePosixPath(rest).parts or scheme not in ("", "package", "model"):
+        return None
+    folder = file.resolve().parent
+    package, _, inner = rest.partition("/") if scheme else ("", "", rest)
+    if not package:  # as programs write it that put all into one folder
+        here = (folder / inner).resolve()
+        return here if here.is_relative_to(folder) and here.is_file() else None
+    for above in (folder, *folder.parents[:PACKAGES]):
+        for root in (above, above / package):
+            path = (root / inner).resolve()
+            if root.name == package and path.is_relative_to(root) and path.is_file():
+                return path
+    return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,6 +66,7 @@ class ForeignRobot:
     closure: list[dict[str, Any]] = field(default_factory=list)
     coupling: list[dict[str, Any]] = field(default_factory=list)
     element: list[dict[str, Any]] = field(default_factory=list)
+    visual: list[dict[str, Any]] = field(default_factory=list)
     dropped: list[Dropped] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     names: ForeignNames = field(default_factory=ForeignNames)
@@ -106,6 +108,24 @@ class ForeignRobot:
         table: dict[str, Any] = {"name": name, "frame": frame} | where(R, p)
         self.point.append(table | ({NOTE: note} if note else {}))
         return name
+
+    def add_visual(self, frame: str, file: Path, R: Array, p: Array, scale: Array) -> None:
+        """A mesh that is shown where it stands."""
+        table: dict[str, Any] = {"frame": frame, "file": str(file)}
+        if np.any(scale != 1):
+            table["scale"] = float(scale[0]) if np.ptp(scale) == 0 else numbers(scale)
+        self.visual.append(table | where(R, p))
+
+    def name_meshes_from(self, folder: Path) -> None:
+        """Name meshes from the folder of the robot file, in which or below which they have to be."""
+        kept = []
+        for table in self.visual:
+            path = Path(table["file"]).resolve()
+            if path.is_relative_to(folder):
+                kept.append(table | {"file": path.relative_to(folder).as_posix()})
+            else:
+                self.drop("mesh", path.name, "it is not below the folder of the robot file, where viewers look for it")
+        self.visual = kept
 
     def add_frame(self, name: str, parent: str, R: Array, p: Array, **entries: Any) -> str:
         """A frame on its joint; entries that say nothing are left out."""

@@ -67,6 +67,7 @@ def import_robot(
     check_writable(out)
     robot = read_foreign(path, loops, flag(floating, "floating"))
     robot.drop_idle_closures()
+    robot.name_meshes_from(Path(out).resolve().parent)
     text = robot_text(robot).encode()
     if not robot.joints or len(text) > MAX_BYTES:
         message = (

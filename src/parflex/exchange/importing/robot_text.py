@@ -9,7 +9,7 @@ from typing import Any
 
 from parflex.exchange.importing.foreign_robot import NOTE, ForeignRobot
 
-TABLES = ("frame", "point", "closure", "coupling", "element")
+TABLES = ("frame", "point", "closure", "coupling", "element", "visual")
 ANGLES = {
     sign * k * math.pi / 12: f"{'-' if sign < 0 else ''}{word}"
     for k, word in ((1, "pi/12"), (2, "pi/6"), (3, "pi/4"), (4, "pi/3"), (6, "pi/2"), (8, "2*pi/3"), (9, "3*pi/4"),

@@ -19,14 +19,25 @@ NUMBER = re.compile(r"[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?")
 ENTRIES = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class UrdfMesh(Record):
+    """A mesh that shows a link: name of its file, place on the link, scale along its axes."""
+
+    name: str
+    rotation: Array
+    position: Array
+    scale: Array
+
+
 @dataclass(frozen=True)
 class UrdfLink:
     """A link: its mass, if any, and names of what shows it."""
 
     name: str
     mass: Mass | None = None
-    meshes: tuple[str, ...] = ()
+    meshes: tuple[UrdfMesh, ...] = ()
     shapes: int = 0
+    collisions: int = 0  # meshes that nothing shows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,9 +158,15 @@ class _UrdfReader:
     def link(self, element: Element) -> UrdfLink:
         """A link."""
         name = self.name(element, "link")
-        shapes = [geometry for tag in ("visual", "collision") for geometry in element.findall(f"{tag}/geometry")]
-        meshes = [mesh.get("filename") or "" for shape in shapes for mesh in shape.findall("mesh")]
-        return UrdfLink(name, self.mass(element, name), tuple(dict.fromkeys(meshes)), len(shapes) - len(meshes))
+        key = f"link '{shown(name)}': visual"
+        meshes = []
+        for visual in element.findall("visual"):
+            for mesh in visual.findall("geometry/mesh"):
+                scale = self.numbers(mesh, "scale", 3, [1, 1, 1], key)
+                meshes.append(UrdfMesh(mesh.get("filename") or "", *self.origin(visual, key), scale))
+        shapes = sum(len(element.findall(f"{tag}/geometry")) for tag in ("visual", "collision"))
+        hidden = len(element.findall("collision/geometry/mesh"))
+        return UrdfLink(name, self.mass(element, name), tuple(meshes), shapes - len(meshes) - hidden, hidden)
 
     def mass(self, element: Element, name: str) -> Mass | None:
         """The mass of a link in its own axes."""

@@ -10,11 +10,11 @@ import numpy as np
 
 from parflex.checking import shown
 from parflex.errors import did_you_mean
-from parflex.exchange.importing.foreign_files import foreign_error
+from parflex.exchange.importing.foreign_files import MESH_FORMATS, NO_MESH, OTHER_MESH, foreign_error, mesh_path
 from parflex.exchange.importing.foreign_names import allowed
 from parflex.exchange.importing.foreign_robot import E3, NONE, NOTE, Array, ForeignRobot, Mass, numbers, turn_to
 from parflex.exchange.importing.loops_file import LoopsFile
-from parflex.exchange.importing.urdf_file import UrdfFile, UrdfJoint, read_urdf
+from parflex.exchange.importing.urdf_file import UrdfFile, UrdfJoint, UrdfMesh, read_urdf
 from parflex.spatial import placed
 
 AXES = {"X": E3[0], "Y": E3[1], "Z": E3[2]}
@@ -249,10 +249,21 @@ class _UrdfTables:
                 robot.drop("friction", joint.name, "the joint has more than one axis here")
         for link in self.urdf.links.values():
             for mesh in link.meshes:
-                robot.drop("mesh", mesh or link.name, SHAPES)
+                self._mesh(link.name, mesh)
+            if link.collisions:
+                robot.drop("collision mesh", link.name, SHAPES)
             if link.shapes:
                 robot.drop("shape", link.name, SHAPES)
         for tag, name in self.urdf.other:
             robot.drop(tag, name or tag, "robot files do not have it")
         for key in self.loops.unknown:
             robot.drop("key", key, f"it is not known in {Path(self.loops.file).name}")
+
+    def _mesh(self, link: str, mesh: UrdfMesh) -> None:
+        """A mesh that is there and of a known format is shown from where it is."""
+        path = mesh_path(Path(self.urdf.file), mesh.name)
+        if path is None or path.suffix.lower() not in MESH_FORMATS:
+            self.robot.drop("mesh", mesh.name or link, NO_MESH if path is None else OTHER_MESH)
+            return
+        frame, R, p = self.at[link]
+        self.robot.add_visual(frame, path, *placed(R, p, mesh.rotation, mesh.position), mesh.scale)

@@ -24,6 +24,7 @@ SOLIDS: dict[str, tuple[int, int, int]] = {
     "joints": (58, 63, 73),
     "motors": (221, 82, 60),
     "couplings": (196, 148, 40),
+    "meshes": (205, 208, 214),
 }
 # Colours of stresses, from none to the largest: lighter is more, in colour and without
 STRESSES: tuple[tuple[int, int, int], ...] = (

@@ -14,6 +14,7 @@ from parflex.tree import Tree
 from parflex.view.figures.style import GHOST, REACTION, SOLIDS, STRESSES, UNREACHABLE
 from parflex.view.scene.coupling_parts import coupling_labels
 from parflex.view.scene.map_colours import MapPoints
+from parflex.view.scene.mesh_parts import MESHES
 from parflex.view.scene.robot_scene import Scene
 from parflex.view.scene.stress_colours import BEAMS
 
@@ -52,8 +53,9 @@ class Stage:
         vertices = scene.vertices(q)
         for mesh in scene.meshes:
             self.meshes[mesh.name] = self.server.scene.add_mesh_simple(
-                f"/robot/{mesh.name}", vertices[mesh.vertices], mesh.faces, color=mesh.colour, **PLAIN
-            )
+                f"/robot/{mesh.name}", vertices[mesh.vertices], mesh.faces, color=mesh.colour,
+                flat_shading=mesh.name == MESHES, **PLAIN,
+            )  # fmt: skip
         self.sent = {}
         self.tool = self.server.scene.add_frame("/tool", axes_length=0.07 * scene.size, axes_radius=0.004 * scene.size)
         for name, place in coupling_labels(scene.robot, q).items():

@@ -18,6 +18,7 @@ from parflex.view.figures.style import SOLIDS as GROUPS
 from parflex.view.scene.coupling_parts import coupled_links, lines_between, mark
 from parflex.view.scene.elastic_points import BodyPoints, beam_of
 from parflex.view.scene.element_parts import element_places, ties
+from parflex.view.scene.mesh_parts import MESHES, placed_meshes
 from parflex.view.scene.skeleton import Skeleton, is_platform, link_points, outline, spanning_lines
 from parflex.view.scene.solids import Solid, along, ball, box, circle, cylinder, hull_solid, merged, sweep_faces
 
@@ -188,6 +189,7 @@ def parts_of(robot: Robot, bones: Skeleton, size: float) -> list[Part]:
     for loop in robot.closures.loops:
         parts += _closure(robot, loop, size)
     parts += [Fixed("couplings", j, *mark(robot, j, size)) for j in coupled_links(robot)]
+    parts += [Fixed(MESHES, link, points, faces) for link, points, faces in placed_meshes(robot)]
     return [*parts, *lines_between(robot, size), *ties(robot, size), *_feet(robot, size)]
 
 

@@ -8,15 +8,17 @@ from typing import Any
 from parflex.checking import shown
 from parflex.errors import InputError
 from parflex.exchange.importing.foreign_files import Element, foreign_error, inside, line_of, read_xml
+from parflex.exchange.importing.from_mujoco.mjcf_compiler import mujoco_compiler
 
 MAX_FILES = 2_000
 MAX_ASSETS = 1_000_000_000  # bytes of meshes and pictures
 ROOTS = ("mujoco", "mujocoinclude")
 
 
-def compiled(file: str) -> tuple[Any, Any]:
-    """The package mujoco and the model that its compiler makes of a file."""
-    look_through(file)
+def compiled(file: str) -> tuple[Any, Any, bool]:
+    """The package mujoco, the model that its compiler makes of a file, and whether some mesh has another origin."""
+    elements = look_through(file)
+    moved = any(element.get("refpos") or element.get("refquat") for element in elements if element.tag == "mesh")
     try:
         import mujoco
     except ImportError:
@@ -24,15 +26,11 @@ def compiled(file: str) -> tuple[Any, Any]:
             "files of MuJoCo are read by its own compiler, which is not there", file=file, key="file", value=file,
             hint="pip install 'parflex[mujoco]'",
         ) from None  # fmt: skip
-    try:
-        return mujoco, mujoco.MjModel.from_xml_path(file)
-    except (ValueError, RuntimeError, OSError, mujoco.FatalError) as error:
-        reason = " ".join(str(error).split())[:300]
-        raise foreign_error(f"MuJoCo cannot compile it: {reason}", file, "mujoco", None, "correct the file") from None
+    return mujoco, mujoco_compiler().compiled(file), moved
 
 
-def look_through(file: str) -> None:
-    """Refuse a file that names others outside of its folder, has entities, or is too large with all that it names."""
+def look_through(file: str) -> list[Element]:
+    """All elements; a file that names others outside of its folder, has entities, or is too large, is refused."""
     folder = Path(file).resolve().parent
     waiting, seen, elements = [Path(file)], set(), []
     while waiting:
@@ -51,6 +49,7 @@ def look_through(file: str) -> None:
             if element.tag == "include" or (element.tag == "model" and element.get("file")):
                 waiting.append(_named(folder, "", element, path, element.get("file") or ""))
     _assets(folder, elements, file)
+    return [element for _, element in elements]
 
 
 def _assets(folder: Path, elements: list[tuple[Path, Element]], file: str) -> None:

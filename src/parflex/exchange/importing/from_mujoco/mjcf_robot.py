@@ -11,19 +11,19 @@ from parflex.exchange.importing.foreign_names import allowed
 from parflex.exchange.importing.foreign_robot import E3, NONE, NOTE, Array, ForeignRobot, Mass, numbers, turn_to
 from parflex.exchange.importing.from_mujoco.mjcf_files import compiled
 from parflex.exchange.importing.from_mujoco.mjcf_flags import switch_off
+from parflex.exchange.importing.from_mujoco.mjcf_meshes import carry_meshes
 from parflex.exchange.importing.from_mujoco.mjcf_ties import MjcfTies
 from parflex.spatial import placed
 from parflex.spatial.rotations import clean, exact_rotation, quaternion_matrix
 
 FREE, BALL, SLIDE, HINGE = range(4)  # kinds of joints
 MANY_SITES = 100  # above this, only those that something is tied to become points
-SHAPES = "robot files have no shapes"
 
 
 def mjcf_robot(file: str) -> ForeignRobot:
     """The tables of a file of MuJoCo."""
-    mujoco, model = compiled(file)
-    return _MjcfTables(mujoco, model, file).whole()
+    mujoco, model, moved = compiled(file)
+    return _MjcfTables(mujoco, model, file, moved).whole()
 
 
 def turned(quaternion: Array) -> Array:
@@ -34,8 +34,8 @@ def turned(quaternion: Array) -> Array:
 class _MjcfTables:
     """Bodies from the world outwards; joints of one body follow each other, the last one carries it."""
 
-    def __init__(self, mujoco: Any, model: Any, file: str) -> None:
-        self.mujoco, self.model = mujoco, model
+    def __init__(self, mujoco: Any, model: Any, file: str, moved: bool) -> None:
+        self.mujoco, self.model, self.moved = mujoco, model, moved
         title = self._word(mujoco.mjtObj.mjOBJ_MODEL, 0) or Path(file).stem
         self.robot = ForeignRobot(allowed(title) or "robot", Path(file).name)
         self.at: dict[int, tuple[str, Array, Array]] = {0: ("base", E3, NONE)}
@@ -209,10 +209,7 @@ class _MjcfTables:
             robot.warnings.append(f"start values are those of the key '{self.key}'")
         if np.any(model.geom_contype) or np.any(model.geom_conaffinity):
             robot.drop("contact", "all", "parflex has no contacts")
-        for mesh in range(model.nmesh):
-            robot.drop("mesh", self.word("MESH", mesh, f"mesh{mesh}"), SHAPES)
-        if model.ngeom:
-            robot.drop("shape", f"{model.ngeom} geoms", SHAPES)
+        carry_meshes(self, self.moved)
         for sensor in range(model.nsensor):
             robot.drop("sensor", self.word("SENSOR", sensor, f"sensor{sensor}"), "ask for outputs of runs instead")
         for word, number in (("flex", getattr(model, "nflex", 0)), ("plugin", getattr(model, "nplugin", 0))):

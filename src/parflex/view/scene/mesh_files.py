@@ -1,0 +1,94 @@
+"""Triangles of meshes from STL (binary or text) and OBJ files. They come with robots of others: nothing is trusted.
+
+Sizes are bounded before anything is made of them, and other files that an OBJ names (materials) are not opened.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from parflex.checking import shown
+from parflex.errors import InputError
+
+Array = np.ndarray
+MAX_MESH_BYTES = 50_000_000
+MAX_TRIANGLES = 300_000  # of all meshes of a robot together: browsers have to draw them
+HEAD, TRIANGLE = 84, 50  # bytes in a binary STL
+ENDING = 400  # bytes at the end of a text, with the word and the name of the solid
+
+
+def mesh_of(file: str) -> tuple[Array, Array]:
+    """Vertices (n x 3) and triangles (m x 3) of a file."""
+    path = Path(file)
+    try:
+        about = path.stat()
+    except (OSError, ValueError):
+        raise _unusable(path, "is not there", "put it where the robot file says") from None
+    return _read(str(path), about.st_mtime_ns, about.st_size)
+
+
+@lru_cache(maxsize=64)
+def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
+    """What a file holds as long as it is not changed."""
+    path = Path(file)
+    if path.suffix.lower() not in (".stl", ".obj"):
+        raise _unusable(path, "is neither STL nor OBJ", "convert it")
+    if size > MAX_MESH_BYTES:
+        raise _unusable(path, f"has more than {MAX_MESH_BYTES / 1e6:.0f} MB", "reduce the number of its triangles")
+    try:
+        with path.open("rb") as opened:
+            content = opened.read(MAX_MESH_BYTES + 1)
+    except OSError as error:
+        raise _unusable(path, f"cannot be read ({error.strerror})", "check its permissions") from None
+    try:
+        points, faces = _stl(content) if path.suffix.lower() == ".stl" else _obj(content)
+    except (ValueError, IndexError):
+        kind = path.suffix[1:].upper()
+        raise _unusable(path, f"is not a whole {kind} file", "write it again") from None
+    if not len(faces) or not np.isfinite(points).all() or np.abs(points).max() > 1e9:
+        raise _unusable(path, "holds no triangles of finite size", "write it again")
+    if len(faces) > MAX_TRIANGLES:
+        raise _unusable(path, f"has {len(faces)} triangles, more than {MAX_TRIANGLES}", "reduce their number")
+    points, numbers = np.unique(points, axis=0, return_inverse=True)
+    return points, numbers.ravel()[faces]
+
+
+def _stl(content: bytes) -> tuple[Array, Array]:
+    """Corners of triangles, each on its own."""
+    count = int.from_bytes(content[80:HEAD], "little") if len(content) >= HEAD else 0
+    if len(content) == HEAD + TRIANGLE * count and count:
+        kind = np.dtype([("numbers", "<f4", (4, 3)), ("colour", "<u2")])
+        corners = np.frombuffer(content, kind, count, HEAD)["numbers"][:, 1:]
+    else:
+        if content.lstrip()[:5].lower() != b"solid" or b"endsolid" not in content[-ENDING:].lower():
+            raise ValueError
+        words = content.split()
+        places = [k for k, word in enumerate(words) if word == b"vertex"]
+        corners = np.array([[float(x) for x in words[k + 1 : k + 4]] for k in places]).reshape(-1, 3, 3)
+    return corners.reshape(-1, 3).astype(float), np.arange(3 * len(corners)).reshape(-1, 3)
+
+
+def _obj(content: bytes) -> tuple[Array, Array]:
+    """Vertices and faces; polygons are cut into triangles about their first corner."""
+    points: list[list[float]] = []
+    faces: list[list[int]] = []
+    for line in content.splitlines():
+        words = line.split()
+        if words and words[0] == b"v":
+            points.append([float(x) for x in words[1:4]])
+        elif words and words[0] == b"f":
+            corners = [int(word.split(b"/")[0]) for word in words[1:]]
+            corners = [k - 1 if k > 0 else len(points) + k for k in corners]
+            faces += [[corners[0], a, b] for a, b in pairwise(corners[1:])]
+    numbers, places = np.array(faces, dtype=int).reshape(-1, 3), np.array(points, dtype=float).reshape(-1, 3)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(places):
+        raise ValueError
+    return places, numbers
+
+
+def _unusable(path: Path, message: str, hint: str) -> InputError:
+    return InputError(f"the mesh {shown(path.name)} {message}", file=str(path), key="visual.file", hint=hint)

@@ -1,0 +1,215 @@
+"""Meshes of imported robots: named where they are, read with care, and drawn on their frames."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import parflex
+from parflex.recursion import pose
+from parflex.view.scene import mesh_files
+from parflex.view.scene.mesh_files import mesh_of
+from parflex.view.scene.robot_scene import scene
+
+CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 0, 3.0]])
+SIDES = np.array([[0, 2, 1], [0, 1, 3], [0, 3, 2], [1, 2, 3]])
+
+
+def binary(corners=CORNERS, name: bytes = b"solid by a program that says so") -> bytes:
+    """A binary STL; some begin as texts do."""
+    rows = np.zeros(len(SIDES), np.dtype([("numbers", "<f4", (4, 3)), ("colour", "<u2")]))
+    rows["numbers"][:, 1:] = corners[SIDES]
+    return name.ljust(80) + np.uint32(len(SIDES)).tobytes() + rows.tobytes()
+
+
+def text() -> bytes:
+    """The same in words."""
+    facets = [
+        "facet normal 0 0 0\n outer loop\n" + "".join(f"  vertex {x:g} {y:g} {z:g}\n" for x, y, z in CORNERS[side])
+        + " endloop\nendfacet\n" for side in SIDES
+    ]  # fmt: skip
+    return ("solid tetra\n" + "".join(facets) + "endsolid tetra\n").encode()
+
+
+def wavefront() -> bytes:
+    """The same by numbers of vertices, as Blender writes them, the last face counted from the end, a square cut."""
+    lines = ["# Blender", "mtllib /etc/passwd", "o part", *(f"v {x:g} {y:g} {z:g}" for x, y, z in CORNERS), "vn 0 0 1"]
+    lines += ["usemtl none", "s off", *(f"f {a + 1}//1 {b + 1}//1 {c + 1}//1" for a, b, c in SIDES[:3]), "f -3 -2 -1"]
+    return "\n".join(lines).encode()
+
+
+KINDS = {"binary.stl": binary, "text.STL": text, "wavefront.obj": wavefront}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_triangles_are_read_from_every_format(name, tmp_path):
+    (tmp_path / name).write_bytes(KINDS[name]())
+    points, faces = mesh_of(str(tmp_path / name))
+    assert len(points) == 4  # corners of several triangles are one
+    assert {tuple(map(tuple, points[face])) for face in faces} == {tuple(map(tuple, CORNERS[side])) for side in SIDES}
+
+
+ROBOT = """
+format = 1
+name = "arm"
+[[frame]]
+name = "arm"
+joint = "revolute"
+start = 0.5
+place = {{ position = [1, 0, 0], rotation = [0, "pi/2", 0] }}
+inertia = {{ mass = 1, about_centre = [1, 1, 1] }}
+[[visual]]
+frame = "{frame}"
+file = "{file}"
+scale = {scale}
+position = [0.1, 0.2, 0.3]
+rotation = [0, 0, "pi/2"]
+"""
+
+
+def robot_with(folder, file: str, scale: str = "0.5", frame: str = "arm") -> parflex.Robot:
+    (folder / "robot.toml").write_text(ROBOT.format(file=file, scale=scale, frame=frame))
+    return parflex.load(folder / "robot.toml")
+
+
+@pytest.mark.parametrize("scale", ["0.5", "[1, -2, 3]"])
+def test_a_mesh_is_drawn_on_its_frame(tmp_path, scale):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "tetra.stl").write_bytes(binary())
+    robot = robot_with(tmp_path, "parts/tetra.stl", scale)
+    drawn = scene(robot)
+    mesh = next(mesh for mesh in drawn.meshes if mesh.name == "meshes")
+    found = drawn.vertices(robot.home)[mesh.vertices]
+    factors = np.array([0.5] * 3) if scale == "0.5" else np.array([1, -2, 3])
+    own = (CORNERS * factors)[:, [1, 0, 2]] * [-1, 1, 1] + [0.1, 0.2, 0.3]  # a quarter of a turn about z
+    at = pose(robot.tree, robot.home)
+    expected = own @ at.rotation[0].T + at.position[0]
+    assert np.abs(np.sort(found, axis=0) - np.sort(expected, axis=0)).max() < 1e-6  # STL has single precision
+    a, b, c = found[mesh.faces].transpose(1, 0, 2)
+    volume = np.einsum("ni,ni->", a, np.cross(b, c)) / 6
+    assert volume == pytest.approx(abs(np.prod(factors)), rel=1e-5)  # faces look outwards, also of a mirrored one
+
+
+BAD = {
+    "cut.stl": (binary()[:-60], "is not a whole STL file"),
+    "words.stl": (text()[: len(text()) // 2], "is not a whole STL file"),
+    "number.obj": (wavefront().replace(b"f -3", b"f 99"), "is not a whole OBJ file"),
+    "nan.obj": (wavefront().replace(b"v 1 0 0", b"v nan 0 0"), "no triangles of finite size"),
+    "empty.stl": (b"", "is not a whole STL file"),
+    "nothing.obj": (b"v 1 2 3\n", "no triangles of finite size"),
+    "part.dae": (b"<COLLADA/>", "neither STL nor OBJ"),
+    "missing.stl": (None, "is not there"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_meshes_that_cannot_be_shown_are_told_and_the_rest_is_drawn(name, tmp_path):
+    content, says = BAD[name]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    robot = robot_with(tmp_path, name)
+    with pytest.warns(parflex.ParflexWarning, match=says):
+        drawn = scene(robot)
+    assert "meshes" not in [mesh.name for mesh in drawn.meshes] and drawn.meshes
+
+
+def test_large_meshes_are_not_read(tmp_path, monkeypatch):
+    (tmp_path / "tetra.stl").write_bytes(binary())
+    robot = robot_with(tmp_path, "tetra.stl")
+    for limit, value, says in (("MAX_MESH_BYTES", 100, "has more than"), ("MAX_TRIANGLES", 3, "4 triangles")):
+        mesh_files._read.cache_clear()
+        with monkeypatch.context() as patched:
+            patched.setattr(mesh_files, limit, value)
+            with pytest.warns(parflex.ParflexWarning, match=says):
+                scene(robot)
+
+
+@pytest.mark.parametrize(
+    "file", ["../x.stl", "/etc/x.stl", "a/../../x.stl", "C:/x.stl", "..\\\\x.stl", "http://x/y.stl"]
+)
+def test_a_robot_file_names_no_mesh_outside_its_folder(file, tmp_path):
+    with pytest.raises(parflex.RobotFileError, match="outside the folder") as caught:
+        robot_with(tmp_path, file)
+    assert caught.value.key == "visual.file"
+
+
+def test_a_mesh_on_a_frame_that_is_not_there_is_refused(tmp_path):
+    with pytest.raises(parflex.RobotFileError, match="there is no frame or node 'amr'"):
+        robot_with(tmp_path, "x.stl", frame="amr")
+
+
+URDF = """<robot name="r"><link name="ground"/><link name="arm">
+  <inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>
+  <visual><origin xyz="0.1 0 0" rpy="0 0 0.3"/><geometry>
+    <mesh filename="{}" scale="0.001 0.001 0.001"/></geometry></visual>
+  <collision><geometry><mesh filename="hull.stl"/></geometry></collision></link>
+  <joint name="j" type="revolute"><parent link="ground"/><child link="arm"/><origin xyz="0 0 1"/>
+  <axis xyz="0 1 0"/></joint></robot>"""
+
+
+@pytest.mark.parametrize(
+    ("named", "stands", "why"),
+    [
+        ("meshes/arm.stl", "urdf/meshes/arm.stl", ""),
+        ("package://bot/meshes/arm.stl", "meshes/arm.stl", ""),
+        ("package:///arm.stl", "urdf/arm.stl", ""),
+        ("package://other/arm.stl", "../other/arm.stl", "not below the folder of the robot file"),
+        ("package://bot/../../arm.stl", "../../arm.stl", "there is no such file"),
+        ("../meshes/arm.stl", "meshes/arm.stl", "there is no such file"),
+        ("/etc/passwd", "meshes/arm.stl", "there is no such file"),
+        ("meshes/none.stl", "urdf/meshes/arm.stl", "there is no such file"),
+        ("meshes/arm.dae", "urdf/meshes/arm.dae", "viewers show STL and OBJ"),
+    ],
+)
+def test_meshes_of_a_urdf_are_named_where_they_are(tmp_path, named, stands, why):
+    """As packages of ROS have them: `bot/urdf/robot.urdf`, `bot/meshes`; the robot file is written into `bot`."""
+    home = tmp_path / "here" / "bot"
+    (home / "urdf").mkdir(parents=True)
+    mesh = home / stands
+    mesh.parent.mkdir(parents=True, exist_ok=True)
+    mesh.write_bytes(binary())
+    (home / "urdf" / "robot.urdf").write_text(URDF.format(named))
+    found = parflex.import_robot(home / "urdf" / "robot.urdf", home / "robot.toml")
+    assert found.check["ok"], found.check
+    assert ("collision mesh", "arm") in [(one.kind, one.name) for one in found.dropped]
+    robot = parflex.load(found.file)
+    if why:
+        assert not robot.description.visual
+        assert why in next(one.why for one in found.dropped if one.kind == "mesh")
+        return
+    drawn = scene(robot)
+    mesh = next(mesh for mesh in drawn.meshes if mesh.name == "meshes")
+    points = drawn.vertices(robot.home)[mesh.vertices]
+    c, s = np.cos(0.3), np.sin(0.3)
+    expected = 0.001 * CORNERS @ np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]]).T + [0.1, 0, 1]
+    assert np.abs(np.sort(points, axis=0) - np.sort(expected, axis=0)).max() < 1e-9
+
+
+MJCF = """<mujoco><compiler meshdir="parts"/><asset><mesh name="m" file="a.stl" scale="0.5 1 2" {}/>
+  <mesh name="hull" file="a.stl"/><mesh name="box" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>
+  <worldbody><geom type="mesh" mesh="box"/><body pos="1 0 0"><joint axis="1 1 0"/>
+    <geom type="mesh" mesh="m" pos="0.1 0.2 0.3" euler="20 30 40" contype="0" conaffinity="0"/>
+    <geom type="mesh" mesh="hull"/></body></worldbody></mujoco>"""
+
+
+def test_meshes_of_a_file_of_mujoco_stand_where_it_puts_them(tmp_path):
+    mujoco = pytest.importorskip("mujoco", minversion="3.2.3")
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "a.stl").write_bytes(binary())
+    (tmp_path / "robot.xml").write_text(MJCF.format(""))
+    found = parflex.import_robot(tmp_path / "robot.xml", tmp_path / "robot.toml")
+    assert {one.name: one.why for one in found.dropped if one.kind == "mesh"}.keys() == {"hull", "box"}
+    robot = parflex.load(found.file)
+    drawn = scene(robot)
+    mesh = next(mesh for mesh in drawn.meshes if mesh.name == "meshes")
+    model = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    data = mujoco.MjData(model)
+    mujoco.mj_forward(model, data)
+    own = model.mesh_vert[model.mesh_vertadr[0] : model.mesh_vertadr[0] + model.mesh_vertnum[0]]
+    geom = int(np.flatnonzero(model.geom_dataid == 0)[0])
+    expected = own @ data.geom_xmat[geom].reshape(3, 3).T + data.geom_xpos[geom]
+    points = drawn.vertices(robot.home)[mesh.vertices]
+    assert np.abs(np.sort(points, axis=0) - np.sort(expected, axis=0)).max() < 1e-6  # single precision
+    (tmp_path / "robot.xml").write_text(MJCF.format('refpos="0.1 0 0"'))
+    moved = parflex.import_robot(tmp_path / "robot.xml", tmp_path / "robot.toml")
+    assert "its origin is moved in the source" in {one.why for one in moved.dropped}
