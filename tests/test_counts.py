@@ -163,6 +163,10 @@ def test_the_command_line_counts_open_robots_with_symbols_and_closed_ones_with_n
     assert answer["total"] == BASE_COUNTS["rx90"]["total"] and answer["setup"] == BASE_COUNTS["rx90"]["setup"]
     assert answered(capsys, "count", "rx90", "inverse", "--parameters", "numbers")["total"] == COUNTS["rx90"]["inverse"]
     assert answered(capsys, "count", "3rrr", "inverse")["total"] == COUNTS["3rrr"]["inverse"]
+    beam = str(Path(__file__).parent / "robots" / "pendulum-beam.toml")  # open, and its parameters are numbers
+    assert answered(capsys, "count", beam, "inverse") == answered(
+        capsys, "count", beam, "inverse", "--parameters", "numbers"
+    )
     assert json.dumps(answer)
 
 

@@ -159,3 +159,14 @@ def test_motions_whose_start_is_not_followed_are_refused(tmp_path):
     given = {"velocity": {"x": 0.1}}
     with pytest.raises(ParflexError, match="says how the robot moves"):
         parflex.sensitivities(robot, "speed:left.1@line", ["constants.proximal"], **given)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_motions_without_an_end_are_refused():
+    circle = {"centre": [0.0, 0.5, 0.0], "start": [0.05, 0.5, 0.0]}
+    endless = {"frequency": 2.0, "sines": {"left.1": [0.1]}}
+    motions = {"endless": endless, "round": {"circle": circle, "speed": 0.5, "ramp": 0.05}}
+    robot = parflex.load("5r", settings={"motions": motions})
+    for name in motions:
+        with pytest.raises(ParflexError, match="has no end"):
+            _ = read_question(f"energy:{name}").asked(robot).answer

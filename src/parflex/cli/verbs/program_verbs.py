@@ -65,7 +65,7 @@ def _make_model(
 
 @cli.command(
     epilog="\b\nExample:\n  parflex count rx90 inverse\n\n"
-    "Open robots are counted with base parameters as symbols, closed ones with numbers. By convention, friction, "
+    "Open rigid robots are counted with base parameters as symbols, others with numbers. By convention, friction, "
     "motor inertia and springs are counted only if --with names them; all programs contain them."
 )
 @robot_options
@@ -88,7 +88,7 @@ def count(
     """Operators of a model: inverse direct mass-matrix kinematics jacobian-of-inverse geometry geometry-direct step."""
     spare = read_spare(choice)
     loaded = open_robot(robot, **choice)
-    default = "numbers" if loaded.closures.size else "base"
+    default = "numbers" if loaded.closures.size or loaded.tree.elastic else "base"
     made, terms, told = _make_model(
         loaded, model, parameters or default, without, included, friction_width, coordinates, operator_limit,
         spare,

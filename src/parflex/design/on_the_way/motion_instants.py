@@ -65,9 +65,9 @@ class MotionInstants:
             refuse_without_slopes(state, name, response)
         from parflex.simulation.inputs.motor_motions import from_description  # which plans, and is not needed elsewhere
 
-        self.planned = from_description(self.robot, name, float(self.table.duration or 0.0))
+        self.planned = from_description(self.robot, name, float(self.table.duration or 1.0))
         self.length = float(self.planned.period or self.planned.end)
-        if not np.isfinite(self.length) or self.length <= 0:
+        if self.planned.planned is not None or not np.isfinite(self.length) or self.length <= 0:
             raise InputError(
                 f"the motion '{name}' has no end", key="response", value=response, hint="name one that ends"
             )
