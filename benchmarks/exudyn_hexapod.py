@@ -9,16 +9,11 @@ stiff as that of steel.
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-
-sys.exudynFast = True  # type: ignore[attr-defined]  # its build without range checks, if the processor can run it
-import exudyn as exu  # noqa: E402
-import exudyn.itemInterface as eii  # noqa: E402, N813
+from exudyn_solver import INSIDE, Settings, eii, exu, seconds_of
 
 FEET = np.array([[0.1, -0.2, 0], [0.3, -0.2, 0], [1.3, 0.4, 0], [1.0, 1.0, 0], [-0.2, 0.9, 0], [-0.7, 0.5, 0]])
 TURNS = np.pi / 3 * np.array([-2, -1, 0, 1, 2, 3])
@@ -30,7 +25,6 @@ MODULUS, POISSON, DENSITY = 210e9, 0.3, 7850.0
 CROSS, MOTOR = (3.0, 0.01), (15.0, 0.06)  # mass and moment of inertia about any axis
 GRAVITY = [0, 0, -9.81]
 RIGID_SHEAR = 1e3
-INSIDE = {"writeToFile": False, "storeInternal": True}
 
 
 @dataclass(frozen=True)
@@ -138,25 +132,13 @@ class Hexapod:
     def _weld(self, first, second) -> None:
         self.mbs.AddObject(eii.ObjectJointGeneric(markerNumbers=[first, second]))
 
-    def simulate(self, end: float, step: float, output: float) -> Run:
+    def simulate(self, end: float, step: float, output: float, how: Settings) -> Run:
         """Motion from rest, recorded at every `output` seconds."""
-        settings = exu.SimulationSettings()
-        integration = settings.timeIntegration
-        integration.endTime, integration.numberOfSteps = end, round(end / step)
-        integration.generalizedAlpha.spectralRadius = 0.9
-        integration.newton.useModifiedNewton = True
-        integration.newton.relativeTolerance, integration.newton.absoluteTolerance = 1e-3, 1e-6
-        integration.verboseMode = 0
-        settings.linearSolver.solverType = exu.LinearSolverType.EigenSparse
-        settings.solution.file.write = False
-        settings.solution.sensors.writePeriod = output
-        begin = time.process_time()
-        self.mbs.SolveDynamic(settings)
-        seconds = time.process_time() - begin
+        seconds = seconds_of(self.mbs, end, step, output, how)
         place = np.array(self.mbs.GetSensorStoredData(self.sensor))
         return Run(place[:, 0], place[:, 1:4], seconds)
 
 
-def run(end: float, step: float, elements: int, output: float = 0.01) -> Run:
+def run(end: float, step: float, elements: int, output: float = 0.01, how: Settings | None = None) -> Run:
     """The robot let go with its strokes held."""
-    return Hexapod(elements).simulate(end, step, output)
+    return Hexapod(elements).simulate(end, step, output, how or Settings())

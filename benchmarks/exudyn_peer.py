@@ -6,17 +6,11 @@ constraints on their coordinates, with expressions that Exudyn evaluates in C++.
 
 from __future__ import annotations
 
-import sys
-import time
 from dataclasses import dataclass
 
 import dualemps_path as path
 import numpy as np
-
-sys.exudynFast = True  # type: ignore[attr-defined]  # its build without range checks, if the processor can run it
-import exudyn as exu  # noqa: E402
-import exudyn.itemInterface as eii  # noqa: E402, N813
-from exudyn.utilities import CreateSymbolicUserFunction  # noqa: E402
+from exudyn_solver import INSIDE, CreateSymbolicUserFunction, Settings, eii, exu, seconds_of
 
 SLIDE = 95.196
 OFFSET, BLADE, REACH, STEP, LAST = 0.0675, 0.4505, 0.082, 0.065, 0.14
@@ -28,17 +22,6 @@ ROOT, FORK, HAND, TOE = (
     (0.177, 0.006, 2.56e-4),
     (0.190, 0.011, 9.44e-4),
 )
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How Exudyn integrates: the fastest settings that were found to be stable are the defaults."""
-
-    spectral_radius: float = 0.9
-    relative: float = 1e-3
-    absolute: float = 1e-6
-    modified_newton: bool = True
-    sparse: bool = True
 
 
 @dataclass(frozen=True)
@@ -184,26 +167,10 @@ class DualEmps:
 
     def simulate(self, end: float, step: float, output: float, how: Settings) -> Run:
         """Motion from rest, recorded at every `output` seconds."""
-        settings = exu.SimulationSettings()
-        integration = settings.timeIntegration
-        integration.endTime, integration.numberOfSteps = end, round(end / step)
-        integration.generalizedAlpha.spectralRadius = how.spectral_radius
-        integration.newton.useModifiedNewton = how.modified_newton
-        integration.newton.relativeTolerance, integration.newton.absoluteTolerance = how.relative, how.absolute
-        integration.verboseMode = 0
-        if how.sparse:
-            settings.linearSolver.solverType = exu.LinearSolverType.EigenSparse
-        settings.solution.file.write = False
-        settings.solution.sensors.writePeriod = output
-        begin = time.process_time()
-        self.mbs.SolveDynamic(settings)
-        seconds = time.process_time() - begin
+        seconds = seconds_of(self.mbs, end, step, output, how)
         place = np.array(self.mbs.GetSensorStoredData(self.sensor))
         forces = np.column_stack([np.array(self.mbs.GetSensorStoredData(drive))[:, 1] for drive in self.drives])
         return Run(place[:, 0], place[:, 1], place[:, 2], -forces, seconds)  # a multiplier pulls at the slide
-
-
-INSIDE = {"writeToFile": False, "storeInternal": True}
 
 
 def run(
