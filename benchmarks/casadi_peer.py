@@ -18,7 +18,7 @@ from parflex.codegen.traces import tracing
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.trace import MODELS
 from parflex.codegen.traces.tracing import Options
-from parflex.models.forms import choose
+from parflex.models.forms.choice import choose
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT, acting
 

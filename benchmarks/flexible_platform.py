@@ -24,8 +24,8 @@ from parflex.codegen.traces.trace import prepared
 from parflex.codegen.traces.tracing import Options
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.forms import Question
 from parflex.models.forms.choice import motor_partition
+from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import general_form
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT

@@ -23,7 +23,7 @@ from parflex.codegen.program import Program
 from parflex.codegen.traces.trace import MODELS, prepared
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.graph.expression import Graph
-from parflex.models.forms import choose
+from parflex.models.forms.choice import choose
 from parflex.models.robot import Robot
 from parflex.models.terms import COUNTED_WITHOUT
 

@@ -224,7 +224,7 @@ def test_what_is_compiled_is_kept_and_read_again(small, monkeypatch):
     first = Kernel(program).one(np.array([2.0]))
     (file,) = folder.iterdir()
     assert hashlib.sha256(file.read_bytes()[32:]).digest() == file.read_bytes()[:32]
-    monkeypatch.setattr("parflex.codegen.compile.build_module", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("parflex.codegen.emit.emit_llvm.build_module", lambda *_: pytest.fail("compiled again"))
     assert np.array_equal(Kernel(program).one(np.array([2.0])), first)
 
 
@@ -270,13 +270,13 @@ def test_two_processes_at_once_share_a_cache(tmp_path):
 def test_a_model_that_was_made_once_is_read_and_not_traced_again(monkeypatch, tmp_path):
     monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
     first = parflex.model(parflex.load("rx90"), "inverse", parameters=["M[5]"], include=["friction"])
-    monkeypatch.setattr("parflex.codegen.model.traces", lambda *_: pytest.fail("traced again"))
+    monkeypatch.setattr("parflex.codegen.traces.trace.traces", lambda *_: pytest.fail("traced again"))
     again = parflex.model(parflex.load("rx90"), "inverse", parameters=["M[5]"], include=["friction"])
     for part in ("name", "inputs", "outputs", "parameters", "labels", "program"):
         assert getattr(again, part) == getattr(first, part), part
     assert again.program.digest() == first.program.digest()  # so its compiled code is found too
     assert all(np.array_equal(again.sample[name], value) for name, value in first.sample.items())
-    monkeypatch.setattr("parflex.codegen.compile.build_module", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("parflex.codegen.emit.emit_llvm.build_module", lambda *_: pytest.fail("compiled again"))
     with pytest.raises(BaseException, match="compiled again"):
         again(**again.sample)  # it was never called before: the program was kept, not its code
 
@@ -461,7 +461,7 @@ def test_the_command_line_compiles_for_this_machine_and_says_where(capsys, monke
     call = ("codegen", "four-bar", "inverse", "--target", "llvm", "-o", tmp_path / "out")
     compiled = Path(answered(capsys, *call)["compiled"])
     assert compiled.parent == tmp_path / "cache" and compiled.is_file()
-    monkeypatch.setattr("parflex.codegen.compile.build_module", lambda *_: pytest.fail("compiled again"))
+    monkeypatch.setattr("parflex.codegen.emit.emit_llvm.build_module", lambda *_: pytest.fail("compiled again"))
     model = parflex.model(parflex.load("four-bar"), "inverse")
     assert np.isfinite(model(**model.sample)["effort"]).all()  # the same code serves Python
     assert model.compiled() == compiled

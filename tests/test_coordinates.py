@@ -29,7 +29,8 @@ from parflex.errors import ParflexError
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import forces_along_rates
 from parflex.models.explaining.explain import explain
-from parflex.models.forms import Question, choose
+from parflex.models.forms.choice import choose
+from parflex.models.forms.form import Question
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
 from parflex.models.forms.in_coordinates.input_checks import condition_bound
 from parflex.models.forms.platform_frame import given_frame, platform_frame

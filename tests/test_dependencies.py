@@ -220,3 +220,12 @@ def test_the_lowest_versions_belong_to_the_lowest_python():
     lines = answer.stdout.split("\n")
     assert "numba==0.60" in lines and not any(line.startswith(("llvmlite", "pin==")) for line in lines)
     assert lowest.lowest_python() <= sys.version_info[:2]
+
+
+def test_a_run_is_imported_without_what_makes_programs():
+    """All that a second start needs: programs are read from the disk, and SciPy is asked where numbers need it."""
+    makers = ("codegen.traces.trace", "codegen.passes.optimise", "codegen.emit.emit_llvm", "models.forms.choice")
+    idle = [*(f"parflex.{name}" for name in makers), "scipy.linalg", "scipy.sparse", "numba"]
+    code = f"import sys, parflex; parflex.load, parflex.simulate; print([n for n in {idle} if n in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"

@@ -16,7 +16,7 @@ from parflex.codegen.traces.trace import MODELS, form_of, trace
 from parflex.codegen.traces.tracing import Options
 from parflex.errors import ParflexError
 from parflex.models.explaining.equations import EQUATIONS
-from parflex.models.forms import MODELS as FORMS_OF
+from parflex.models.forms.form import MODELS as FORMS_OF
 from parflex.models.forms.on_legs.platform_legs import find_legs
 from parflex.models.frames_and_jacobians import counts
 

@@ -19,7 +19,7 @@ from parflex.errors import InputError, SingularError
 from parflex.graph import Graph
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.forms import Question
+from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces

@@ -23,8 +23,8 @@ from oracles.reader import read_robot
 
 import parflex
 from parflex.models.dynamics.reduced import reduced_equations
-from parflex.models.forms import Question
 from parflex.models.forms.choice import motor_partition
+from parflex.models.forms.form import Question
 from parflex.models.forms.general_form import general_form
 from parflex.models.forms.in_pieces.node_equations import accelerations_under, efforts_for, node_state
 from parflex.models.forms.in_pieces.pieces import PREFERENCES, pieces, pieces_or_reason

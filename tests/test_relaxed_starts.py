@@ -5,6 +5,7 @@ The proof of each start is a second run: with a motor in every joint that was he
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import bars
@@ -12,7 +13,12 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.codegen import program_store
+from parflex.models.configuration import Configuration
+from parflex.simulation.problem import prepare
+from parflex.simulation.starts import kept_rest
 from parflex.simulation.starts.relaxed import relaxed
+from parflex.simulation.starts.settling import settled
 
 ROBOTS = Path(__file__).parent / "robots"
 DOWN, STILL = (0, -9.81, 0), 1e-9  # in metres and radians; Newton's method leaves 1e-12 of a typical length
@@ -194,3 +200,41 @@ def test_a_start_beyond_the_buckling_load_is_not_steady_and_says_so(tmp_path):
         assert steady != any("not stable, as beyond a buckling load" in line for line in bent.warnings)
     run = parflex.simulate(robot, None, 1e-4, pose=pose, wrench=wrench, method="rk4", step=1e-5, out_step=1e-4)
     assert any("equilibrium that is not stable" in line for line in run.summary["warnings"])
+
+
+def test_programs_of_a_run_settle_its_bodies_as_tangents_of_the_whole_robot_do(figure):
+    """The matrix of a very long step is the stiffness: after some steps only rounding is left of what pushes."""
+    problem = prepare(parflex.load("dualemps"), "motors", ("P",), ("friction",), numbers=("pairs",))
+    home, load = problem.robot.home, {"P": [3.0, -8.0, 0.0, 0.0, 0.0, 0.2]}
+    found = settled(problem, home, load)
+    wanted = relaxed(problem.robot, Configuration(problem.robot, home), load, None).q
+    worst = np.abs(found - wanted).max() / np.abs(wanted - home).max()
+    figure("rest by the programs of a run, of the deflection", float(worst), 1e-9)
+    assert np.abs(wanted - home).max() > 1e-4
+    assert worst < 1e-9  # rounding of accelerations: stiffness spans eight orders
+    assert settled(replace(problem, prescribed="efforts"), home, load) is None  # nothing holds the motors then
+
+
+def test_a_rest_that_was_found_is_read_for_the_same_robot_pose_and_source_alone(monkeypatch, tmp_path):
+    monkeypatch.setenv("PARFLEX_CACHE", str(tmp_path))
+    monkeypatch.setattr(kept_rest, "MANY_RATES", 0)
+    found = []
+
+    def find():
+        found.append(1)
+        return kept_rest.Relaxed(np.array([0.1, len(found)]), ("a",), False)
+
+    def asked(robot, *choices):
+        return kept_rest.kept_rest(robot, choices, find)
+
+    robot = parflex.load("5r")
+    first = asked(robot, np.zeros(2), {"tip": [1.0]})
+    again = asked(parflex.load("5r"), np.zeros(2), {"tip": [1.0]})
+    assert len(found) == 1 and again == first and again.held == ("a",) and not again.steady
+    asked(robot, np.zeros(2), {"tip": [1.0 + 1e-15]})
+    asked(robot, np.full(2, 1e-300), {"tip": [1.0]})
+    asked(parflex.load("5r", settings={"constants.distal": 0.4000001}), np.zeros(2), {"tip": [1.0]})
+    asked(robot.locking([0]), np.zeros(2), {"tip": [1.0]})
+    monkeypatch.setattr(program_store, "_code", lambda: b"another version")
+    asked(robot, np.zeros(2), {"tip": [1.0]})
+    assert len(found) == 6

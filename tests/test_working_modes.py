@@ -11,7 +11,8 @@ import parflex
 from parflex.errors import UnreachableError
 from parflex.maps.batches import Geometry
 from parflex.maps.positions import OK, PositionSolver
-from parflex.models.forms import Question, choose
+from parflex.models.forms.choice import choose
+from parflex.models.forms.form import Question
 
 ROBOTS = Path(__file__).parent / "robots"
 FLIPPED = [  # one determinant for a whole leg passed these with a knee and a parallelogram flipped together

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.bodies.beam import LABELS, CentreLine, Material, Section, add_spin, beam, centre_line, rolled
 from parflex.bodies.elastic_body import ElasticBody, InnerNodes, Node

@@ -75,7 +75,7 @@ class Constraint(Protocol):
         """The same over any scalar, in the units of the rows."""
         ...
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Rows J with J qd = 0."""
         ...
 
@@ -196,7 +196,7 @@ class Coupling:
             [sum(c * at.q[k] for c, k in zip(self.coefficients, self.positions, strict=True)) - self.offset]
         )
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """The row of coefficients."""
         row: Array = np.zeros((1, tree.n), dtype=scalar_type(np.array(self.coefficients)))
         row[0, list(self.rates)] = self.coefficients

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -85,7 +85,7 @@ class Distance(Record):
         wanted = self.rest if self.number is None else at.q[self.position]
         return np.array([found - wanted])
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """The unit vector of the line times the difference of the points' velocities."""
         across, length, _ = line(at, self.places, self.name)
         turned = [at.of(end)[0].T @ (across / length) for end in self.places]

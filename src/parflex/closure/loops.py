@@ -6,6 +6,7 @@ All vectors are in the axes of the first place. A translation row holds `n . rho
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -121,7 +122,7 @@ class Loop(Record):
             return 1.0 - self.u1 @ (R1.T @ R2 @ self.u2)
         return (3.0 - np.trace(R1.T @ R2)) / 2 if self.turning == "none" else 0.0
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Rows J with J qd = 0, theory (9), (10)."""
         turn, rho = self._offset(tree, at)
         v1, w1 = place_jacobian(tree, at, links, self.first)
@@ -300,7 +301,7 @@ class Closures(Record):
         parts = [row.linear_residual(at) for row in self.rows]
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def jacobian(self, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """J_tot: all rows, theory (11)."""
         parts = [row.jacobian(self.tree, at, links) for row in self.rows]
         return np.concatenate(parts) if parts else np.zeros((0, self.tree.n))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.closure.loops import Closures
 from parflex.errors import SingularError
@@ -99,6 +99,18 @@ def refuse_other_branch(block: Array, generic_rank: int) -> None:
             key="pose",
             hint="choose a pose inside the workspace",
         )
+
+
+def pivots(matrix: Array, count: int) -> list[int]:
+    """So many columns, each the longest of what those before it leave."""
+    rest, chosen = np.array(matrix, dtype=float), list[int]()
+    for _ in range(count):
+        sizes = np.einsum("ij,ij->j", rest, rest)
+        sizes[chosen] = -1.0
+        chosen.append(int(np.argmax(sizes)))
+        way = rest[:, chosen[-1]] / max(np.sqrt(sizes[chosen[-1]]), TINY)
+        rest -= np.outer(way, way @ rest)
+    return chosen
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -48,7 +48,7 @@ class Wish:
         self.balls = {j: at.turned[j] for j, joint in joints.items() if joint.quaternion and not joint.moves_freely}
         self.bodies = {j: (at.rotation[j], at.position[j]) for j, joint in joints.items() if joint.moves_freely}
 
-    def slope(self, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def slope(self, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """By all rates; a rotation vector stays as it is under its own left Jacobian."""
         tree = self.tree
         result = np.zeros(tree.n)
@@ -66,7 +66,7 @@ class Wish:
         R_ref, p_ref = self.bodies[j]
         return at.position[j] - p_ref, vector_from_rotation(at.rotation[j] @ R_ref.T)
 
-    def product(self, at: Pose, links: list[tuple[Array, Array]], a: Array, b: Array) -> float:
+    def product(self, at: Pose, links: Sequence[tuple[Array, Array]], a: Array, b: Array) -> float:
         """The curvature along two motions, but for what accelerations add."""
         tree, square = self.tree, self.tree.length**2
         total = float(self.weights @ (a[self.rates] * b[self.rates]))

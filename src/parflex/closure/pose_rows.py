@@ -6,6 +6,7 @@ derivative in a motion, where they are zero.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -59,7 +60,7 @@ class OnFrame(PoseRows):
         """Rows are angles."""
         return np.full(self.size, length)
 
-    def turning(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def turning(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Angular velocity of the place per unit of all rates, world axes."""
         return at.of(self.place)[0] @ place_jacobian(tree, at, links, self.place)[1]
 
@@ -118,7 +119,7 @@ class AxisTarget(AlongAxis):
         """Components of a small angle."""
         return across(self.direction) @ self.axis(at)
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Rows of the components of the angle."""
         side, angle, sine = self._apart(at)
         z, e = self.axis(at), across(self.direction)
@@ -195,7 +196,7 @@ class TiltTarget(OnFrame):
             return np.array([(self.cosine - self.axis(at)[self.number]) / sine])
         return across(np.eye(3)[self.number])[:1] @ self.axis(at)
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """The angle grows as the component falls; an axis along that of the world leans to any side."""
         z, world = self.axis(at), np.eye(3)[self.number]
         sine = float(np.linalg.norm(np.delete(z, self.number)))
@@ -245,7 +246,7 @@ class SpinTarget(AlongAxis):
         """A small turn about the direction."""
         return np.array([self.direction @ small_turn(at.of(self.place)[0] @ self.rotation.T)])
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Angular velocity about the direction."""
         return (self.direction @ self.turning(tree, at, links))[None, :]
 
@@ -313,7 +314,7 @@ class GapTarget(PoseRows):
         apart = at.of(self.second)[1] - at.of(self.first)[1]
         return np.array([np.sqrt(apart @ apart) - self.distance])
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Velocity of one place from the other along the line between them."""
         _, along = self._line(at)
         ends = [(at.of(end)[0], place_jacobian(tree, at, links, end)[0]) for end in (self.first, self.second)]
@@ -408,7 +409,7 @@ class JointTarget(PoseRows):
         """Too far by so much, in its own unit."""
         return np.asarray(at.q)[[self.position]] - self.value
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Its own rate."""
         return np.eye(tree.n)[[self.rate]]
 

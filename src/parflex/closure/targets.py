@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -48,7 +49,7 @@ class PoseRows(Record, ABC):
         """How far rows that are nearly met are from zero, over any scalar, in the units of the rows."""
 
     @abstractmethod
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Rows per unit of all rates."""
 
     @abstractmethod
@@ -134,7 +135,7 @@ class FrameTarget(PoseRows):
         parts = [P[axis] - value for axis, value in self.position.items()]
         return np.array(parts if self.rotation is None else [*parts, *small_turn(R @ self.rotation.T)])
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Rows in world axes."""
         R, _ = at.of(self.place)
         J_v, J_w = place_jacobian(tree, at, links, self.place)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.closure import mobility
 from parflex.closure.loops import Loop
@@ -61,7 +61,7 @@ class Rows(Protocol):
         """How far the rows are from zero, in metres."""
         ...
 
-    def jacobian(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
         """Rows per unit of all rates."""
         ...
 
@@ -75,12 +75,12 @@ class Judged(Record):
     picked: Array  # of the rows, as many as there are columns
     side: float  # sign of the determinant at the reference
 
-    def fits(self, tree: Tree, at: Pose, links: list[tuple[Array, Array]]) -> bool:
+    def fits(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> bool:
         """Whether a pose is on the side of the reference."""
         return bool(self.side * np.linalg.det(block(tree, self.rows, self.columns, at, links)[self.picked]) >= 0)
 
 
-def block(tree: Tree, rows: Sequence[Rows], columns: Array, at: Pose, links: list[tuple[Array, Array]]) -> Array:
+def block(tree: Tree, rows: Sequence[Rows], columns: Array, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
     """Rows without units for some rates."""
     parts = [row.jacobian(tree, at, links)[:, columns] * row.scale(tree.length)[:, None] for row in rows]
     return np.concatenate([np.zeros((0, len(columns))), *parts]) * (tree.rate_units[columns] / tree.length)

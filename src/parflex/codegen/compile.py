@@ -15,12 +15,11 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from parflex.codegen import disk_cache
-from parflex.codegen.emit import emit_llvm, llvm_lines, llvm_trigonometry, workspace
-from parflex.codegen.emit.emit_llvm import build_module, work_of
 from parflex.codegen.program import Program
 
 Array = np.ndarray
 BLOCK = 16  # times all lanes: rows of which inputs and outputs stay in the cache
+WRITERS = ("emit_llvm", "llvm_lines", "llvm_trigonometry", "workspace")  # modules that write machine code
 ROWS = 16  # of all lanes, that `write` hands over at a time
 
 
@@ -43,7 +42,8 @@ def new_machine(opt: int = 2) -> Any:
 @lru_cache(maxsize=1)
 def _code() -> str:
     """A hash of the source that writes machine code, so that none that is kept outlives a change of it."""
-    files = (__file__, *(str(part.__file__) for part in (emit_llvm, llvm_lines, llvm_trigonometry, workspace)))
+    folder = Path(__file__).parent / "emit"
+    files = (__file__, *(folder / f"{name}.py" for name in WRITERS))
     return hashlib.sha256(b"\0".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
@@ -176,6 +176,8 @@ def _engine(key: str, program: Program, lanes: int, opt: int) -> tuple[Any, int]
     """An execution engine with the object code of the program, from the cache if it is there, and its workspace."""
     data = disk_cache.read(key)
     if data is None:
+        from parflex.codegen.emit.emit_llvm import build_module, work_of
+
         machine = new_machine(opt)
         module = llvm.parse_assembly(build_module(program, (lanes,)))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)

@@ -16,12 +16,13 @@ from parflex.bodies import RigidBody
 from parflex.closure.loops import Closures
 from parflex.codegen import program_store
 from parflex.codegen.model import Model
-from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.model_options import OPERATOR_LIMIT
+from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.traces import moving
 from parflex.codegen.traces.trace import prepared
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.errors import InputError
-from parflex.models.forms import choose
+from parflex.models.forms.choice import choose
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
 from parflex.tree import Link, Place

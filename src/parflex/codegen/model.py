@@ -7,35 +7,29 @@ from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from numbers import Real
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from parflex.checking import names, number, shown
 from parflex.codegen import program_store
-from parflex.codegen.emit.emit_c import emit_c
-from parflex.codegen.emit.emit_c_example import emit_c_example
-from parflex.codegen.emit.emit_python import DIALECTS, emit_python, functions_of, library_of, run
-from parflex.codegen.emit.heading import entries, heading, identifier, origin
 from parflex.codegen.memory_pause import no_search_for_cycles
-from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
-from parflex.codegen.ports import Signal, signals_of
+from parflex.codegen.model_options import OPERATOR_LIMIT, Options
 from parflex.codegen.program import Program
-from parflex.codegen.samples import sample_inputs
-from parflex.codegen.traces.spare_parameters import with_spare_words
-from parflex.codegen.traces.trace import traces
-from parflex.codegen.traces.tracing import Options, Trace
 from parflex.errors import InputError, did_you_mean
 from parflex.models.dynamics.spare_motors import EffortLimit, Preload, Weights
-from parflex.models.forms.platform_frame import given_frame
 from parflex.models.given_states.closed_positions import as_numbers
 from parflex.models.robot import Robot
 from parflex.models.terms import left_out
 from parflex.records import Record, counted, listed
 
+if TYPE_CHECKING:
+    from parflex.codegen.ports import Signal
+    from parflex.codegen.traces.tracing import Trace, Tracer
+
 Array = np.ndarray
 FLOAT = np.dtype(float)
-TARGETS = ("c", "llvm", *DIALECTS)
+TARGETS = ("c", "llvm", "numpy", "jax", "casadi", "sympy")
 BLOCK = 4_000_000  # values that a batch is worked on with at once, in NumPy
 SCRIPT_LIMIT = 20_000  # operators beyond which JAX, CasADi and SymPy take minutes
 
@@ -182,6 +176,8 @@ class Model(Record):
 
     def evaluate(self, target: str = "numpy", **arrays: Any) -> dict[str, Array]:
         """Outputs for inputs by name (`arrays`, SI) by the library `target`: "numpy", or "jax", also transformed."""
+        from parflex.codegen.emit.emit_python import functions_of, run
+
         flat, batch = self._flat(arrays)
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
         functions = functions_of(target)
@@ -200,12 +196,17 @@ class Model(Record):
 
     def function(self, target: str) -> Callable[[Sequence[Any]], list[Any]]:
         """A function of the flat list of inputs, on the scalars of the library `target`: numpy, jax, casadi, sympy."""
+        from parflex.codegen.emit.emit_python import functions_of, run
+
         numbers = [float(self.parameters[name]) for name in self.program.parameters]
         functions = functions_of(target)
         return lambda flat: run(self.program, [*flat, *numbers], functions)
 
     def casadi_function(self) -> Any:
         """The model as a CasADi Function, one argument and one result for each group (matrices by rows)."""
+        from parflex.codegen.emit.emit_python import library_of
+        from parflex.codegen.emit.heading import identifier
+
         ca = library_of("casadi")
         if len(self.program.instructions) > SCRIPT_LIMIT:
             raise _too_long("casadi", self.program)
@@ -263,11 +264,17 @@ class Model(Record):
 
     def files(self, target: str, float32: bool = False) -> dict[str, str]:
         """File name -> text for the `target` c, llvm, numpy, jax, casadi or sympy; `float32`: single precision (C)."""
+        from parflex.codegen.emit.emit_python import emit_python
+        from parflex.codegen.emit.heading import entries, heading, identifier
+
         if target not in TARGETS:
             raise InputError(
                 f"there is no target '{target}'", key="target", value=target, hint=did_you_mean(target, TARGETS)
             )
         if target == "c":
+            from parflex.codegen.emit.emit_c import emit_c
+            from parflex.codegen.emit.emit_c_example import emit_c_example
+
             flat, _ = self._flat(self.sample)
             parameters = [self.parameters[name] for name in self.program.parameters]
             sources = emit_c(self.program, float32, self.signals, self.about)
@@ -375,6 +382,8 @@ def model(
     --------
     >>> inverse = parflex.model(parflex.load("rx90"), "inverse")
     """
+    from parflex.codegen.traces.spare_parameters import with_spare_words
+
     options = replace(
         _options(parameters, left_out(without, include), wrench_frames, friction_width),
         independent=names(independent, "independent"), rows=tuple(int(row) for row in rows),
@@ -390,9 +399,38 @@ def model_with(robot: Robot, name: str, options: Options, operator_limit: int) -
     kept = program_store.read(key) if key is not None else None
     if kept is not None:
         return Model(**kept)
+    from parflex.codegen.traces.trace import traces  # and all that makes programs: what is kept starts without it
+
     with no_search_for_cycles():
         ways = (_made(robot, traced, options, operator_limit) for traced in traces(robot, name, options))
         made = min(ways, key=_total)
+    if key is not None:
+        program_store.write(key, made)
+    return made
+
+
+def kept_program(
+    robot: Robot,
+    name: str,
+    options: Options,
+    outputs: Callable[[Tracer], Mapping[str, Any]],
+    *more: Any,
+    limit: int = OPERATOR_LIMIT,
+    quick: bool = False,
+) -> Model:
+    """The program of these outputs, from the disk where it is there; `more` is all else that it depends on."""
+    key = program_store.key_of(robot, name, options, *more, limit, quick)
+    kept = program_store.read(key) if key is not None else None
+    if kept is not None:
+        return Model(**kept)
+    from parflex.codegen.passes.optimise import make_program
+    from parflex.codegen.traces.tracing import Tracer
+
+    tracer = Tracer()
+    found = {group: np.array(values, dtype=object) for group, values in outputs(tracer).items()}
+    program = make_program(tracer.graph, f"{robot.name}_{name}", found, [], limit, quick)
+    inputs = {group: symbols.shape for group, symbols in tracer.inputs.items()}
+    made = Model(program.name, program, inputs, {group: values.shape for group, values in found.items()})
     if key is not None:
         program_store.write(key, made)
     return made
@@ -414,6 +452,12 @@ def _options(parameters: Any, without: tuple[str, ...], wrenches: Any, friction_
 
 def _made(robot: Robot, traced: Trace, options: Options, limit: int) -> Model:
     """One way of writing a model."""
+    from parflex.codegen.emit.heading import origin
+    from parflex.codegen.passes.optimise import make_program
+    from parflex.codegen.ports import signals_of
+    from parflex.codegen.samples import sample_inputs
+    from parflex.models.forms.platform_frame import given_frame
+
     name = traced.model
     title = "_".join(word for word in (robot.name, name, options.coordinates) if word)  # of files and functions
     program = make_program(traced.graph, title, traced.outputs, list(traced.parameters), limit)
@@ -436,4 +480,4 @@ def _total(made: Model) -> int:
     return made.counts["total"]
 
 
-__all__ = ["TARGETS", "Model", "model", "model_with"]
+__all__ = ["TARGETS", "Model", "kept_program", "model", "model_with"]

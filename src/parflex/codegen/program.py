@@ -30,6 +30,7 @@ APART = {
     "select": "compare",
     "sign": "compare",
 }
+COUNTS = "_counts"  # of a program, that were made before
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
 
 
@@ -54,12 +55,20 @@ class Program(Record):
         """Names of the first values."""
         return self.variables + self.parameters
 
+    @property
+    def known_counts(self) -> dict[str, int] | None:
+        """What was counted, here or before the program was kept; None: nothing yet."""
+        return self.__dict__.get(COUNTS)
+
     def counts(self) -> dict[str, int]:
         """Operators of one call; `total` is additions, subtractions, multiplications and divisions.
 
         `variables` are values with a name of their own, as C is written: terms of a sum are not. `setup` is the
         arithmetic on parameters alone.
         """
+        known = self.known_counts
+        if known is not None:
+            return dict(known)
         within = self.within()
         counts = Counter(dict.fromkeys(COUNTED, 0))
         called = [function.counts() for function in self.functions]
@@ -77,7 +86,12 @@ class Program(Record):
             counts[ARITHMETIC.get(operation) or APART[operation]] += 1
             counts["variables"] += named
         counts["total"] = counts["add"] + counts["mul"] + counts["div"]
-        return dict(counts)
+        return dict(self.with_counts(dict(counts)).__dict__[COUNTS])
+
+    def with_counts(self, counts: dict[str, int]) -> Program:
+        """The same, which knows its counts: to count takes longer than to read a program from the disk."""
+        self.__dict__[COUNTS] = counts
+        return self
 
     @property
     def length(self) -> int:

@@ -123,6 +123,7 @@ def write(key: str, made: Any) -> None:
         "sample": {name: value.tolist() for name, value in made.sample.items()},
         "signals": made.signals,
         "about": made.about,
+        "counts": program.known_counts,
     }
     head = json.dumps(content, separators=(",", ":")).encode()  # without a line break
     disk_cache.write(key, b"".join([head, b"\n", *parts]))
@@ -147,6 +148,8 @@ def read(key: str) -> dict[str, Any] | None:
         own = {name: tuples(value) for name, value in one.items()}
         programs.append(Program(**own, instructions=KeptInstructions(kept["count"], kept["digest"], part)))
     program = replace(programs[0], functions=tuple(programs[1:]))
+    counts = content.get("counts")
+    program = program if counts is None else program.with_counts(counts)
     return {
         "name": program.name,
         "program": program,

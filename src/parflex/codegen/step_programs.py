@@ -8,23 +8,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parflex.codegen import program_store
 from parflex.codegen.compile import Kernel
 from parflex.codegen.model import Model
-from parflex.codegen.passes.optimise import make_program
-from parflex.codegen.traces.trace import form_of
-from parflex.codegen.traces.tracing import Options, Tracer, open_gates
-from parflex.graph.derivative import jacobian
+from parflex.codegen.model_options import Options
 from parflex.graph.expression import Expression
-from parflex.models.forms.in_pieces.step_matrix import JointSlope
 from parflex.models.robot import Robot
 from parflex.recursion import joint_forces
 from parflex.spatial.complex_pairs import Pair, pair
 from parflex.tree import Tree
+
+if TYPE_CHECKING:
+    from parflex.models.forms.in_pieces.step_matrix import JointSlope
 
 Array = np.ndarray
 NO_LIMIT = 1 << 62  # the direct model was not refused, and these grow with it
@@ -59,6 +58,19 @@ def step_programs(
     kept = [program_store.read(key) if key is not None else None for key in keys]
     if kept[0] is not None and kept[1] is not None:
         return StepPrograms(Model(**kept[0]), Model(**kept[1]))
+    made = _traced(robot, model, options, by_pairs)
+    for key, own in zip(keys, () if made is None else (made.factor, made.solve), strict=False):
+        if key is not None:
+            program_store.write(key, own)
+    return made
+
+
+def _traced(robot: Robot, model: str, options: Options, by_pairs: bool) -> StepPrograms | None:
+    """Both programs made; None where the form of the model has none."""
+    from parflex.codegen.passes.optimise import make_program  # and what traces: programs that are kept need neither
+    from parflex.codegen.traces.trace import form_of
+    from parflex.codegen.traces.tracing import Tracer, open_gates
+
     form, graph, _ = form_of(robot, model, options)
     tracer, tree = Tracer(graph), form.robot.tree
     q, qd = tracer.group("q", tree.nq), tracer.group("qd", len(form.independent))
@@ -85,18 +97,17 @@ def step_programs(
     main = replace(main, name=f"{robot.name}_solve", variables=main.inputs, parameters=())
     setup = replace(setup, name=f"{robot.name}_factor")
     factors: dict[str, tuple[int, ...]] = {"factors": (len(setup.outputs),)}
-    made = StepPrograms(
+    return StepPrograms(
         Model(setup.name, setup, state, factors),
         Model(main.name, main, {"miss": (len(parts) * count,)} | factors, {"change": (len(values),)}),
     )
-    for key, own in zip(keys, (made.factor, made.solve), strict=True):
-        if key is not None:
-            program_store.write(key, own)
-    return made
 
 
 def joint_slopes(tree: Tree, q: Array, rates: Array) -> dict[int, JointSlope]:
     """How forces of joints grow with their own coordinates and rates, by the rates that are symbols."""
+    from parflex.graph.derivative import jacobian
+    from parflex.models.forms.in_pieces.step_matrix import JointSlope
+
     forces = joint_forces(tree, q, rates, np.zeros(tree.n))
     found = {}
     for link in tree.links:

@@ -14,7 +14,7 @@ from parflex.records import clipped
 class Table(BaseModel):
     """A table of the file: frozen, and an unknown key is an error that names the nearest known one."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def __repr__(self) -> str:
         return clipped(super().__repr__())  # a robot file would fill pages

@@ -280,7 +280,7 @@ def _held(robot: Robot, twin: Robot, q: Array, count: int, asked: Collection[int
 
 
 def _end_effector(
-    robot: Robot, twin: Robot, at: Any, at_twin: Any, links: list[tuple[Array, Array]], count: int
+    robot: Robot, twin: Robot, at: Any, at_twin: Any, links: Sequence[tuple[Array, Array]], count: int
 ) -> tuple[Array, Array]:
     """World twist of the end effector per rate, and per change of each key at fixed positions."""
     name = robot.tree.end_effector

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.closure import mobility
 from parflex.design.answers import Cluster

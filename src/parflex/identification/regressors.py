@@ -16,8 +16,7 @@ import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.closure.mobility import Partition, choose_partition, scaled_jacobian
-from parflex.codegen.model import Model, model
-from parflex.codegen.traces.open_tree import kept_program
+from parflex.codegen.model import Model, kept_program, model
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.errors import InputError, SingularError
 from parflex.identification.unknowns import Unknown, joint_column

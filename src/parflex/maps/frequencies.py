@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.errors import InputError, ParflexError, ParflexWarning
 from parflex.maps.batches import Geometry

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.closure import mobility
 from parflex.closure.reduction import Reduction, reduction
@@ -46,7 +46,7 @@ class Configuration(Record):
         return pose(self.robot.tree, self.q)
 
     @cached_property
-    def link_jacobians(self) -> list[tuple[Array, Array]]:
+    def link_jacobians(self) -> Sequence[tuple[Array, Array]]:
         """J_v, J_w of all links."""
         return jacobians(self.robot.tree, self.at)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
@@ -16,7 +17,7 @@ SAME = 1e-6  # of the typical length: balls that are nearer are one, lines that 
 
 
 def spinning(
-    closures: Closures, at: Pose, links: list[tuple[Array, Array]], motions: Array, end: Array
+    closures: Closures, at: Pose, links: Sequence[tuple[Array, Array]], motions: Array, end: Array
 ) -> tuple[list[str], Array]:
     """Names of the rods that spin in these motions, and a basis of what is left of the motions without them.
 
@@ -54,7 +55,7 @@ def _kernel(J: Array) -> Array:
 
 
 def _turning(
-    at: Pose, links: list[tuple[Array, Array]], motions: Array, length: float
+    at: Pose, links: Sequence[tuple[Array, Array]], motions: Array, length: float
 ) -> dict[int, tuple[Array, Array] | None]:
     """Of each link that moves, a point and the direction of the line that it turns about; None where it does more."""
     found: dict[int, tuple[Array, Array] | None] = {}

@@ -7,7 +7,7 @@ acceleration less gravity, free bodies included, and differences across a closur
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -195,7 +195,27 @@ def turning(w: Array, al: Array) -> Array:
     )
 
 
-def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> list[tuple[Array, Array]]:
+class LinkJacobians(Sequence[tuple[Array, Array]]):
+    """J_v and J_w of each link over all rates, filled up with zeros when they are asked for: most are not."""
+
+    def __init__(self, n: int, own: list[tuple[list[int], Array, Array]]) -> None:
+        self.n, self.own = n, own
+        self._whole: dict[int, tuple[Array, Array]] = {}
+
+    def __len__(self) -> int:
+        return len(self.own)
+
+    def __getitem__(self, j: Any) -> Any:
+        if isinstance(j, slice):
+            return [self[k] for k in range(*j.indices(len(self)))]
+        found = self._whole.get(j)
+        if found is None:
+            columns, J_v, J_w = self.own[j]
+            found = self._whole[j] = (_over_all(self.n, columns, J_v), _over_all(self.n, columns, J_w))
+        return found
+
+
+def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> LinkJacobians:
     """Of each link J_v and J_w (3 x n): its twist in its own axes is J qd, theory (4).
 
     Where `rates` are named, only their columns are asked for, and the others are zero.
@@ -223,7 +243,7 @@ def jacobians(tree: Tree, at: Pose, rates: Collection[int] | None = None) -> lis
         own.append(
             ([*columns, *moving], np.hstack([part[0] for part in parts]), np.hstack([part[1] for part in parts]))
         )
-    return [(_over_all(tree.n, columns, J_v), _over_all(tree.n, columns, J_w)) for columns, J_v, J_w in own]
+    return LinkJacobians(tree.n, own)
 
 
 def _asked(rates: slice, asked: set[int] | None) -> tuple[list[int], list[int]]:
@@ -239,7 +259,7 @@ def _over_all(n: int, columns: list[int], J: Array) -> Array:
     return whole
 
 
-def place_jacobian(tree: Tree, at: Pose, links: list[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:
+def place_jacobian(tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]], place: Place) -> tuple[Array, Array]:
     """J_v and J_w of a place, in its own axes; `links` are those of the links."""
     if place.link == GROUND:
         return np.zeros((3, tree.n)), np.zeros((3, tree.n))

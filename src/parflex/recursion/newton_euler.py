@@ -33,6 +33,13 @@ def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Pu
 
     Elements between two points act as such wrenches, theory (44).
     """
+    return inwards(tree, at, *link_wrenches(tree, at, moving, external))
+
+
+def link_wrenches(
+    tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Push] | None = None
+) -> tuple[list[Array], list[Array], list[Array]]:
+    """What each link needs for itself: force, moment and forces along its elastic coordinates."""
     if tree.elements:
         acting = element_wrenches(tree, at, moving)
         add_wrenches(acting, external or {})
@@ -49,7 +56,18 @@ def newton_euler(tree: Tree, at: Pose, moving: Motion, external: Mapping[int, Pu
         elastic.append(s)
         f.append(force)
         m.append(moment)
-    return inwards(tree, at, f, m, elastic)
+    return f, m, elastic
+
+
+def relieved(
+    needed: tuple[list[Array], list[Array], list[Array]], external: Mapping[int, Push]
+) -> tuple[list[Array], list[Array], list[Array]]:
+    """What links need less what acts on them."""
+    f, m, elastic = (list(part) for part in needed)
+    for j, pushed in external.items():
+        f[j], m[j] = f[j] - pushed[0], m[j] - pushed[1]
+        elastic[j] = elastic[j] - pushed[2] if len(pushed) > 2 else elastic[j]
+    return f, m, elastic
 
 
 def inwards(tree: Tree, at: Pose, f: list[Array], m: list[Array], elastic: list[Array]) -> NewtonEuler:

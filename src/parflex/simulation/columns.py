@@ -11,9 +11,12 @@ from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.codegen.traces.signals import signals, signals_in_rows
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
+from parflex.recursion import pose
 from parflex.simulation.inputs.spare_motions import SpareMotors
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import Segment, Segments
+from parflex.spatial.rotations import quaternions
+from parflex.spatial.row_numbers import over_rows
 
 Array = np.ndarray
 AXES = "xyz"
@@ -86,6 +89,25 @@ def columns_from(
     return columns
 
 
+def position_columns(robot: Robot, run: Segments, frames: Sequence[str]) -> dict[str, Array]:
+    """Times, positions, and poses of frames of a run: what two runs are compared by."""
+    tree = robot.tree
+    kept = zip(run.parts, run.kept(), strict=True)
+    q = np.concatenate([part.track.y[keep, : tree.nq] for part, keep in kept])
+
+    def placed(given: dict[str, Array]) -> dict[str, Array]:
+        at = pose(tree, given["q"])
+        found = {name: at.of(tree.places[name]) for name in frames}
+        words = ("rotation", "position")
+        return {f"{name}.{word}": part for name, both in found.items() for word, part in zip(words, both, strict=True)}
+
+    found = over_rows(placed, {"q": q}, 30 * len(tree.links))
+    columns = {"t": run.t} | {f"q.{name}": q[:, k] for k, name in enumerate(tree.position_names)}
+    for name in frames:
+        columns |= pose_columns(name, found[f"{name}.position"], found[f"{name}.rotation"], tree.planar)
+    return columns
+
+
 def _seen(part: Segment, keep: Array, frames: Sequence[str], spare: SpareMotors | None = None) -> dict[str, Array]:
     """Positions, their rates of change, what is given, efforts, and what the signals are, of rows of one segment."""
     problem, x, y = part.problem, part.track.x[keep], part.track.y[keep]
@@ -143,13 +165,18 @@ def coupling_columns(problem: Problem, x: Array, y: Array, effort: Array) -> dic
 
 def frame_columns(name: str, position: Array, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:
     """Pose, twist and acceleration of a frame, in world axes and in its own (`local_`)."""
+    return pose_columns(name, position, rotation, planar) | motion_columns(name, rotation, motion, planar)
+
+
+def pose_columns(name: str, position: Array, rotation: Array, planar: bool) -> dict[str, Array]:
+    """Position of a frame, and how it is turned."""
     columns = {f"{name}.{axis}": position[:, k] for k, axis in enumerate(AXES[: 2 if planar else 3])}
     if planar:
         columns[f"{name}.theta"] = np.unwrap(np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0]))
     else:
         words = ("qw", "qx", "qy", "qz")
         columns |= {f"{name}.{word}": part for word, part in zip(words, _turns(rotation).T, strict=True)}
-    return columns | motion_columns(name, rotation, motion, planar)
+    return columns
 
 
 def motion_columns(name: str, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:
@@ -168,9 +195,7 @@ def motion_columns(name: str, rotation: Array, motion: Array, planar: bool) -> d
 
 def _turns(rotation: Array) -> Array:
     """Unit quaternions of rotation matrices, scalar first, without jumps of sign."""
-    from scipy.spatial.transform import Rotation
-
-    turns = Rotation.from_matrix(rotation).as_quat()[:, [3, 0, 1, 2]]
+    turns = quaternions(rotation)
     if len(turns):
         turns[0] *= np.sign(turns[0, np.argmax(np.abs(turns[0]))])
     flips = np.cumprod(np.where(np.einsum("ti,ti->t", turns[1:], turns[:-1]) < 0, -1.0, 1.0))

@@ -38,11 +38,12 @@ class Event(Record):
     again: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass
 class Watch:
     """Checks rows of a run of a robot with loops."""
 
     problem: Problem
+    gone: float = 0.0  # since a row was checked, in radians of a typical length
 
     @cached_property
     def free(self) -> Array:
@@ -116,13 +117,15 @@ class Watch:
 
     def best(self, q: Array) -> tuple[tuple[str, ...], float]:
         """The rates that had better be independent at a pose, and how good they are."""
-        robot, J = self.problem.robot, self.rows(q[None])[0]
-        full = np.zeros((J.shape[0], robot.tree.n))
-        full[:, self.free] = J
+        return self._best(self.rows(q[None])[0])
+
+    def _best(self, J: Array) -> tuple[tuple[str, ...], float]:
+        """The same of rows of the closures."""
+        robot = self.problem.robot
+        mobility.refuse_other_branch(J, self.rank)
         found = []
         for weights in (np.ones(robot.tree.n), robot.preference):
-            part = mobility.choose_partition(full, self.free, self.rank, weights)
-            dependent = set(part.dependent)
+            dependent = set(self.free[mobility.pivots(J * weights[self.free], self.rank)])
             names = tuple(robot.tree.rate_names[k] for k in robot.free if k not in dependent)
             found.append((self.quality(J, names), names))
         quality, names = max(found)
@@ -130,15 +133,16 @@ class Watch:
 
     def at_start(self, q: Array, independent: Sequence[str]) -> Event | None:
         """What must be done before the first step."""
-        if self.is_near(q):
+        J, self.gone = self.rows(q[None])[0], 0.0
+        if self._spread(J)[1] < self.near:
             return Event(0, "cross")
-        quality = self.quality(self.rows(q[None])[0], independent)
-        return Event(0, "choose") if quality < POOR and self.best(q)[1] > BETTER * quality else None
+        quality = self.quality(J, independent)
+        return Event(0, "choose") if quality < POOR and self._best(J)[1] > BETTER * quality else None
 
     def first_event(self, q: Array, change: Array, out_step: float, independent: Sequence[str]) -> Event | None:
         """The first row, of closed positions and their rates of change, at which something must be done.
 
-        Row 0 was checked before.
+        Row 0 was checked before, or is near one that was.
         """
         way = np.abs(np.diff(q, axis=0)) / self.position_units
         explained = np.abs(np.diff(q, axis=0) - out_step / 2 * (change[1:] + change[:-1])) / self.position_units
@@ -149,16 +153,17 @@ class Watch:
         jumped = rigid & (explained.max(axis=1, initial=0.0) > JUMP * np.maximum(ways, LOOK))
         jumps = np.flatnonzero(jumped | (q[1:, self._lengths] <= 0).any(axis=1))  # a length has no other side
         until = int(jumps[0]) + 1 if len(jumps) else len(q)
-        marks = np.floor(np.concatenate([[0.0], np.cumsum(ways)]) / LOOK)
-        looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or k == until - 1]
+        on = self.gone + np.concatenate([[0.0], np.cumsum(ways)])
+        marks, self.gone = np.floor(on / LOOK), float(on[-1] % LOOK)
+        looked = [k for k in range(1, until) if marks[k] > marks[k - 1] or (len(jumps) and k == until - 1)]
         if looked:
             J, r = self.rows(q[looked]), self.rank - 1
             whole = np.linalg.svd(J, compute_uv=False)
             block = np.linalg.svd(J[:, :, self.dependent(independent)], compute_uv=False)
-            for k, values, own in zip(looked, whole, block, strict=True):
+            for k, held, values, own in zip(looked, J, whole, block, strict=True):
                 if values[r] < self.near * mobility.largest(values, self.usual):
                     return Event(k, "cross")
                 quality = own[r] / values[r]
-                if quality < POOR and self.best(q[k])[1] > BETTER * quality:
+                if quality < POOR and self._best(held)[1] > BETTER * quality:
                     return Event(k, "choose")
         return Event(until - 1, "jump", again=True) if len(jumps) else None

@@ -10,10 +10,10 @@ import numpy as np
 
 from parflex.closure.constraints import Coupling
 from parflex.codegen.model import Model, model_with
+from parflex.codegen.model_options import Options
 from parflex.codegen.step_programs import SPARSE_FORM, StepPrograms, step_programs
 from parflex.codegen.traces.open_tree import contact_gaps, open_tree
 from parflex.codegen.traces.power import powers
-from parflex.codegen.traces.tracing import Options
 from parflex.errors import InputError
 from parflex.models.given_states.joint_stops import gated, with_stops
 from parflex.models.given_states.sticking_joints import with_sticking

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.traces.reaction_signals import balance, joint_wrenches
+from parflex.codegen.traces.reaction_signals import joint_wrenches
 from parflex.errors import InputError, did_you_mean
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.reactions import has_reaction, undetermined_reactions
@@ -70,7 +70,6 @@ def reactions_of_rows(
     state |= {"effort": found["effort"]} | ({"gates": gates} if gates.shape[1] else {})
     for k, frame in enumerate(problem.wrenches):
         state[f"wrench_{frame}"] = found["given"][:, motors + 6 * k : motors + 6 * k + 6]
-    state["multipliers"] = np.zeros((len(found["q"]), robot.closures.size))
     count, size = len(found["q"]), max(1, robot.closures.size * len(robot.free))
     length = max(1000, int(NUMBERS / size))  # rows at a time
     parts = [
@@ -84,12 +83,14 @@ def reactions_of_rows(
 def _wrenches(
     problem: Problem, state: dict[str, Array], robot: Robot, chains: Sequence[BeamChain]
 ) -> tuple[dict[str, Array], dict[int, Array]]:
-    """The same of some rows: multipliers of the closures, then wrenches with them."""
+    """The same of some rows."""
+    redundant = bool(robot.closures.size and robot.mobility.redundant)
+
+    def multipliers(rows: Array, missing: Array) -> Array:
+        return _multipliers(rows, missing, redundant)
+
     with np.errstate(all="ignore"):  # a row that is not finite stays so
-        if robot.closures.size:
-            rows, missing = balance(robot, problem.independent, problem.width, state)
-            state["multipliers"] = _multipliers(rows, missing, bool(robot.mobility.redundant))
-        return joint_wrenches(robot, problem.width, state, chains)
+        return joint_wrenches(robot, problem.independent, problem.width, state, multipliers, chains)
 
 
 def _multipliers(rows: Array, missing: Array, redundant: bool) -> Array:

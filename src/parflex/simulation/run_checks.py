@@ -11,7 +11,6 @@ import numpy as np
 from parflex.codegen.traces.coupling_signals import lossy
 from parflex.errors import InputError, SingularError
 from parflex.models.configuration import Configuration
-from parflex.models.dynamics.dynamic_models import moved_by
 from parflex.models.dynamics.taut_cables import driven_cables
 from parflex.models.robot import Robot
 from parflex.simulation.integrators.integrate import Grid
@@ -64,6 +63,8 @@ def jam_reason(robot: Robot, columns: Mapping[str, Array]) -> str | None:
         return None
     q, qd = (np.array([columns[f"{word}.{name}"][-1] for name in robot.tree.position_names]) for word in ("q", "qd"))
     tau = np.array([columns[f"effort.{name}"][-1] for name in robot.actuated_names])
+    from parflex.models.dynamics.dynamic_models import moved_by  # which runs that go well do without
+
     try:
         moved_by(Configuration(robot, q), robot.tree.rates(q, qd), np.nan_to_num(tau))
     except SingularError as error:

@@ -21,7 +21,7 @@ from parflex.models.elastic.deflection import deflection_warnings
 from parflex.models.given_states.joint_stops import refuse_start_outside
 from parflex.models.inside_beams.beam_chains import all_places, inside_reduced
 from parflex.models.robot import Robot
-from parflex.simulation.columns import columns_from, columns_of, seen_in
+from parflex.simulation.columns import columns_from, columns_of, position_columns, seen_in
 from parflex.simulation.controller import Controller, controlled
 from parflex.simulation.first_compilation import say_first_compilation
 from parflex.simulation.inputs.corners import jump_warnings
@@ -37,7 +37,6 @@ from parflex.simulation.outputs.stick_report import stick_entries
 from parflex.simulation.partitions import read_independent, refuse_singular
 from parflex.simulation.problem import Problem, metres, prepare
 from parflex.simulation.reactions_in_time import add_reactions, reaction_warnings, read_outputs
-from parflex.simulation.refining.converged_run import converged_run
 from parflex.simulation.refining.strain_content import content_warnings
 from parflex.simulation.run_checks import (
     balance_error,
@@ -222,6 +221,8 @@ def simulate(
     frames = None if frames is None else all_places(frames, "frames")
     if converge is not None:
         asked_for = {key: value for key, value in locals().items() if key not in ("robot", "converge")}
+        from parflex.simulation.refining.converged_run import converged_run
+
         return converged_run(simulate, robot, converge, asked_for)
     if drive not in DRIVES:
         raise InputError(f"'{drive}' cannot be driven", key="drive", value=drive, hint=did_you_mean(drive, DRIVES))
@@ -245,7 +246,7 @@ def simulate(
     begin = perf_counter()
     sticking = friction_width is None
     problem = _prepared(case, friction_width or FRICTION_WIDTH, sticking)
-    case, segments, started = _run(case, problem, progress)
+    case, segments, started = _run(case, problem, progress, None)
     seen = seen_in(problem, segments, [*looked_at, *frames_of(places)], case.spare)
     columns, track = columns_from(problem, segments, seen, looked_at, case.spare), segments.track
     add_places(problem.robot.tree, places, seen, columns)
@@ -281,15 +282,15 @@ def simulate(
     ]
     if problem.width and check_width and track.status == "ok":
         half = _prepared(case, problem.width / 2, sticking)
-        other = columns_of(half, _run(case, half, None)[1], looked_at[:1], case.spare)
+        other = columns_of(half, _run(case, half, None, None)[1], looked_at[:1], case.spare)
         summary["friction"] = width_effect(columns, other, looked_at[0], problem.width)
     usual = checked_by_default(case, tolerance, robot.tree, summary.get("sticks"))
     if (usual if check_steps is None else check_steps) and track.status == "ok":
-        second = _run(halved(case, problem.robot.tree.length), problem, None)[1]
+        second = _run(halved(case, problem.robot.tree.length), problem, None, started)[1]
         by_error = case.grid.begin or (case.method.name == "dopri5" and case.controller is None)
         if by_error and second.track.counts["steps"] < MORE_STEPS * track.counts["steps"]:
-            second = _run(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None)[1]
-        other = columns_of(problem, second, looked_at[:1], case.spare)
+            second = _run(halved_evenly(case, float(track.t[-1]), track.counts["steps"]), problem, None, started)[1]
+        other = position_columns(problem.robot, second, looked_at[:1])
         summary["estimated_error"] = estimated_error(columns, other, looked_at[0], case, second.track)
         summary["warnings"] += error_warnings(columns, summary["estimated_error"])
     settings = _settings(given, case, problem, method)
@@ -352,9 +353,12 @@ def _prepared(case: Case, width: float, sticking: bool) -> Problem:
 
 
 @no_search_for_cycles()
-def _run(case: Case, problem: Problem, shown: Callable[[float], None] | None) -> tuple[Case, Segments, Started]:
-    """The case with its steps, the run, and how it started."""
-    started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
+def _run(
+    case: Case, problem: Problem, shown: Callable[[float], None] | None, started: Started | None
+) -> tuple[Case, Segments, Started]:
+    """The case with its steps, the run, and how it started: as another one did, where that is given."""
+    if started is None:
+        started = start_state(problem, case.robot, case.start, case.pose, case.motion, case.wrenches)
     q, qd = started.q, started.qd[problem.places]
     refuse_start_outside(problem.robot, q)
     if case.independent:

@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, maximum_bipartite_matching
+import scipy
 
 from parflex.spatial.dual import SlopedNumber, directions_of, plain_values, sloped_kind, slopes_last, with_slopes
 from parflex.spatial.elimination import is_zero, solve_symmetric
@@ -37,12 +35,23 @@ def solve(A: Array, b: Array) -> Array:
     kind = sloped_kind(A, b)
     if kind is not None:
         return _solve_sloped(A, b, kind)
+    entry = next((entry for entry in A.flat if getattr(entry, "solves_whole", False)), None)
+    if entry is not None:
+        return entry.solve_system(A, b.reshape(len(b), -1)).reshape(b.shape)
     x = np.zeros(b.shape, dtype=object)
     for rows, columns in triangular_blocks(A):
         known = [k for k in range(len(b)) if k not in set(columns)]
         right = b[rows] - A[np.ix_(rows, known)] @ x[known] if known else b[rows]
         x[columns] = _solve_block(A[np.ix_(rows, columns)], right)
     return x
+
+
+def eigen_pairs(A: Array, B: Array) -> tuple[Array, Array]:
+    """Values, lowest first, and vectors x with A x = value B x and x^T B x = 1, of numbers; B is positive definite."""
+    root = np.linalg.cholesky(B)
+    half = np.linalg.solve(root, A)
+    values, vectors = np.linalg.eigh(np.linalg.solve(root, half.T))
+    return values, np.linalg.solve(root.T, vectors)
 
 
 def _solve_sloped(A: Array, b: Array, kind: type[SlopedNumber]) -> Array:
@@ -164,7 +173,9 @@ def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
     """Rows and columns of the diagonal blocks of A, in an order in which each needs only earlier ones."""
     n = len(A)
     pattern = _pattern(A)
-    match = maximum_bipartite_matching(csr_array(pattern), perm_type="column")  # column of each row
+    match = scipy.sparse.csgraph.maximum_bipartite_matching(
+        scipy.sparse.csr_array(pattern), perm_type="column"
+    )  # column of each row
     if np.any(match < 0):
         raise np.linalg.LinAlgError("the system is singular by its structure")
     # row i waits for the row that owns each other column it uses
@@ -174,7 +185,9 @@ def triangular_blocks(A: Array) -> list[tuple[list[int], list[int]]]:
     for i in range(n):
         for column in np.flatnonzero(pattern[i]):
             waits[i, owner[column]] = True
-    count, label = connected_components(csr_array(waits), directed=True, connection="strong")
+    count, label = scipy.sparse.csgraph.connected_components(
+        scipy.sparse.csr_array(waits), directed=True, connection="strong"
+    )
     done: set[int] = set()
     blocks = []
     while len(done) < count:

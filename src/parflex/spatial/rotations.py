@@ -115,6 +115,25 @@ def quaternion_near(R: Any, near: Any) -> Array:
     return found / np.sqrt(found @ found)
 
 
+def quaternions(rotations: Array) -> Array:
+    """Unit quaternions of many rotation matrices, of each one of the two.
+
+    4 Q Q^T is linear in R: its longest row is that of the largest component, and is a multiple of Q.
+    """
+    d, o = np.einsum("tii->ti", rotations), rotations - rotations.transpose(0, 2, 1)
+    s = rotations + rotations.transpose(0, 2, 1)
+    table = np.empty((len(rotations), 4, 4))
+    table[:, 0, 0] = 1 + d.sum(axis=1)
+    for k in range(3):
+        a, b = (k + 1) % 3, (k + 2) % 3
+        table[:, k + 1, k + 1] = 1 + d[:, k] - d[:, a] - d[:, b]
+        table[:, 0, k + 1] = table[:, k + 1, 0] = o[:, b, a]
+        table[:, a + 1, b + 1] = table[:, b + 1, a + 1] = s[:, a, b]
+    largest = np.argmax(np.einsum("tii->ti", table), axis=1)
+    rows = table[np.arange(len(table)), largest]
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
 def vector_quaternion(vector: Any) -> Array:
     """Unit quaternion of a rotation vector, or of each row of many."""
     if any(map(is_varied, np.ravel(vector))):

@@ -21,6 +21,7 @@ class RowNumber:
     """One number in each of many rows: NumPy's object arrays call its operators and its `sin`, `cos`, `sqrt`."""
 
     __slots__ = ("rows",)
+    solves_whole = True  # systems are solved at once: blocks of them would save no time
 
     def __init__(self, rows: Array) -> None:
         self.rows = rows
@@ -135,6 +136,14 @@ def gathered(numbers: Any, rows: int) -> Array:
         entry = entries[index]
         result[(slice(None), *index)] = entry.rows if isinstance(entry, RowNumber) else entry
     return result
+
+
+def in_all_rows(function: Callable[..., Array], *numbers: Array) -> Array:
+    """What a function of tables, rows first, gives for numbers of all rows, or of one."""
+    first = next((entry for array in numbers for entry in array.flat if isinstance(entry, RowNumber)), None)
+    if first is None:
+        return function(*(np.asarray(array, dtype=float)[None] for array in numbers))[0]
+    return scattered(function(*(gathered(array, len(first.rows)) for array in numbers)))
 
 
 def over_rows(

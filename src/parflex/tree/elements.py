@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,17 +12,14 @@ from parflex.bodies import Body, sections
 from parflex.bodies.beam import Material, Section, beam, first_bending, rolled
 from parflex.bodies.beam_parts import ElementParts
 from parflex.bodies.elastic_body import ElasticBody, with_damping, with_small_turns
-from parflex.bodies.modal import ModalData, modal_body, with_values
-from parflex.bodies.modal_file import load_modal
-from parflex.bodies.reduced_link import reduced_link
-from parflex.bodies.super_elements.matrix_files import load_matrices
-from parflex.bodies.super_elements.super_body import super_body, super_element
-from parflex.bodies.super_elements.unit_systems import in_metres
 from parflex.description import schema
 from parflex.description.elastic_tables import SECTION_KEYS, Damping
 from parflex.description.names import split_place
 from parflex.errors import InputError, ParflexError, RobotFileError
 from parflex.spatial.varied import OneNumberError, is_varied
+
+if TYPE_CHECKING:
+    from parflex.bodies.modal import ModalData
 
 MOST_ELEMENTS = 32  # into which a beam is cut so that one of its nodes is where something is mounted
 SAME_NODE = 1e-9  # of the length of a beam
@@ -56,6 +53,8 @@ def read_element(robot: schema.RobotFile, name: str, spec: schema.Beam, refine: 
 
 def read_reduced(robot: schema.RobotFile, name: str, spec: schema.Beam, elements: int, part: float) -> ElasticBody:
     """A part of the beam of a frame, given as share of its length, as one body in place of so many elements."""
+    from parflex.bodies.reduced_link import reduced_link
+
     material, section, choices = _beam_choices(robot, name, spec)
     damping = _damping(spec, material, section, choices["planar"])
     assert spec.reduce is not None
@@ -110,6 +109,8 @@ def element_parts(robot: schema.RobotFile, spec: schema.Beam, length: float) -> 
 
 def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
     """The body of a frame given by modes."""
+    from parflex.bodies.modal_file import load_modal  # kinds of bodies that few robots have are read when they do
+
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: modal"
     try:
@@ -134,6 +135,8 @@ def read_modal(robot: schema.RobotFile, name: str, spec: schema.Modal) -> Body:
 
 def _modal_body(data: ModalData, spec: schema.Modal) -> ElasticBody:
     """The body with the modal stiffnesses and the damping ratio of the file; in many designs these differ alone."""
+    from parflex.bodies.modal import modal_body, with_values
+
     given = [*(spec.stiffness or ()), spec.damping]
     if not any(is_varied(x) for x in given):
         return modal_body(with_values(data, spec.stiffness, spec.damping))
@@ -153,6 +156,10 @@ def read_superelement(
     robot: schema.RobotFile, name: str, spec: schema.Superelement, free: bool
 ) -> tuple[Body, str | None]:
     """The body of a frame given by reduced matrices, and the node at which its frame holds it."""
+    from parflex.bodies.super_elements.matrix_files import load_matrices
+    from parflex.bodies.super_elements.super_body import super_body, super_element
+    from parflex.bodies.super_elements.unit_systems import in_metres
+
     owner = "platform" if robot.platform is not None and robot.platform.name == name else f"frame '{name}'"
     key = f"{owner}: superelement"
     damping: Any = spec.damping

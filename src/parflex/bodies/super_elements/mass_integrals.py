@@ -8,7 +8,7 @@ some distribution of mass: energy and momentum are conserved, and accelerations 
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.bodies.modal import ROUND_OFF, without_round_off
 from parflex.bodies.super_elements.reduced_matrices import ReducedMatrices

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.bodies.super_elements.reduced_matrices import ReducedMatrices
 

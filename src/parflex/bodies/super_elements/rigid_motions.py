@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.bodies.super_elements.reduced_matrices import InterfaceNode, ReducedMatrices, refuse
 from parflex.bodies.super_elements.unit_systems import unit_doubts

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
 from parflex.bodies.modal import ROUND_OFF

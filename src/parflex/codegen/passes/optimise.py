@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.model_options import OPERATOR_LIMIT
 from parflex.codegen.passes import saving
 from parflex.codegen.passes.calling import calling_program
 from parflex.codegen.passes.collect import collect
@@ -18,7 +19,6 @@ from parflex.errors import InputError, SingularError
 from parflex.graph.expression import Expression, Graph
 
 ROUNDS = 3
-OPERATOR_LIMIT = 200_000  # nodes of a trace beyond which a program is refused
 COLLECT_LIMIT = 8_000  # nodes beyond which collecting numbers would double the time for less than a percent
 PASS_LIMIT = 60_000  # nodes beyond which only the cheap passes run
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from parflex.codegen.traces.tracing import Options, Outputs, Tracer
 from parflex.errors import InputError
-from parflex.models.forms import Form
-from parflex.models.forms.form import IN_COORDINATES, refuse_unknown_coordinates
+from parflex.models.forms.form import IN_COORDINATES, Form, refuse_unknown_coordinates
 from parflex.models.forms.in_coordinates.coordinates import Coordinates
 from parflex.models.forms.in_coordinates.input_checks import checks_of
 from parflex.models.forms.in_coordinates.joint_coordinates import AllCoordinates, IndependentCoordinates

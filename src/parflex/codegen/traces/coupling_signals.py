@@ -10,7 +10,6 @@ import numpy as np
 from parflex.closure.constraints import Coupling
 from parflex.closure.mobility import rank, scaled_jacobian
 from parflex.codegen.traces.element_signals import row_multipliers
-from parflex.models.forms import Question, choose
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -32,6 +31,9 @@ def lost_forces(
     """
     if not lossy(robot):
         return 0.0
+    from parflex.models.forms.choice import choose  # which few runs need
+    from parflex.models.forms.form import Question
+
     names = tuple(robot.tree.rate_names[k] for k in sorted(independent))
     form: Any = choose(robot, Question("losses", independent=names, rows=tuple(int(row) for row in rows)))
     return form.moving(q, qd[form.independent], wrenches).pushed(effort)[1]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from parflex.codegen.traces.tracing import Options, Outputs, Tracer, open_gates
-from parflex.models.forms import Form
+from parflex.models.forms.form import Form
 from parflex.recursion import pose
 from parflex.recursion.energy import energies
 

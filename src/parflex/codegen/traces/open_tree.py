@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from parflex.closure.mobility import scale, scaled_jacobian
-from parflex.codegen import program_store
-from parflex.codegen.model import Model
-from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
-from parflex.codegen.traces.trace import Options, Tracer, prepared
-from parflex.codegen.traces.tracing import open_gates
+from parflex.codegen.model import Model, kept_program
+from parflex.codegen.model_options import Options, prepared
+from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.dynamics.forces import on_links
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, joint_forces, mass_matrix, motion, newton_euler, pose
@@ -48,9 +45,9 @@ def closure_rows_program(robot: Robot) -> Model:
 def open_tree(robot: Robot, wrenches: Sequence[str], friction_width: float) -> Model:
     """All positions and rates in; mass matrix, forces and energies of the tree, rows, bias and opening of its loops."""
     options = Options(friction_width=friction_width)
-    changed = prepared(robot, "open-tree", options)
 
     def outputs(tracer: Tracer) -> dict[str, Array]:
+        changed = prepared(robot, "open-tree", options)
         tree, closures = changed.tree, changed.closures
         q, qd = tracer.group("q", tree.nq), tracer.group("qd", tree.n)
         external = {frame: tracer.group(f"wrench_{frame}", 6) for frame in wrenches}
@@ -74,28 +71,11 @@ def contact_gaps(robot: Robot) -> Model:
 
     A gate is 1 while its number is positive: the time loop ends a step where that changes.
     """
-    changed = prepared(robot, "contact-gaps", Options())
 
     def outputs(tracer: Tracer) -> dict[str, Array]:
-        tree = changed.tree
+        tree = prepared(robot, "contact-gaps", Options()).tree
         q, change = tracer.group("q", tree.nq), tracer.group("position_rates", tree.nq)
         open_gates(tracer, tree)
         return {"gaps": np.array(gap_values(tree, pose(tree, q), tree.rates(q, change)), dtype=object)}
 
     return kept_program(robot, "contact-gaps", Options(), outputs)
-
-
-def kept_program(robot: Robot, name: str, options: Options, outputs: Callable[[Tracer], Any], *more: Any) -> Model:
-    """The program of these outputs, from the disk where it is there."""
-    key = program_store.key_of(robot, name, options, *more)
-    kept = program_store.read(key) if key is not None else None
-    if kept is not None:
-        return Model(**kept)
-    tracer = Tracer()
-    found = {group: np.array(values, dtype=object) for group, values in outputs(tracer).items()}
-    program = make_program(tracer.graph, f"{robot.name}_{name}", found, [], OPERATOR_LIMIT)
-    inputs = {group: symbols.shape for group, symbols in tracer.inputs.items()}
-    made = Model(program.name, program, inputs, {group: values.shape for group, values in found.items()})
-    if key is not None:
-        program_store.write(key, made)
-    return made

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import program_store
-from parflex.codegen.model import Model
-from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.model import Model, kept_program
+from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.coupling_signals import lossy, lost_forces
-from parflex.codegen.traces.trace import Options, Tracer, prepared
-from parflex.codegen.traces.tracing import open_gates
+from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.robot import Robot
 from parflex.recursion import joint_forces, motion, pose
 from parflex.recursion.point_forces import elements_loss
@@ -37,18 +35,11 @@ def powers(
     options = Options(friction_width=friction_width)
     if lossy(robot):
         options = replace(options, independent=tuple(independent), rows=tuple(int(row) for row in rows))
-    key = program_store.key_of(robot, "powers", tuple(wrenches), options)
-    kept = program_store.read(key) if key is not None else None
-    if kept is not None:
-        return Model(**kept)
-    tracer = Tracer()
-    outputs = _outputs(tracer, prepared(robot, "powers", options), wrenches, options)
-    program = make_program(tracer.graph, f"{robot.name}_powers", outputs, [], OPERATOR_LIMIT)
-    inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
-    made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
-    if key is not None:
-        program_store.write(key, made)
-    return made
+
+    def outputs(tracer: Tracer) -> dict[str, Array]:
+        return _outputs(tracer, prepared(robot, "powers", options), wrenches, options)
+
+    return kept_program(robot, "powers", options, outputs, tuple(wrenches))
 
 
 def _outputs(tracer: Any, robot: Robot, wrenches: Sequence[str], options: Options) -> dict[str, Array]:

@@ -6,65 +6,63 @@ are the physics over numbers of many rows: nothing is traced, so that robots of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces.coupling_signals import lost_forces
-from parflex.codegen.traces.trace import Options, prepared
-from parflex.models.dynamics.forces import forces_along_rates, on_links
+from parflex.models.dynamics.forces import on_links
 from parflex.models.dynamics.reactions import closure_loads, has_reaction
 from parflex.models.inside_beams.beam_chains import BeamChain
 from parflex.models.inside_beams.section_forces import element_signals_of
 from parflex.models.robot import Robot
-from parflex.recursion import jacobians, motion, newton_euler, pose
-from parflex.recursion.point_forces import add_wrenches
-from parflex.spatial.row_numbers import over_rows
+from parflex.recursion import jacobians, joint_forces, motion, pose
+from parflex.recursion.newton_euler import inwards, link_wrenches, relieved
+from parflex.spatial.row_numbers import in_all_rows, over_rows
 
 Array = np.ndarray
 Inputs = dict[str, Any]
+MANY = 100  # free rates from which some of them are taken where these determine what is asked
 INSIDE = "@element "  # before the number of a link: no joint or closure has such a name
 PUSHED = "wrench_"  # before the name of a frame: what acts on it
 
 
-def balance(robot: Robot, independent: Sequence[str], width: float, rows: Mapping[str, Array]) -> tuple[Array, Array]:
-    """Of a motion under efforts and wrenches: `rows` of the closures, and what these have to give, over free rates.
+def joint_wrenches(
+    robot: Robot,
+    independent: Sequence[str],
+    width: float,
+    rows: Mapping[str, Array],
+    multipliers: Callable[[Array, Array], Array],
+    chains: Sequence[BeamChain] = (),
+) -> tuple[dict[str, Array], dict[int, Array]]:
+    """Of each joint and closure its name with force and moment in all rows, in a motion under efforts and wrenches.
 
-    The motion has all positions, their rates of change and all accelerations.
+    The motion has all positions, their rates of change and all accelerations. `multipliers` are those of closures, by
+    their rows over free rates and by what these have to give there, rows of the run first. Then the signals of the
+    elements of some beams, by their links.
     """
-    changed = prepared(robot, "reaction_balance", Options(friction_width=width))
+    changed = prepared(robot, "joint_wrenches", Options(friction_width=width))
     places = [changed.tree.rate_names.index(name) for name in independent]
+    along = _determining(changed, places)
 
     def outputs(given: Inputs) -> dict[str, Array]:
         tree, q, qd, at, pushed = _state(changed, given)
-        missing = forces_along_rates(tree, at, q, qd, given["accelerations"], on_links(tree, at, pushed))
-        missing = missing - lost_forces(changed, places, (), q, qd, given["effort"], pushed)
-        for k, motor in enumerate(changed.actuated):
-            missing[motor] = missing[motor] - given["effort"][k]
-        held = changed.closures.jacobian(at, jacobians(tree, at))
-        return {"missing": missing[changed.free], "rows": held[:, changed.free]}
-
-    found = over_rows(outputs, rows, _numbers(changed))
-    return found["rows"], found["missing"]
-
-
-def joint_wrenches(
-    robot: Robot, width: float, rows: Mapping[str, Array], chains: Sequence[BeamChain] = ()
-) -> tuple[dict[str, Array], dict[int, Array]]:
-    """With the multipliers of all rows: of each joint and closure its name with force and moment.
-
-    Then the signals of the elements of some beams, by their links.
-    """
-    changed = prepared(robot, "joint_wrenches", Options(friction_width=width))
-
-    def outputs(given: Inputs) -> dict[str, Array]:
-        tree, _, qd, at, pushed = _state(changed, given)
-        shown, acting = closure_loads(changed, at, given["multipliers"])
         external = on_links(tree, at, pushed)
-        add_wrenches(external, acting)
         moving = motion(tree, at, qd, given["accelerations"], -tree.gravity)
-        found = newton_euler(tree, at, moving, external)
+        shown: dict[str, tuple[Array, Array]] = {}
+        needed = link_wrenches(tree, at, moving, external)
+        if changed.closures.size:
+            forces = inwards(tree, at, *relieved(needed, {})).forces
+            missing = forces + joint_forces(tree, q, qd, given["accelerations"])
+            missing = missing - lost_forces(changed, places, (), q, qd, given["effort"], pushed)
+            for k, motor in enumerate(changed.actuated):
+                missing[motor] = missing[motor] - given["effort"][k]
+            held = changed.closures.jacobian(at, jacobians(tree, at, along))[:, along]
+            shown, acting = closure_loads(changed, at, in_all_rows(multipliers, held, missing[along]))
+            needed = relieved(needed, acting)
+        found = inwards(tree, at, *needed)
         joints = {link.name: (found.f[j], found.m[j]) for j, link in enumerate(tree.links) if has_reaction(link)}
         inside: dict[str, Array] = {}
         for chain in chains:
@@ -75,6 +73,14 @@ def joint_wrenches(
     found = over_rows(outputs, rows, _numbers(changed))
     elements = {int(name.removeprefix(INSIDE)): found.pop(name) for name in list(found) if name.startswith(INSIDE)}
     return found, elements
+
+
+def _determining(robot: Robot, independent: Sequence[int]) -> Array:
+    """Free rates that determine the multipliers: all, or of robots of many elements joints and dependent rates."""
+    elastic, given = set(robot.deformations), set(independent)
+    if robot.mobility.redundant or len(robot.free) <= MANY:
+        return robot.free
+    return np.array([k for k in robot.free if k not in elastic or k not in given], dtype=int)
 
 
 def _state(robot: Robot, given: Inputs) -> tuple[Any, Any, Any, Any, Inputs]:

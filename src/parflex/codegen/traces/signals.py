@@ -7,14 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen import program_store
-from parflex.codegen.model import Model
-from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.closure.mobility import pivots, scaled_jacobian
+from parflex.codegen.model import Model, kept_program
+from parflex.codegen.model_options import OPERATOR_LIMIT, Options, prepared
 from parflex.codegen.traces.coupling_signals import coupling_signals, lossy, lost_forces
 from parflex.codegen.traces.element_signals import element_signals
 from parflex.codegen.traces.power import loss
-from parflex.codegen.traces.trace import Options, Tracer, prepared
-from parflex.codegen.traces.tracing import open_gates
+from parflex.codegen.traces.tracing import Tracer, open_gates
 from parflex.models.forms.closing import best_rows
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, motion, pose
@@ -44,19 +43,12 @@ def signals(
     `quick` makes it without passes, to be run a few times.
     """
     options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
-    words = ("signals", tuple(frames), tuple(independent), options, limit, tuple(wrenches))
-    key = program_store.key_of(robot, *words, quick)
-    kept = program_store.read(key) if key is not None else None
-    if kept is not None:
-        return Model(**kept)
-    tracer = Tracer()
-    outputs = signal_outputs(tracer, prepared(robot, "signals", options), frames, independent, options, wrenches)
-    program = make_program(tracer.graph, f"{robot.name}_signals", outputs, [], limit, quick)
-    inputs = {name: symbols.shape for name, symbols in tracer.inputs.items()}
-    made = Model(program.name, program, inputs, {name: values.shape for name, values in outputs.items()})
-    if key is not None:
-        program_store.write(key, made)
-    return made
+
+    def outputs(tracer: Tracer) -> Any:
+        return signal_outputs(tracer, prepared(robot, "signals", options), frames, independent, options, wrenches)
+
+    more = (tuple(frames), tuple(independent), tuple(wrenches))
+    return kept_program(robot, "signals", options, outputs, *more, limit=limit, quick=quick)
 
 
 class _GivenGroups:
@@ -80,6 +72,7 @@ def signals_in_rows(
     states: Mapping[str, Array],
 ) -> dict[str, Array]:
     """The same signals in all rows of states at once, without a program: for robots whose program would be long."""
+    rows = rows or _closing_rows(robot, independent)
     options = Options(friction_width=friction_width, rows=tuple(int(row) for row in rows))
     changed = prepared(robot, "signals", options)
 
@@ -87,6 +80,15 @@ def signals_in_rows(
         return signal_outputs(_GivenGroups(given), changed, frames, independent, options, wrenches)
 
     return over_rows(outputs, states, NUMBERS * len(robot.tree.links))
+
+
+def _closing_rows(robot: Robot, independent: Sequence[str]) -> list[int]:
+    """Rows of the closures that determine the other rates at home."""
+    given = {robot.tree.rate_names.index(name) for name in independent}
+    dependent = [k for k in robot.free if k not in given]
+    if not dependent:
+        return []
+    return sorted(pivots(scaled_jacobian(robot.closures, robot.home)[:, dependent].T, len(dependent)))
 
 
 def signal_outputs(

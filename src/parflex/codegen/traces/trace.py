@@ -10,19 +10,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.closure.constraints import Coupling
+from parflex.codegen.model_options import Options, prepared
 from parflex.codegen.traces import asked, feedback, sensing
 from parflex.codegen.traces.moving import energy, prescribed_rates, state_rates
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.spare_parameters import symbolic_sharing
-from parflex.codegen.traces.tracing import Options, Outputs, Trace, Tracer
+from parflex.codegen.traces.tracing import Outputs, Trace, Tracer
 from parflex.errors import InputError, did_you_mean
 from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
-from parflex.models.forms import Form, choose
-from parflex.models.given_states.joint_stops import with_own_gates
+from parflex.models.forms.choice import choose
+from parflex.models.forms.form import Form
 from parflex.models.robot import Robot
-from parflex.models.terms import acting
 from parflex.recursion import jacobians
 from parflex.recursion.kinematics import place_jacobian
 
@@ -66,28 +65,6 @@ def _traced(form: Form, model: str, options: Options, graph: Graph, values: dict
     used = {name: words for name, words in labels.items() if name in {*tracer.inputs, *outputs}}
     named = (used, form.independent_names, asked.rates_read(form, options))
     return Trace(model, form.name, graph, tracer.inputs, outputs, values | tracer.parameters, *named)
-
-
-def prepared(robot: Robot, model: str, options: Options) -> Robot:
-    """The robot with what the options change in it."""
-    if options.wrenches and model not in ("state-rates", "state-rates-driven"):
-        raise InputError(
-            f"'{model}' takes no wrenches", key="wrench_frames", value=model, hint="use 'state-rates' or leave them out"
-        )
-    for frame in options.wrenches:
-        if not robot.tree.has(frame, "wrench_frames"):
-            hint = did_you_mean(frame, robot.tree.places)
-            raise InputError(f"there is no frame '{frame}'", key="wrench_frames", value=frame, hint=hint)
-    robot = with_own_gates(acting(robot, options.without))
-    if not options.friction_width:
-        return robot
-    width = options.friction_width
-    links = [replace(link, terms=replace(link.terms, width=link.terms.width or width)) for link in robot.tree.links]
-    constraints = robot.closures.constraints
-    springs = [replace(spring, width=options.friction_width) for spring in robot.tree.springs]
-    tree = replace(robot.tree, links=tuple(links), springs=tuple(springs))
-    rows = (replace(row, width=options.friction_width) if isinstance(row, Coupling) else row for row in constraints)
-    return replace(robot, tree=tree, closures=replace(robot.closures, tree=tree, constraints=tuple(rows)))
 
 
 def _inverse(tracer: Tracer, form: Form, options: Options) -> Outputs:

@@ -1,15 +1,14 @@
-"""What a trace is made of: symbols in named groups, and the options of a model."""
+"""What a trace is made of: symbols in named groups."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from parflex.graph.calls import Calls
-from parflex.graph.expression import Expression, Graph, known_angle
-from parflex.models.forms import Question
+from parflex.codegen.model_options import Options
+from parflex.graph.expression import Expression, Graph
 from parflex.records import Record
 from parflex.tree import Tree
 
@@ -65,32 +64,4 @@ def open_gates(tracer: Tracer, tree: Tree) -> None:
         tree.gates.values = tracer.group("gates", tree.gates.count)
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a model keeps: symbolic parameters, what is left out, what acts, and which rates must be independent."""
-
-    parameters: str | Sequence[str] = "numbers"
-    without: tuple[str, ...] = ()  # what of the robot does not act, of models.terms
-    wrenches: tuple[str, ...] = ()  # frames on which a wrench acts
-    friction_width: float = 0.0  # rate over which Coulomb friction changes its sign
-    independent: tuple[str, ...] = ()  # rates that must be so, of models of a state; none: the model chooses
-    rows: tuple[int, ...] = ()  # of the closures, that give the others; none: chosen at home
-    coordinates: str | None = None  # in which motions are given; None: in those of the form
-    checks: bool = False  # whether outputs tell how well the inputs fit the loops
-    weights: tuple[tuple[str, float], ...] = ()  # of spare motors: parameters of the program, with their values
-    preload: tuple[tuple[str, float], ...] = ()
-    limits: tuple[tuple[str, float, float], ...] = ()
-    calls: bool = False  # whether functions of alike elements are called, and not written out for each
-
-    def new_graph(self) -> Graph:
-        """An empty graph for a trace."""
-        graph = Graph()
-        graph.calls = Calls() if self.calls else None
-        return graph
-
-    def question(self, model: str, family: bool = False) -> Question:
-        """What a model with these options asks of a form."""
-        return Question(
-            model, self.wrenches, self.independent, self.rows, self.parameters != "numbers", family, known_angle,
-            coordinates=self.coordinates,
-        )  # fmt: skip
+__all__ = ["Groups", "Options", "Outputs", "Trace", "Tracer", "open_gates"]

@@ -13,18 +13,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.closure import mobility
 from parflex.closure.targets import Target
-from parflex.codegen.model import Model
-from parflex.codegen.traces.open_tree import kept_program
+from parflex.codegen.model import Model, kept_program
 from parflex.codegen.traces.parameters import grouped_robot
 from parflex.codegen.traces.tracing import Options, Tracer
 from parflex.models.condition import NEAR_SINGULAR
 from parflex.models.elastic.deflection import squared_shares
-from parflex.models.forms import Question, choose
+from parflex.models.forms.choice import choose
 from parflex.models.forms.closing import best_rows, cheapest_closures
+from parflex.models.forms.form import Question
 from parflex.models.given_states.closed_positions import OPEN
 from parflex.models.given_states.given_rates import MISSED
 from parflex.models.robot import Robot

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from parflex.codegen.passes.optimise import OPERATOR_LIMIT, make_program
+from parflex.codegen.model_options import OPERATOR_LIMIT
+from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.program import Program
 from parflex.codegen.traces.signals import signal_outputs
 from parflex.codegen.traces.trace import Options, Tracer, prepared

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.bodies import RigidBody
 from parflex.errors import InputError

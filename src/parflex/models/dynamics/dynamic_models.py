@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.checking import numbers, one_of
 from parflex.errors import SingularError

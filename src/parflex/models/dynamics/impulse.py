@@ -9,7 +9,7 @@ finite (gravity, springs, friction, damping) do nothing in no time.
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.models.configuration import Configuration
 from parflex.recursion import mass_matrix

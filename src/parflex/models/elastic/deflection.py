@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
+from parflex.spatial.linear import eigen_pairs
 from parflex.tree import Link, Tree
 
 Array = np.ndarray
@@ -46,18 +46,25 @@ def pulls(tree: Tree, q: Array) -> dict[str, Pull]:
     """Of each beam, what pulls or presses it most; `q` may have rows of positions."""
     rows = np.atleast_2d(q)
     found: dict[str, Pull] = {}
+    known: dict[int, list[float]] = {}  # elements of a beam share their body
     for link in tree.links:
         if not link.body.by_tip:
             continue
-        e, K = rows[:, link.e], link.body.material_stiffness(np.zeros(link.body.size))
-        for strain in link.body.strains:
+        e = rows[:, link.e]
+        if id(link.body) not in known:
+            known[id(link.body)] = [_softening(link.body, strain) for strain in link.body.strains]
+        for strain, softest in zip(link.body.strains, known[id(link.body)], strict=True):
             bent = 0.5 * np.einsum("ni,ij,nj->n", e, strain.H, e) if strain.acts else 0.0
             forces = strain.k * (e @ strain.row + bent)
             force = float(forces[np.abs(forces).argmax()])
-            softest = float(scipy.linalg.eigh(strain.H, K, eigvals_only=True)[-1])
             if link.name not in found or abs(force) * softest > found[link.name].share:
                 found[link.name] = Pull(force, abs(force) * softest)
     return found
+
+
+def _softening(body: Any, strain: Any) -> float:
+    """Of the bending stiffness of an element, the largest share that a unit of its strain's force takes or adds."""
+    return float(eigen_pairs(strain.H, body.material_stiffness(np.zeros(body.size)))[0][-1])
 
 
 def squared_shares(tree: Tree, q: Any) -> list[Any]:
@@ -69,9 +76,8 @@ def squared_shares(tree: Tree, q: Any) -> list[Any]:
             moved = node.Phi_d @ e / body.small
             found.append(moved @ moved)
         for strain in body.strains if body.by_tip else ():
-            softest = scipy.linalg.eigh(strain.H, body.material_stiffness(np.zeros(body.size)), eigvals_only=True)[-1]
             bent = 0.5 * e @ (strain.H @ e) if strain.acts else 0.0
-            found.append((float(softest) / STIFFENED * strain.k * (strain.row @ e + bent)) ** 2)
+            found.append((_softening(body, strain) / STIFFENED * strain.k * (strain.row @ e + bent)) ** 2)
     return found
 
 

@@ -11,10 +11,11 @@ nothing keeps them stable.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.errors import InputError, SingularError
 from parflex.models.condition import NEAR_SINGULAR, SINGULAR
@@ -32,6 +33,7 @@ from parflex.spatial import vector_from_rotation
 
 Array = np.ndarray
 STEPS = 40
+SHORTER = 0.3  # of the step before: a tangent that makes steps no shorter is made anew
 STILL = 1e-9  # growth below this share of the fastest eigenvalue is rounding
 
 
@@ -138,23 +140,24 @@ def held_frame(
     frame = frame or robot.tree.end_effector
     R, p = here.at.of(robot.tree.places[frame])
     acting = Loading(checked_wrenches(robot.tree, wrench), np.zeros(robot.tree.n))
+    tangent, before = None, np.inf
     for _ in range(STEPS):
         tau, missing = _efforts(here, acting)
-        loading = replace(acting, tau=tau)
-        P, rows = _beside_motors(here), driven_rows(here, frame)
-        units = rate_units(here)
-        away = _away(here, frame, R, p)
-        system = np.concatenate([P @ tangent_stiffness(here, loading), rows]) * units
-        try:
-            x = units * np.linalg.solve(system, -np.concatenate([P @ missing, away]))
-        except np.linalg.LinAlgError:
+        units, away = rate_units(here), _away(here, frame, R, p)
+        fresh = tangent is None or not tangent.serves(here)
+        if fresh:
+            tangent = _HeldTangent.at(here, frame, replace(acting, tau=tau))
+        x = None if tangent is None else units * tangent.solve(-np.concatenate([tangent.P @ missing, away]))
+        if x is None or not np.isfinite(x).all():
             break
         size = float(np.abs(x / units).max(initial=0.0))
         there = closed_step(here, x * min(1.0, STRIDE / max(size, 1e-300)))
         if there is None:
             break
         here = there
-        if size < 1e3 * FINE:
+        slow = size > SHORTER * before  # the tangent is that of a pose too far away, or this is rounding
+        tangent, before = None if slow else tangent, size
+        if size < FINE or (size < 1e3 * FINE and (fresh or slow)):
             tau, _ = _efforts(here, acting)
             motors = dict(zip(robot.actuated_names, map(float, tau[list(robot.actuated)]), strict=True))
             return HeldFrame(here, frame, motors, replace(acting, tau=tau))
@@ -164,6 +167,37 @@ def held_frame(
         value=frame,
         hint="choose another pose, or reduce the loads",
     )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _HeldTangent(Record):
+    """Combinations P of forces without motors, and the factors of what they and the frame change by, made at a pose.
+
+    Poses nearby are served too: their forces are their own, so that answers are exact, after a step or two more.
+    """
+
+    P: Array
+    independent: Array
+    factors: tuple[Array, Array]
+
+    @classmethod
+    def at(cls, here: Configuration, frame: str, loading: Loading) -> _HeldTangent | None:
+        """At a pose; None where it is singular."""
+        P, rows = _beside_motors(here), driven_rows(here, frame)
+        system = np.concatenate([P @ tangent_stiffness(here, loading), rows]) * rate_units(here)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
+            factors = scipy.linalg.lu_factor(system, check_finite=False)
+        singular = not np.diag(factors[0]).all() or not np.isfinite(factors[0]).all()
+        return None if singular else cls(P, here.reduction.partition.independent, factors)
+
+    def serves(self, here: Configuration) -> bool:
+        """Whether a pose has the same independent rates."""
+        return np.array_equal(self.independent, here.reduction.partition.independent)
+
+    def solve(self, right: Array) -> Array:
+        """The step, in units."""
+        return scipy.linalg.lu_solve(self.factors, right, check_finite=False)
 
 
 def _efforts(here: Configuration, loading: Loading) -> tuple[Array, Array]:

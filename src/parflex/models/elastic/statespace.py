@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.checking import shown
 from parflex.errors import InputError, SingularError, did_you_mean

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration

@@ -13,8 +13,8 @@ from parflex.models.explaining.coupling_words import LOSSES, loss_words, spring_
 from parflex.models.explaining.explanation import Chapter, Explanation, counted, listed
 from parflex.models.explaining.reductions import REDUCED
 from parflex.models.explaining.superelements import STRESSED, SUPER
-from parflex.models.forms import MODELS, Form, Question, choose
-from parflex.models.forms.form import IN_COORDINATES, refuse_unknown_coordinates
+from parflex.models.forms.choice import choose
+from parflex.models.forms.form import IN_COORDINATES, MODELS, Form, Question, refuse_unknown_coordinates
 from parflex.models.robot import Robot
 from parflex.tree.inner_places import beam_elements
 from parflex.tree.link_tree import GROUND, Link

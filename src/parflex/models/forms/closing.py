@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.closure import mobility
 from parflex.closure.loops import Closures, Loop

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.closure.constraints import Constraint, Coupling
 from parflex.errors import InputError

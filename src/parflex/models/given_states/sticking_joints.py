@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from parflex.models.configuration import Configuration
+from parflex.closure.mobility import scaled_jacobian
 from parflex.models.given_states.joint_stops import with_tree
 from parflex.models.robot import Robot
 from parflex.tree.rubbing import Rubbing
 
 Array = np.ndarray
 DRIVEN_WIDTH = 1e-6  # rad/s or m/s: friction in the efforts of joints whose motion is prescribed changes its sign so
-MOVES = 1e-9  # of the largest rate: what moves less with all motors held is prescribed by them
+MOVES = 1e-9  # of a rate: what the loops leave less of with all motors held is prescribed by them
 
 
 def sticking_joints(robot: Robot, driven: bool) -> list[int]:
@@ -25,8 +25,10 @@ def sticking_joints(robot: Robot, driven: bool) -> list[int]:
     held = robot.locking(robot.actuated)
     if not held.mobility.freedoms(len(held.free)):
         return []
-    J = np.abs(Configuration(held, held.home).J)
-    return [k for k in found if J[k].max(initial=0.0) > MOVES * J.max()]
+    rows = scaled_jacobian(held.closures, held.home)[:, held.free]
+    V = np.linalg.svd(rows, full_matrices=False)[2][: held.mobility.rank] if rows.size else rows
+    ways = [(k, np.eye(1, V.shape[1], int(np.searchsorted(held.free, k)))[0]) for k in found]
+    return [k for k, way in ways if np.abs(way - V.T @ (V @ way)).max() > MOVES]  # what the loops leave of it
 
 
 def with_sticking(robot: Robot, driven: bool) -> Robot:

@@ -35,6 +35,7 @@ class MotionsAtHome:
 
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
+        self._poses: dict[bytes, list[Array]] = {}  # by the free rates
 
     def mobility_with(self, locked: frozenset[int]) -> Mobility:
         """Mobility with the rates `locked` (numbers) locked."""
@@ -69,6 +70,12 @@ class MotionsAtHome:
         """Two closed poses a little away from home, along motions that the closures allow."""
         if not self.robot.closures.size:
             return []
+        key = free.tobytes()
+        if key not in self._poses:
+            self._poses[key] = self._closed_beside(free, J)
+        return self._poses[key]
+
+    def _closed_beside(self, free: Array, J: Array) -> list[Array]:
         V = np.linalg.svd(J)[2] if J.size else np.eye(len(free))
         poses = []
         for q in self.beside_home(free, V[mobility.rank(J) :]):

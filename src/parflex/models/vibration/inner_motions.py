@@ -15,12 +15,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
 
 from parflex.bodies import Body
+from parflex.closure.mobility import null_space
 from parflex.description import schema
 from parflex.records import Record
 from parflex.spatial import hat
+from parflex.spatial.linear import eigen_pairs
 from parflex.tree.elements import read_element
 
 Array = np.ndarray
@@ -42,8 +43,7 @@ class InnerMotions(Record):
 
     def modes(self, N: float) -> tuple[Array, Array]:
         """Squared frequencies under an axial force, and the mass-normalised motions; not positive: it buckles."""
-        values, vectors = scipy.linalg.eigh(self.K_ii + N * self.G_ii, self.M_ii)
-        return values, vectors
+        return eigen_pairs(self.K_ii + N * self.G_ii, self.M_ii)
 
 
 def inner_motions(pieces: list[Body]) -> InnerMotions:
@@ -66,9 +66,10 @@ def inner_motions(pieces: list[Body]) -> InnerMotions:
     K_e = K[6:, 6:]
     shapes = np.linalg.solve(K_e, relative.T)
     shapes = shapes @ np.linalg.inv(relative @ shapes)  # of the least energy: the cubic shapes of the whole
-    inner = scipy.linalg.null_space(relative / np.linalg.norm(relative, axis=1)[:, None])
+    inner = null_space(relative / np.linalg.norm(relative, axis=1)[:, None], len(relative))
     B = np.vstack([np.zeros((6, inner.shape[1])), inner])
-    T = scipy.linalg.block_diag(np.eye(6), shapes)
+    T = np.zeros((size, 6 + N))
+    T[:6, :6], T[6:, 6:] = np.eye(6), shapes
     return InnerMotions(B.T @ K @ B, B.T @ M @ B, B.T @ M @ T, B.T @ G @ B, B.T @ G @ T)
 
 

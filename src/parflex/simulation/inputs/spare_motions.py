@@ -20,8 +20,6 @@ from parflex.models.configuration import Configuration
 from parflex.models.dynamics.shared_efforts import home_preload, shared_efforts
 from parflex.models.dynamics.spare_motors import Sharing, asked, read_sharing, spare_motors
 from parflex.models.dynamics.taut_cables import taut_efforts
-from parflex.models.forms import Question, choose
-from parflex.models.forms.driving import fitted_positions
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record
@@ -90,6 +88,10 @@ def is_spare(robot: Robot) -> bool:
 
 def fitted(robot: Robot, values: Array, near: Array) -> Array:
     """Closed positions at which all motors are as near to their values as can be, near others."""
+    from parflex.models.forms.choice import choose  # which other runs do without
+    from parflex.models.forms.driving import fitted_positions
+    from parflex.models.forms.form import Question
+
     form: Any = choose(robot, Question("step"))
     q = np.array(near, dtype=float)
     for _ in range(ROUNDS):

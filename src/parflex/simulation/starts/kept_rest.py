@@ -6,15 +6,28 @@ The key holds the robot, the pose and the loads, and the code of this package, a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from parflex.codegen import disk_cache, program_store
 from parflex.codegen.traces.open_tree import MANY_RATES
+from parflex.models.configuration import Pose
 from parflex.models.robot import Robot
-from parflex.simulation.starts.relaxed import Relaxed
+from parflex.records import Record
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Relaxed(Record):
+    """Where bodies are at rest, and the rates whose brakes carry something there."""
+
+    q: Array
+    held: tuple[str, ...] = ()
+    steady: bool = True  # whether bodies would stay there
 
 
 def kept_rest(robot: Robot, choices: tuple[Any, ...], find: Callable[[], Relaxed]) -> Relaxed:
@@ -31,3 +44,16 @@ def kept_rest(robot: Robot, choices: tuple[Any, ...], find: Callable[[], Relaxed
     content = {"q": found.q.tolist(), "held": found.held, "steady": bool(found.steady)}
     disk_cache.write(key, json.dumps(content).encode())
     return found
+
+
+def named_rates(robot: Robot, pose: Pose | None) -> set[int]:
+    """Rates of the joints that a pose speaks of; of all where it is given in full."""
+    if isinstance(pose, str):
+        pose = robot.description.poses.get(pose, {})
+    if pose is None or not isinstance(pose, Mapping):
+        return set(range(robot.tree.n)) if pose is not None else set()
+    links = robot.tree.links
+    named = [link for link in links if {link.name, link.name[:-2]} & set(pose)]
+    return {k for link in named for k in range(link.v.start, link.v.stop)} | {
+        k for k, name in enumerate(robot.tree.rate_names) if name in pose
+    }

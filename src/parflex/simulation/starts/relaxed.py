@@ -6,11 +6,10 @@ an equilibrium of such motions may be anywhere, and upside down. Springs keep a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 
 import numpy as np
-import scipy.linalg
+import scipy
 
 from parflex.closure.mobility import RANK_TOLERANCE
 from parflex.errors import SingularError
@@ -21,36 +20,36 @@ from parflex.models.elastic.equilibrium import equilibrium, is_stable
 from parflex.models.elastic.linear_model import tree_stiffness
 from parflex.models.elastic.stiff_system import rate_units
 from parflex.models.robot import Robot
-from parflex.records import Record
+from parflex.simulation.starts.kept_rest import Relaxed, named_rates
 
 Array = np.ndarray
 NO_STIFFNESS = 1e-10  # of the stiffest motion: what springs hold less than this they do not hold
 BALANCED = 1e-7  # of the forces that act: what brakes carry beyond is more than Newton's method leaves
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Relaxed(Record):
-    """Where bodies are at rest, and the rates whose brakes carry something there."""
-
-    q: Array
-    held: tuple[str, ...] = ()
-    steady: bool = True  # whether bodies would stay there
-
-
-def relaxed(robot: Robot, here: Configuration, wrench: Wrench, pose: Pose | None, frame_held: bool = False) -> Relaxed:
+def relaxed(
+    robot: Robot,
+    here: Configuration,
+    wrench: Wrench,
+    pose: Pose | None,
+    frame_held: bool = False,
+    near: Array | None = None,
+) -> Relaxed:
     """Bodies in equilibrium at the positions `here`, with motors and all motions of joints held that nothing keeps.
 
     With a `pose` these are all motions of joints, without one those that no springs keep in a stable equilibrium. With
-    `frame_held` motors stand where the end effector is as at `here`.
+    `frame_held` motors stand where the end effector is as at `here`. `near` are positions of rest with motors held
+    alone, to start from where nothing else is.
     """
     motions = rigid_motions(here)
+    near = None if motions.shape[1] else near
     if pose is None:
         soft = unsprung(here, motions)
         if soft.shape[1] < motions.shape[1]:
             found = _settled(robot, here, _joints_of(robot, soft, ()), wrench, frame_held)
             if found is not None:
                 return found
-    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held)
+    return _at_rest(robot, here, _joints_of(robot, motions, named_rates(robot, pose)), wrench, frame_held, near)
 
 
 def _settled(
@@ -64,10 +63,18 @@ def _settled(
     return found if found.steady else None
 
 
-def _at_rest(robot: Robot, here: Configuration, rates: Sequence[int], wrench: Wrench, frame_held: bool) -> Relaxed:
+def _at_rest(
+    robot: Robot,
+    here: Configuration,
+    rates: Sequence[int],
+    wrench: Wrench,
+    frame_held: bool,
+    near: Array | None = None,
+) -> Relaxed:
     """The robot at rest with brakes at `rates`, which are named if they carry something."""
     braked = robot.locking(rates) if rates else robot
-    rest = (held_frame if frame_held else equilibrium)(braked, Configuration(braked, here.q), wrench=wrench)
+    begin = Configuration(braked, here.q if near is None else near)
+    rest = (held_frame if frame_held else equilibrium)(braked, begin, wrench=wrench)
     at, loading = rest.configuration, rest.loading
     loose = Configuration(robot.locking(robot.actuated), at.q)
     carried = loose.reduction.forces(loading.forces(loose)) * rate_units(loose)
@@ -109,16 +116,3 @@ def _joints_of(robot: Robot, motions: Array, first: Collection[int]) -> list[int
         chosen += [rates[k] for k in order[: int((sizes > RANK_TOLERANCE).sum())]]
         left = motions @ scipy.linalg.null_space(motions[chosen], rcond=RANK_TOLERANCE) if chosen else motions
     return sorted(chosen)
-
-
-def named_rates(robot: Robot, pose: Pose | None) -> set[int]:
-    """Rates of the joints that a pose speaks of; of all where it is given in full."""
-    if isinstance(pose, str):
-        pose = robot.description.poses.get(pose, {})
-    if pose is None or not isinstance(pose, Mapping):
-        return set(range(robot.tree.n)) if pose is not None else set()
-    links = robot.tree.links
-    named = [link for link in links if {link.name, link.name[:-2]} & set(pose)]
-    return {k for link in named for k in range(link.v.start, link.v.stop)} | {
-        k for k, name in enumerate(robot.tree.rate_names) if name in pose
-    }

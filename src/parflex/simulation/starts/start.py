@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
-from parflex.models.elastic.driven_frame import check_system, held_frame, zero_dynamics
-from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.given_states.coupled_values import refuse_contradicted_positions
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
@@ -26,8 +25,7 @@ from parflex.simulation.inputs.motor_motions import MotorMotion
 from parflex.simulation.inputs.polynomials import Polynomials
 from parflex.simulation.inputs.poses import PoseMotion
 from parflex.simulation.problem import Problem
-from parflex.simulation.starts.kept_rest import kept_rest
-from parflex.simulation.starts.relaxed import named_rates, relaxed
+from parflex.simulation.starts.kept_rest import Relaxed, kept_rest, named_rates
 
 Array = np.ndarray
 Prescribed = MotorMotion | PoseMotion | None
@@ -125,7 +123,7 @@ def _positions(
         found = kept_rest(
             robot,
             (q, loads, pose is None, named_rates(robot, pose), kind),
-            lambda: relaxed(robot, here, loads, pose, frame_held=kind == "held"),
+            lambda: _relaxed(problem, here, loads, pose, kind == "held"),
         )
     except SingularError as error:
         if start is not None:
@@ -138,8 +136,20 @@ def _positions(
     return _Placed(found.q, word, [] if found.steady else [said], found.held)
 
 
+def _relaxed(problem: Problem, here: Configuration, loads: Mapping[str, list[float]], pose: Any, held: bool) -> Relaxed:
+    from parflex.simulation.starts.relaxed import relaxed  # which is not needed where the rest is kept
+    from parflex.simulation.starts.settling import settled
+
+    many = len(problem.robot.free) > MANY_RATES  # of few, tangents take no time
+    near = settled(problem, here.q, loads) if many and not held else None
+    return relaxed(problem.robot, here, loads, pose, held, near)
+
+
 def _static(problem: Problem, here: Configuration, kind: str, loads: Mapping[str, list[float]]) -> _Placed:
     """The whole robot in equilibrium, wherever that is."""
+    from parflex.models.elastic.driven_frame import check_system, held_frame, zero_dynamics
+    from parflex.models.elastic.equilibrium import equilibrium
+
     robot = problem.robot
     if kind == "equilibrium":
         rest = equilibrium(robot, here, wrench=loads)

@@ -87,7 +87,7 @@ class _Moving(Record):
     """A pose whose positions carry their own rates as slopes, and all rates."""
 
     at: LinkPoses
-    links: list[tuple[Array, Array]]
+    links: Sequence[tuple[Array, Array]]
     rates: Array
 
 
