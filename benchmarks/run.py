@@ -23,6 +23,7 @@ import counts  # noqa: E402
 import design_maps  # noqa: E402
 import dualemps_motion  # noqa: E402
 import flexible_platform  # noqa: E402
+import fmu_steps  # noqa: E402
 import frequency_map  # noqa: E402
 import gough_stewart  # noqa: E402
 import gradient  # noqa: E402
@@ -50,6 +51,7 @@ BENCHMARKS = {
     "control": control.run,
     "control-law": control_law.run,
     "sweep": sweeps.run,
+    "fmu": fmu_steps.run,
 }
 
 

@@ -145,6 +145,7 @@ def test_every_verb_has_its_section_and_its_example() -> None:
         "docs/maps.md",
         "docs/design.md",
         "docs/redundant.md",
+        "docs/exchange.md",
     ),
 )
 def test_python_examples_print_what_the_page_shows(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

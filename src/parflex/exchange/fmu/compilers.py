@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import platform
 import shutil
 import struct
 import subprocess
 import sys
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -59,12 +61,24 @@ def libraries(sources: Mapping[str, str], name: str, fmi: int, platforms: str) -
         if platforms == "own":
             where, system = own_platform(fmi)
             return {f"binaries/{where}/{name}{ENDS[system]}": _compiled([_own_compiler()], files, place, "own", system)}
-        zig = _zig()
-        found = {}
-        for where, (system, targets) in PLATFORMS[fmi].items():
-            parts = [_compiled([*zig, "-target", target], files, place, target, system) for target in targets]
-            found[f"binaries/{where}/{name}{ENDS[system]}"] = parts[0] if len(parts) == 1 else universal(parts)
-        return found
+        return _of_all(files, place, name, fmi)
+
+
+def _of_all(files: list[str], place: Path, name: str, fmi: int) -> dict[str, bytes]:
+    """By zig for each platform, some at a time."""
+    zig, chosen = _zig(), PLATFORMS[fmi]
+    asked = [(target, system) for system, targets in chosen.values() for target in targets]
+    with ThreadPoolExecutor(max_workers=max(1, os.cpu_count() or 1)) as pool:
+        parts = dict(zip(
+            (target for target, _ in asked),
+            pool.map(lambda one: _compiled([*zig, "-target", one[0]], files, place, *one), asked),
+            strict=True,
+        ))  # fmt: skip
+    found = {}
+    for where, (system, targets) in chosen.items():
+        own = [parts[target] for target in targets]
+        found[f"binaries/{where}/{name}{ENDS[system]}"] = own[0] if len(own) == 1 else universal(own)
+    return found
 
 
 def _own_compiler() -> str:
