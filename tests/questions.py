@@ -298,7 +298,7 @@ def updated(bench: Bench) -> dict[str, float]:
     return {key: one["value"] for key, one in found.parameters.items()}
 
 
-add("update", "dualemps", updated)
+add("update", "dualemps blade", updated)
 
 
 def vars_of(record: Any, names: str) -> dict[str, Any]:

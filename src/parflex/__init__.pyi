@@ -97,8 +97,8 @@ from parflex.simulation.runs import load_run as load_run
 from parflex.simulation.simulate import simulate as simulate
 from parflex.sweeps.sweep import Sweep as Sweep
 from parflex.sweeps.sweep import sweep as sweep
-from parflex.updating.update import Updated as Updated
 from parflex.updating.update import update as update
+from parflex.updating.updated import Updated as Updated
 from parflex.view.figures.convergence_figure import draw_convergence as draw_convergence
 from parflex.view.figures.map_figure import draw_map as draw_map
 from parflex.view.figures.mode_figures import draw_modes as draw_modes

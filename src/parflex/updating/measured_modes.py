@@ -1,11 +1,11 @@
-"""Measured natural frequencies: a table of poses, modes, frequencies and their deviations."""
+"""Measured modes: a table of poses, modes, frequencies, damping ratios and shapes at sensors, with deviations."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,111 +14,187 @@ import numpy as np
 from parflex.checking import shown
 from parflex.errors import InputError, did_you_mean
 from parflex.records import Record
+from parflex.updating.sensor_rows import is_sensor
 
 Array = np.ndarray
-COLUMNS = ("pose", "mode", "frequency_hz", "deviation_hz")
+COLUMNS = ("pose", "mode", "frequency_hz", "deviation_hz", "damping", "damping_deviation")
 USUAL = 0.01  # of a frequency, its deviation where none is given
+USUAL_DAMPING = 0.1  # of a damping ratio
+FORM = "columns are pose,mode,frequency_hz,deviation_hz,damping,damping_deviation, and FRAME.x, ... of shapes"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MeasuredMode(Record):
-    """A measured frequency.
+    """A measured frequency, with its damping ratio and shape where they were measured.
 
     Attributes
     ----------
     pose : str
         Name of the pose.
     mode : int | None
-        Its number among the modes there, from 1; None: found by its frequency.
+        Its number among the modes of the model there, from 1; None: found by its frequency and shape.
     frequency : float
         Measured (Hz).
     deviation : float
         Standard deviation (Hz).
+    damping : float | None
+        Damping ratio (dimensionless).
+    damping_deviation : float
+        Its standard deviation (dimensionless).
+    shape : dict[str, complex]
+        By sensor, such as 'tip.x', with any common factor (m, rad).
     """
 
     pose: str
     mode: int | None
     frequency: float
     deviation: float
+    damping: float | None = None
+    damping_deviation: float = 0.0
+    shape: dict[str, complex] = field(default_factory=dict)
+
+    @property
+    def told(self) -> str:
+        """For messages."""
+        return f"mode {self.mode} at '{self.pose}'" if self.mode else f"{self.frequency:.5g} Hz at '{self.pose}'"
 
 
-def read_measured(source: Any) -> tuple[list[MeasuredMode], list[str]]:
-    """Rows of a CSV file, or of a sequence of tables; rows without a frequency are gaps. With warnings."""
-    rows, file = (_rows(source), str(source)) if isinstance(source, str | Path) else (list(source), None)
-    try:
-        return _read(rows)
-    except InputError as error:
-        error.file = error.file or file
-        raise
+def read_table(path: str | Path) -> list[Mapping[str, Any]]:
+    """Rows of a CSV file; unknown columns, and rows with more or fewer fields than columns, are refused."""
+    names, rows = table_rows(path)
+    for name in names:
+        if name not in COLUMNS and not is_sensor(name):
+            raise InputError(f"unknown column '{name}'", file=str(path), key="measured", value=name,
+                             hint=did_you_mean(name, COLUMNS) or FORM)  # fmt: skip
+    for name in ("pose", "frequency_hz"):
+        if name not in names:
+            raise InputError(f"there is no column '{name}'", file=str(path), key="measured", value=", ".join(names),
+                             hint=FORM)  # fmt: skip
+    return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-def _rows(path: str | Path) -> list[Mapping[str, Any]]:
+def table_rows(path: str | Path) -> tuple[list[str], list[list[str]]]:
+    """Names of the columns and fields of all rows; lines that begin with # are comments."""
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise InputError(f"cannot be read ({why})", file=str(path), key="measured", value=str(path),
                          hint="check the path") from None  # fmt: skip
-    lines = (line for line in io.StringIO(text) if line.strip() and not line.startswith("#"))
-    reader = csv.DictReader(lines, skipinitialspace=True)
-    names = [name.strip() for name in reader.fieldnames or ()]
+    try:
+        lines = [
+            (number, next(csv.reader([line.strip()], skipinitialspace=True)))
+            for number, line in enumerate(io.StringIO(text), start=1)
+            if line.strip() and not line.lstrip().startswith("#")
+        ]
+    except csv.Error as error:
+        raise InputError(f"cannot be read ({error})", file=str(path), key="measured", value=str(path),
+                         hint="give a CSV file with a row of names") from None  # fmt: skip
+    if not lines:
+        raise InputError("the file is empty", file=str(path), key="measured", value=str(path), hint=FORM)
+    names = [name.strip() for name in lines[0][1]]
     for name in names:
-        if name not in COLUMNS:
-            raise InputError(f"unknown column '{name}'", file=str(path), key="measured", value=name,
-                             hint=did_you_mean(name, COLUMNS))  # fmt: skip
-    for name in ("pose", "frequency_hz"):
-        if name not in names:
-            raise InputError(f"there is no column '{name}'", file=str(path), key="measured", value=", ".join(names),
-                             hint="columns are pose,mode,frequency_hz,deviation_hz")  # fmt: skip
-    return [{str(key).strip(): value for key, value in row.items() if key is not None} for row in reader]
+        if names.count(name) > 1:
+            raise InputError(f"two columns are named '{name}'", file=str(path), key="measured", value=name,
+                             hint="give each column its own name")  # fmt: skip
+    for number, fields in lines[1:]:
+        if len(fields) != len(names):
+            raise InputError(f"line {number} has {len(fields)} fields, and there are {len(names)} columns",
+                             file=str(path), key="measured", value=", ".join(fields)[:60],
+                             hint="separate fields by commas, numbers have a point; leave fields empty, not out",
+                             )  # fmt: skip
+    return names, [[entry.strip() for entry in fields] for _, fields in lines[1:]]
 
 
-def _read(rows: Sequence[Mapping[str, Any]]) -> tuple[list[MeasuredMode], list[str]]:
+def read_rows(rows: Sequence[Any]) -> tuple[list[MeasuredMode], list[str]]:
+    """Rows as modes; those without a frequency are gaps. With warnings."""
     found: list[MeasuredMode] = []
     gaps = usual = 0
     for number, row in enumerate(rows, start=1):
+        if isinstance(row, MeasuredMode):
+            found.append(row)
+            continue
         if not isinstance(row, Mapping):
             raise InputError("a row is a table of pose, mode, frequency_hz", key="measured", value=shown(row),
                              hint="give e.g. {'pose': 'home', 'mode': 1, 'frequency_hz': 14}")  # fmt: skip
-        pose = str(row.get("pose") or "home").strip()
+        for name in row:
+            if name not in COLUMNS and not is_sensor(name):
+                raise InputError(f"unknown column '{name}' in row {number}", key="measured", value=shown(name),
+                                 hint=did_you_mean(str(name), COLUMNS) or FORM)  # fmt: skip
         frequency = _number(row.get("frequency_hz"), number, "frequency_hz")
         if frequency is None:
             gaps += 1
             continue
         deviation = _number(row.get("deviation_hz"), number, "deviation_hz")
+        damping = _number(row.get("damping"), number, "damping", 1.0)
+        spread = _number(row.get("damping_deviation"), number, "damping_deviation", 1.0)
         usual += deviation is None
-        found.append(MeasuredMode(pose, _mode(row.get("mode"), number), frequency, deviation or USUAL * frequency))
+        found.append(
+            MeasuredMode(
+                str(row.get("pose") or "home").strip(), _mode(row.get("mode"), number), frequency,
+                deviation or USUAL * frequency, damping, spread or USUAL_DAMPING * (damping or 0.0),
+                _shape(row, number),
+            )
+        )  # fmt: skip
     if not found:
         raise InputError("no frequency is measured", key="measured", value=len(rows), hint="give at least one row")
     _refuse_twice(found)
     warnings = [f"{gaps} rows have no frequency and are left out"] if gaps else []
     warnings += [f"{usual} frequencies have no deviation: {USUAL:.0%} of them is taken"] if usual else []
+    few = [one.told for one in found if len(one.shape) == 1]
+    warnings += [f"a shape at one sensor says nothing ({', '.join(few[:3])})"] if few else []
     return found, warnings
 
 
-def _number(value: Any, row: int, key: str) -> float | None:
-    if value is None or (isinstance(value, str) and not value.strip()):
+def _empty(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def _number(value: Any, row: int, key: str, below: float = np.inf) -> float | None:
+    if _empty(value):
         return None
     try:
         found = float(value)
     except (TypeError, ValueError):
         found = float("nan")
-    if not (np.isfinite(found) and found > 0):
-        raise InputError(f"'{key}' of row {row} is not a positive number", key=key, value=shown(value),
-                         hint="give Hz, or leave it empty")  # fmt: skip
+    if isinstance(value, bool) or not (np.isfinite(found) and 0 < found < below):
+        what = "a positive number" if below == np.inf else f"a number between 0 and {below:g}"
+        raise InputError(f"'{key}' of row {row} is not {what}", key=key, value=shown(value),
+                         hint="give Hz, or leave it empty" if below == np.inf else "give a ratio such as 0.01",
+                         )  # fmt: skip
     return found
 
 
 def _mode(value: Any, row: int) -> int | None:
-    if value is None or (isinstance(value, str) and not value.strip()):
+    if _empty(value):
         return None
     try:
         found = int(str(value))
     except ValueError:
         found = 0
     if found < 1:
-        raise InputError(f"the mode of row {row} is not 1, 2, ...", key="mode", value=shown(value),
+        raise InputError(f"the mode of row {row} is not a whole number from 1", key="mode", value=shown(value),
                          hint="number modes from the lowest, or leave it empty")  # fmt: skip
+    return found
+
+
+def _shape(row: Mapping[str, Any], number: int) -> dict[str, complex]:
+    """Entries of the shape that were measured; complex ones as 0.1+0.02j."""
+    found = {}
+    for name, value in row.items():
+        if name in COLUMNS or _empty(value):
+            continue
+        try:
+            entry = complex(value.replace(" ", "").replace("i", "j") if isinstance(value, str) else value)
+        except (TypeError, ValueError):
+            entry = complex("nan")
+        if not np.isfinite(entry):
+            raise InputError(f"'{name}' of row {number} is not a number", key=name, value=shown(value),
+                             hint="give a real or a complex one such as 0.1+0.02j, or leave it empty")  # fmt: skip
+        found[name] = entry
+    if found and not any(found.values()):
+        raise InputError(f"the shape of row {number} is zero at all sensors", key="measured", value=number,
+                         hint="leave it empty")  # fmt: skip
     return found
 
 
@@ -132,21 +208,18 @@ def _refuse_twice(rows: Iterable[MeasuredMode]) -> None:
             seen.add((one.pose, one.mode))
 
 
-def read_held_out(given: Any, measured: Sequence[MeasuredMode]) -> list[bool]:
-    """Which rows are kept apart: by "POSE", "POSE:MODE" or ":MODE"."""
+def read_held_out(given: Any, poses: Sequence[str], modes: Sequence[int | None]) -> list[bool]:
+    """Which rows are kept apart, by "POSE", "POSE:MODE" or ":MODE"; modes are the numbers of their pairs."""
     words = [word.strip() for word in (given.split(",") if isinstance(given, str) else list(given or ()))]
-    apart = [False] * len(measured)
+    apart = [False] * len(poses)
     for word in filter(None, words):
         pose, _, mode = str(word).partition(":")
-        hits = [
-            k for k, one in enumerate(measured)
-            if (not pose or one.pose == pose) and (not mode or str(one.mode) == mode)
-        ]  # fmt: skip
+        hits = [k for k in range(len(poses)) if (not pose or poses[k] == pose) and (not mode or str(modes[k]) == mode)]
         if not hits:
             raise InputError(f"nothing measured is '{word}'", key="hold_out", value=str(word),
-                             hint=did_you_mean(pose, sorted({one.pose for one in measured})))  # fmt: skip
+                             hint=did_you_mean(pose, sorted(set(poses))))  # fmt: skip
         for k in hits:
             apart[k] = True
-    if measured and all(apart):
+    if apart and all(apart):
         raise InputError("everything measured is held out", key="hold_out", value=str(given), hint="hold out less")
     return apart

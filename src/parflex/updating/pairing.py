@@ -1,4 +1,4 @@
-"""Frequencies of a model at measured poses, with slopes; which mode of the model a measured one is."""
+"""Which mode of the model a measured one is: by its number, or by frequency and shape; and the same modes later on."""
 
 from __future__ import annotations
 
@@ -8,57 +8,24 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.optimize
 
-from parflex.design.answers import slope_of
-from parflex.design.design_state import Circumstances, DesignState, SensitiveDesign
-from parflex.design.vibrating import HeldState
-from parflex.design.vibration_responses import frequency_of, lowest_modes
-from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.updating.measured_modes import MeasuredMode
+from parflex.updating.pose_modes import PoseModes
 
 Array = np.ndarray
 BEYOND = 4  # modes that are computed beyond the highest one that is measured
+FREQUENCY_WIDTH = 0.15  # of a frequency: what numbers that are not known well do to it
+MAC_WIDTH = 0.25
+ALONE = 9.0  # cost above which a measured mode has no partner: 57 % of frequency, or a MAC of 0.25
+CLOSE = 1.0  # cost by which another mode may be the partner as well
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PoseModes(Record):
-    """Modes of the model at one pose: frequencies (Hz), shapes over independent rates, and the mass there."""
+class Pairs(Record):
+    """Modes of the model, from 0, or -1 for none, and modes that would do nearly as well."""
 
-    frequencies: Array
-    shapes: Array
-    mass: Array
-    slopes: dict[int, Array]  # of some modes by the keys
-
-    def likeness(self, other: PoseModes) -> Array:
-        """MAC of the modes of the other one (rows) with these, by the mass of the other one."""
-        product = other.shapes.T @ other.mass @ self.shapes
-        own, others = (np.einsum("ij,ik,kj->j", one, other.mass, one) for one in (self.shapes, other.shapes))
-        return product**2 / np.maximum(np.outer(others, own), 1e-300)
-
-
-def pose_modes(robot: Robot, pose: str, circumstances: Circumstances, count: int) -> PoseModes:
-    """So many modes, without slopes."""
-    return _found(robot, pose, (), circumstances, count, ())[0]
-
-
-def _found(
-    robot: Robot, pose: str, keys: Sequence[str], circumstances: Circumstances, count: int, sloped: Sequence[int]
-) -> tuple[PoseModes, HeldState]:
-    state = DesignState(robot, pose, keys, circumstances, SensitiveDesign(robot, keys))
-    held = HeldState(state)
-    modes = lowest_modes(held, count)
-    shapes = held.independent(modes.shapes)
-    slopes = {
-        k: slope_of(frequency_of(held, modes, k), len(keys)) for k in sloped if keys and k < len(modes.frequencies)
-    }
-    return PoseModes(np.asarray(modes.frequencies, dtype=float), shapes, np.asarray(held.model.M), slopes), held
-
-
-def sloped_modes(
-    robot: Robot, pose: str, keys: Sequence[str], circumstances: Circumstances, count: int, sloped: Sequence[int]
-) -> PoseModes:
-    """The same with slopes of some modes by the keys."""
-    return _found(robot, pose, keys, circumstances, count, sloped)[0]
+    modes: list[int]
+    others: list[list[int]]
 
 
 def modes_needed(measured: Sequence[MeasuredMode]) -> int:
@@ -66,24 +33,54 @@ def modes_needed(measured: Sequence[MeasuredMode]) -> int:
     return max(max((one.mode or 0 for one in measured), default=0), len(measured)) + BEYOND
 
 
-def first_pairs(measured: Sequence[MeasuredMode], model: PoseModes) -> list[int]:
-    """Modes of the model, from 0: by their number, others so that frequencies fit best."""
+def costs(measured: Sequence[MeasuredMode], model: PoseModes) -> Array:
+    """What it takes to pair measured modes (rows) with those of the model: squared distances over usual ones."""
+    ratio = np.array([one.frequency for one in measured])[:, None] / model.frequencies[None, :]
+    found = (np.log(ratio) / FREQUENCY_WIDTH) ** 2
+    for k, one in enumerate(measured):
+        if len(one.shape) > 1:
+            macs = np.array([model.mac(one.shape, mode) for mode in range(len(model.frequencies))])
+            found[k] += ((1 - macs) / MAC_WIDTH) ** 2
+    return found
+
+
+def first_pairs(measured: Sequence[MeasuredMode], model: PoseModes) -> Pairs:
+    """By their number; others so that frequencies and shapes fit best."""
     pairs = [one.mode - 1 if one.mode is not None else -1 for one in measured]
-    open_rows = [k for k, mode in enumerate(pairs) if mode < 0]
-    left = [k for k in range(len(model.frequencies)) if k not in pairs]
-    if open_rows and left:
-        cost = np.abs(np.log(np.array([measured[k].frequency for k in open_rows])[:, None]
-                             / model.frequencies[left][None, :]))  # fmt: skip
-        for row, column in zip(*scipy.optimize.linear_sum_assignment(cost), strict=True):
-            pairs[open_rows[row]] = left[column]
-    return pairs
+    cost = costs(measured, model)
+    return _assigned(pairs, [k for k, mode in enumerate(pairs) if mode < 0], cost)
+
+
+def again_paired(measured: Sequence[MeasuredMode], pairs: Sequence[int], model: PoseModes) -> Pairs:
+    """Those without a number once more, by a model that was updated."""
+    kept = [mode if one.mode is not None else -1 for one, mode in zip(measured, pairs, strict=True)]
+    return _assigned(kept, [k for k, one in enumerate(measured) if one.mode is None], costs(measured, model))
+
+
+def _assigned(pairs: list[int], rows: list[int], cost: Array) -> Pairs:
+    left = [k for k in range(cost.shape[1]) if k not in pairs]
+    if rows and left:
+        alone = np.full((len(rows), len(rows)), ALONE)
+        chosen = scipy.optimize.linear_sum_assignment(np.hstack([cost[np.ix_(rows, left)], alone]))
+        for row, column in zip(*chosen, strict=True):
+            pairs[rows[row]] = left[column] if column < len(left) else -1
+    others: list[list[int]] = [[] for _ in pairs]
+    for k in rows:
+        if pairs[k] >= 0:
+            near = np.flatnonzero(cost[k] < min(cost[k, pairs[k]] + CLOSE, ALONE))
+            others[k] = [int(mode) for mode in near if mode != pairs[k]]
+    return Pairs(pairs, others)
 
 
 def followed_pairs(pairs: Sequence[int], before: PoseModes, now: PoseModes) -> tuple[list[int], list[float]]:
-    """The same modes of a changed model, by the likeness of their shapes, with it."""
+    """The same modes of a changed model, by the likeness of their shapes, with it; of equal modes that of all."""
     alike = now.likeness(before)
     rows = list(pairs)
     chosen, columns = scipy.optimize.linear_sum_assignment(-alike[rows])
     places = dict(zip(chosen, columns, strict=True))
     found = [int(places[k]) for k in range(len(rows))]
-    return found, [float(alike[row, column]) for row, column in zip(rows, found, strict=True)]
+    macs = [
+        max(float(alike[row, now.equal(column)].sum()), float(alike[before.equal(row), column].sum()))
+        for row, column in zip(rows, found, strict=True)
+    ]
+    return found, [min(mac, 1.0) for mac in macs]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from parflex.design.robot_difference import extending_text
 from parflex.models.robot import Robot
-from parflex.updating.update import Updated
+from parflex.updating.updated import Updated
 from parflex.whole_files import whole_file
 
 

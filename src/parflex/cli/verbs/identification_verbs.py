@@ -148,41 +148,59 @@ def excite(
 
 
 @cli.command(
-    epilog="\b\nExamples:\n  parflex update navaro-refined measured.csv --vary legs.frame.3.spring.stiffness "
-    "--hold-out pose-4 --out fitted.toml\n  parflex update dualemps measured.csv --vary constants.blade --json"
+    epilog="\b\nExamples:\n  parflex update navaro-refined measured.csv --vary legs.frame.1.spring.stiffness "
+    "--hold-out pose-4 --out fitted.toml\n  parflex update dualemps hammer.uff --sensors 1=P,2=14 --pose home "
+    "--vary materials.dural.elastic_modulus --page report --json"
 )
 @robot_options
-@click.argument("measured", metavar="MEASURED.csv")
+@click.argument("measured", metavar="MEASURED...", nargs=-1, required=True)
 @click.option("--vary", required=True, metavar="KEY,...", help="Numbers of the robot file by dotted path.")
 @click.option("--hold-out", default="", metavar="POSE[:MODE],...", help="What is predicted and not used; :MODE too.")
 @click.option(
     "--prior", metavar="R|KEY=R,...", help="Deviation of the numbers before, as a share of them; default 0.3."
 )
 @click.option("--lock", default="actuators", show_default=True, metavar="actuators|none|NAMES", help="Joints to lock.")
+@click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
+@click.option("--pose", multiple=True, metavar="NAME", help="Pose of frequency responses; one for each file of them.")
+@click.option("--band", metavar="LOW-HIGH", help="Frequencies in which poles of responses are found, Hz.")
+@click.option("--order", type=int, metavar="N", help="Highest number of poles in the band; default 30.")
+@click.option("--kind", metavar="accelerance|mobility|receptance",
+              help="What the responses are; default accelerance, or as the UFF file says.")  # fmt: skip
+@click.option("--sensors", metavar="NODE=FRAME,...", help="Frames of the nodes of UFF files.")
 @click.option("-o", "--out", metavar="FILE.toml", help="Write a robot file that extends the first.")
+@click.option("--page", metavar="DIR", help="Write a page with pairs, MAC and cosines to this folder.")
 def update(
-    robot: str, as_json: bool, measured: str, vary: str, hold_out: str, prior: str | None, lock: str, out: str | None,
-    **options: Any,
+    robot: str, as_json: bool, measured: tuple[str, ...], vary: str, hold_out: str, prior: str | None, lock: str,
+    out: str | None, page: str | None, **options: Any,
 ) -> None:  # fmt: skip
-    """Fit numbers of the robot file to measured natural frequencies."""
+    """Fit numbers of the robot file to measured natural frequencies, damping ratios and frequency responses."""
     from parflex.cli.conditions import number_or_table
     from parflex.identification.written_robot import check_robot_target
+    from parflex.updating.response_modes import responses_of_words
     from parflex.updating.update import update as updated
     from parflex.updating.updated_file import write_updated
 
     if out:
         check_robot_target(out)
-    loaded = open_robot(robot, **{key: options[key] for key in ("settings", "payload", "actuation", "working_mode")})
+    words = ("settings", "payload", "actuation", "working_mode", "elements")
+    loaded = open_robot(robot, **{key: options[key] for key in words})
     keys = [key.strip() for key in vary.split(",") if key.strip()]
     held = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     given = {} if prior is None else {"prior": number_or_table(prior, "prior")}
-    found = updated(loaded, measured, keys, hold_out, lock=held, **given)
+    sources = responses_of_words(
+        measured, **{key: options[key] for key in ("pose", "band", "order", "kind", "sensors")}
+    )
+    found = updated(loaded, sources, keys, hold_out, lock=held, **given)
     answer = {**found.as_dict(), "warnings": [*loaded.warnings, *found.warnings]}
     if out:
         answer["out"] = write_updated(robot, loaded, found, out)
         answer["warnings"] += ["values of --set are not in the file"] if options["settings"] else []
+    if page:
+        from parflex.view.notebook.updating_page import write_update
+
+        answer["page"] = str(write_update(page, found))
     numbers = [
-        (key, one["before"], one["value"], one["deviation"], f"{100 * one['relative']:.3g} %")
+        (key, one["before"], one["value"], one["deviation"], f"{one['interval'][0]:.5g} ... {one['interval'][1]:.5g}")
         for key, one in found.parameters.items()
     ]
     pairs = [
@@ -190,10 +208,21 @@ def update(
          f"{one['mac']:.3f}", "yes" if one["held_out"] else "")
         for one in found.pairs
     ]  # fmt: skip
+    ratios = [
+        (one["pose"], one["mode"], *(one["damping"][word] for word in ("measured", "before", "after")),
+         one["damping"]["predicted_deviation"])
+        for one in found.pairs if "damping" in one
+    ]  # fmt: skip
     head = ["pose", "mode", "measured (Hz)", "before (Hz)", "after (Hz)", "deviation (Hz)", "MAC", "held out"]
+    fit = [*found.errors.items(), ("residuals over deviations", found.model_error)]
+    fit += [(f"error of the model, share of {word}", share) for word, share in found.model_share.items()]
     tables: list[Any] = [
-        (f"{loaded.name}: numbers that fit", ["key", "before", "value", "deviation", "relative"], numbers),
+        (f"{loaded.name}: numbers that fit", ["key", "before", "value", "deviation", "95 %"], numbers),
         ("frequencies", head, pairs),
-        ("errors", ["", ""], [*found.errors.items(), ("residuals over deviations", found.model_error)]),
     ]
-    output.show(answer, as_json, *tables, ("", ["written"], [(out,)] if out else []))
+    if ratios:
+        tables.append(("damping ratios", ["pose", "mode", "measured", "before", "after", "deviation"], ratios))
+    written = [("robot file", out)] if out else []
+    written += [("page", str(Path(page) / "index.html"))] if page else []
+    tables += [("errors", ["", ""], fit), *([("written", ["", ""], written)] if written else [])]
+    output.show(answer, as_json, *tables)

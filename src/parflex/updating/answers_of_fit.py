@@ -1,0 +1,194 @@
+"""What a fit says: intervals of the numbers and of what was held out, and what stays in doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from parflex.updating.fitting import Fit, Fitting
+from parflex.updating.updated import Updated
+
+Array = np.ndarray
+ALIKE = 0.95  # cosine from which two numbers are not told apart
+SAID = 0.1  # of the prior, that measurements must take away
+UNLIKE = 0.8  # MAC below which a mode is another one
+MIXED = 0.3  # part of a number in a combination that is named
+
+
+class FitAnswers:
+    """The answer of an update, from the model of the file and the updated one."""
+
+    def __init__(self, fitting: Fitting, before: Fit, fit: Fit) -> None:
+        self.fitting, self.before, self.fit = fitting, before, fit
+        self.covariance = fitting.covariance(fit)
+        self.used = fitting.used(fit)
+        known = not fitting.error.any()
+        self.freedoms = max(fitting.freedoms(fit, 0), 1.0)
+        self.width = float(scipy.special.ndtri(0.975) if known else scipy.special.stdtrit(self.freedoms, 0.975))
+        S = fitting.information(fit)
+        sizes = np.linalg.norm(S, axis=0)
+        self.cosines = (S.T @ S) / np.maximum(np.outer(sizes, sizes), 1e-300)
+        open_part = np.einsum("ij,jk,ik->i", fit.slopes, self.covariance, fit.slopes)
+        self.predicted = np.sqrt(open_part + fitting.doubt(fit) ** 2)
+
+    def updated(self, warnings: Sequence[str]) -> Updated:
+        """All of it."""
+        fitting = self.fitting
+        parameters, pairs = self._parameters(), self._pairs()
+        left = ((fitting.y - self.fit.values) / fitting.given)[self.used]
+        freedoms = max(sum(fitting.freedoms(self.fit, kind) for kind in (0, 1)), 1.0)
+        error = float(np.sqrt(left @ left / freedoms))
+        shares = {"frequency": float(fitting.error[0])}
+        shares |= {"damping": float(fitting.error[1])} if fitting.damped else {}
+        lost = [{"pose": one.pose, "measured": one.frequency}
+                for one, mode in zip(fitting.rows, self.fit.modes, strict=True) if mode < 0]  # fmt: skip
+        return Updated(
+            fitting.robot.name, parameters, self.covariance * np.outer(fitting.first, fitting.first), self.cosines,
+            pairs, self._macs(), error, shares, self._errors(pairs), fitting.keys, lost,
+            [*warnings, *self._doubts(pairs, parameters, lost)],
+        )  # fmt: skip
+
+    def _parameters(self) -> dict[str, dict[str, Any]]:
+        fitting, found = self.fitting, {}
+        deviations = np.sqrt(np.diag(self.covariance))
+        for key, first, share, deviation, prior in zip(
+            fitting.keys, fitting.first, self.fit.shares, deviations, fitting.prior, strict=True
+        ):
+            value, own = float(first * share), float(abs(first) * deviation)
+            found[key] = {
+                "value": value, "before": float(first), "deviation": own,
+                "interval": [value - self.width * own, value + self.width * own],
+                "relative": float(deviation / abs(share)), "prior": finite(abs(first) * prior),
+                "told": float(1 - min(deviation / prior, 1.0)) if np.isfinite(prior) else 1.0,
+            }  # fmt: skip
+        return found
+
+    def _beside(self, entry: int) -> dict[str, Any]:
+        """A measured number beside those of the models."""
+        fitting, after = self.fitting, float(self.fit.values[entry])
+        reach = self.width * np.hypot(self.predicted[entry], fitting.given[entry])
+        return {
+            "measured": float(fitting.y[entry]), "deviation": float(fitting.given[entry]),
+            "before": finite(self.before.values[entry]), "after": after,
+            "predicted_deviation": finite(self.predicted[entry]),
+            "interval": [finite(after - reach), finite(after + reach)],
+        }  # fmt: skip
+
+    def _pairs(self) -> list[dict[str, Any]]:
+        fitting, found = self.fitting, []
+        for pose, own in fitting.of_pose.items():
+            for place, k in enumerate(own):
+                one, mode = fitting.rows[k], self.fit.modes[k]
+                if mode < 0:
+                    continue
+                shaped = len(one.shape) > 1
+                pair = {"pose": pose, "mode": one.mode or self.before.modes[k] + 1, **self._beside(k)}
+                pair |= {
+                    "mac": self.fit.models[pose].mac(one.shape, mode) if shaped else self.fit.alike[k],
+                    "mac_of": "measured" if shaped else "model",
+                    "held_out": bool(fitting.apart[k]), "row": k,
+                }  # fmt: skip
+                if fitting.others[pose][place]:
+                    pair["also"] = [mode + 1 for mode in fitting.others[pose][place]]
+                if k in fitting.damped:
+                    pair["damping"] = self._beside(len(fitting.rows) + fitting.damped.index(k))
+                found.append(pair)
+        found.sort(key=lambda pair: pair.pop("row"))
+        return found
+
+    def _macs(self) -> dict[str, Array]:
+        found = {}
+        for pose, own in self.fitting.of_pose.items():
+            rows = [self.fitting.rows[k].shape for k in own if self.fit.modes[k] >= 0]
+            now = self.fit.models[pose]
+            if any(len(shape) > 1 for shape in rows):
+                found[pose] = np.array([[now.mac(shape, mode) if len(shape) > 1 else np.nan
+                                         for mode in range(len(now.frequencies))] for shape in rows])  # fmt: skip
+        return found
+
+    def _errors(self, pairs: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+        def size(word: str, some: Sequence[Mapping[str, Any]]) -> float:
+            return float(np.sqrt(np.mean([(one[word] / one["measured"] - 1) ** 2 for one in some])))
+
+        used = [one for one in pairs if not one["held_out"]]
+        apart = [one for one in pairs if one["held_out"]]
+        found = {"before": size("before", used), "after": size("after", used)} if used else {}
+        if apart:
+            found |= {"held_out_before": size("before", apart), "held_out_after": size("after", apart)}
+            found["held_out_within"] = float(np.mean([_within(one) for one in apart]))
+        return found
+
+    # -- doubts ------------------------------------------------------------------------------------------------------
+
+    def _doubts(
+        self, pairs: Sequence[Mapping[str, Any]], parameters: Mapping[str, Mapping[str, Any]],
+        lost: Sequence[Mapping[str, Any]],
+    ) -> list[str]:  # fmt: skip
+        """What the measurements do not tell, and what the model does not fit."""
+        keys, error = self.fitting.keys, self.fitting.error
+        found = [
+            f"'{keys[j]}' and '{one}' are not told apart (cosine {self.cosines[i, j]:.3f})"
+            for i, one in enumerate(keys) for j in range(i) if abs(self.cosines[i, j]) > ALIKE
+        ]  # fmt: skip
+        found += self._combinations() if not found else []
+        found += [
+            f"the measurements say nothing of '{key}': its deviation is that before them"
+            for key, one in parameters.items() if one["told"] < SAID
+        ]  # fmt: skip
+        if error[0]:
+            found.append(
+                f"residuals are larger than their deviations: the model has an error of {error[0]:.2%} of the "
+                "frequencies that these numbers do not take away; intervals have it"
+            )
+        if error[1]:
+            found.append(f"the model has an error of {error[1]:.0%} of the damping ratios; intervals have it")
+        if self.fitting.freedoms(self.fit, 0) < 0.5:
+            found.append("there are as many numbers as measurements: an error of the model does not show")
+        found += [
+            f"mode {one['mode']} at '{one['pose']}' has too few elements: it is not used" for one in pairs
+            if one["predicted_deviation"] is None
+        ]  # fmt: skip
+        return found + self._unsure(pairs, lost)
+
+    def _unsure(self, pairs: Sequence[Mapping[str, Any]], lost: Sequence[Mapping[str, Any]]) -> list[str]:
+        """Pairs that may be others."""
+        found = []
+        for one in pairs:
+            name = f"mode {one['mode']} at '{one['pose']}'"
+            if one["mac"] < UNLIKE:
+                what = "is unlike the measured shape" if one["mac_of"] == "measured" else "changed its shape"
+                found.append(f"{name} {what} (MAC {one['mac']:.2f}): its pair is not sure")
+            elif "also" in one:
+                others = ", ".join(map(str, one["also"]))
+                found.append(f"{one['measured']:.5g} Hz at '{one['pose']}' is paired with mode {one['mode']}, and may "
+                             f"be mode {others} of the updated model")  # fmt: skip
+            if one["held_out"] and not _within(one):
+                found.append(f"{name}, held out, is measured outside of its interval")
+        found += [f"{one['measured']:.5g} Hz at '{one['pose']}' has no partner in the model and is left out"
+                  for one in lost]  # fmt: skip
+        return found
+
+    def _combinations(self) -> list[str]:
+        """Combinations of three and more numbers of which the measurements say less than the prior."""
+        S = self.fitting.information(self.fit) * np.where(np.isfinite(self.fitting.prior), self.fitting.prior, 1e3)
+        values, vectors = np.linalg.eigh(S.T @ S)
+        found = []
+        for value, vector in zip(values, vectors.T, strict=True):
+            parts = [self.fitting.keys[k] for k in np.flatnonzero(np.abs(vector) > MIXED)]
+            if value < 1 and len(parts) > 2:
+                names = ", ".join(f"'{key}'" for key in parts)
+                found.append(f"a combination of {names} is not told by the measurements, only by the prior")
+        return found
+
+
+def _within(pair: Mapping[str, Any]) -> bool:
+    low, high = pair["interval"]
+    return low is None or low <= pair["measured"] <= high
+
+
+def finite(value: Any) -> float | None:
+    """A number, or None where it is not finite."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,296 @@
+"""Weighted least squares of measured modes over shares of numbers of a robot file, with priors and a model error.
+
+Weights are those of the deviations, of elements that are too few, and of what the model cannot fit: a share of all
+frequencies (of all damping ratios) that makes the weighted residuals as large as they should be (Paule and Mandel),
+where they are larger than chance makes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.optimize
+import scipy.special
+
+from parflex.design.design_state import Circumstances, SensitiveDesign
+from parflex.errors import InputError, ParflexError
+from parflex.models.loading import redesigned
+from parflex.models.robot import Robot
+from parflex.records import Record
+from parflex.updating.measured_modes import MeasuredMode
+from parflex.updating.pairing import again_paired, first_pairs, followed_pairs, modes_needed
+from parflex.updating.pose_modes import PoseModes, SlopedModes
+
+Array = np.ndarray
+MOST_ROUNDS = 30
+SETTLED = 1e-6  # of the numbers, by which a round may still change them
+NEAR = 1e-3  # of the deviation of a number: the same
+HALVINGS = 8
+WIDENINGS = 12  # rounds in which the error of the model is found
+STEADY = 0.03  # of it, by which it may still change
+PAIRINGS = 4  # rounds in which measured modes find their partners
+CHANCE = 0.05  # of sums of squares of residuals that are as large as their deviations say are larger
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Fit(Record):
+    """A model with some shares of the first numbers, beside all that was measured.
+
+    Values and slopes are of all frequencies, then of all damping ratios; of each measured mode its number in the model
+    now (from 0, -1: none), the MAC with the model it is followed from, and the share that is due to few elements.
+    """
+
+    shares: Array
+    values: Array
+    slopes: Array
+    modes: list[int]
+    alike: list[float]
+    excess: Array
+    models: dict[str, PoseModes]
+
+
+class Fitting:
+    """What was measured, how it is paired, and the search for the numbers."""
+
+    def __init__(
+        self, robot: Robot, keys: Sequence[str], first: Array, rows: Sequence[MeasuredMode], prior: Array,
+        circumstances: Circumstances,
+    ) -> None:  # fmt: skip
+        self.robot, self.keys, self.first, self.rows = robot, list(keys), first, list(rows)
+        self.prior, self.circumstances = prior, circumstances
+        self.of_pose: dict[str, list[int]] = {}
+        for k, one in enumerate(self.rows):
+            self.of_pose.setdefault(one.pose, []).append(k)
+        self.damped = [k for k, one in enumerate(self.rows) if one.damping is not None]
+        self.row_of = np.array([*range(len(self.rows)), *self.damped])
+        self.kind = np.array([0] * len(self.rows) + [1] * len(self.damped))
+        self.y = np.array([one.frequency for one in rows] + [float(rows[k].damping or 0) for k in self.damped])
+        self.given = np.array([one.deviation for one in rows] + [rows[k].damping_deviation for k in self.damped])
+        self.error = np.zeros(2)  # of the model: shares of frequencies and of damping ratios
+        self.apart = np.zeros(len(self.rows), dtype=bool)
+        self.base: dict[str, PoseModes] = {}
+        self.pairs: dict[str, list[int]] = {}
+        self.others: dict[str, list[list[int]]] = {}
+        for pose, own in self.of_pose.items():
+            several = [self.rows[k] for k in own]
+            model = self._modes(robot, pose).at_sensors(self._sensors(pose))
+            _refuse_more(pose, several, len(model.frequencies))
+            found = first_pairs(several, model)
+            self.base[pose], self.pairs[pose], self.others[pose] = model, found.modes, found.others
+        self.start = dict(self.base)
+
+    # -- the model ---------------------------------------------------------------------------------------------------
+
+    def _sensors(self, pose: str) -> list[str]:
+        return list(dict.fromkeys(name for k in self.of_pose[pose] for name in self.rows[k].shape))
+
+    def _modes(self, robot: Robot, pose: str, design: SensitiveDesign | None = None) -> SlopedModes:
+        count = modes_needed([self.rows[k] for k in self.of_pose[pose]])
+        return SlopedModes(robot, pose, self.circumstances, count, design)
+
+    def numbers(self) -> list[int | None]:
+        """Of each measured mode the number of its partner in the model that it is followed from, from 1."""
+        found: list[int | None] = [None] * len(self.rows)
+        for pose, own in self.of_pose.items():
+            for k, mode in zip(own, self.pairs[pose], strict=True):
+                found[k] = mode + 1 if mode >= 0 else None
+        return found
+
+    def at(self, shares: Array, every: bool = True) -> Fit:
+        """The model with these shares of the first numbers; of modes that are held out only if every one is asked."""
+        settings = dict(zip(self.keys, map(float, self.first * shares), strict=True))
+        robot = redesigned(self.robot, settings)
+        design = SensitiveDesign(robot, self.keys)
+        values, slopes = np.full(len(self.y), np.nan), np.zeros((len(self.y), len(self.keys)))
+        modes, alike, excess = [-1] * len(self.rows), [1.0] * len(self.rows), np.zeros(len(self.rows))
+        models = {}
+        for pose, own in self.of_pose.items():
+            if not every and self.apart[own].all():
+                continue
+            there = self._modes(robot, pose, design)
+            models[pose] = now = there.at_sensors(self._sensors(pose))
+            paired = [(k, mode) for k, mode in zip(own, self.pairs[pose], strict=True) if mode >= 0]
+            found, macs = followed_pairs([mode for _, mode in paired], self.base[pose], now)
+            for (k, _), mode, mac in zip(paired, found, macs, strict=True):
+                modes[k], alike[k], excess[k] = mode, mac, now.excess[mode]
+                if self.apart[k] and not every:
+                    continue
+                if k not in self.damped:
+                    values[k], slopes[k] = there.frequency(mode)
+                    continue
+                j = len(self.rows) + self.damped.index(k)
+                values[k], values[j], slopes[k], slopes[j] = there.damped(mode)
+        return Fit(np.array(shares, dtype=float), values, slopes * self.first, modes, alike, excess, models)
+
+    # -- weights -----------------------------------------------------------------------------------------------------
+
+    def used(self, fit: Fit) -> Array:
+        """Entries that are fitted: not held out, with a partner that has enough elements."""
+        row = self.row_of
+        return ~self.apart[row] & np.isfinite(fit.values) & np.isfinite(fit.excess[row])
+
+    def spread(self, fit: Fit) -> Array:
+        """Deviations of what the model says and of what was measured: all but that of the numbers."""
+        return np.hypot(self.given, self.doubt(fit))
+
+    def few(self, fit: Fit) -> Array:
+        """Deviations of frequencies (Hz) because elements are too few."""
+        return np.where(self.kind == 0, fit.excess[self.row_of] * np.abs(self.y), 0.0)
+
+    def doubt(self, fit: Fit) -> Array:
+        """Deviations of the model from the robot: elements that are too few, and its error."""
+        return np.hypot(self.few(fit), self.error[self.kind] * np.abs(self.y))
+
+    def cost(self, fit: Fit, weights: Array) -> float:
+        """Half the sum of squares of residuals over deviations, with the prior."""
+        left = ((self.y - fit.values) * weights)[weights > 0]
+        return 0.5 * float(left @ left + (((fit.shares - 1) / self.prior) ** 2).sum())
+
+    def _weights(self, fit: Fit) -> Array:
+        return np.where(self.used(fit), 1 / self.spread(fit), 0.0)
+
+    def information(self, fit: Fit) -> Array:
+        """Rows of the sensitivities over the deviations: what is used."""
+        used = self.used(fit)
+        return (fit.slopes / self.spread(fit)[:, None])[used]
+
+    def covariance(self, fit: Fit) -> Array:
+        """Of the shares, behind the measurements and the prior."""
+        S = self.information(fit)
+        return np.linalg.pinv(S.T @ S + np.diag(1 / self.prior**2))
+
+    # -- search ------------------------------------------------------------------------------------------------------
+
+    def stepped(self, fit: Fit) -> tuple[Fit, bool]:
+        """A step of Gauss's method, halved until it is one down; and whether it was too small to matter."""
+        weights = self._weights(fit)
+        used = weights > 0
+        S = fit.slopes[used] * weights[used, None]
+        left = ((self.y - fit.values) * weights)[used]
+        A = S.T @ S + np.diag(1 / self.prior**2)
+        step = np.linalg.lstsq(A, S.T @ left - (fit.shares - 1) / self.prior**2, rcond=None)[0]
+        step *= min(1.0, 0.5 / max(float(np.abs(step / fit.shares).max()), 1e-300))  # numbers keep their signs
+        sure = np.sqrt(np.abs(np.diag(np.linalg.pinv(A))))
+        if (np.abs(step) < np.maximum(SETTLED, NEAR * sure)).all():
+            return fit, True
+        cost = self.cost(fit, weights)
+        for halved in range(HALVINGS):
+            try:
+                trial = self.at(fit.shares + step / 2**halved, every=False)
+            except ParflexError:
+                continue
+            if self.cost(trial, weights) < cost:
+                return trial, False
+        return fit, True
+
+    def freedoms(self, fit: Fit, kind: int) -> float:
+        """Of frequencies or damping ratios: how many more there are than the numbers take."""
+        used = self.used(fit)
+        S = self.information(fit)
+        taken = np.einsum("ij,jk,ik->i", S, self.covariance(fit), S)
+        own = self.kind[used] == kind
+        return float(own.sum() - taken[own].sum())
+
+    def _share(self, fit: Fit, kind: int, freedoms: float) -> float:
+        """The error of the model with which weighted residuals are as many as freedoms."""
+        own = self.used(fit) & (self.kind == kind)
+        if not freedoms:
+            return 0.0
+        left, sizes = (self.y - fit.values)[own], np.abs(self.y[own])
+        fixed = self.given[own] ** 2 + self.few(fit)[own] ** 2
+
+        def over(share: float) -> float:
+            return float((left**2 / (fixed + (share * sizes) ** 2)).sum()) - freedoms
+
+        high = float(np.sqrt((left**2 / sizes**2).sum() / freedoms)) + 1e-12
+        return float(scipy.optimize.brentq(over, 0.0, high)) if over(0.0) > 0 else 0.0
+
+    def weighed(self, fit: Fit) -> Fit:
+        """The best shares, with the error of the model where residuals are larger than chance makes them.
+
+        The first error is that of the model as it is: steps with too small deviations would go far for little.
+        """
+        self.error = np.zeros(2)
+        self.error = np.array([self._share(fit, kind, self._freedoms(fit, kind)) for kind in (0, 1)])
+        for number in range(MOST_ROUNDS):
+            fit, small = self.stepped(fit)
+            last = self.error
+            if number < WIDENINGS:
+                self.error = np.array([self._error(fit, kind) for kind in (0, 1)])
+            if small and np.abs(self.error - last).max() <= STEADY * self.error.max():
+                break
+        return fit
+
+    def _error(self, fit: Fit, kind: int) -> float:
+        """The error of the model, or none where residuals may be chance."""
+        freedoms = self._freedoms(fit, kind)
+        own = self.used(fit) & (self.kind == kind)
+        plain = float((((self.y - fit.values) / np.hypot(self.given, self.few(fit)))[own] ** 2).sum())
+        by_chance = not freedoms or plain < scipy.special.chdtri(freedoms, CHANCE)
+        return 0.0 if by_chance else self._share(fit, kind, freedoms)
+
+    def _freedoms(self, fit: Fit, kind: int) -> float:
+        """Freedoms, or none where there are too few to show an error."""
+        found = self.freedoms(fit, kind)
+        return found if found > 0.5 else 0.0
+
+    def paired(self, fit: Fit) -> tuple[Fit, bool]:
+        """The best shares, with partners by the updated model; and whether pairs were settled."""
+        for _ in range(PAIRINGS):
+            fit = self.at(self.weighed(fit).shares)
+            changed = False
+            for pose, own in self.of_pose.items():
+                several = [self.rows[k] for k in own]
+                if all(one.mode is not None for one in several):
+                    continue
+                now = fit.models[pose]
+                found = again_paired(several, [fit.modes[k] for k in own], now)
+                self.others[pose] = found.others
+                if found.modes != [fit.modes[k] for k in own]:
+                    changed = True
+                    self.base[pose], self.pairs[pose] = now, found.modes
+            if not changed:
+                return fit, True
+            fit = self.at(fit.shares, every=False)
+        return self.at(self.weighed(fit).shares), False
+
+    def before(self, fit: Fit, first: Fit) -> Fit:
+        """The model of the file beside all that was measured, with the partners that were found."""
+        if all(self.base[pose] is self.start[pose] for pose in self.of_pose):
+            return first
+        self.base = dict(fit.models)
+        self.pairs = {pose: [fit.modes[k] for k in own] for pose, own in self.of_pose.items()}
+        return self.at(np.ones(len(self.keys)))
+
+
+def _refuse_more(pose: str, rows: Sequence[MeasuredMode], count: int) -> None:
+    for one in rows:
+        if (one.mode or 0) > count:
+            raise InputError(f"mode {one.mode} is measured at '{pose}', and the robot has {count}", key="mode",
+                             value=one.mode, hint="leave it out")  # fmt: skip
+    if len(rows) > count:
+        raise InputError(f"{len(rows)} modes are measured at '{pose}', and the robot has {count}", key="measured",
+                         value=pose, hint="leave some out")  # fmt: skip
+
+
+def checked_priors(given: object, keys: Sequence[str], usual: float) -> Array:
+    """Deviations before anything is measured, as shares; infinite: none."""
+    table = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
+    for key in table:
+        if key not in keys:
+            raise InputError(f"'{key}' has a prior and does not vary", key="prior", value=str(key),
+                             hint=f"name keys of --vary: {', '.join(keys)[:80]}")  # fmt: skip
+    found = []
+    for key in keys:
+        value = table.get(key, usual)
+        try:
+            share = float(value) if not isinstance(value, bool) else float("nan")
+        except (TypeError, ValueError):
+            share = float("nan")
+        if not share > 0:
+            raise InputError(f"the prior of '{key}' is not a positive number", key="prior", value=str(value),
+                             hint=f"give a share of the number, e.g. {usual}")  # fmt: skip
+        found.append(share)
+    return np.array(found)

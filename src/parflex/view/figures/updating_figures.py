@@ -1,0 +1,140 @@
+"""Figures of an update: frequencies measured, before and after with intervals; MAC; cosines between numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from parflex.updating.updated import Updated
+from parflex.view.figures.style import LINES, MEASURED, REST, finished, new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+MOST_NUMBERED = 12  # rows and columns of a matrix with numbers in it
+
+
+def draw_updated(found: Updated, path: str | Path | None = None) -> Figure:
+    """Relative errors of all measured frequencies, before and after, with 95 % intervals of what will be measured.
+
+    Parameters
+    ----------
+    found : Updated
+        Answer of `update`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    pairs = found.pairs
+    places = np.arange(len(pairs))[::-1]
+    with styled():
+        figure = new_figure(1.4 + 0.24 * len(pairs))
+        plot = figure.subplots()
+        ends = [_share(one, end) for one in pairs for end in one["interval"] if end is not None]
+        ends += [_share(one, one["after"]) for one in pairs if None not in one["interval"]] or [-1.0, 1.0]
+        low_end, high_end = min(ends), max(ends)
+        margin = 0.12 * max(high_end - low_end, 1e-6)
+        for place, one in zip(places, pairs, strict=True):
+            if one["held_out"]:
+                plot.axhspan(place - 0.5, place + 0.5, color="#f1f3f6", lw=0)
+            low, high = (_share(one, end) for end in one["interval"])
+            if low is not None:
+                plot.plot([low, high], [place, place], color=LINES[0], lw=5, alpha=0.35, solid_capstyle="butt")
+        before, after = ([_share(one, one[word]) for one in pairs] for word in ("before", "after"))
+        plot.axvline(0.0, color=MEASURED, lw=0.9)
+        plot.plot(before, places, "o", mfc="white", color=REST, mec=LINES[5], ms=5, label="before")
+        plot.plot(after, places, "o", color=LINES[0], ms=5, label="after, 95 %")
+        plot.set_xlim(low_end - margin, high_end + margin)
+        for place, one in zip(places, pairs, strict=True):
+            for word, colour in (("before", LINES[5]), ("after", LINES[0])):
+                share = _share(one, one[word])
+                if share is not None and not low_end - margin <= share <= high_end + margin:
+                    side, where = (high_end + margin, "right") if share > 0 else (low_end - margin, "left")
+                    up = 0.2 if word == "before" else -0.2
+                    plot.text(side, place + up, f"{word} {one[word]:.4g} Hz", ha=where, va="center", fontsize=7.5,
+                              color=colour)  # fmt: skip
+        plot.set_ylim(-0.6, len(pairs) - 0.4)
+        plot.set_yticks(places, [f"{one['pose']}, mode {one['mode']}: {one['measured']:.4g} Hz" for one in pairs])
+        plot.grid(axis="y", visible=False)
+        plot.set_xlabel("model over measured, less 1 (%)")
+        some = " (grey: held out)" if any(one["held_out"] for one in pairs) else ""
+        plot.set_title(f"{found.robot}{some}")
+        plot.legend(ncols=2, loc="lower right", bbox_to_anchor=(1.0, 1.0))
+        return finished(figure, path)
+
+
+def _share(one: dict[str, Any], value: float | None) -> Any:
+    return None if value is None else 100 * (value / one["measured"] - 1)
+
+
+def draw_macs(found: Updated, path: str | Path | None = None) -> Figure:
+    """MAC of measured shapes with those of the updated model, pose by pose.
+
+    Parameters
+    ----------
+    found : Updated
+        Answer of `update`, with measured shapes.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    with styled():
+        tall = sum(0.7 + 0.3 * len(one) for one in found.macs.values())
+        figure = new_figure(0.6 + tall)
+        panels = figure.subplots(len(found.macs), 1, squeeze=False)[:, 0]
+        for panel, (pose, values) in zip(panels, found.macs.items(), strict=True):
+            names = [f"{one['measured']:.4g} Hz" for one in found.pairs if one["pose"] == pose]
+            _matrix(panel, values, names, [str(k + 1) for k in range(values.shape[1])], (0.0, 1.0), "Blues")
+            panel.set_title(f"MAC at {pose}: measured, and modes of the updated model")
+        return finished(figure, path)
+
+
+def draw_cosines(found: Updated, path: str | Path | None = None) -> Figure:
+    """Cosines between the columns of the sensitivities: near 1 or -1 two numbers are not told apart.
+
+    Parameters
+    ----------
+    found : Updated
+        Answer of `update`.
+    path : str or Path, default None
+        File to write: SVG, PDF or PNG; None writes none.
+
+    Returns
+    -------
+    Figure
+        Matplotlib figure; a notebook shows it.
+    """
+    with styled():
+        figure = new_figure(1.4 + 0.36 * len(found.keys))
+        plot = figure.subplots()
+        _matrix(plot, found.cosines, found.keys, [str(k + 1) for k in range(len(found.keys))], (-1.0, 1.0), "RdBu")
+        plot.set_title("cosines between the numbers, in their order")
+        return finished(figure, path)
+
+
+def _matrix(
+    panel: Any, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], limits: tuple[float, float],
+    colours: str,
+) -> None:  # fmt: skip
+    panel.imshow(values, vmin=limits[0], vmax=limits[1], cmap=colours, aspect="auto")
+    panel.set_yticks(range(len(rows)), rows)
+    panel.set_xticks(range(len(columns)), columns)
+    panel.grid(visible=False)
+    if max(values.shape) > MOST_NUMBERED:
+        return
+    for i, row in enumerate(values):
+        for j, value in enumerate(row):
+            if np.isfinite(value):
+                dark = abs(value) > 0.6 * limits[1]
+                panel.text(j, i, f"{value:.2f}", ha="center", va="center", fontsize=8, color="w" if dark else MEASURED)
