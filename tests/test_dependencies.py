@@ -22,7 +22,13 @@ REQUIREMENTS = lowest.requirements()
 
 OURS = {"parflex", "__future__", *sys.stdlib_module_names}
 # names of imports where they are not those of the packages
-PACKAGES = {"skfem": "scikit-fem", "pinocchio": "pin", "mpl_toolkits": "matplotlib", "pydantic_core": "pydantic-core"}
+PACKAGES = {
+    "skfem": "scikit-fem",
+    "pinocchio": "pin",
+    "mpl_toolkits": "matplotlib",
+    "pydantic_core": "pydantic-core",
+    "sdypy": "sdypy-EMA",
+}
 # imported, but required by a package that we require and that alone knows which version fits
 BROUGHT = {
     "llvmlite": "numba",
@@ -33,7 +39,19 @@ BROUGHT = {
     "cloudpickle": "distributed",
 }
 # imported inside functions that do without, or say what to install
-OPTIONAL = {"casadi", "clarabel", "distributed", "mujoco", "pin", "pyarrow", "pymoo", "scikit-fem", "viser"}
+OPTIONAL = {
+    "casadi",
+    "clarabel",
+    "distributed",
+    "mujoco",
+    "pin",
+    "pyarrow",
+    "pymoo",
+    "pyuff",
+    "scikit-fem",
+    "sdypy-EMA",
+}
+OPTIONAL |= {"viser"}
 
 
 def as_packaging_reads() -> list[tuple[str, Requirement]]:

@@ -81,7 +81,7 @@ def test_deviations_of_poles_are_those_of_noise():
 
 
 def test_files_of_one_measurement_say_the_same(tmp_path):
-    H = noisy("home")
+    H = noisy("bent")
     first = read_responses(as_csv(tmp_path / "a.csv", H))
     turned = as_uff(tmp_path / "e.uff", H, flipped="tip.x")
     several = [
@@ -167,7 +167,7 @@ def test_responses_that_cannot_be_used_are_refused(capsys, tmp_path):
 
     assert "no frequencies of the file" in message("--band", "30-40")
     assert "order" in message("--order", "1")
-    assert "not a kind of response" in message("--kind", "compliance")
+    assert "not a kind of response" in message("--quantity", "compliance")
     assert "2 poses are given for 1 files" in message("--pose", "home", "--pose", "bent")
     assert "does not name frames" in message("--sensors", "1")
     assert "cannot be read" in message(file=str(tmp_path / "none.uff"))

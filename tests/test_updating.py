@@ -251,14 +251,13 @@ def test_slopes_of_frequencies_and_damping_ratios_are_exact(tmp_path):
 
 
 def test_shapes_decide_where_frequencies_do_not(tmp_path):
-    # a model whose second and third modes, by their frequencies alone, would be the first and the second measured ones
-    robot = chain(tmp_path, 0.6 * TRUE * np.array([0.4, 1.0, 2.0]))
-    several = shaped_rows(poses=("home", "folded"))
-    shaped = [{key: value for key, value in row.items() if "damping" not in key} for row in several]
-    found = parflex.update(robot, shaped, KEYS, prior=2.0)
-    for one in found.pairs:
-        f = spring_chain.frequencies(one["pose"], TRUE)[one["mode"] - 1]
-        assert one["measured"] == pytest.approx(f, rel=0.02) and one["mac"] > 0.98
+    robot = chain(tmp_path, 0.45 * TRUE)  # the same shapes, and 4.42 Hz is nearer to its third mode
+    shape = dict(zip(spring_chain.SENSORS, spring_chain.shapes("folded", TRUE)[:, 1], strict=True))
+    one = {"pose": "folded", "frequency_hz": spring_chain.frequencies("folded", TRUE)[1], "deviation_hz": 0.01}
+    found = parflex.update(robot, [one | shape], KEYS, prior=2.0)
+    assert (found.pairs[0]["mode"], found.pairs[0]["mac_of"]) == (2, "measured")
+    assert found.pairs[0]["mac"] > 0.85 and found.pairs[0]["after"] == pytest.approx(one["frequency_hz"], abs=0.02)
+    assert parflex.update(robot, [one], KEYS, prior=2.0).pairs[0]["mode"] == 3
 
 
 def test_modes_without_partners_and_pairs_in_doubt_are_named(tmp_path):
@@ -270,6 +269,22 @@ def test_modes_without_partners_and_pairs_in_doubt_are_named(tmp_path):
     between = {"pose": "home", "mode": "", "frequency_hz": 10.0, "deviation_hz": 3.0}
     found = parflex.update(chain(tmp_path), [{"pose": "home", "mode": 1, "frequency_hz": 2.0}, between], KEYS[:1])
     assert found.pairs[1]["also"] and any("may be mode" in text for text in found.warnings)
+
+
+def test_poses_may_be_coordinates(tmp_path):
+    named = parflex.update(chain(tmp_path), rows(poses=("bent",)), KEYS)
+    (tmp_path / "measured.csv").write_text(
+        "pose,mode,frequency_hz,deviation_hz\n"
+        + "".join(
+            f'"motor-b=1.0,motor-c=-0.5",{row["mode"]},{row["frequency_hz"]!r},{row["deviation_hz"]!r}\n'
+            for row in rows(poses=("bent",))
+        ).replace("np.float64(", "").replace(")", "")
+    )  # fmt: skip
+    found = parflex.update(chain(tmp_path), tmp_path / "measured.csv", KEYS)
+    for key in KEYS:
+        assert found.parameters[key]["value"] == pytest.approx(named.parameters[key]["value"], rel=1e-9)
+    with pytest.raises(InputError, match="is not KEY=VALUE"):
+        parflex.update(chain(tmp_path), [{"pose": "motor-b=one", "frequency_hz": 2}], KEYS)
 
 
 def test_a_combination_of_three_numbers_is_named(tmp_path):

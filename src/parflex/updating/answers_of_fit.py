@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from parflex.updating.fitting import Fit, Fitting
+from parflex.updating.fitting import FittedModes, Fitting
 from parflex.updating.updated import Updated
 
 Array = np.ndarray
@@ -21,7 +21,7 @@ MIXED = 0.3  # part of a number in a combination that is named
 class FitAnswers:
     """The answer of an update, from the model of the file and the updated one."""
 
-    def __init__(self, fitting: Fitting, before: Fit, fit: Fit) -> None:
+    def __init__(self, fitting: Fitting, before: FittedModes, fit: FittedModes) -> None:
         self.fitting, self.before, self.fit = fitting, before, fit
         self.covariance = fitting.covariance(fit)
         self.used = fitting.used(fit)

@@ -35,7 +35,7 @@ CHANCE = 0.05  # of sums of squares of residuals that are as large as their devi
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Fit(Record):
+class FittedModes(Record):
     """A model with some shares of the first numbers, beside all that was measured.
 
     Values and slopes are of all frequencies, then of all damping ratios; of each measured mode its number in the model
@@ -98,7 +98,7 @@ class Fitting:
                 found[k] = mode + 1 if mode >= 0 else None
         return found
 
-    def at(self, shares: Array, every: bool = True) -> Fit:
+    def at(self, shares: Array, every: bool = True) -> FittedModes:
         """The model with these shares of the first numbers; of modes that are held out only if every one is asked."""
         settings = dict(zip(self.keys, map(float, self.first * shares), strict=True))
         robot = redesigned(self.robot, settings)
@@ -122,48 +122,48 @@ class Fitting:
                     continue
                 j = len(self.rows) + self.damped.index(k)
                 values[k], values[j], slopes[k], slopes[j] = there.damped(mode)
-        return Fit(np.array(shares, dtype=float), values, slopes * self.first, modes, alike, excess, models)
+        return FittedModes(np.array(shares, dtype=float), values, slopes * self.first, modes, alike, excess, models)
 
     # -- weights -----------------------------------------------------------------------------------------------------
 
-    def used(self, fit: Fit) -> Array:
+    def used(self, fit: FittedModes) -> Array:
         """Entries that are fitted: not held out, with a partner that has enough elements."""
         row = self.row_of
         return ~self.apart[row] & np.isfinite(fit.values) & np.isfinite(fit.excess[row])
 
-    def spread(self, fit: Fit) -> Array:
+    def spread(self, fit: FittedModes) -> Array:
         """Deviations of what the model says and of what was measured: all but that of the numbers."""
         return np.hypot(self.given, self.doubt(fit))
 
-    def few(self, fit: Fit) -> Array:
+    def few(self, fit: FittedModes) -> Array:
         """Deviations of frequencies (Hz) because elements are too few."""
         return np.where(self.kind == 0, fit.excess[self.row_of] * np.abs(self.y), 0.0)
 
-    def doubt(self, fit: Fit) -> Array:
+    def doubt(self, fit: FittedModes) -> Array:
         """Deviations of the model from the robot: elements that are too few, and its error."""
         return np.hypot(self.few(fit), self.error[self.kind] * np.abs(self.y))
 
-    def cost(self, fit: Fit, weights: Array) -> float:
+    def cost(self, fit: FittedModes, weights: Array) -> float:
         """Half the sum of squares of residuals over deviations, with the prior."""
         left = ((self.y - fit.values) * weights)[weights > 0]
         return 0.5 * float(left @ left + (((fit.shares - 1) / self.prior) ** 2).sum())
 
-    def _weights(self, fit: Fit) -> Array:
+    def _weights(self, fit: FittedModes) -> Array:
         return np.where(self.used(fit), 1 / self.spread(fit), 0.0)
 
-    def information(self, fit: Fit) -> Array:
+    def information(self, fit: FittedModes) -> Array:
         """Rows of the sensitivities over the deviations: what is used."""
         used = self.used(fit)
         return (fit.slopes / self.spread(fit)[:, None])[used]
 
-    def covariance(self, fit: Fit) -> Array:
+    def covariance(self, fit: FittedModes) -> Array:
         """Of the shares, behind the measurements and the prior."""
         S = self.information(fit)
         return np.linalg.pinv(S.T @ S + np.diag(1 / self.prior**2))
 
     # -- search ------------------------------------------------------------------------------------------------------
 
-    def stepped(self, fit: Fit) -> tuple[Fit, bool]:
+    def stepped(self, fit: FittedModes) -> tuple[FittedModes, bool]:
         """A step of Gauss's method, halved until it is one down; and whether it was too small to matter."""
         weights = self._weights(fit)
         used = weights > 0
@@ -185,7 +185,7 @@ class Fitting:
                 return trial, False
         return fit, True
 
-    def freedoms(self, fit: Fit, kind: int) -> float:
+    def freedoms(self, fit: FittedModes, kind: int) -> float:
         """Of frequencies or damping ratios: how many more there are than the numbers take."""
         used = self.used(fit)
         S = self.information(fit)
@@ -193,7 +193,7 @@ class Fitting:
         own = self.kind[used] == kind
         return float(own.sum() - taken[own].sum())
 
-    def _share(self, fit: Fit, kind: int, freedoms: float) -> float:
+    def _share(self, fit: FittedModes, kind: int, freedoms: float) -> float:
         """The error of the model with which weighted residuals are as many as freedoms."""
         own = self.used(fit) & (self.kind == kind)
         if not freedoms:
@@ -207,7 +207,7 @@ class Fitting:
         high = float(np.sqrt((left**2 / sizes**2).sum() / freedoms)) + 1e-12
         return float(scipy.optimize.brentq(over, 0.0, high)) if over(0.0) > 0 else 0.0
 
-    def weighed(self, fit: Fit) -> Fit:
+    def weighed(self, fit: FittedModes) -> FittedModes:
         """The best shares, with the error of the model where residuals are larger than chance makes them.
 
         The first error is that of the model as it is: steps with too small deviations would go far for little.
@@ -223,7 +223,7 @@ class Fitting:
                 break
         return fit
 
-    def _error(self, fit: Fit, kind: int) -> float:
+    def _error(self, fit: FittedModes, kind: int) -> float:
         """The error of the model, or none where residuals may be chance."""
         freedoms = self._freedoms(fit, kind)
         own = self.used(fit) & (self.kind == kind)
@@ -231,12 +231,12 @@ class Fitting:
         by_chance = not freedoms or plain < scipy.special.chdtri(freedoms, CHANCE)
         return 0.0 if by_chance else self._share(fit, kind, freedoms)
 
-    def _freedoms(self, fit: Fit, kind: int) -> float:
+    def _freedoms(self, fit: FittedModes, kind: int) -> float:
         """Freedoms, or none where there are too few to show an error."""
         found = self.freedoms(fit, kind)
         return found if found > 0.5 else 0.0
 
-    def paired(self, fit: Fit) -> tuple[Fit, bool]:
+    def paired(self, fit: FittedModes) -> tuple[FittedModes, bool]:
         """The best shares, with partners by the updated model; and whether pairs were settled."""
         for _ in range(PAIRINGS):
             fit = self.at(self.weighed(fit).shares)
@@ -256,7 +256,7 @@ class Fitting:
             fit = self.at(fit.shares, every=False)
         return self.at(self.weighed(fit).shares), False
 
-    def before(self, fit: Fit, first: Fit) -> Fit:
+    def before(self, fit: FittedModes, first: FittedModes) -> FittedModes:
         """The model of the file beside all that was measured, with the partners that were found."""
         if all(self.base[pose] is self.start[pose] for pose in self.of_pose):
             return first
@@ -281,7 +281,7 @@ def checked_priors(given: object, keys: Sequence[str], usual: float) -> Array:
     for key in table:
         if key not in keys:
             raise InputError(f"'{key}' has a prior and does not vary", key="prior", value=str(key),
-                             hint=f"name keys of --vary: {', '.join(keys)[:80]}")  # fmt: skip
+                             hint=f"name keys that vary: {', '.join(keys)[:80]}")  # fmt: skip
     found = []
     for key in keys:
         value = table.get(key, usual)

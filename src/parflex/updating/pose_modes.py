@@ -63,7 +63,8 @@ class SlopedModes:
     ) -> None:  # fmt: skip
         keys = design.keys if design else ()
         self.pose = pose
-        self.held = HeldState(DesignState(robot, pose, keys, circumstances, design or SensitiveDesign(robot, ())))
+        there = pose_of(pose)
+        self.held = HeldState(DesignState(robot, there, keys, circumstances, design or SensitiveDesign(robot, ())))
         self.modes: Modes = lowest_modes(self.held, count)
 
     def at_sensors(self, sensors: Sequence[str]) -> PoseModes:
@@ -126,6 +127,21 @@ class SlopedModes:
             f"mode {mode + 1} at '{self.pose}' does not vibrate with the damping of the file (ratio {ratio:.3g})",
             key="damping", value=ratio, hint="give the file less damping to start from, or leave its damping out",
         )  # fmt: skip
+
+
+def pose_of(text: str) -> str | dict[str, float]:
+    """A pose by its name, or by coordinates as `x=0.1,theta_deg=30`."""
+    if "=" not in text:
+        return text
+    found: dict[str, float] = {}
+    for part in text.split(","):
+        word, _, value = part.partition("=")
+        try:
+            found[word.strip()] = float(value)
+        except ValueError:
+            raise InputError(f"'{part.strip()}' of a pose is not KEY=VALUE", key="pose", value=text,
+                             hint="write e.g. x=0.1,y=0.2, or name a pose of the file") from None  # fmt: skip
+    return found
 
 
 def _of_square(form: Array) -> Array:

@@ -49,7 +49,7 @@ def is_responses(path: str | Path) -> bool:
 def read_responses(path: str | Path, kind: str | None = None, nodes: Mapping[str, str] | None = None) -> Responses:
     """Responses of a file; `kind` of a CSV file is accelerance unless it is said, `nodes` names frames of UFF nodes."""
     if kind is not None and kind not in ORDERS:
-        raise InputError(f"'{kind}' is not a kind of response", key="kind", value=str(kind),
+        raise InputError(f"'{kind}' is not a kind of response", key="quantity", value=str(kind),
                          hint=did_you_mean(str(kind), ORDERS))  # fmt: skip
     try:
         found = _uff(path, kind, nodes or {}) if Path(path).suffix.lower() in UFF else _csv(path, kind or "accelerance")

@@ -19,7 +19,7 @@ from parflex.updating.response_fit import ResponseFit
 from parflex.updating.sensor_rows import is_sensor
 
 Array = np.ndarray
-WORDS = ("responses", "pose", "band", "order", "kind", "sensors")
+WORDS = ("responses", "pose", "band", "order", "quantity", "sensors")
 ORDER = 30  # highest number of poles
 SAME_FREQUENCY = 0.005  # of a frequency, by which a stable pole moves from one order to the next
 SAME_DAMPING = 0.2  # of a damping ratio
@@ -29,14 +29,14 @@ SURE = 0.02  # of a frequency: a larger deviation is not a mode
 
 
 def modes_of_responses(given: Mapping[str, Any]) -> tuple[list[MeasuredMode], list[str]]:
-    """Modes of a table {'responses': FILE, 'pose', 'band', 'order', 'kind', 'sensors'}, and warnings."""
+    """Modes of a table {'responses': FILE, 'pose', 'band', 'order', 'quantity', 'sensors'}, and warnings."""
     for word in given:
         if word not in WORDS:
             raise InputError(f"unknown key '{word}' of responses", key="measured", value=str(word),
                              hint=f"keys are {', '.join(WORDS)}")  # fmt: skip
     file = given["responses"]
     nodes = {str(key): str(value) for key, value in (given.get("sensors") or {}).items()}
-    found = read_responses(file, given.get("kind"), nodes)
+    found = read_responses(file, given.get("quantity"), nodes)
     try:
         low, high = _band(given.get("band"), found.frequencies)
         poles, deviations, residues = found_modes(found, low, high, _order(given.get("order")))
@@ -59,14 +59,14 @@ def modes_of_responses(given: Mapping[str, Any]) -> tuple[list[MeasuredMode], li
 
 def responses_of_words(
     files: Sequence[str], pose: Sequence[str] = (), band: str | None = None, order: int | None = None,
-    kind: str | None = None, sensors: str | None = None,
+    quantity: str | None = None, sensors: str | None = None,
 ) -> list[Any]:  # fmt: skip
     """Files of a command line: those with frequency responses as tables with what was said of them."""
     of_responses = [file for file in files if is_responses(file)]
     if len(pose) > 1 and len(pose) != len(of_responses):
         raise InputError(f"{len(pose)} poses are given for {len(of_responses)} files of frequency responses",
-                         key="pose", value=", ".join(pose), hint="give one --pose for each file")  # fmt: skip
-    said = {"band": band, "order": order, "kind": kind, "sensors": _nodes(sensors)}
+                         key="pose", value=", ".join(pose), hint="give one pose for each file")  # fmt: skip
+    said = {"band": band, "order": order, "quantity": quantity, "sensors": _nodes(sensors)}
     said = {key: value for key, value in said.items() if value is not None}
     if (said or pose) and not of_responses:
         word = next(iter(said), "pose")
@@ -126,7 +126,7 @@ def _shape_ends(found: Responses) -> tuple[list[str], list[int], list[str]]:
                 best, names = own, moving
     ends = [names[k] for k in best]
     if len(best) < 2 or any(name.split(".")[0].isdigit() and name.count(".") == 1 for name in ends):
-        return [], [], ["shapes are not used: nodes of the file have no frames (name them by --sensors NODE=FRAME,...)"]
+        return [], [], ["shapes are not used: nodes of the file have no frames (name them by `sensors`)"]
     return ends, best, []
 
 
@@ -145,7 +145,7 @@ def found_modes(found: Responses, low: float, high: float, order: int) -> tuple[
             return poles[rank], deviations[rank], residues[:, rank]
         poles = poles[sure]
     raise InputError("no stable pole was found", key="responses", value=f"{low:g}-{high:g} Hz",
-                     hint="choose another --band or a higher --order")  # fmt: skip
+                     hint="choose another band or a higher order")  # fmt: skip
 
 
 def _stable_poles(found: Responses, low: float, high: float, order: int) -> Array:

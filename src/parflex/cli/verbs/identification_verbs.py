@@ -161,10 +161,11 @@ def excite(
 )
 @click.option("--lock", default="actuators", show_default=True, metavar="actuators|none|NAMES", help="Joints to lock.")
 @click.option("--elements", type=int, metavar="N", help="Split every beam element into N.")
-@click.option("--pose", multiple=True, metavar="NAME", help="Pose of frequency responses; one for each file of them.")
+@click.option("--pose", multiple=True, metavar="NAME|KEY=VALUE,...",
+              help="Pose of frequency responses; one for each file of them.")  # fmt: skip
 @click.option("--band", metavar="LOW-HIGH", help="Frequencies in which poles of responses are found, Hz.")
 @click.option("--order", type=int, metavar="N", help="Highest number of poles in the band; default 30.")
-@click.option("--kind", metavar="accelerance|mobility|receptance",
+@click.option("--quantity", metavar="accelerance|mobility|receptance",
               help="What the responses are; default accelerance, or as the UFF file says.")  # fmt: skip
 @click.option("--sensors", metavar="NODE=FRAME,...", help="Frames of the nodes of UFF files.")
 @click.option("-o", "--out", metavar="FILE.toml", help="Write a robot file that extends the first.")
@@ -188,7 +189,7 @@ def update(
     held = lock if lock in ("actuators", "none") else [word.strip() for word in lock.split(",")]
     given = {} if prior is None else {"prior": number_or_table(prior, "prior")}
     sources = responses_of_words(
-        measured, **{key: options[key] for key in ("pose", "band", "order", "kind", "sensors")}
+        measured, **{key: options[key] for key in ("pose", "band", "order", "quantity", "sensors")}
     )
     found = updated(loaded, sources, keys, hold_out, lock=held, **given)
     answer = {**found.as_dict(), "warnings": [*loaded.warnings, *found.warnings]}
