@@ -47,6 +47,14 @@ def _code() -> str:
     return hashlib.sha256(b"\0".join(Path(file).read_bytes() for file in files)).hexdigest()
 
 
+def side_by_side(shape: tuple[int, ...]) -> Array:
+    """Zeros whose first number is the first of a line of the cache: lanes that lie across two lines take longer."""
+    size, line = int(np.prod(shape)), 64
+    wide = np.zeros(size + line // 8)
+    first = -wide.ctypes.data % line // 8
+    return wide[first : first + size].reshape(shape)
+
+
 class Kernel:
     """A compiled program: `one` input, or `many` side by side. Each half is compiled when it is first needed."""
 
@@ -149,7 +157,7 @@ class Kernel:
 
     def workspace(self) -> Array:
         """For other compiled code that calls `many_in`."""
-        return np.empty(max(1, self.half("many").work * self.lanes))
+        return side_by_side((max(1, self.half("many").work), self.lanes))
 
     def _workspace(self, name: str, lanes: int) -> Array | None:
         """What a long program works in: not on the stack, which may be small, nor shared, since calls may overlap."""
@@ -181,7 +189,7 @@ def _engine(key: str, program: Program, lanes: int, opt: int) -> tuple[Any, int]
         machine = new_machine(opt)
         module = llvm.parse_assembly(build_module(program, (lanes,)))
         module.triple, module.data_layout = machine.triple, str(machine.target_data)
-        data = pack("<q", work_of(program, 1)) + machine.emit_object(module)
+        data = pack("<q", work_of(program, lanes) // lanes) + machine.emit_object(module)
         disk_cache.write(key, data)
     return engine_of(data[8:]), unpack("<q", data[:8])[0]
 

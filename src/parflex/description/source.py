@@ -148,7 +148,8 @@ def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) 
 
 def value_at(raw: dict[str, Any], path: str, file: str) -> Any:
     """What stands at `key.path` of a table, which stays as it is: a search adds the tables that a new key needs."""
-    holder, step = _find(copy.deepcopy(raw), path, None, file)
+    own = {key: copy.deepcopy(value) if path.startswith(key) else value for key, value in raw.items()}
+    holder, step = _find(own, path, None, file)
     if isinstance(holder, dict) and step not in holder:
         raise RobotFileError(f"there is no value at '{path}'", file=file, key=path, hint="give it one in the file")
     return holder[step]

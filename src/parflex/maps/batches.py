@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -62,8 +61,8 @@ class BatchProgram:
 
     def with_choice(self, compiled: bool | None) -> BatchProgram:
         """The same program, with the same machine code, compiled or not."""
-        made = copy.copy(self)
-        made.compiled = compiled
+        made = BatchProgram.__new__(BatchProgram)  # `copy` would make another kernel
+        made.program, made.compiled, made._kernel = self.program, compiled, self._kernel
         return made
 
     def kernel(self, rows: int) -> Kernel | None:
@@ -207,31 +206,39 @@ class Stepper(Record):
     size: float  # of the determinant at home
     rows: int = 0  # of the matrix that the program gives in the place of its determinant
 
-    def judge(self, q: Array) -> tuple[Array, Array]:
-        """Opening and determinant at positions as they are."""
-        _, opening, side = self._judged(self.program(q[:, self.inputs]))
-        return opening, side
-
-    def _judged(self, found: Array) -> tuple[Array, Array, Array]:
-        """Positions after a step, opening, and determinant times its home sign, from what the program gives."""
-        moved = len(self.moving)
-        opening = np.sqrt(found[:, moved])
-        if not self.rows:
-            return found[:, :moved], opening, found[:, -1] * self.side
-        matrix = found[:, moved + 1 :].reshape(len(found), self.rows, self.rows)
-        with np.errstate(invalid="ignore"):
-            return found[:, :moved], opening, np.linalg.det(matrix) * self.side
-
-    def solve(self, q: Array, steps: int = 40) -> tuple[Array, Array, Array]:
-        """Positions after Newton, the remaining opening in typical lengths, and the determinant times its home sign."""
+    def judge(self, q: Array, todo: Array) -> tuple[Array, Array]:
+        """Opening and determinant at positions as they are; rows that are not in `todo` have none."""
         kernel = self.program.kernel(len(q))
         if kernel is not None:
-            return self._solved(q, kernel, steps)
-        rows = q[:, self.inputs]
-        opening, side = np.full(len(q), np.inf), np.zeros(len(q))
-        active, polished = np.arange(len(q)), np.zeros(len(q), dtype=bool)
+            return self._judged(close_rows(kernel, q, todo, self.inputs, self.moving, 0, POLISH))
+        opening, side = np.full(len(q), np.nan), np.full(len(q), np.nan)
+        found = self.program(q[todo[:, None], self.inputs])
+        opening[todo], side[todo] = self._judged(found[:, len(self.moving) :])
+        return opening, side
+
+    def _judged(self, found: Array) -> tuple[Array, Array]:
+        """Opening, and determinant times its home sign, from what the program gives behind new positions."""
+        opening = np.sqrt(found[:, 0])
+        if not self.rows:
+            return opening, found[:, -1] * self.side
+        matrix = found[:, 1:].reshape(len(found), self.rows, self.rows)
+        with np.errstate(invalid="ignore"):
+            return opening, np.linalg.det(matrix) * self.side
+
+    def solve(self, q: Array, todo: Array, steps: int = 40) -> tuple[Array, Array]:
+        """Newton in place on the rows `todo`; gives the remaining opening in typical lengths, and the determinant.
+
+        The determinant is positive on the side of home. Rows that are not asked for have neither.
+        """
+        kernel = self.program.kernel(len(q))
+        if kernel is not None:
+            return self._judged(close_rows(kernel, q, todo, self.inputs, self.moving, steps, POLISH))
+        rows, moved = q[:, self.inputs], len(self.moving)
+        opening, side = np.full(len(q), np.nan), np.full(len(q), np.nan)
+        active, polished = todo, np.zeros(len(q), dtype=bool)
         for _ in range(steps):
-            found, opening[active], side[active] = self._judged(self.program(rows[active]))
+            given = self.program(rows[active])
+            found, (opening[active], side[active]) = given[:, :moved], self._judged(given[:, moved:])
             whole = np.isfinite(found).all(axis=1) & np.isfinite(opening[active]) & np.isfinite(side[active])
             going = ~polished[active] & whole
             polished[active] = opening[active] < POLISH
@@ -239,17 +246,8 @@ class Stepper(Record):
             if not len(active):
                 break
             rows[active[:, None], self.moving] = found[going]
-        q = q.copy()
         q[:, self.inputs] = rows
-        return q, opening, side
-
-    def _solved(self, q: Array, kernel: Kernel, steps: int) -> tuple[Array, Array, Array]:
-        """The same by a compiled loop."""
-        rows = np.ascontiguousarray(q[:, self.inputs])
-        close_rows(kernel, rows, self.moving, steps, POLISH)
-        q = q.copy()
-        q[:, self.inputs[self.moving]] = rows[:, self.moving]
-        return q, *self.judge(q)
+        return opening, side
 
 
 def stepper(

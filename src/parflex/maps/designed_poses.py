@@ -56,6 +56,7 @@ class DesignedPoses:
         self.robot, self.coordinates, self.poses = robot, list(coordinates), poses
         self.modes, self.lock, count = modes, lock, len(poses)
         self.designs = {key: design_column(robot, key, values, count) for key, values in designs.items()}
+        self.keys = np.stack(list(self.designs.values()), axis=1)
         self.frequencies = np.full((count, modes), np.nan)
         self.twists = np.full((count, modes, 6), np.nan) if shapes else None
         self.status = np.full(count, OK)
@@ -135,7 +136,8 @@ class DesignedPoses:
     def _by_steps(self, chosen: Array, q: Array) -> Array:
         """Compiled steps; which of the rows are done."""
         assert self.finder is not None
-        found = self.finder(q, chosen, shapes=self.platform is not None)
+        features = np.concatenate([self.poses[self.rows[chosen]], self.keys[self.rows[chosen]]], axis=1)
+        found = self.finder(q, chosen, self.platform is not None, features)
         with np.errstate(invalid="ignore"):
             done = found.ok & (found.x[:, 0] > NEARLY_FREE * found.x[:, -1])
         done &= self._usual(chosen, q)

@@ -264,16 +264,25 @@ class PositionSolver:
         return found, state
 
     def _newton(self, q: Array, steps: int = 40) -> tuple[Array, Array]:
-        status = np.full(len(q), OK)
+        """Newton in place; a row that a part of the robot does not reach is left by the next parts."""
+        status, todo = np.full(len(q), OK), np.arange(len(q))
         for one in self.steppers:
-            q, opening, side = one.solve(q, steps)
-            status[~((opening < CLOSED) & (side > 0))] = UNREACHABLE
-            status[(status == OK) & (side < FLAT * one.size)] = SINGULAR
+            opening, side = one.solve(q, todo, steps)
+            todo = self._judge(status, todo, one, (opening < CLOSED) & (side > 0), side)
         for one in self.judges:
-            _, side = one.judge(q)
-            status[~(side > 0)] = UNREACHABLE
-            status[(status == OK) & (side < FLAT * one.size)] = SINGULAR
+            _, side = one.judge(q, todo)
+            todo = self._judge(status, todo, one, side > 0, side)
         return q, status
+
+    @staticmethod
+    def _judge(status: Array, todo: Array, one: Stepper, good: Array, side: Array) -> Array:
+        """Mark rows by what a part of the robot says; gives those that go on."""
+        reached = good[todo]
+        status[todo[~reached]] = UNREACHABLE
+        todo = todo[reached]
+        flat = todo[side[todo] < FLAT * one.size]
+        status[flat] = SINGULAR
+        return todo
 
     def _slow(self, values: Array) -> Positions:
         """Pose by pose, each from the nearest found one before it."""

@@ -136,9 +136,10 @@ def quaternions(rotations: Array) -> Array:
 
 def vector_quaternion(vector: Any) -> Array:
     """Unit quaternion of a rotation vector, or of each row of many."""
-    if any(map(is_varied, np.ravel(vector))):
-        return _varied_quaternion(np.asarray(vector))
-    vector = np.asarray(vector, dtype=float)
+    given = np.asarray(vector)
+    if given.dtype == object and any(map(is_varied, given.ravel())):
+        return _varied_quaternion(given)
+    vector = given.astype(float)
     half = 0.5 * np.linalg.norm(vector, axis=-1, keepdims=True)
     return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * vector], axis=-1)
 

@@ -12,6 +12,7 @@ from parflex.codegen.program import Program
 
 WHOLE = 3000  # instructions that are one function: cuts cost stores and loads
 CHUNK = 1000  # of one function of a longer program: LLVM's time grows faster than the length of a function
+PIECE = 240  # of one function for several lanes: longer ones keep their values worse, and a step takes a third longer
 WORKING = f"({POINTER} %x, {POINTER} %y, i64 %count, {POINTER} %work)"
 BINARY = {
     **{"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"},
@@ -47,8 +48,8 @@ def build_module(program: Program, widths: Sequence[int]) -> str:
     """
     declared: set[str] = set()
     parts: list[str] = []
-    layout = _Layout(program)
     for lanes in widths:
+        layout = _Layout(program, lanes)
         name = "one_in" if lanes == 1 else "lanes"
         for number, function in enumerate(program.functions):
             own = layout.functions[number]
@@ -62,14 +63,14 @@ def build_module(program: Program, widths: Sequence[int]) -> str:
 
 def work_of(program: Program, lanes: int) -> int:
     """Doubles of workspace that a kernel needs."""
-    return lanes * _Layout(program).size
+    return lanes * _Layout(program, lanes).size
 
 
 class _Layout:
     """Where a program works: values between its pieces, outputs of calls, arguments of a call, and its function."""
 
-    def __init__(self, program: Program) -> None:
-        self.places, start = workspace(program, _piece(program))
+    def __init__(self, program: Program, lanes: int) -> None:
+        self.places, start = workspace(program, _piece(program, lanes))
         self.results: dict[int, int] = {}  # by the value of a call
         sizes = [len(function.outputs) for function in program.functions]
         for index, (word, *_) in enumerate(program.instructions if program.functions else ()):
@@ -79,12 +80,14 @@ class _Layout:
         self.arguments = start
         start += max((len(function.inputs) for function in program.functions), default=0)
         self.inner = start
-        self.functions = [_Layout(function) for function in program.functions]
+        self.functions = [_Layout(function, lanes) for function in program.functions]
         self.size: int = start + max((function.size for function in self.functions), default=0)
 
 
-def _piece(program: Program) -> int:
+def _piece(program: Program, lanes: int) -> int:
     """Instructions of one function of a program."""
+    if lanes > 1 and not program.functions:
+        return PIECE
     return WHOLE if len(program.instructions) <= WHOLE else CHUNK
 
 
@@ -101,7 +104,7 @@ def _kernel(
 
     An `inner` one is called by another: its inputs and outputs lie side by side.
     """
-    piece = _piece(program)
+    piece = _piece(program, lanes)
     chunks = max(-(-len(program.instructions) // piece), 1)
     made = [
         _chunk(program, Lines(lanes, declared), (number, number == chunks - 1), layout, name, inner)
@@ -148,7 +151,7 @@ def _chunk(
                     values[k] = b.compare("one", values[k], b.constant(0.0))
         return values[k]
 
-    piece = _piece(program)
+    piece = _piece(program, b.lanes)
     for index in range(number * piece, min((number + 1) * piece, len(instructions))):
         operation, *arguments = instructions[index]
         if operation == "const" or is_pick(operation):

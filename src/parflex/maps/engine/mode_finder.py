@@ -7,11 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from parflex.codegen.compile import BLOCK
+from parflex.codegen.compile import side_by_side
 from parflex.designs.design_numbers import DesignNumbers
 from parflex.maps.batches import BatchProgram
 from parflex.maps.engine import mode_loop
+from parflex.maps.engine.entry_loop import pose_rows
 from parflex.maps.engine.kept_steps import step_kernels
+from parflex.maps.engine.mode_guess import APART, fit_pays, guessed_changes
 from parflex.models.robot import Robot
 from parflex.records import Record
 
@@ -44,76 +46,66 @@ class ModeFinder:
         self.units = np.array([1.0] * 3 + [locked.tree.length] * 3)  # turns count by the typical length
         names = self.programs.pose.inputs
         self.positions = [int(name[2:-1]) for name in names if name.startswith("q[")]
-        self.numbers = [int(name[7:-1]) for name in names if name.startswith("design[")]
-        self.placed = [k for k, name in enumerate(names) if name.startswith("q[")]
-        self.varied = [k for k, name in enumerate(names) if name.startswith("design[")]
+        numbers = [int(name[7:-1]) for name in names if name.startswith("design[")]
+        placed = [k for k, name in enumerate(names) if name.startswith("q[")]
+        varied = [k for k, name in enumerate(names) if name.startswith("design[")]
+        columns = (placed, self.positions, varied, numbers)
+        self.inputs = tuple(np.array(own, dtype=np.int64) for own in columns)
 
-    def __call__(self, q: Array, rows: Array | None = None, shapes: bool = False) -> FoundModes:
+    def __call__(
+        self, q: Array, rows: Array | None = None, shapes: bool = False, features: Array | None = None
+    ) -> FoundModes:
         """Modes at positions of the rigid tree; `rows` are the numbers of the designs of the poses.
 
-        Without `shapes` the twists are rough.
+        Without `shapes` the twists are rough. `features` are the numbers by which poses and designs differ.
         """
         count, order = len(q), ordered(q[:, self.positions])
         x, ok = np.full((count, self.modes), np.nan), np.zeros(count, dtype=bool)
         twists, steps = np.full((count, self.modes, self.programs.twisted), np.nan), 0
+
+        def solve(part: Array, seed: int = 0) -> int:
+            own = None if features is None else features[part]
+            x[part], ok[part], twists[part], more = self._some(
+                q[part], None if rows is None else rows[part], shapes, own, seed
+            )
+            return more
+
         for start in range(0, count, SIDE_BY_SIDE):
-            part = order[start : start + SIDE_BY_SIDE]
-            x[part], ok[part], twists[part], more = self._some(q[part], None if rows is None else rows[part], shapes)
-            steps += more
+            steps += solve(order[start : start + SIDE_BY_SIDE])
         failed = np.flatnonzero(~ok)
         if 0 < len(failed) < count:  # once more from other starts
-            own = self._some(q[failed], None if rows is None else rows[failed], shapes, AGAIN)
-            x[failed], ok[failed], twists[failed] = own[:3]
-            steps += own[3]
+            steps += solve(failed, AGAIN)
         return FoundModes(x, ok, twists, steps)
 
     def _entries(self, q: Array, rows: Array | None) -> Array:
-        """What steps take of each pose; in blocks that stay in the cache."""
-        kernel, count = self.kernels[0], len(q)
-        entries = np.empty((count, len(self.programs.pose.outputs)))
-        some = kernel.lanes * BLOCK
-        for start in range(0, count, some):
-            here = slice(start, min(start + some, count))
-            inputs = np.empty((here.stop - start, len(self.programs.pose.inputs)))
-            inputs[:, self.placed] = q[here][:, self.positions]
-            if self.designs is not None:
-                assert rows is not None
-                inputs[:, self.varied] = self.designs.values[rows[here]][:, self.numbers]
-            entries[here] = kernel.many(inputs)
-        return entries
+        """What steps take of each pose."""
+        values = np.zeros((1, 1)) if self.designs is None else self.designs.values
+        own = np.zeros(len(q), dtype=np.int64) if rows is None else rows.astype(np.int64)
+        return pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), np.arange(len(q)), values, own)
 
-    def _some(self, q: Array, rows: Array | None, shapes: bool, seed: int = 0) -> tuple[Array, Array, Array, int]:
-        programs, kernel = self.programs, self.kernels[1]
-        lanes, size, count = kernel.lanes, programs.size, len(q)
-        entries = self._entries(q, rows)
-        before = mode_loop.TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
-        block = np.zeros((before + len(programs.step.inputs), lanes))
-        x, y = block[before:], block[: len(programs.step.outputs)]
-        kept = np.random.default_rng(seed).uniform(-1, 1, (lanes, self.modes + 1, size))
-        warm = np.full((lanes, self.modes), FIRST)
-        found, twists = np.empty((count, self.modes)), np.empty((count, self.modes, programs.twisted))
-        flags, pinned = np.zeros((count, 2), dtype=np.int64), np.zeros((count, self.modes), dtype=np.int64)
-        whole, bounds = np.zeros((lanes, 8), dtype=np.int64), np.zeros((lanes, 2, self.modes + 1))
-        reals = np.full((lanes, 3), mode_loop.WIDEST)
-        reals[:, mode_loop.POLE] = 0.0 if programs.condensed else math.inf
-        work = kernel.workspace()
-        places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
-        steps = mode_loop.find_modes(
-            kernel.address("many_in"),
-            places,
-            programs.unknowns,
-            entries,
-            self.free,
-            mode_loop.TURNED if shapes else math.inf,
-            *(x, y, self.units, reals, np.zeros(lanes), whole, bounds, warm, kept, found, twists, pinned, flags),
-        )
-        twists[flags[:, 1] > 0] = np.nan
-        ok = flags[:, 0] > 0
+    def _some(
+        self, q: Array, rows: Array | None, shapes: bool, features: Array | None, seed: int
+    ) -> tuple[Array, Array, Array, int]:
+        lanes = _Lanes(self, len(q), shapes, seed)
+        entries, left = self._entries(q, rows), np.arange(len(q))
+        if fit_pays(features, left):
+            assert features is not None
+            some = left[::APART].copy()
+            lanes(entries, some)
+            left = np.delete(left, slice(None, None, APART))
+            known = some[lanes.proved[some]]
+            guessed = guessed_changes(features, known, lanes.found[known])
+            if guessed is not None:
+                lanes.changes = guessed
+                lanes.warm /= guessed[some[lanes.last]]
+        lanes(entries, left)
+        found, ok, twists = lanes.found, lanes.proved, lanes.twists
+        twists[lanes.flags[:, 1] > 0] = np.nan
         if self.free:  # the motions without stiffness must be as many as at home, here too
             ok = ok & (self._count(entries, FREE * found[:, 0]) == self.free)
-        if programs.closing is not None:
+        if self.programs.closing is not None:
             ok = ok & self._closed(q, rows)
-        return found, ok, twists, steps
+        return found, ok, twists, lanes.steps
 
     def _closed(self, q: Array, rows: Array | None) -> Array:
         """Poses at which nothing that loops are divided by is far smaller than at home."""
@@ -133,6 +125,48 @@ class ModeFinder:
         b = np.ones((len(entries), self.programs.size))
         found = self.kernels[1].many(np.concatenate([shifts[:, None], b, entries], axis=1))
         return np.round(0.5 * (self.programs.unknowns - found[:, 0]))
+
+
+class _Lanes:
+    """What is found at poses, and what lanes know from one set of them to the next."""
+
+    def __init__(self, finder: ModeFinder, count: int, shapes: bool, seed: int) -> None:
+        programs, self.kernel = finder.programs, finder.kernels[1]
+        lanes, modes, self.finder = self.kernel.lanes, finder.modes, finder
+        self.turn = mode_loop.TURNED if shapes else math.inf
+        before = mode_loop.TWIST - 1 + programs.twisted  # rows of outputs in front of the shift: b is one place
+        block = side_by_side((before + len(programs.step.inputs), lanes))
+        self.x, self.y, self.work = block[before:], block[: len(programs.step.outputs)], self.kernel.workspace()
+        self.kept = np.random.default_rng(seed).uniform(-1, 1, (lanes, modes + 1, programs.size))
+        self.warm, self.changes = np.full((lanes, modes), FIRST), np.ones((count, modes))
+        self.reals = np.full((lanes, 4), mode_loop.WIDEST)
+        self.reals[:, mode_loop.FREE] = mode_loop.NEXT
+        self.reals[:, mode_loop.POLE] = 0.0 if programs.condensed else math.inf
+        self.found, self.twists = np.empty((count, modes)), np.empty((count, modes, programs.twisted))
+        self.flags, self.pinned = np.zeros((count, 2), dtype=np.int64), np.zeros((count, modes), dtype=np.int64)
+        self.steps = 0
+
+    @property
+    def proved(self) -> Array:
+        """Poses that are."""
+        return self.flags[:, 0] > 0
+
+    def __call__(self, entries: Array, which: Array) -> None:
+        """Modes of some poses, one after the other in each lane."""
+        finder, lanes, modes = self.finder, self.kernel.lanes, self.finder.modes
+        whole, bounds = np.zeros((lanes, 9), dtype=np.int64), np.zeros((lanes, 2, modes + 1))
+        places = np.array([array.ctypes.data for array in (self.x, self.y, self.work)], dtype=np.int64)
+        self.steps += mode_loop.find_modes(
+            self.kernel.address("many_in"),
+            places,
+            finder.programs.unknowns,
+            *(entries, which, self.changes),
+            finder.free,
+            self.turn,
+            *(self.x, self.y, finder.units, self.reals, np.zeros(lanes), whole, bounds, np.zeros((lanes, modes, 4))),
+            *(self.warm, self.kept, self.found, self.twists, self.pinned, self.flags),
+        )
+        self.last = np.maximum(whole[:, mode_loop.LAST] - 1, 0)  # where lanes ended
 
 
 def ordered(values: Array) -> Array:

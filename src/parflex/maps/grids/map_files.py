@@ -45,9 +45,8 @@ class MapStore:
         for name, own in values.items():
             self.values[name][cells] = own
         self.status[cells] = status
-        for row, text in enumerate(reasons):
-            if text:
-                self.reason[cells.start + row] = self._number(text)
+        numbers = {text: self._number(text) for text in dict.fromkeys(reasons) if text}
+        self.reason[cells] = [numbers.get(text, 0) for text in reasons]
 
     def _number(self, text: str) -> int:
         if text not in self.reasons:

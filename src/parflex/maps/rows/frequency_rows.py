@@ -72,9 +72,11 @@ class FrequencyRows:
         if not len(usable):
             return found
         placed = self.positions(values[usable])
-        for row in usable[placed.status != OK]:
-            found.status[row] = placed.status[np.searchsorted(usable, row)]
-            found.reasons[row] = self.positions.why(int(found.status[row]))
+        found.status[usable] = placed.status
+        for state in np.unique(placed.status[placed.status != OK]):
+            why = self.positions.why(int(state))
+            for row in usable[placed.status == state].tolist():
+                found.reasons[row] = why
         good = usable[placed.status == OK]
         if len(good):
             self._frequencies(found, good, placed.q[placed.status == OK])

@@ -1,0 +1,70 @@
+"""Machine code around the compiled program of a pose: what steps take of each pose, in rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from parflex.codegen.compile import Kernel, side_by_side
+from parflex.maps.engine.lane_calls import call_lanes
+from parflex.simulation.integrators.jit import compiled
+
+Array = np.ndarray
+
+
+@compiled
+def fill_rows(
+    address: int,
+    places: Array,
+    placed: Array,
+    positions: Array,
+    varied: Array,
+    numbers: Array,
+    q: Array,
+    poses: Array,
+    values: Array,
+    designs: Array,
+    x: Array,
+    y: Array,
+    rows: Array,
+) -> int:
+    """Outputs of a program into `rows`, one for each of `poses`; positions and numbers of designs are its inputs."""
+    lanes, count = x.shape[1], len(poses)
+    start = 0
+    while start < count:
+        for lane in range(lanes):
+            row = poses[min(start + lane, count - 1)]
+            for k in range(len(placed)):
+                x[placed[k], lane] = q[row, positions[k]]
+            design = designs[row]
+            for k in range(len(varied)):
+                x[varied[k], lane] = values[design, numbers[k]]
+        call_lanes(address, places[0], places[1], lanes, places[2])
+        for lane in range(min(lanes, count - start)):
+            for k in range(rows.shape[1]):
+                rows[start + lane, k] = y[k, lane]
+        start += lanes
+    return count
+
+
+def pose_rows(
+    kernel: Kernel,
+    inputs: tuple[Array, Array, Array, Array],
+    q: Array,
+    poses: Array,
+    values: Array,
+    designs: Array,
+) -> Array:
+    """Outputs of the program of a pose, one row for each of `poses`.
+
+    `inputs`: which inputs of the program are positions and which these are, which are numbers of the design and which
+    these are. `values` are designs x numbers, `designs` says which one each row of `q` has.
+    """
+    program, lanes = kernel.program, kernel.lanes
+    rows = np.empty((len(poses), len(program.outputs)))
+    if not len(poses):
+        return rows
+    x, y = side_by_side((len(program.inputs), lanes)), side_by_side((len(program.outputs), lanes))
+    work = kernel.workspace()
+    places = np.array([array.ctypes.data for array in (x, y, work)], dtype=np.int64)
+    fill_rows(kernel.address("many_in"), places, *inputs, q, poses, values, designs, x, y, rows)
+    return rows

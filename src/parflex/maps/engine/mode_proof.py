@@ -1,0 +1,137 @@
+"""What is known of modes: radii of Rayleigh quotients, counts, and when both together prove a pose.
+
+A mode is claimed while it is searched for, by its residual and where its neighbours are likely to be. Around each
+claim lies an eigenvalue, within a radius that its residual alone gives. If these intervals are apart, and as many modes
+are counted below a shift above them all, each holds one eigenvalue and no other is between: then the distances between
+them are known, and with them the errors by theory (71), (72).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from parflex.simulation.integrators.jit import inner
+
+Array = np.ndarray
+INFINITE, NONE = math.inf, math.nan
+EXACT = 2e-10  # relative error of a squared frequency that is accepted
+ABOVE = 1e-8  # relative distance above the last mode at which all are counted, at least
+SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
+ROUNDED = 1e-14  # relative error of the terms of a squared residual
+ROOM = 1.5  # times the distance to the next mode that the claim of the last one needs
+AT, LENGTH, CAME, RADIUS = range(4)  # numbers of a claim: its shift, squared length of w, shift of its b, see below
+
+
+@inner
+def squared_residual(rho: float, shift: float, mass: float, pole: float, before: float) -> float:
+    """Theory (71): b has the length one by the N of its own shift, `before`; inner nodes have no mode below `pole`."""
+    off, change = rho - shift, 1.0
+    if pole < INFINITE and before > shift:
+        change = ((pole - shift) / (pole - before)) ** 2
+    return max(1.0 / mass - off * off, 0.0) + ROUNDED * off * off + (change - 1.0) / mass
+
+
+@inner
+def reach(rho: float, shift: float, error: float, pole: float) -> float:
+    """Theory (72): how far the mode of the robot is from a quotient whose error in the pencil of the shift is known."""
+    far = 1.1 * (abs(rho - shift) + error)
+    if not far <= 0.1 * (pole - shift):
+        return INFINITE
+    return error + far * far / (pole - shift - far)
+
+
+@inner
+def radius(rho: float, shift: float, mass: float, pole: float, before: float) -> float:
+    """Within this distance of a Rayleigh quotient lies a mode, whatever is beside it."""
+    if pole <= max(shift, before):
+        return INFINITE
+    return reach(rho, shift, math.sqrt(squared_residual(rho, shift, mass, pole, before)), pole)
+
+
+@inner
+def exact(
+    rho: float, shift: float, mass: float, lower: float, upper: float, pole: float, before: float, turn: float
+) -> bool:
+    """Whether a Rayleigh quotient is a mode, if its neighbours are not between `lower` and `upper`: theory (71), (72).
+
+    `turn` is the angle by which its shape may be off.
+    """
+    if pole <= max(shift, before):
+        return False
+    off, shrunk = rho - shift, 1.0
+    if pole < INFINITE:
+        shrunk = (pole - shift) / (pole - lower)
+    gap = min((shift - lower) * shrunk + min(off, off * shrunk), upper - rho)
+    rest = squared_residual(rho, shift, mass, pole, before)
+    if math.sqrt(max(1.0 / mass - off * off, 0.0) + ROUNDED * off * off) > max(turn * gap, SETTLED * rho):
+        return False
+    error = math.sqrt(rest)
+    if gap > 0.0:
+        error = min(error, rest / gap)
+    return reach(rho, shift, error, pole) <= EXACT * rho
+
+
+@inner
+def top(lane: int, pose: int, turn: float, claims: Array, found: Array, pinned: Array) -> float:
+    """A shift above the last mode at which its claim wants all of them counted."""
+    last = found.shape[1] - 1
+    rho = found[pose, last]
+    least = rho * (1 + ABOVE)
+    if pinned[pose, last] > 0:
+        return least
+    off = rho - claims[lane, last, AT]
+    rest = max(1.0 / claims[lane, last, LENGTH] - off * off, 0.0) + ROUNDED * off * off
+    residual = math.sqrt(rest)
+    wanted = 0.0 if residual <= SETTLED * rho else max(residual / turn, 2.0 * rest / (EXACT * rho))
+    return max(least, rho + claims[lane, last, RADIUS] + ROOM * wanted)
+
+
+@inner
+def weakest(
+    lane: int, pose: int, turn: float, pole: float, bounds: Array, claims: Array, found: Array, pinned: Array
+) -> int:
+    """The first mode whose claim does not hold; -1 where all do."""
+    modes = found.shape[1]
+    for k in range(modes):
+        rho = found[pose, k]
+        if not (bounds[lane, 0, k] * (1 - ABOVE) <= rho <= bounds[lane, 1, k] * (1 + ABOVE)):
+            return k
+        if pinned[pose, k] > 0:
+            continue
+        lower, upper = 0.0, bounds[lane, 0, modes]
+        if k > 0:
+            lower = found[pose, k - 1] + claims[lane, k - 1, RADIUS]
+        if k + 1 < modes:
+            upper = found[pose, k + 1] - claims[lane, k + 1, RADIUS]
+        shift, mass, before = claims[lane, k, AT], claims[lane, k, LENGTH], claims[lane, k, CAME]
+        if not exact(rho, shift, mass, lower, upper, pole, before, turn):
+            return k
+    return -1
+
+
+@inner
+def open_count(lane: int, pose: int, bounds: Array, claims: Array, found: Array) -> float:
+    """A shift whose count is missing in the proof; zero if nothing is, not a number if the counts say otherwise.
+
+    Modes that are apart each have an eigenvalue by their residuals, so that it is enough to count them all. Modes that
+    are too close for that are counted from below and above.
+    """
+    modes = found.shape[1]
+    for k in range(modes):
+        here = found[pose, k]
+        if not (bounds[lane, 0, k] * (1 - ABOVE) <= here <= bounds[lane, 1, k] * (1 + ABOVE)):
+            return NONE
+        if k == modes - 1:
+            break
+        following = found[pose, k + 1]
+        radii = claims[lane, k, RADIUS] + claims[lane, k + 1, RADIUS]
+        if following - here > max(4 * EXACT * following, radii):
+            continue
+        if bounds[lane, 0, k] < here * (1 - 2 * ABOVE):
+            return here * (1 - ABOVE)
+        if bounds[lane, 1, k + 1] > following * (1 + 2 * ABOVE):
+            return following * (1 + ABOVE)
+    above = found[pose, modes - 1] * (1 + ABOVE)
+    return 0.0 if bounds[lane, 0, modes] >= above else above
