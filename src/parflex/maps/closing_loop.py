@@ -9,7 +9,7 @@ from parflex.maps.engine.lane_calls import call_lanes
 from parflex.simulation.integrators.jit import compiled, inner
 
 Array = np.ndarray
-ROW, STEP = range(2)  # whole numbers of a lane; its step is -1 where a row is only looked at
+ROW, STEP = range(2)  # whole numbers of a lane; its step is -1 where a row is only judged
 
 
 @inner

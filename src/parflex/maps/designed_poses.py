@@ -142,8 +142,10 @@ class DesignedPoses:
             done = found.ok & (found.x[:, 0] > NEARLY_FREE * found.x[:, -1])
         done &= self._usual(chosen, q)
         if self.platform is not None and self.twists is not None:
-            done &= np.isfinite(found.twists).all(axis=(1, 2))
-            self.twists[self.rows[chosen[done]]] = found.twists[done]
+            wide = found.twists.reshape(len(chosen), -1)
+            done &= np.isfinite(wide @ np.ones(wide.shape[1]))
+            own = slice(None) if done.all() else done
+            self.twists[self.rows[chosen[own]]] = found.twists[own]
         self.frequencies[self.rows[chosen[done]]] = np.sqrt(found.x[done]) / (2 * np.pi)
         return done
 

@@ -173,16 +173,16 @@ def ordered(values: Array) -> Array:
     """An order of poses in which neighbours are alike: a space-filling curve along the directions of most change."""
     if len(values) < 3 or not values.shape[1]:
         return np.arange(len(values))
-    size = np.ptp(values, axis=0)
-    scaled = (values - values.mean(axis=0))[:, size > 0] / size[size > 0]
-    if not scaled.shape[1]:
+    low, high = values.min(axis=0), values.max(axis=0)
+    moving = np.flatnonzero(high > low)
+    if not len(moving):
         return np.arange(len(values))
+    scaled = (values[:, moving] - low[moving]) / (high - low)[moving]
+    scaled -= scaled.mean(axis=0)
     main = np.linalg.eigh(scaled.T @ scaled)[1][:, ::-1][:, :DIRECTIONS]
-    along = scaled @ main
-    span = np.maximum(np.ptp(along, axis=0), 1e-300)
-    cells = np.minimum((along - along.min(axis=0)) / span * 2**BITS, 2**BITS - 1).astype(np.int64)
-    code = np.zeros(len(values), dtype=np.int64)
-    for bit in range(BITS):
-        for k in range(cells.shape[1]):
-            code |= ((cells[:, k] >> bit) & 1) << (bit * cells.shape[1] + k)
+    along = main.T @ scaled.T
+    low, high = along.min(axis=1, keepdims=True), along.max(axis=1, keepdims=True)
+    cells = np.minimum((along - low) * (2**BITS / np.maximum(high - low, 1e-300)), 2**BITS - 1).astype(np.int16)
+    apart = np.array([sum((k >> bit & 1) << bit * len(cells) for bit in range(BITS)) for k in range(2**BITS)], np.int16)
+    code = sum(apart[own] << k for k, own in enumerate(cells))
     return np.argsort(code, kind="stable")

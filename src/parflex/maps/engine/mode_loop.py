@@ -5,7 +5,7 @@ factorisation counts the modes below its shift and narrows them. The next shift 
 in the interval, else the interval is halved. When all modes are claimed the proof is tried; a mode whose claim does not
 hold takes another step.
 
-Inputs x (s, b, entries of the pose) and outputs y (signs, along, mass, inner, twist, b) lie in one block, so that the b
+Inputs x (s, b, entries of the pose) and outputs y (signs, off, weight, inner, twist, b) lie in one block, so that the b
 that comes out of a step stands where that of the next one goes in; s is written anew before each step.
 """
 
@@ -20,9 +20,9 @@ from parflex.maps.engine.mode_proof import (
     AT,
     CAME,
     INFINITE,
-    LENGTH,
     NONE,
     RADIUS,
+    WEIGHT,
     exact,
     open_count,
     radius,
@@ -42,15 +42,15 @@ WIDEST, NARROWEST = 64.0, 1.5  # times the last mode: where modes of inner nodes
 NEAREST = 1.05  # times a mode: how far above it their modes must be known to lie
 LOOKS = 6  # at a pose
 PATIENCE = 8  # steps after which halving takes turns with Rayleigh quotients
-LOST = 3  # steps with one vector after which it is given up where it goes to a mode that is not missing
+LOST = 2  # steps with one vector after which it is given up where it goes to a mode that is not missing
 COMING = 1e-3  # relative residual of a vector that is about to be a mode
 LIKELY = 0.5  # of the distance to where the next mode is expected, while it is not known
-CLOSEST = 1e-3  # relative distance of modes that is hoped for, at least
+CLOSEST = 1e-3  # relative distance of modes that is assumed, at least
 NEXT, LEAST, WIDER = 0.05, 1e-4, 1.5  # relative distance above the last mode that is taken to be free, and its change
 POSE, MODE, STEP, SINCE, TASK, LAST, LOOKED_AT, AGAIN, NUMBER = range(9)  # whole numbers of a lane
 SEARCH, PROVE, IDLE, LOOK = range(4)  # its tasks
 POLE, BEFORE, WIDE, FREE = range(4)  # its numbers: inner nodes have no mode below, shift of its b, two see above
-SHIFT, ALONG, MASS, INNER, TWIST = 0, 1, 2, 3, 4  # rows of inputs and outputs
+SHIFT, OFF, LENGTH, INNER, TWIST = 0, 1, 2, 3, 4  # rows of inputs and outputs
 
 
 @inner
@@ -180,10 +180,8 @@ def next_pose(
 def narrow(lane: int, shift: float, count: int, bounds: Array) -> None:
     """Take in a count."""
     for k in range(bounds.shape[2]):
-        if k < count:
-            bounds[lane, 1, k] = min(bounds[lane, 1, k], shift)
-        else:
-            bounds[lane, 0, k] = max(bounds[lane, 0, k], shift)
+        bounds[lane, 1, k] = min(bounds[lane, 1, k], shift if k < count else INFINITE)
+        bounds[lane, 0, k] = max(bounds[lane, 0, k], 0.0 if k < count else shift)
 
 
 @inner
@@ -276,7 +274,7 @@ def likely(
     near: int,
     rho: float,
     shift: float,
-    mass: float,
+    weight: float,
     turn: float,
     reals: Array,
     bounds: Array,
@@ -299,7 +297,7 @@ def likely(
     gap = max(LIKELY * min(rho - lower, upper - rho), CLOSEST * rho)
     if abs(rho - shift) > max(gap, 1e-5 * rho):
         return False
-    return exact(rho, shift, mass, rho - gap, rho + gap, reals[lane, POLE], reals[lane, BEFORE], turn)
+    return exact(rho, shift, weight, rho - gap, rho + gap, reals[lane, POLE], reals[lane, BEFORE], turn)
 
 
 @inner
@@ -323,7 +321,7 @@ def advance(
 ) -> int:
     """Take in a step of a lane: 1 when its pose is proved, -1 when it is given up, 0 to go on."""
     modes, pose, mode, shift = found.shape[1], whole[lane, POSE], whole[lane, MODE], shifts[lane]
-    if not math.isfinite(y[MASS, lane]):  # a pivot was zero: nothing was counted
+    if not (y[LENGTH, lane] > 0.0 and abs(y[OFF, lane]) < INFINITE):  # a pivot was zero: nothing was counted
         whole[lane, STEP] += 1
         mixed(lane, mode, kept, x, found, pose)
         whole[lane, SINCE] = 0
@@ -348,20 +346,20 @@ def advance(
         return prove(lane, turn, whole, reals, bounds, claims, kept, x, shifts, found, pinned)
     whole[lane, STEP] += 1
     whole[lane, SINCE] += 1
-    mass = y[MASS, lane]
-    rho = shift + y[ALONG, lane] / mass
+    off, weight = y[OFF, lane], y[LENGTH, lane]
+    rho = shift + off
     guess = rho * (1 + OFFSET)
     near = count if rho >= shift else count - 1
-    rest = 1.0 / mass - (rho - shift) * (rho - shift)  # squared residual, about
+    rest = weight - off * off  # squared residual, about
     coming = whole[lane, SINCE] > 1 and rest < COMING * COMING * rho * rho and 0 <= near < modes
     coming = coming and found[pose, near] != found[pose, near]
-    if coming and likely(lane, near, rho, shift, mass, turn, reals, bounds, warm, found, pose):
+    if coming and likely(lane, near, rho, shift, weight, turn, reals, bounds, warm, found, pose):
         if near != mode:  # they changed places: what was kept of that one is the start for this one
             guess = warm[lane, mode]
             whole[lane, SINCE] = 0
-        claims[lane, near, AT], claims[lane, near, LENGTH] = shift, mass
+        claims[lane, near, AT], claims[lane, near, WEIGHT] = shift, weight
         claims[lane, near, CAME] = before
-        claims[lane, near, RADIUS] = radius(rho, shift, mass, reals[lane, POLE], before)
+        claims[lane, near, RADIUS] = radius(rho, shift, weight, reals[lane, POLE], before)
         accept(lane, near, rho, whole, reals, warm, kept, x, y, units, found, twists)
         coming = False
     reals[lane, BEFORE] = shift
@@ -389,23 +387,23 @@ def advance(
     if reals[lane, POLE] < NEAREST * rho and whole[lane, LOOKED_AT] < LOOKS:
         look(lane, reals[lane, WIDE] * rho, whole, shifts)
         return 0
-    wanted = mode
+    aim = mode
     if whole[lane, SINCE] > 0:
         if 0 <= near < modes and found[pose, near] != found[pose, near]:
-            wanted = near  # perhaps another one that is missing: it is followed
+            aim = near  # perhaps another one that is missing: it is followed
         elif whole[lane, SINCE] >= LOST:
             whole[lane, SINCE] = -1
     if whole[lane, SINCE] < 0 or (whole[lane, STEP] % PATIENCE == 0 and not coming):
         mixed(lane, mode, kept, x, found, pose)
         whole[lane, SINCE] = 0
-        wanted = mode
+        aim = mode
         guess = warm[lane, mode]
     coming = coming and whole[lane, STEP] <= PATIENCE + LOST  # if a residual says too little, counts must
-    if coming and guess >= bounds[lane, 1, wanted] and rho * (1 - 2 * OFFSET) > bounds[lane, 0, wanted]:
+    if coming and guess >= bounds[lane, 1, aim] and rho * (1 - 2 * OFFSET) > bounds[lane, 0, aim]:
         guess = rho * (1 - OFFSET)  # the count at its other side is known
     if whole[lane, STEP] > PATIENCE and whole[lane, STEP] % 2 == 0 and not coming:
-        wanted, guess = mode, -1.0
-    shifts[lane] = between(lane, wanted, guess, bounds)
+        aim, guess = mode, -1.0
+    shifts[lane] = between(lane, aim, guess, bounds)
     return 0
 
 
@@ -436,7 +434,7 @@ def find_modes(
 ) -> int:
     """Squared frequencies into `found` (poses x modes), twists of the platform; flags: proved, close. Steps taken.
 
-    `which` of the rows are looked at, in this order. `warm` are modes to start from at each lane, over the `changes`
+    `which` of the rows are solved, in this order. `warm` are modes to start from at each lane, over the `changes`
     (poses x modes) of their poses.
     """
     lanes, modes, poses, size, total = x.shape[1], found.shape[1], len(which), kept.shape[2], 0

@@ -113,7 +113,8 @@ class StepTrace:
             force[k] = total
         mass = sum(((w[k] * force[k]) for k in b), 0.0)
         along = sum(((w[k] * b[k]) for k in b), 0.0)
-        scale = 1.0 / np.sqrt(mass)
+        weight = 1.0 / mass
+        scale, off = np.sqrt(weight), along * weight
         hub = self.locked.tree.places[self.locked.tree.end_effector].link
         twist = self._twist(hub, w) if hub != GROUND else []
         fixed = [d for d in self.system.pivots if not isinstance(d, Expression)]  # of what has stiffness but no mass
@@ -125,8 +126,8 @@ class StepTrace:
             inner = inner + (1.0 - Expression(self.graph, edge).sign())
         outputs = {
             "signs": signs,
-            "along": along,
-            "mass": mass,
+            "off": off,  # of the Rayleigh quotient from the shift
+            "weight": weight,  # 1 / w.N w: the square of the residual is this less the square of `off`
             "inner": inner,  # of condensed unknowns, how many kinds of pivots are not positive, twice
             "twist": np.array([x * scale for x in twist], dtype=object),
             "b": np.array([force[k] * scale for k in b], dtype=object),  # last: it takes the place of that of the input

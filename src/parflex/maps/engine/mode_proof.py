@@ -21,16 +21,16 @@ ABOVE = 1e-8  # relative distance above the last mode at which all are counted, 
 SETTLED = 1e-11  # relative residual at which a shape is good whatever lies beside it
 ROUNDED = 1e-14  # relative error of the terms of a squared residual
 ROOM = 1.5  # times the distance to the next mode that the claim of the last one needs
-AT, LENGTH, CAME, RADIUS = range(4)  # numbers of a claim: its shift, squared length of w, shift of its b, see below
+AT, WEIGHT, CAME, RADIUS = range(4)  # numbers of a claim: its shift, 1 / w.N w, shift of its b, see below
 
 
 @inner
-def squared_residual(rho: float, shift: float, mass: float, pole: float, before: float) -> float:
+def squared_residual(rho: float, shift: float, weight: float, pole: float, before: float) -> float:
     """Theory (71): b has the length one by the N of its own shift, `before`; inner nodes have no mode below `pole`."""
     off, change = rho - shift, 1.0
     if pole < INFINITE and before > shift:
         change = ((pole - shift) / (pole - before)) ** 2
-    return max(1.0 / mass - off * off, 0.0) + ROUNDED * off * off + (change - 1.0) / mass
+    return max(weight - off * off, 0.0) + ROUNDED * off * off + (change - 1.0) * weight
 
 
 @inner
@@ -43,16 +43,16 @@ def reach(rho: float, shift: float, error: float, pole: float) -> float:
 
 
 @inner
-def radius(rho: float, shift: float, mass: float, pole: float, before: float) -> float:
+def radius(rho: float, shift: float, weight: float, pole: float, before: float) -> float:
     """Within this distance of a Rayleigh quotient lies a mode, whatever is beside it."""
     if pole <= max(shift, before):
         return INFINITE
-    return reach(rho, shift, math.sqrt(squared_residual(rho, shift, mass, pole, before)), pole)
+    return reach(rho, shift, math.sqrt(squared_residual(rho, shift, weight, pole, before)), pole)
 
 
 @inner
 def exact(
-    rho: float, shift: float, mass: float, lower: float, upper: float, pole: float, before: float, turn: float
+    rho: float, shift: float, weight: float, lower: float, upper: float, pole: float, before: float, turn: float
 ) -> bool:
     """Whether a Rayleigh quotient is a mode, if its neighbours are not between `lower` and `upper`: theory (71), (72).
 
@@ -64,8 +64,8 @@ def exact(
     if pole < INFINITE:
         shrunk = (pole - shift) / (pole - lower)
     gap = min((shift - lower) * shrunk + min(off, off * shrunk), upper - rho)
-    rest = squared_residual(rho, shift, mass, pole, before)
-    if math.sqrt(max(1.0 / mass - off * off, 0.0) + ROUNDED * off * off) > max(turn * gap, SETTLED * rho):
+    rest = squared_residual(rho, shift, weight, pole, before)
+    if math.sqrt(max(weight - off * off, 0.0) + ROUNDED * off * off) > max(turn * gap, SETTLED * rho):
         return False
     error = math.sqrt(rest)
     if gap > 0.0:
@@ -82,10 +82,10 @@ def top(lane: int, pose: int, turn: float, claims: Array, found: Array, pinned: 
     if pinned[pose, last] > 0:
         return least
     off = rho - claims[lane, last, AT]
-    rest = max(1.0 / claims[lane, last, LENGTH] - off * off, 0.0) + ROUNDED * off * off
+    rest = max(claims[lane, last, WEIGHT] - off * off, 0.0) + ROUNDED * off * off
     residual = math.sqrt(rest)
-    wanted = 0.0 if residual <= SETTLED * rho else max(residual / turn, 2.0 * rest / (EXACT * rho))
-    return max(least, rho + claims[lane, last, RADIUS] + ROOM * wanted)
+    room = 0.0 if residual <= SETTLED * rho else max(residual / turn, 2.0 * rest / (EXACT * rho))
+    return max(least, rho + claims[lane, last, RADIUS] + ROOM * room)
 
 
 @inner
@@ -105,8 +105,8 @@ def weakest(
             lower = found[pose, k - 1] + claims[lane, k - 1, RADIUS]
         if k + 1 < modes:
             upper = found[pose, k + 1] - claims[lane, k + 1, RADIUS]
-        shift, mass, before = claims[lane, k, AT], claims[lane, k, LENGTH], claims[lane, k, CAME]
-        if not exact(rho, shift, mass, lower, upper, pole, before, turn):
+        shift, weight, before = claims[lane, k, AT], claims[lane, k, WEIGHT], claims[lane, k, CAME]
+        if not exact(rho, shift, weight, lower, upper, pole, before, turn):
             return k
     return -1
 
