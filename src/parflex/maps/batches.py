@@ -25,6 +25,7 @@ from parflex.tree import Tree
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
+RECENT = 16  # robots with sets of keys of which that is kept
 STRIDE = 0.5  # Newton steps are kept below this angle (sliding: this share of the typical length)
 COMPILE_FROM = 4000  # poses from which machine code pays for making it
 POLISH = 1e-6  # opening from which one more Newton step goes to rounding
@@ -46,6 +47,21 @@ def rigid_tree(tree: Tree) -> Tree:
 def _placing(place: Sequence[str | int]) -> bool:
     """Whether the number at this place of a robot says where something is mounted or how a joint moves it."""
     return place[0] == "loops" or (place[1] == "links" and place[3] in ("rotation", "position", "joint"))
+
+
+_recent: dict[str, list[int]] = {}  # numbers of designs that place something, by the name of all places
+
+
+def _placing_numbers(designs: DesignNumbers) -> list[int]:
+    """Numbers of designs that say where something is."""
+    found = _recent.get(designs.name) if designs.name else None
+    if found is None:
+        found = [k for k, at in enumerate(designs.places) if any(map(_placing, at))]
+        while len(_recent) >= RECENT:
+            _recent.pop(next(iter(_recent)))
+        if designs.name:
+            _recent[designs.name] = found
+    return found
 
 
 class BatchProgram:
@@ -94,7 +110,7 @@ class Geometry:
     def __init__(self, robot: Robot, designs: DesignNumbers | None = None) -> None:
         self.robot = robot
         self.designs = designs
-        self.varied = [] if designs is None else [k for k, at in enumerate(designs.places) if any(map(_placing, at))]
+        self.varied = [] if designs is None else _placing_numbers(designs)
         self.tree = rigid_tree(robot.tree)
         self.kept = np.array([i for link in robot.tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
         self.kept_rates = np.array(

@@ -19,7 +19,7 @@ from parflex.maps.batches import COMPILE_FROM, Geometry
 from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.frequencies import WORTH
 from parflex.maps.kept_numbers import numbers_of_designs
-from parflex.maps.node_unknowns import NotCoveredError, has_spare_rows, node_model
+from parflex.maps.node_unknowns import NodeModel, NotCoveredError, has_spare_rows, node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
 from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, Positions, PositionSolver, home_state
@@ -37,7 +37,9 @@ from parflex.spatial.varied import OneNumberError
 Array = np.ndarray
 NEARLY_FREE = 1e-9  # of the highest squared frequency asked for: lower ones may be motions without stiffness
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
+RECENT = 8  # robots whose unknowns are kept
 _free: dict[str, int] = {}  # motions without stiffness, by what decides them
+_models: dict[str, tuple[Robot, NodeModel]] = {}
 
 
 class DesignedPoses:
@@ -97,8 +99,7 @@ class DesignedPoses:
         """Programs for all rows; False where they are not there."""
         try:
             self.numbers = numbers_of_designs(self.robot, {key: values[rows] for key, values in self.designs.items()})
-            self.locked = locked_robot(self.robot, self.lock)
-            self.model = node_model(self.locked)
+            self.locked, self.model = _locked_model(self.robot, self.lock)
         except (NotCoveredError, ParflexError, OneNumberError) as error:  # what reading varied numbers does not cover
             self.why_not = str(error)
             return False
@@ -247,6 +248,20 @@ class DesignedPoses:
             self.frequencies[row] = found.frequencies
             if self.twists is not None:
                 self.twists[row] = Platform(robot, Geometry(robot), None).of_tree(q, found.shapes)
+
+
+def _locked_model(robot: Robot, lock: str | Sequence[str]) -> tuple[Robot, NodeModel]:
+    """The robot with its locked joints, and its unknowns; the last ones are kept."""
+    key = program_store.key_of(robot, "locked", lock if isinstance(lock, str) else list(lock))
+    found = None if key is None else _models.get(key)
+    if found is None:
+        locked = locked_robot(robot, lock)
+        found = locked, node_model(locked)
+        if key is not None:
+            while len(_models) >= RECENT:
+                _models.pop(next(iter(_models)))
+            _models[key] = found
+    return found
 
 
 def design_column(robot: Robot, key: str, values: Any, count: int) -> Array:

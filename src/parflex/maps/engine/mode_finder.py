@@ -51,6 +51,7 @@ class ModeFinder:
         varied = [k for k, name in enumerate(names) if name.startswith("design[")]
         columns = (placed, self.positions, varied, numbers)
         self.inputs = tuple(np.array(own, dtype=np.int64) for own in columns)
+        self.values = np.zeros((1, 1)) if designs is None else np.ascontiguousarray(designs.values)
 
     def __call__(
         self, q: Array, rows: Array | None = None, shapes: bool = False, features: Array | None = None
@@ -79,9 +80,8 @@ class ModeFinder:
 
     def _entries(self, q: Array, rows: Array | None) -> Array:
         """What steps take of each pose."""
-        values = np.zeros((1, 1)) if self.designs is None else self.designs.values
         own = np.zeros(len(q), dtype=np.int64) if rows is None else rows.astype(np.int64)
-        return pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), np.arange(len(q)), values, own)
+        return pose_rows(self.kernels[0], self.inputs, np.ascontiguousarray(q), np.arange(len(q)), self.values, own)
 
     def _some(
         self, q: Array, rows: Array | None, shapes: bool, features: Array | None, seed: int
