@@ -442,6 +442,26 @@ def test_lines_of_a_foreign_punch_file_and_of_an_abaqus_element_are_read_as_they
     ]
 
 
+def test_a_substructure_whose_freedoms_are_listed_one_by_one_is_read(tmp_path):
+    """As CalculiX writes it: a node for every freedom. It writes no masses, which is said."""
+    M, K = beam_matrices(0)
+    lines = ["**", "** GENERATION OF SUBSTRUCTURE", "*USER ELEMENT,NODES=         12,LINEAR", "** ELEMENT NODES"]
+    listed = [node for node in NUMBERS for _ in range(6)]
+    lines += ["**" + "".join(f"{node:10d}," for node in listed[k : k + 10]) for k in (0, 10)]
+    lines += [f"{1:10d}", *(f"{k:10d},{(k - 1) % 6 + 1:10d}" for k in range(2, 13))]
+    for word, A in (("STIFFNESS", K), ("MASS", M)):
+        lines += [f"*MATRIX,TYPE={word}"]
+        for row in range(12):
+            values = [f"{x:20.13e}" for x in A[row, : row + 1]]
+            lines += [",".join(values[k : k + 4]) + "," for k in range(0, len(values), 4)]
+        (tmp_path / f"{word}.mtx").write_text("\n".join(lines) + "\n")
+    data = load_matrices(str(tmp_path / "MASS.mtx"), NUMBERS)
+    assert [node.number for node in data.nodes] == list(NUMBERS)
+    assert np.abs(data.K - K).max() < 1e-9 * np.abs(K).max()
+    with pytest.raises(RobotFileError, match="mass matrix M is missing"):
+        load_matrices(str(tmp_path / "STIFFNESS.mtx"), NUMBERS)
+
+
 # -- bad input -----------------------------------------------------------------------------------------------
 
 
@@ -522,6 +542,7 @@ def test_truncated_files_are_refused(kind, share, tmp_path):
         (b"*USER ELEMENT, NODES= 2, LINEAR\n*INCLUDE, INPUT=/etc/passwd\n", "includes another file"),
         (b"INCLUDE '/etc/passwd'\nDMIG    KAAX           0       6       1       0\n", "includes another file"),
         (b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + b" " * 200, "save it with save"),
+        (b"$ EXTERNAL SUPERELEMENT       75\nBEGIN SUPER       75\nEXTRN        373  123456\n", "has no matrices"),
         (b"PK\x03\x04" + b"x" * 200, "damaged or truncated npz"),
     ],
 )
@@ -563,6 +584,22 @@ def test_keys_that_make_no_sense_are_refused(more, words, tmp_path):
     with pytest.raises(RobotFileError) as caught:
         loaded(tmp_path, "m.npz", more)
     assert words in str(caught.value)
+
+
+def test_lumped_masses_without_rotary_inertia_are_read_and_told_where_they_do_not_suffice(tmp_path):
+    """As bars of Nastran by default: turning about the own axis has no inertia, which ended in a traceback."""
+    _, K = beam_matrices(0)
+    file = as_npz(tmp_path / "lumped.npz", np.diag([0.01] * 3 + [0.0] * 3 + [0.01] * 3 + [0.0] * 3), K)
+    hand = '[[frame]]\nname = "hand"\nparent = "part.b"\ninertia = { mass = 0.1, about_centre = [1e-4, 1e-4, 1e-4] }\n'
+    robot = loaded(tmp_path, file, extra=hand)
+    M = np.diag([0.11] * 3 + [1e-4] * 3)
+    expected = np.sqrt(scipy.linalg.eigvalsh(K[6:, 6:], M)) / (2 * np.pi)
+    assert parflex.natural_frequencies(robot, modes=6).frequencies == pytest.approx(expected, rel=1e-9)
+    with pytest.raises(parflex.SingularError, match=r"the motion of 'part\.r[xyz]' has no positive inertia"):
+        parflex.natural_frequencies(loaded(tmp_path, file), modes=1)
+    free = ON_GROUND.replace('name = "part"', 'name = "part"\njoint = "free"').format(file=file, more="")
+    with pytest.raises(RobotFileError, match="has no free modes"):
+        parflex.load(written(tmp_path, free))
 
 
 def test_nodes_are_those_of_the_file_or_counted_and_missing_ones_are_named(tmp_path):

@@ -44,7 +44,8 @@ def read_abaqus(text: str, file: str) -> ReducedMatrices:
                 values.setdefault(current, [])
         elif bare and reading == "values":
             values[current] += _numbers(bare, file, number)
-        elif bare and reading == "freedoms":
+        elif bare and reading in ("nodes", "freedoms"):  # a remark may stand between the two
+            reading = "freedoms"
             lists.append([int(x) for x in _numbers(bare, file, number)])
     freedoms = _freedoms(nodes, lists, file)
     matrices = {key: _triangle(found, len(freedoms), key, file) for key, found in values.items() if key}

@@ -149,6 +149,9 @@ def _load(path: Path, named: Sequence[int]) -> ReducedMatrices:
         return read_abaqus(text, str(path))
     if "DMIG" in text.upper():
         return read_punch(text, str(path))
+    if "BEGIN SUPER" in text.upper() or "EXTERNAL SUPERELEMENT" in text.upper():
+        hint = "its matrices are in another file: write them here too, EXTSEOUT(DMIGPCH)"
+        raise refuse(str(path), "is a punch file of Nastran that has no matrices", hint)
     raise refuse(
         str(path),
         "is not a known file of reduced matrices",

@@ -101,7 +101,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
         raise refuse(
             data.file, "its nodes do not show all rigid motions", "retain rotations, or three nodes not in line"
         )
-    _refuse_negative(data)
+    rounding = _refuse_negative(data)
     R = X.T @ data.M @ X
     mass = float(np.trace(R[:3, :3]) / 3)
     spread = float(np.abs(R[:3, :3] - mass * np.eye(3)).max())
@@ -113,7 +113,7 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     centre = centre / (2 * mass)
     inertia = (R[3:, 3:] + R[3:, 3:].T) / 2 - mass * (centre @ centre * np.eye(3) - np.outer(centre, centre))
     residual = float(np.linalg.norm(data.K @ X, 2) / np.linalg.norm(data.K, 2))
-    hertz = _frequencies(data)
+    hertz = _frequencies(data, rounding)
     rigid, lowest = float(np.abs(hertz[:6]).max()), float(hertz[6]) if len(hertz) > 6 else np.inf
     said = (
         f"its rigid motions vibrate at up to {rigid:.3g} Hz, {rigid / lowest:.2g} of the lowest elastic frequency, "
@@ -129,7 +129,8 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
             "K",
             residual,
         )
-    moved = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + MASSLESS * np.diag(np.diag(R))))
+    least = MASSLESS * np.diag(np.repeat([mass, max(np.trace(R[3:, 3:]), mass * SAME_PLACE**2)], 3))
+    moved = np.abs(scipy.linalg.eigvalsh(X.T @ data.K @ X, R + least))
     forced = float(np.sqrt(moved.max()) / (2 * np.pi))
     if forced > REFUSED * lowest:
         raise refuse(
@@ -159,8 +160,8 @@ def _one_place(data: ReducedMatrices, positions: Array) -> Array:
     return placed
 
 
-def _refuse_negative(data: ReducedMatrices) -> None:
-    """No motion has negative kinetic energy, and no modal coordinate none."""
+def _refuse_negative(data: ReducedMatrices) -> float:
+    """No motion has negative kinetic energy, and no modal coordinate none; how far rounding is from that, scaled."""
     diagonal = np.diag(data.M)
     bare = np.flatnonzero(diagonal[data.interface :] == 0)
     if len(bare):
@@ -179,13 +180,14 @@ def _refuse_negative(data: ReducedMatrices) -> None:
             "M",
             value,
         )
+    return max(-lowest, 0.0)
 
 
-def _frequencies(data: ReducedMatrices) -> Array:
+def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
     """Of the free body, Hz, by rising square; negative where the square is."""
     m, k = np.diag(data.M), np.maximum(np.abs(np.diag(data.K)), 1e-300)
     least = np.min(np.where(m > 0, m / k, np.inf))  # freedoms without mass are fast
-    M = data.M + np.diag(np.where(m > 0, MASSLESS * m, least * k))
+    M = data.M + np.diag(np.where(m > 0, (MASSLESS + 2 * rounding) * m, least * k))
     squares = scipy.linalg.eigvalsh(data.K, M)
     return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)
 

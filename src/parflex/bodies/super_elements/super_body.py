@@ -23,6 +23,7 @@ from parflex.records import Record
 
 Array = np.ndarray
 LABELS = ("ux", "uy", "uz", "rx", "ry", "rz")
+SINGULAR = 1e-13  # of scaled masses: less is none
 DAMPED = 1e-3  # of the largest entry of D: dampers between the body and the ground
 
 
@@ -143,6 +144,11 @@ def super_element(
 
 def _free_modes(data: ReducedMatrices, X: Array, P: Array) -> Array:
     """Modes of the body in P without rigid motions, of mass 1, by rising frequency, the largest motion positive."""
+    held = P.T @ data.M @ P
+    size = np.sqrt(np.maximum(np.diag(held), 0.0))
+    if not size.all() or np.linalg.eigvalsh(held / np.outer(size, size))[0] < SINGULAR:
+        hint = "lump masses with rotary inertia, retain fewer freedoms, or clamp it at a node: root = NAME"
+        raise refuse(data.file, "some motion of its interfaces has no mass, so it has no free modes", hint, "M")
     C = P @ scipy.linalg.null_space((P.T @ data.M @ X).T / np.linalg.norm(P.T @ data.M @ X, axis=0)[:, None])
     _, V = scipy.linalg.eigh(C.T @ data.K @ C, C.T @ data.M @ C)
     E = C @ V
