@@ -30,6 +30,7 @@ import gradient  # noqa: E402
 import growth  # noqa: E402
 import growth_elements  # noqa: E402
 import puma  # noqa: E402
+import studio  # noqa: E402
 import sweeps  # noqa: E402
 from report import Report  # noqa: E402
 from timing import Harness, machine  # noqa: E402
@@ -52,6 +53,7 @@ BENCHMARKS = {
     "control-law": control_law.run,
     "sweep": sweeps.run,
     "fmu": fmu_steps.run,
+    "studio": studio.run,
 }
 
 

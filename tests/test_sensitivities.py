@@ -296,11 +296,12 @@ def test_the_area_of_a_five_bar_is_that_within_both_reaches():
     robot = parflex.load("5r")
     one, two = (number_at(robot, f"constants.{word}") for word in ("proximal", "distal"))
     bases = [robot.tree.links[robot.tree.number(f"{leg}.1")].position for leg in ("left", "right")]
-    cells = np.stack(np.meshgrid(np.arange(-0.4, 0.5, 0.2), np.arange(0.3, 1.2, 0.2)), axis=-1).reshape(-1, 2)
+    x, y = np.linspace(-0.5, 0.5, 12, endpoint=False), np.linspace(0.2, 1.2, 9, endpoint=False)
+    cells = np.stack(np.meshgrid(x + 1 / 24, y + 1 / 18), axis=-1).reshape(-1, 2)
     reaches = [np.linalg.norm(cells - base[:2], axis=1) for base in bases]
     inside = np.all([(abs(one - two) < reach) & (reach < one + two) for reach in reaches], axis=0)
-    question = read_question("area:x,-0.5,0.5,5;y,0.2,1.2,5")
-    assert question.asked(robot).answer == pytest.approx(0.04 * inside.sum())
+    question = read_question("area:x,-0.5,0.5,12;y,0.2,1.2,9")
+    assert question.asked(robot).answer == pytest.approx(inside.sum() / 12 / 9)
     assert question.response.unit_of(robot, question.argument) == "m^2"
     assert 0 < inside.sum() < len(cells)
 

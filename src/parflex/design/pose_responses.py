@@ -114,6 +114,7 @@ def area(state: DesignState, argument: str) -> Any:
     """
     from parflex.maps.batches import Geometry  # which brings the compiler, and is not needed elsewhere
     from parflex.maps.positions import OK, PositionSolver
+    from parflex.maps.reached_cells import reached_cells
 
     axes = [_axis(part, argument) for part in argument.split(";")]
     if state.count:
@@ -129,8 +130,12 @@ def area(state: DesignState, argument: str) -> Any:
     grid = np.stack([x.ravel() for x in np.meshgrid(*(values for _, values, _ in axes), indexing="ij")], axis=1)
     geometry = Geometry(state.robot)
     geometry.settle(len(grid))
-    found = PositionSolver(geometry, [name for name, _, _ in axes], grid[len(grid) // 2].tolist())(grid)
-    return float((found.status == OK).sum() * np.prod([step for _, _, step in axes]))
+    solver = PositionSolver(geometry, [name for name, _, _ in axes], grid[len(grid) // 2].tolist())
+    if solver.fast:
+        reached = int((solver(grid).status == OK).sum())
+    else:
+        reached = int(reached_cells(state.robot, [(name, values) for name, values, _ in axes]).sum())
+    return float(reached * np.prod([step for _, _, step in axes]))
 
 
 def _axis(text: str, argument: str) -> tuple[str, Array, float]:

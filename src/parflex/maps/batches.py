@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -100,6 +101,10 @@ class BatchProgram:
         return result
 
 
+RECENT = 8
+_places: dict[tuple[Any, ...], tuple[Robot, Any, Places]] = {}  # of the last robots
+
+
 class Geometry:
     """Positions without elastic coordinates, and where the links are, for many poses.
 
@@ -138,7 +143,18 @@ class Geometry:
         return result
 
     def places(self, links: Sequence[int]) -> Places:
-        """Where some links are, for many poses."""
+        """Where some links are, for many poses; traced once for all designs by the same keys."""
+        numbers = None if self.designs is None else self.designs.places
+        key = (id(self.robot), id(numbers), tuple(links), self.compiled)
+        known = _places.get(key)
+        if known is not None and known[0] is self.robot and known[1] is numbers:
+            return known[2]
+        while len(_places) >= RECENT:
+            _places.pop(next(iter(_places)))
+        _places[key] = self.robot, numbers, self._places(links)
+        return _places[key][2]
+
+    def _places(self, links: Sequence[int]) -> Places:
         graph, robot = self.traced()
         branch = CarriedLinks(rigid_tree(robot.tree), links)
         q = branch.symbols(graph)

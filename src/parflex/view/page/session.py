@@ -17,7 +17,7 @@ from parflex.models.dynamics.dynamic_models import inverse_dynamics
 from parflex.models.elastic.equilibrium import equilibrium
 from parflex.models.elastic.linear_model import Modes, natural_frequencies
 from parflex.models.elastic.stiffness import deflection_at
-from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.models.posing.near_pose import near_pose
 from parflex.models.robot import Robot
 from parflex.recursion import pose
 from parflex.spatial import vector_from_rotation
@@ -114,15 +114,9 @@ class Session:
         rigid = self.robot.locking(self.robot.deformations)  # counts its freedoms without those of bending
         if isinstance(given, str):
             return rigid.assemble(given)
-        q = self._rigid(self.q)
-        target = read_pose(rigid.tree, given, "pose", None, rigid.home)
-        whole = whole_end_effector(rigid.tree, rigid.actuated, target, q) or target
-        rows = len(whole.fixed) + sum(frame.size for frame in whole.frames)
-        freedoms = rigid.mobility.freedoms(len(rigid.free))
-        for choice in (whole,) if rows <= freedoms else (whole, target):
-            found = rigid.assembler.near(choice, q, rigid.home, rigid.locked)
-            if found is not None:
-                return found
+        found = near_pose(rigid, given, self._rigid(self.q))
+        if found is not None:
+            return found
         desired = ", ".join(f"{word} = {value:.4g}" for word, value in given.items())
         raise UnreachableError(
             f"{desired} cannot be reached from here in this working mode",

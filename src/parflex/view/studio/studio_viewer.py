@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from parflex.view.studio.response_bars import response_bars
 
 Array = np.ndarray
 PREPARING = "Preparing programs for these sliders ..."
+REST = 0.4  # s after which a slider rests
 OF_DESIGNS = ("design", "map", "best", "keep", "swap", "write", "pose", "motors", "named")  # wait for them
 
 
@@ -28,6 +30,7 @@ class StudioViewer(Viewer):
         self.desk, self.folder = desk, folder or Path.cwd()
         self.values = dict(desk.start)
         self.shown: ShownDesign | None = None
+        self._moved = -np.inf  # when a design was shown last
         self._ghost: tuple[Any, Array | None] = (None, None)  # what the pale robot is of, and its vertices
         super().__init__(desk.robot, at, port=port)
         self.tab.note.content = PREPARING
@@ -87,10 +90,12 @@ class StudioViewer(Viewer):
         self.stage.follow(session.scene, session.q)
         self.panel.say("")  # how near a singularity is takes too long while a slider moves
         self._tell(self.desk.look_at(self.values), sight)
-        self._modes_are_old = True
+        self._modes_are_old, self._moved = True, time.monotonic()
 
     def _list_modes(self) -> None:
         """When the slider rests: all modes, and where the robot is."""
+        if time.monotonic() - self._moved < REST:  # the picture of the last move is on its way
+            return
         super()._list_modes()
         if self.shown is not None and not self.session.trouble:
             self.panel.tell(self.session)

@@ -1,0 +1,25 @@
+"""A pose that is gone to from where the robot stands, without a search: people and floods of cells do not wait."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from parflex.models.pose_input import read_pose, whole_end_effector
+from parflex.models.robot import Robot
+
+Array = np.ndarray
+
+
+def near_pose(rigid: Robot, given: Mapping[str, float], q: Array) -> Array | None:
+    """Positions of a robot with rigid bodies at a pose, by Newton from `q` on; None where that does not get there."""
+    target = read_pose(rigid.tree, given, "pose", None, rigid.home)
+    whole = whole_end_effector(rigid.tree, rigid.actuated, target, q) or target
+    rows = len(whole.fixed) + sum(frame.size for frame in whole.frames)
+    freedoms = rigid.mobility.freedoms(len(rigid.free))
+    for choice in (whole,) if rows <= freedoms else (whole, target):
+        found = rigid.assembler.near(choice, q, rigid.home, rigid.locked)
+        if found is not None:
+            return found
+    return None
