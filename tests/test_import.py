@@ -236,6 +236,44 @@ def test_mujoco_finds_our_dynamics_in_its_own_file_with_loops(legs, tmp_path):
     assert "# Not carried over:" in text and "# - equality equality2: it is not active" in text
 
 
+FINGER = """<body name="driver.{k}" pos="0 {y} 0" quat="{quat}"><joint name="driver.{k}" class="driver"/>
+  <inertial mass="0.02" pos="0 0.01 0.02" diaginertia="2e-6 3e-6 4e-6"/>
+  <body name="coupler.{k}" pos="0 0.04 0.01"><joint name="coupler.{k}"/>
+    <inertial mass="0.03" pos="0 0.01 0.02" diaginertia="3e-6 3e-6 2e-6"/></body></body>
+<body name="link.{k}" pos="0 {near} 0.02" quat="{quat}"><joint name="link.{k}" damping="0.01" stiffness="0.05"/>
+  <inertial mass="0.02" pos="0 0.02 0.02" diaginertia="2e-6 2e-6 1e-6"/>
+  <body name="pad.{k}" pos="0 0.03 0.04"><joint name="pad.{k}"/>
+    <inertial mass="0.04" pos="0 0 0.02" diaginertia="4e-6 4e-6 1e-6"/></body></body>
+"""
+GRIPPER = """<mujoco model="gripper"><compiler angle="radian" autolimits="true"/><option gravity="0 1 -9.81"/>
+<default><joint axis="1 0 0" armature="0.0001"/><default class="driver"><joint range="0 0.8" damping="0.02"/></default>
+</default><worldbody><body name="palm" pos="0 0 0.1">{fingers}</body></worldbody>
+<tendon><fixed name="split"><joint joint="driver.r" coef="0.5"/><joint joint="driver.l" coef="0.5"/></fixed></tendon>
+<equality><connect body1="coupler.r" body2="pad.r" anchor="0 -0.005 0.06"/>
+  <connect body1="coupler.l" body2="pad.l" anchor="0 -0.005 0.06"/>
+  <joint joint1="driver.r" joint2="driver.l" polycoef="0 1 0 0 0"/></equality>
+<actuator><general name="grip" tendon="split" gainprm="80 0 0" biastype="affine" biasprm="0 -100 -10"/></actuator>
+</mujoco>"""
+
+
+def test_a_gripper_of_two_coupled_loops_moves_as_in_mujoco(tmp_path):
+    """Of the kind that public collections have: defaults, a loop in each finger, one servo on a sum of joints."""
+    mujoco = pytest.importorskip("mujoco", minversion="3.2.3")
+    fingers = FINGER.format(k="r", y=0.03, near=0.012, quat="1 0 0 0") + FINGER.format(k="l", y=-0.03, near=-0.012,
+                                                                                       quat="0 0 0 1")  # fmt: skip
+    (tmp_path / "gripper.xml").write_text(GRIPPER.format(fingers=fingers))
+    found = parflex.import_robot(tmp_path / "gripper.xml", tmp_path / "gripper.toml")
+    assert found.check["ok"], found.check
+    robot = parflex.load(found.file)
+    assert robot.actuated_names == ["driver.r"] and len(found.closures) == 2
+    peer, rng = MujocoPeer(mujoco, str(tmp_path / "gripper.xml")), np.random.default_rng(2)
+    for _ in range(2):
+        assert tree_misses(peer, anywhere(robot, rng)) < 1e-10
+    assert robot.mobility.freedoms(robot.tree.n) == peer.n - np.linalg.matrix_rank(
+        peer.rows(peer.model.qpos0), tol=1e-7
+    )
+
+
 SWITCHES = """<mujoco><option gravity="0 0.5 -9.81" {groups}><flag {flag}/></option>
   <worldbody><body name="a" gravcomp="{first}"><joint name="j" axis="0 1 0" stiffness="3" damping="2" frictionloss="0.4"
       range="-3 3" limited="true"/><geom size="0.05" mass="2" pos="0.3 0 0"/>

@@ -101,6 +101,52 @@ def test_a_hexapod_on_flexures_vibrates_as_the_assembly_of_its_matrices():
     assert found == pytest.approx(oracle.flexure_hexapod(str(FLEXURE)), rel=1e-6)
 
 
+def test_bodies_of_several_nodes_in_other_units_vibrate_as_the_assembly_of_their_matrices(tmp_path):
+    """Two bars of three nodes, the second turned and held at its middle one; a hand in other axes at its end."""
+    M, K = oracle.reduced(*oracle.chain(LENGTH, 4, BAR), [*range(6), *range(12, 18), *range(24, 30)], 3)
+    t = np.array(([1e-3] * 3 + [1.0] * 3) * 3 + [1.0] * 3)
+    places = np.array([[0, 0, 0], [LENGTH / 2, 0, 0], [LENGTH, 0, 0]])
+    whole = 1e3 * np.outer(t, t)  # t, mm, N
+    np.savez(tmp_path / "bar.npz", M=M * whole, K=K * whole, positions=1e3 * places, numbers=[7, 9, 4])
+    turns, off = np.random.default_rng(8).normal(size=(3, 3)), np.array([0.02, -0.05, 0.03])
+    nodes = "nodes = { a = 7, b = 9, c = 4 }, units = 'mm'"
+    text = f"""
+format = 1
+name = "two"
+gravity = [0, 0, 0]
+[[frame]]
+name = "one"
+place = {{ rotation = {turns[0].tolist()} }}
+superelement = {{ file = "bar.npz", {nodes} }}
+[[frame]]
+name = "two"
+parent = "one.c"
+place = {{ position = {off.tolist()}, rotation = {turns[1].tolist()} }}
+superelement = {{ file = "bar.npz", root = "b", {nodes} }}
+[[frame]]
+name = "hand"
+parent = "two.a"
+place = {{ rotation = {turns[2].tolist()} }}
+inertia = {{ mass = 0.1, about_centre = [1e-4, 2e-4, 3e-4] }}
+"""
+    robot = parflex.load(written(tmp_path, text))
+    R1, R2, R3 = (scipy.linalg.expm(hat(turn)) for turn in turns)
+    R2, R3 = R1 @ R2, R1 @ R2 @ R3
+    both = [np.kron(np.eye(2), R.T) for R in (R1, R2, R3)]
+    size = 4 * 6 + 2 * 3  # one.b, one.c, two.a, two.c in world axes, and modes
+    first, second, hand = np.zeros((21, size)), np.zeros((21, size)), np.zeros((6, size))
+    first[6:12, :6] = first[12:18, 6:12] = both[0]
+    first[18:, 24:27] = second[18:, 27:] = np.eye(3)
+    carried = np.block([[np.eye(3), -hat(R1 @ off)], [np.zeros((3, 3)), np.eye(3)]])
+    second[6:12, 6:12], second[:6, 12:18], second[12:18, 18:24] = both[1] @ carried, both[1], both[1]
+    hand[:, 12:18] = both[2]
+    stiff = first.T @ K @ first + second.T @ K @ second
+    mass = first.T @ M @ first + second.T @ M @ second
+    mass += hand.T @ np.diag([0.1, 0.1, 0.1, 1e-4, 2e-4, 3e-4]) @ hand
+    expected = np.sqrt(scipy.linalg.eigvalsh(stiff, mass)[:12]) / (2 * np.pi)
+    assert parflex.natural_frequencies(robot, modes=12).frequencies == pytest.approx(expected, rel=1e-8)
+
+
 # -- its motion ----------------------------------------------------------------------------------------------
 
 
