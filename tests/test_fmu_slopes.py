@@ -14,7 +14,7 @@ CASES += [pytest.param(name, 3, "efforts", marks=LONG) for name in ("5r", "3rrr"
 
 def moved(unit: Unit, seed: int) -> tuple[list[str], list[str]]:
     """Away from rest; names of what is known, and of what follows from it."""
-    unit.start({name: value for name, value in given(unit.about.modelName).items() if name in unit.number})
+    unit.start({name: value for name, value in given(unit.about.modelName).items() if name in unit.names("input")})
     unit.unit.enterContinuousTimeMode()
     states = [v.name for v in unit.about.modelVariables if v.name.startswith("state.")]
     random = np.random.default_rng(seed)
