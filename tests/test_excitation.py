@@ -10,8 +10,8 @@ from test_command_line import answered, refused
 
 import parflex
 from parflex.errors import InputError
-from parflex.identification.exciting.excite import Search
 from parflex.identification.exciting.motion_limits import read_motion_limits
+from parflex.identification.exciting.motion_search import Search
 
 BOX = {"x": [-0.3, 0.3]}
 
@@ -69,6 +69,20 @@ def test_an_optimal_motion_keeps_its_limits_in_a_run(found):
         assert low <= run[f"q.{motor}"].min() and run[f"q.{motor}"].max() <= high
         assert np.abs(run[f"effort.{motor}"]).max() < 60.0 * 1.01  # friction that the file has not is looked for
     assert found.limits["distance"]["lowest"] >= 0.4
+
+
+def test_limits_hold_between_instants(search, limits):
+    x = search.random(np.random.default_rng(5), 0.4, limits)
+    still, wide = (search.series.shrunk(x, factor) for factor in (1e-3, 4.0))
+    x = search.between(still, wide, limits)
+    dense = np.linspace(0.0, 4.0, 8001)
+    values, bounds = limits.watched(search.regressor, *np.delete(np.array(search.watched(x, dense), dtype=object), 1))
+    finite = np.isfinite(bounds)
+    shares = (values.max(axis=0) / bounds)[finite]
+    assert 0.99 < shares.max() < 1.0
+    moving, _, efforts, place = search.watched(x, search.peaks(x, limits))
+    found, _ = limits.watched(search.regressor, moving, efforts, place)
+    assert (found.max(axis=0) >= values.max(axis=0) - 1e-4 * np.abs(values).max(axis=0)).all()
 
 
 def test_limits_that_leave_nothing_are_refused():

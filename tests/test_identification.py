@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from functools import cache, partial
 from pathlib import Path
@@ -18,6 +19,8 @@ from test_command_line import answered, refused
 import parflex
 from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import base_columns, random_motion, stacked
+from parflex.identification.filtering import choose_filter
+from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
 from parflex.identification.unknowns import unknowns
 from parflex.identification.written_robot import write_robot
@@ -274,12 +277,51 @@ def test_a_known_payload_is_not_taken_for_the_robot(tmp_path):
     assert found.parameters["M[axis]"].value == pytest.approx(8.0, rel=2e-4)
 
 
+def loaded(tmp_path, carried):
+    """Two records, without and with a payload."""
+    rng = np.random.default_rng(5)
+    for name, payload in (("empty", 0.0), ("loaded", carried)):
+        one = dict(axis_record(payload))
+        one["i"] = one["i"] + 0.02 * rng.standard_normal(len(one["i"]))
+        np.savez(tmp_path / f"{name}.npz", **one)
+    return [str(tmp_path / "empty.npz"), str(tmp_path / "loaded.npz")]
+
+
+@pytest.mark.parametrize(("carried", "doubted"), [(3.0, False), (3.6, True)])
+def test_a_payload_that_is_not_the_one_named_is_told(tmp_path, carried, doubted):
+    columns = BY_HAND | {"payload": {"loaded.npz": [3.0, 0, 0, 0.1], "other.npz": [1.0, 0, 0, 0]}}
+    records, robot = loaded(tmp_path, carried), slide(tmp_path)
+    found = parflex.identify(robot, records, columns, friction="direction", cutoff=50)
+    told = [text for text in found.warnings if "loaded.npz: efforts fit a payload of" in text]
+    assert len(told) == doubted and all("payload of 3.6 kg" in text and "3 kg at" in text for text in told)
+    assert any("payload of 'other.npz' is not used" in text for text in found.warnings)
+    gains = parflex.identify(robot, records, columns, "tls", friction="direction", cutoff=50).warnings
+    assert any("may not be the one that is named" in text for text in gains) == doubted
+
+
+def test_friction_at_rest_stays_in_the_file(tmp_path):
+    for static, wanted in ((9.0, 9.0), (2.0, None)):
+        (tmp_path / "rough.toml").write_text(AXIS.replace("coulomb = 1 }", f"coulomb = 1, static = {static} }}"))
+        robot = parflex.load(tmp_path / "rough.toml")
+        found = parflex.identify(robot, axis_record(), BY_HAND, cutoff=50)
+        warnings = write_robot(robot, found, tmp_path / "found.toml")
+        friction = parflex.load(tmp_path / "found.toml").description.frame[0].friction
+        assert friction.static == (wanted or friction.coulomb) and friction.coulomb > 2.5
+        assert any("below its sliding friction" in text for text in warnings) == (wanted is None)
+        none = parflex.identify(robot, axis_record(), BY_HAND, cutoff=50, friction="none")
+        write_robot(robot, none, tmp_path / "found.toml")
+        assert not parflex.load(tmp_path / "found.toml").description.frame[0].friction.static
+
+
 def test_a_record_that_does_not_tell_a_parameter_names_it(tmp_path):
     t = np.arange(3000) * 1e-3
     steady = {"t": t, "x": 1e3 * (0.2 * t - 0.3), "i": (12 * 0.2 + 3 + 0 * t) / 2.5}
     found = parflex.identify(slide(tmp_path), steady, BY_HAND, cutoff=50)
     assert len(found.parameters) == 1  # of a constant speed, nothing tells viscous from Coulomb friction
     assert len(found.undetermined) == 2 and all("record does not tell" in one["why"] for one in found.undetermined)
+    motions = {one["name"]: one["motion"] for one in found.undetermined}
+    assert "accelerate and brake 'axis'" in motions["M[axis]"]
+    assert "'axis'" in motions["FS[axis]"] and "to and fro" in motions["FS[axis]"]
 
 
 def test_deviations_of_correlated_residuals_are_larger(tmp_path):
@@ -380,7 +422,8 @@ def test_a_motor_at_rest_beside_one_that_moves(tmp_path):
     t = np.arange(0, 5, 0.01)
     record = {"t": t, "q.s": 0.3 * np.sin(3 * t), "q.e": 0 * t + 0.2, "effort.s": np.cos(3 * t), "effort.e": 0 * t}
     found = parflex.identify(parflex.load(tmp_path / "arm.toml"), record)
-    assert {"FV[e]", "FS[e]"} <= {one["name"] for one in found.undetermined}
+    motions = {one["name"]: one.get("motion", "") for one in found.undetermined}
+    assert "move 'e' to and fro at several speeds" in motions["FV[e]"] and "slowly" in motions["FS[e]"]
     assert all(np.isfinite(one.value) for one in found.parameters.values())
     assert found.per_motor["e"]["relative_error"] < 1e-3
 
@@ -426,6 +469,30 @@ def test_a_page_has_all_that_was_done(tmp_path):
     found = parflex.identify(three_rrr(), clean(1), cutoff=40, validate=clean(2))
     text = write_identification(tmp_path / "page", found).read_text(encoding="utf-8")
     assert text.count("<img") == 3 and "ZZ[platform]" in text and "Butterworth low-pass of order 4 at 40 Hz" in text
+
+
+def spectral_cutoff(noise, rate, highest):
+    t = np.arange(round(6 * rate)) / rate
+    rng = np.random.default_rng(1)
+    x = sum(np.sin(2 * np.pi * f * t + f) / f for f in (0.5, 1.0, highest))
+    position = (x + noise * rng.standard_normal(len(t)))[:, None]
+    return choose_filter([Measurement("hand", t, position, 0 * position)], None, None, None, None).cutoff
+
+
+@pytest.mark.parametrize("rate", [250.0, 1000.0, 4000.0])
+@pytest.mark.parametrize("highest", [1.5, 6.0])
+def test_the_cutoff_follows_from_where_motion_sinks_into_noise(rate, highest):
+    found = [spectral_cutoff(noise, rate, highest) for noise in (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)]
+    assert all(after <= before * 1.01 for before, after in itertools.pairwise(found))
+    for cutoff in found:  # lines of spectra are a third of a hertz wide, and have skirts; at most a fifth of the rate
+        assert min(2.4 * highest, 0.19 * rate) < cutoff < min(10 * highest + 15, 0.21 * rate)
+
+
+def test_large_noise_of_positions_does_not_spoil_masses():
+    record = measured.as_measured(clean(1), 0, noise=5e-4, lines=2**13)
+    found = parflex.identify(three_rrr(), record)
+    assert found.filter.cutoff < 25
+    assert found.parameters["M[platform]"].value == pytest.approx(2.366, rel=0.1)  # by 40 Hz it is lost to noise
 
 
 # -- noise on both sides, gains --------------------------------------------------------------------------------------
@@ -500,7 +567,7 @@ def test_a_simulated_axis_under_its_controller_has_the_numbers_of_the_measured_o
 def test_simulation_does_not_mind_a_filter_that_is_badly_chosen(tmp_path):
     record, robot, off = measured.sliding_mass(7.0, noise=2e-5), slide(tmp_path), {}
     for estimator in ("wls", "didim"):
-        found = parflex.identify(robot, record, UNDER_CONTROL, estimator, cutoff=2)
+        found = parflex.identify(robot, record, UNDER_CONTROL, estimator, cutoff=2, decimate=10)
         off[estimator] = max(abs(found.parameters[name].value / value - 1) for name, value in HAND.items())
     assert off["didim"] < 0.03 < 0.3 < off["wls"]  # 2 Hz take most of what the motion has at 9 rad/s
 

@@ -91,6 +91,15 @@ def _columns(table: Array) -> dict[str, Array]:
     return dict(zip(names, table.T, strict=True))
 
 
+def sensed(clean: dict[str, Array]) -> dict[str, Array]:
+    """The columns with efforts as a current sensor has them: the mean of what is held before and behind an instant.
+
+    The controller holds an effort from an instant on, so that its own column is half a sample early.
+    """
+    means = {f"effort.{m}": clean[f"effort.{m}"] for m in MOTORS}
+    return clean | {name: np.concatenate([e[:1], (e[1:] + e[:-1]) / 2]) for name, e in means.items()}
+
+
 def _step(p: three_rrr.Parameters, loop: Loop, x: Array, xd: Array, tau: Array, h: float) -> tuple[Array, Array]:
     def slope(y: Array) -> Array:
         rate = joints(p, y[:3], y[3:])[1][:3]

@@ -7,7 +7,7 @@ it does to the other, and every n-th sample is kept.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,14 +19,21 @@ from parflex.identification.measured_files import Measurement
 from parflex.records import Record
 
 Array = np.ndarray
+STICKS = 0.1  # of the largest rate: slower joints stick, or low-passes see them stick
 NOISY = 4.0  # standard deviations of a rate, of which its sign is sure
 SLOW = 0.01  # of the largest rate, as good as at rest
+REST = 1e-9  # of a position: a motor that moves less rests
 ORDER = 4  # of the Butterworth filter
 EDGE = 5.0  # periods of the cutoff frequency cut at both ends
 RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
 FLOOR = 10.0  # times the noise: a frequency with less power is noise
 OVER = 10.0  # the cutoff over the highest frequency with power: what is differentiated twice must not be damped
-INSTANTS = 500  # of a record that are kept at least, where it has so many
+KEPT = 0.4  # of the cutoff: what is kept behind decimation, where the first filter takes nothing
+FAINT = 1e-4  # of the power of accelerations: noise may have so much in what is kept, as inertias are too small by more
+MOST = 0.999  # of the power of rates
+SEGMENTS = 7  # of a record, overlapping by half, at least: the mean of their spectra
+LONGEST = 4096  # samples of one of them
+INSTANTS = 100  # of a record that are kept at least, where it has so many
 HIGHEST = 0.2  # of the sample frequency, the cutoff at most
 
 
@@ -44,6 +51,8 @@ class FilterChoice(Record):
         Samples cut at both ends.
     least_speed : float
         Samples in which a motor with Coulomb friction is slower are left out (m/s, rad/s).
+    by_motor : tuple[float, ...]
+        The same of each motor where they differ; `least_speed` is the largest.
     why : str
         Where cutoff and decimation come from.
     """
@@ -53,6 +62,7 @@ class FilterChoice(Record):
     edge: int
     least_speed: float = 0.0
     why: str = ""
+    by_motor: tuple[float, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -90,9 +100,7 @@ def choose_filter(
         cutoff = float(number(cutoff, "cutoff", above=0.0, example=100))
         said.append("cutoff as given")
     else:
-        highest = max(_bandwidth(record) for record in records)
-        cutoff = OVER * highest
-        told = f"{OVER:g} times the highest frequency {highest:.3g} Hz of the positions"
+        cutoff, told = _spectral_cutoff(records)
         if frequency is not None and frequency < cutoff:
             cutoff, told = frequency, f"the lowest natural frequency {frequency:.4g} Hz of the robot"
         if cutoff > HIGHEST * rate:
@@ -121,23 +129,53 @@ def choose_filter(
     return FilterChoice(float(cutoff), decimate, edge, least, "; ".join(said))
 
 
-def _bandwidth(record: Measurement) -> float:
-    """The highest frequency at which rates of the motors have power above the noise."""
-    rates = np.diff(record.position, axis=0) / record.step
-    found = 0.0
-    for column in rates.T:
-        f, power = scipy.signal.welch(column - column.mean(), 1 / record.step, nperseg=min(len(column), 4096))
+def _spectral_cutoff(records: list[Measurement]) -> tuple[float, str]:
+    """A cutoff from the spectra of the positions, and why."""
+    found = [band for record in records for band in _bands(record)]
+    lowest = max(2 / (record.t[-1] - record.t[0]) for record in records)
+    highest = max([band.highest for band in found], default=0.0)
+    highest = max(highest, lowest)
+    clean = float(np.exp(np.mean([np.log(band.clean) for band in found]))) if found else np.inf
+    cutoff, least = OVER * highest, highest / KEPT
+    told = f"{OVER:g} times the highest frequency {highest:.3g} Hz of the positions that is above their noise"
+    if clean / KEPT < cutoff:
+        cutoff = max(clean / KEPT, least)
+        told = f"the noise of accelerations, and the highest frequency {highest:.3g} Hz of the positions above noise"
+    return cutoff, told
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Band(Record):
+    """Of a motor: the frequency at which its motion sinks into noise, and that up to which accelerations are clean."""
+
+    highest: float
+    clean: float
+
+
+def _bands(record: Measurement) -> list[_Band]:
+    """Of each motor that moves, from the spectrum of its rates.
+
+    Positions are quantised or noisy: the power of their differences grows as sin(pi f/fs)^2, and its level follows from
+    the highest frequencies. An average of several spectra has no lines by chance that stand out of the noise.
+    """
+    found = []
+    size = max(min(len(record.t), LONGEST, 2 * len(record.t) // (SEGMENTS + 1)), 16)
+    for column in np.diff(record.position, axis=0).T / record.step:
+        f, power = scipy.signal.welch(column - column.mean(), 1 / record.step, nperseg=size)
         if not power.sum() > 1e-300:
             continue  # it is at rest
-        # positions are quantised or noisy: the power of their differences grows as sin(pi f/fs)^2
         shape = np.sin(np.pi * f * record.step) ** 2
         upper = f > 0.6 * f[-1]
-        noise = np.median(power[upper] / shape[upper]) * shape
-        above = np.flatnonzero(power > FLOOR * noise)
-        share = np.cumsum(power) / power.sum()
-        most = np.flatnonzero(share > 0.999)[0]
-        found = max(found, f[min(above[-1] if len(above) else most, most)])
-    return max(found, 2 / (record.t[-1] - record.t[0]))
+        level = float(np.median(power[upper] / shape[upper]))
+        above = power[1:] / shape[1:]  # of positions
+        sunk = 1 + int(max(np.flatnonzero(above > FLOOR * level), default=np.argmax(above)))
+        share = np.cumsum(np.maximum(power - level * shape, 0.0)[: sunk + 1])
+        most = int(np.flatnonzero(share >= MOST * share[-1])[0])
+        # of a rate: noise of the acceleration is level (2 pi f)^2 sin^2, nearly level pi^2 (2 pi)^2 f^4/fs^2
+        signal = float(((2 * np.pi * f[: sunk + 1]) ** 2 * power[: sunk + 1]).sum() * f[1])
+        noise = max(level, 1e-300) * 4 * np.pi**4 * record.step**2 / 5
+        found.append(_Band(float(f[most]), float((FAINT * signal / noise) ** 0.2)))
+    return found
 
 
 def smoothed(record: Measurement, choice: FilterChoice, position: Array | None = None) -> Smooth:
@@ -147,6 +185,8 @@ def smoothed(record: Measurement, choice: FilterChoice, position: Array | None =
     q = scipy.signal.sosfiltfilt(sections, values, axis=0)
     qd = np.gradient(q, record.step, axis=0)
     qdd = np.gradient(qd, record.step, axis=0)
+    still = np.ptp(values, axis=0) <= REST * np.maximum(np.abs(values).max(axis=0), 1e-6)
+    qd[:, still], qdd[:, still] = 0.0, 0.0  # rounding of the filter has a sign, too
     kept = slice(choice.edge, len(q) - choice.edge)
     return Smooth(record.t[kept], q[kept], qd[kept], qdd[kept], kept)
 
@@ -161,6 +201,20 @@ def rests(record: Measurement, choice: FilterChoice) -> tuple[Array, Array]:
     speed = np.abs(smooth.rate)
     least = np.maximum(NOISY * noise, SLOW * speed.max(axis=0))
     return least, (speed < least).mean(axis=0)
+
+
+def without_sticking(records: list[Measurement], choice: FilterChoice) -> FilterChoice:
+    """The same, without samples in which motors stick or may stick.
+
+    There friction has any size, and instruments have its sign at another time.
+    """
+    speeds = []
+    for record in records:
+        fastest = np.abs(smoothed(record, choice).rate).max(axis=0)
+        speeds.append(np.maximum(rests(record, choice)[0], STICKS * fastest))
+    least = tuple(float(speed) for speed in np.min(speeds, axis=0))
+    why = f"{choice.why}; slow samples left out, where motors may stick"
+    return replace(choice, least_speed=max(least), by_motor=least, why=why)
 
 
 def decimated(values: Array, choice: FilterChoice) -> Array:

@@ -15,7 +15,8 @@ Array = np.ndarray
 
 
 def share(part: Array, whole: Array) -> float:
-    """The norm of one over that of the other."""
+    """The norm of one over that of the other, without what is left out (NaN)."""
+    part, whole = (np.where(np.isfinite(values), values, 0.0) for values in (part, whole))
     return float(np.linalg.norm(part)) / max(float(np.linalg.norm(whole)), 1e-300)
 
 
@@ -64,7 +65,7 @@ class Prediction(Record):
     t : Array
         Instants (s).
     measured : Array
-        (instants x rows) (N, N m).
+        (instants x rows), NaN where samples are left out (N, N m).
     predicted : Array
         The same by the identified parameters.
     by_file : Array
@@ -106,7 +107,7 @@ class Identified(Record):
     validation : dict[str, Any] | None
         On records that were not used: relative_error, per_motor, records; None: there are none.
     undetermined : list[dict[str, str]]
-        Parameters that the record or the motors cannot tell: name, why.
+        Parameters that the record or the motors cannot tell: name, why, and the motion that would tell.
     filter : FilterChoice
         What was done to the records.
     predictions : list[Prediction]

@@ -13,13 +13,14 @@ from parflex.checking import one_of
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
-from parflex.identification.drive_gains import total_least_squares
-from parflex.identification.filtering import choose_filter
+from parflex.identification.filtering import choose_filter, without_sticking
+from parflex.identification.fitting.drive_gains import total_least_squares
+from parflex.identification.fitting.least_squares import EffortRows, Fit, fit
+from parflex.identification.fitting.physical import PhysicalParameters, physical_parameters
 from parflex.identification.identified import Identified, share
-from parflex.identification.least_squares import EffortRows, Fit, fit
 from parflex.identification.measured_files import Measurement, read_measurement
-from parflex.identification.physical import PhysicalParameters, physical_parameters
-from parflex.identification.prepared import joined, rows_of_record
+from parflex.identification.payloads import gain_doubts, payload_doubts, unused_payloads
+from parflex.identification.prepared import joined, rows_of_record, rubbing_motors
 from parflex.identification.regressors import Regressor, refuse_unsuited
 from parflex.identification.simulated.didim import SimulatedRecords
 from parflex.identification.telling import (
@@ -34,6 +35,7 @@ from parflex.identification.telling import (
     unsure_of,
     validation_of,
 )
+from parflex.identification.telling_motions import TellingMotions
 from parflex.identification.unknowns import unknowns
 from parflex.models.robot import Robot
 
@@ -76,7 +78,8 @@ def identify(
     decimate : int, default None
         Every so many samples one is kept; None: as many as the cutoff needs.
     least_speed : float, default None
-        Samples in which a motor with Coulomb friction is slower are left out; None: none (m/s, rad/s).
+        Samples in which a motor with Coulomb friction is slower are left out; None: none, but of `iv` those below a
+        tenth of the largest speed (m/s, rad/s).
     friction : {'file', 'none', 'symmetric', 'offset', 'direction'}, default "file"
         Friction of motors that is looked for.
     validate : str, Path, Mapping[str, Array] or Sequence, default None
@@ -105,10 +108,13 @@ def identify(
         raise InputError("no record is given", key="record", hint="give at least one file")
     held_out = [read_measurement(one, mapped, robot) for one in _several(validate)]
     choice = choose_filter(used, cutoff, decimate, least_speed, None)
+    if estimator == "iv" and least_speed is None and rubbing_motors(regressor):
+        choice = without_sticking(used, choice)
     base = base_columns(regressor)
     found = [rows_of_record(regressor, base, one, choice, estimator == "iv") for one in used]
     rows = joined([one[1] for one in found])
     told, missed = _told_by(rows, base)
+    motions = TellingMotions(regressor, base, rows, told)
     rows = rows.columns(told)
     gains: dict[str, dict[str, float]] = {}
     parts = [one[1].columns(told) for one in found]
@@ -131,7 +137,9 @@ def identify(
         checked = [rows_of_record(regressor, base, one, choice) for one in held_out]
         later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
-    warnings += _signs(used, parts, estimator)
+    warnings += _signs(used, parts, estimator) + gain_doubts(gains)
+    warnings += unused_payloads(mapped, [*used, *held_out])
+    warnings += payload_doubts(regressor, used, parts) if estimator != "tls" else []
     parameters = parameters_of(regressor, base, told, fitted, essential)
     efforts = np.concatenate([one.measured for one in predictions])
     left = np.concatenate([one.measured - one.predicted for one in predictions])
@@ -145,8 +153,8 @@ def identify(
     return Identified(
         robot.name, estimator, parameters, gains, fitted.condition, share(left, efforts), errors,
         validation_of(regressor.rows, later),
-        undetermined_of(base, names, missed, regressor) + unsure, choice, [*predictions, *later], fitted.robust,
-        theta, regressor.rows, [*used, *held_out],
+        undetermined_of(base, names, missed, regressor, motions) + unsure, choice, [*predictions, *later],
+        fitted.robust, theta, regressor.rows, [*used, *held_out],
         steps_of(used, choice, estimator, fitted, regressor) + (simulated.steps if simulated else []), warnings,
         friction, consistent,
     )  # fmt: skip
@@ -156,8 +164,8 @@ def _predicting(
     real: PhysicalParameters, found: list[Any], told: list[int], left: Array, efforts: Array
 ) -> dict[str, float]:
     """How efforts are predicted by parameters that can be, beside the best ones."""
-    predicted = np.concatenate([rows.W[:, :, told] @ real.values for _, rows, _ in found])
-    measured = np.concatenate([rows.y for _, rows, _ in found])
+    predicted = np.concatenate([rows.mask * (rows.W[:, :, told] @ real.values) for _, rows, _ in found])
+    measured = np.concatenate([rows.mask * rows.y for _, rows, _ in found])
     return {
         "relative_error": share(measured - predicted, measured), "best": share(left, efforts), "moved": real.moved,
         "smallest": real.smallest,
@@ -198,7 +206,7 @@ def _several(given: Any) -> list[Any]:
 
 def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int]]:
     """Base parameters that the record tells, and those that it cannot."""
-    found = independent_columns(stacked(rows.W), FLAT, base.usual[base.kept])
+    found = independent_columns(stacked(rows.W * rows.mask[:, :, None]), FLAT, base.usual[base.kept])
     return found.kept, [k for k in range(len(base.kept)) if k not in found.kept]
 
 

@@ -6,30 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.bodies import RigidBody
 from parflex.errors import InputError, ParflexError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.filtering import FilterChoice, decimated, smoothed
-from parflex.identification.least_squares import EffortRows
+from parflex.identification.fitting.least_squares import EffortRows
 from parflex.identification.measured_files import Measurement
+from parflex.identification.payloads import payload_parameters, payload_rows
 from parflex.identification.regressors import ClosedMotion, Regressor
-from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
 
 Array = np.ndarray
-
-
-def payload_parameters(regressor: Regressor, payload: Sequence[float]) -> dict[int, float]:
-    """Columns of the body that carries the end effector, and what a point mass there adds to each."""
-    tree = regressor.robot.tree
-    place = tree.places[tree.end_effector]
-    mass, *at = payload
-    body = RigidBody.from_centre(mass, at, np.zeros((3, 3))).in_parent(place.rotation, place.position)
-    numbers = dict(zip(PARAMETERS, body_parameters(body), strict=True))
-    return {
-        k: numbers[one.symbol]
-        for k, one in enumerate(regressor.unknowns)
-        if one.of_body and one.link == place.link and numbers[one.symbol]
-    }
 
 
 def motion_of(
@@ -80,26 +65,42 @@ def assembled(
     rate = moving.qd[:, list(regressor.robot.actuated)]
     both = [W, y, by_file, rate, known]
     both += [regressor.of(instruments, base.kept)[0]] if instruments is not None else []
+    both += [payload_rows(regressor, moving)] if carried else []
     thin = [decimated(values, choice) for values in both]
-    kept = fast_enough(regressor, thin[3], choice.least_speed)
+    kept = fast_enough(regressor, thin[3], choice)
     if not kept.any():
         raise InputError(
             "no sample is left: the motors are slower than the least speed everywhere", file=record.name,
             key="least_speed", value=choice.least_speed, hint="give a smaller one",
         )  # fmt: skip
-    W, y, by_file, rate, known, *own = (values[kept] for values in thin)
-    rows = EffortRows(W, y, instruments=own[0] if own else None, rate=rate, known=known)
-    return t[:: choice.decimate][kept], rows, by_file
+    W, y, by_file, rate, known, *own = thin
+    first, load = own[0] if instruments is not None else None, own[-1] if carried else None
+    rows = EffortRows(W, y, instruments=first, rate=rate, known=known, used=kept, carried=load)
+    return t[:: choice.decimate], rows, by_file
 
 
-def fast_enough(regressor: Regressor, rate: Array, least: float) -> Array:
-    """Instants at which motors with Coulomb friction are not slower than the least speed."""
-    if not least:
-        return np.ones(len(rate), dtype=bool)
+def fast_enough(regressor: Regressor, rate: Array, choice: FilterChoice) -> Array:
+    """Rows (instants x rows) of motors that are not slower than the least speed, or have no Coulomb friction.
+
+    A row of a robot with spare motors has friction of all of them.
+    """
+    rubbing = rubbing_motors(regressor)
+    kept = np.ones((len(rate), len(regressor.rows)), dtype=bool)
+    if not choice.least_speed or not rubbing:
+        return kept
+    least = np.array(choice.by_motor)[rubbing] if choice.by_motor else choice.least_speed
+    fast = np.abs(rate[:, rubbing]) >= least
+    if regressor.spare:
+        return kept & fast.all(axis=1, keepdims=True)
+    kept[:, rubbing] = fast
+    return kept
+
+
+def rubbing_motors(regressor: Regressor) -> list[int]:
+    """Places of the motors whose Coulomb friction is looked for."""
     links = {one.link for one in regressor.unknowns if one.symbol == "FS"}
     tree = regressor.robot.tree
-    rubbing = [i for i, k in enumerate(regressor.robot.actuated) if tree.link_of_rate[k] in links]
-    return (np.abs(rate[:, rubbing]) >= least).all(axis=1) if rubbing else np.ones(len(rate), dtype=bool)
+    return [i for i, k in enumerate(regressor.robot.actuated) if tree.link_of_rate[k] in links]
 
 
 def joined(parts: Sequence[EffortRows]) -> EffortRows:
@@ -112,4 +113,5 @@ def joined(parts: Sequence[EffortRows]) -> EffortRows:
         None if instruments[0] is None else np.concatenate([own for own in instruments if own is not None]),
         np.concatenate([part.rate for part in parts if part.rate is not None]),
         np.concatenate([part.known for part in parts if part.known is not None]),
+        np.concatenate([part.mask > 0 for part in parts]),
     )  # fmt: skip

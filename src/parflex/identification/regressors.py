@@ -52,9 +52,10 @@ class ClosedMotion(Record):
 class Regressor:
     """Rows of a robot's efforts per unit of its unknowns."""
 
-    def __init__(self, robot: Robot, every: Sequence[Unknown], friction: str = "file") -> None:
+    def __init__(self, robot: Robot, every: Sequence[Unknown], friction: str = "file", smooth: float = 0.0) -> None:
         refuse_unsuited(robot)
         self.robot, self.unknowns = robot, list(every)
+        self.smooth = smooth  # rad/s, or typical lengths, over which Coulomb friction changes its sign
         self.friction = friction  # which terms of motors are looked for; others of theirs are none where it says so
         self.motor_q = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
         self.spare = len(robot.actuated) > robot.mobility.freedoms(len(robot.free))
@@ -65,6 +66,11 @@ class Regressor:
         """What the rows are called: motors, or the independent rates of a robot with spare motors."""
         names = self.robot.tree.rate_names
         return [names[k] for k in self.partition.independent] if self.spare else list(self.robot.actuated_names)
+
+    @property
+    def softness(self) -> tuple[float, ...]:
+        """What names programs in which Coulomb friction is smooth."""
+        return (self.smooth,) if self.smooth else ()
 
     # -- motion of all joints ---------------------------------------------------------------------------
 
@@ -167,10 +173,11 @@ class Regressor:
             J: Any = tracer.group("J", tree.n, independent) if len(self.partition.dependent) else None
             at = pose(tree, q)
             moving = motion(tree, at, qd, qdd, -tree.gravity)
-            return {"rows": rows_of(tree, every, at, moving, J), "known": known_forces(self, at, moving, J)}
+            rows = rows_of(tree, every, at, moving, J, self.smooth)
+            return {"rows": rows, "known": known_forces(self, at, moving, J)}
 
         names = tuple(one.name for one in every)
-        more = (names, tuple(map(int, self.partition.independent)), self.friction)
+        more = (names, tuple(map(int, self.partition.independent)), self.friction, *self.softness)
         return kept_program(robot, "effort-rows", Options(), outputs, *more)
 
     def of(self, moving: ClosedMotion, columns: Sequence[int] | None = None) -> tuple[Array, Array]:
@@ -202,7 +209,9 @@ def known_forces(regressor: Regressor, at: Any, moving: Any, J: Array | None = N
     return forces if J is None else J.T @ forces
 
 
-def rows_of(tree: Tree, every: Sequence[Unknown], at: Any, moving: Any, J: Array | None = None) -> Array:
+def rows_of(
+    tree: Tree, every: Sequence[Unknown], at: Any, moving: Any, J: Array | None = None, smooth: float = 0.0
+) -> Array:
     """Forces along all rates, or along independent ones, per unit of each unknown, over any scalar."""
     bodies = body_regressor(tree, at, moving, J)
     found = []
@@ -212,7 +221,8 @@ def rows_of(tree: Tree, every: Sequence[Unknown], at: Any, moving: Any, J: Array
             continue
         link = tree.links[one.link]
         k = link.v.start
-        value = joint_column(one, list(every), link, at.q[link.q.start], moving.qd[k], moving.qdd[k])
+        width = smooth * float(tree.rate_units[k])
+        value = joint_column(one, list(every), link, at.q[link.q.start], moving.qd[k], moving.qdd[k], width)
         if J is not None:
             found.append(J[k] * value)
         else:

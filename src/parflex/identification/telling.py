@@ -10,10 +10,11 @@ import numpy as np
 
 from parflex.identification.base_columns import BaseColumns, grouped_text
 from parflex.identification.filtering import FilterChoice, rests
+from parflex.identification.fitting.least_squares import EffortRows, Fit
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
-from parflex.identification.least_squares import EffortRows, Fit
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor
+from parflex.identification.telling_motions import TellingMotions
 
 Array = np.ndarray
 SIGNIFICANT = 1.96  # standard deviations: a parameter that is nearer to zero is not told from it
@@ -46,18 +47,19 @@ def parameters_of(
 def prediction_of(record: Measurement, found: tuple[Array, EffortRows, Array], values: Array) -> Prediction:
     """Efforts of a record, measured and predicted."""
     t, rows, by_file = found
-    return Prediction(record.name, t, rows.y, rows.W @ values, by_file)
+    return Prediction(record.name, t, np.where(rows.mask > 0, rows.y, np.nan), rows.W @ values, by_file)
 
 
 def per_motor(names: list[str], efforts: Array, residuals: Array) -> dict[str, dict[str, float]]:
     """Noise and errors of each row of efforts."""
     return {
         name: {
-            "noise": float(residuals[:, j].std()),
+            "noise": float(left.std()) if len(left) else 0.0,
             "relative_error": share(residuals[:, j], efforts[:, j] if efforts[:, j].any() else efforts),
-            "largest": float(np.abs(residuals[:, j]).max()),
+            "largest": float(np.abs(left).max(initial=0.0)),
         }
         for j, name in enumerate(names)
+        for left in [residuals[np.isfinite(residuals[:, j]), j]]
     }
 
 
@@ -74,13 +76,13 @@ def validation_of(names: list[str], later: list[Prediction]) -> dict[str, Any] |
 
 
 def undetermined_of(
-    base: BaseColumns, names: list[str], missed: list[int], regressor: Regressor
+    base: BaseColumns, names: list[str], missed: list[int], regressor: Regressor, motions: TellingMotions
 ) -> list[dict[str, str]]:
-    """Parameters that no motion of the motors tells, and those that this record does not."""
+    """Parameters that no motion of the motors tells, and those that this record does not, with a motion that would."""
     grouped = {int(k) for row in base.groups for k in np.flatnonzero(row)}
     found = [
-        {"name": names[base.kept[k]], "why": "the motion of the record does not tell it: move all motors, in several "
-         "directions and at several speeds"} for k in missed
+        {"name": names[base.kept[k]], "why": f"the motion of the record does not tell it: {words}", "motion": words}
+        for k in missed for words in [motions.of(k)]
     ]  # fmt: skip
     planar = regressor.robot.tree.planar  # where nothing tells what turns out of the plane
     for k in base.without_effect:
@@ -152,7 +154,7 @@ def steps_of(used: list[Measurement], choice: Any, estimator: str, fitted: Fit, 
         "rates and accelerations by central differences",
         f"{choice.edge} samples cut at both ends; efforts and regressor low-passed alike, one of {choice.decimate} "
         "kept",
-        f"samples slower than {choice.least_speed:g} left out" if choice.least_speed else "no sample left out",
+        f"samples slower than {choice.least_speed:.3g} left out" if choice.least_speed else "no sample left out",
         f"{estimator}: {len(fitted.residuals)} instants of {', '.join(regressor.rows)}; residuals correlated over "
         f"{fitted.lag} instants",
     ]  # fmt: skip

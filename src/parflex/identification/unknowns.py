@@ -124,8 +124,13 @@ def by_direction(every: list[Unknown], link: int) -> bool:
     return any(one.link == link and one.symbol in ("FV_back", "FS_back") for one in every)
 
 
-def joint_column(one: Unknown, every: list[Unknown], link: Link, q: Any, rate: Any, acceleration: Any) -> Any:
-    """What a joint takes per unit of one of its terms, along its rate, over any scalar, theory (7)."""
+def joint_column(
+    one: Unknown, every: list[Unknown], link: Link, q: Any, rate: Any, acceleration: Any, width: float = 0.0
+) -> Any:
+    """What a joint takes per unit of one of its terms, along its rate, over any scalar, theory (7).
+
+    Coulomb friction changes its sign at once, or over rates of this width.
+    """
     if one.symbol == "IA":
         return acceleration
     if one.symbol == "k":
@@ -133,8 +138,8 @@ def joint_column(one: Unknown, every: list[Unknown], link: Link, q: Any, rate: A
     if one.symbol == "offset":
         return 1.0
     if not by_direction(every, one.link):
-        return rate if one.symbol == "FV" else direction(rate, 0.0)
-    side = direction(rate, 0.0)
+        return rate if one.symbol == "FV" else direction(rate, width)
+    side = direction(rate, width)
     shares = {"FV": (1 + side) / 2, "FV_back": (1 - side) / 2}
     if one.symbol in shares:
         return rate * shares[one.symbol]

@@ -102,9 +102,24 @@ def changed_rows(
             )
         if friction == "none" and link.joint.one_axis and link.v.start in robot.actuated and _rubs(link):
             own |= {"FV": 0.0, "FS": 0.0}
-        if made := _tables(link, frame, own):
+        made = _tables(link, frame, own)
+        if "friction" in made and not (friction == "none" and link.v.start in robot.actuated):
+            warnings += _keep_static(link, frame, made["friction"])
+        if made:
             rows.setdefault(frame.name, {}).update(made)
     return rows, warnings
+
+
+def _keep_static(link: Link, frame: schema.Frame, friction: dict[str, float]) -> list[str]:
+    """Friction at rest as in the file, which no moving joint tells; not below that in motion."""
+    static = frame.friction.static
+    if not static:
+        return []
+    sliding = friction.get("coulomb", link.terms.coulomb + link.terms.more_coulomb)
+    friction["static"] = max(float(static), sliding)
+    if static >= sliding:
+        return []
+    return [f"static friction {static:g} of '{link.name}' is below its sliding friction: the file has {sliding:.4g}"]
 
 
 def _rubs(link: Link) -> bool:

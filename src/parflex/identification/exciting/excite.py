@@ -9,27 +9,13 @@ from typing import Any
 import numpy as np
 
 from parflex.checking import number, whole
-from parflex.errors import InputError, ParflexError, SingularError
-from parflex.identification.base_columns import BaseColumns, base_columns
-from parflex.identification.exciting.guarded_descent import descended
+from parflex.errors import InputError
 from parflex.identification.exciting.motion_limits import MotionLimits, read_motion_limits
-from parflex.identification.exciting.series import FourierSeries
-from parflex.identification.exciting.sloped_rows import Seeds, SlopedRows
-from parflex.identification.regressors import ClosedMotion, Regressor, refuse_unsuited
-from parflex.identification.unknowns import unknowns
+from parflex.identification.exciting.motion_search import FINE, Search
 from parflex.models.robot import Robot
 from parflex.records import Record, brief
 
 Array = np.ndarray
-RIDGE = 1e-6  # beside the square of a usual column: parameters that a motion does not tell stay finite
-INSTANTS = 32  # of a period of the highest harmonic
-FINE = 3  # times as many, on which limits are kept in the end
-WEIGHTS = (10.0, 1.0, 0.1, 0.01)  # of the barrier before the limits, one round after the other
-ROUNDS = 60  # of descent with each weight
-INSIDE = 0.7  # of a motion that reaches the limits: the descent begins there
-JUMP = 0.05  # rad, or typical lengths, between two instants, that rates do not explain
-LONGEST = 0.1  # rad, or typical lengths, of a step of the descent
-FIRST = 0.3  # of the amplitudes, with which a start begins
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,8 +120,8 @@ def excite(
     """
     given = float(number(time, "time", above=0.0, example=10.0))
     count = whole(harmonics, "harmonics", 2, 50)
-    search = Search(robot, given, count, friction)
     reach = float(number(amplitude, "amplitude", above=0.0, example=0.5))
+    search = Search(robot, given, count, friction, reach)
     least = float(number(distance, "distance", least=0.0, example=0.3))
     if least >= 1:
         raise InputError("a distance of 1 is home itself", key="distance", value=least, hint="give e.g. 0.3")
@@ -143,171 +129,24 @@ def excite(
     rng = np.random.default_rng(whole(seed, "seed", 0))
     found = [search.best(search.random(rng, reach, limits), limits) for _ in range(whole(starts, "starts", 1, 1000))]
     best = max(found, key=search.log_det)
-    return search.told(best, limits, [search.log_det(one) for one in found])
+    return _told(search, best, limits, [search.log_det(one) for one in found])
 
 
-class Search:
-    """Series of a robot's motors, and how well they tell its base parameters."""
-
-    def __init__(self, robot: Robot, time: float, harmonics: int, friction: str = "file") -> None:
-        refuse_unsuited(robot)
-        self.regressor = Regressor(robot, unknowns(robot, friction), friction)
-        if self.regressor.spare:
-            raise InputError(
-                "motors that are more than freedoms cannot move each for itself", key="robot", value=robot.name,
-                hint="use an actuation with as many motors as freedoms",
-            )  # fmt: skip
-        self.base: BaseColumns = base_columns(self.regressor)
-        self.sloped = SlopedRows(self.regressor, self.base.kept)
-        self.series = FourierSeries(time, harmonics, len(robot.actuated))
-        self.usual = self.base.usual[self.base.kept]
-        self.theta = self.base.groups @ np.array([one.value for one in self.regressor.unknowns])
-
-    def instants(self, fine: int = 1) -> Array:
-        """Equal times over a period."""
-        count = fine * INSTANTS * self.series.harmonics
-        return np.arange(count) * self.series.time / count
-
-    def moving(self, x: Array, t: Array) -> tuple[ClosedMotion, Array, Array]:
-        """All joints along a series, and rates and accelerations of the motors."""
-        position, rate, acceleration = self.series.moved(x, t)
-        found = self.regressor.moving(position, rate, acceleration)
-        self._refuse_jumps(found, t[1] - t[0])
-        return found, rate, acceleration
-
-    def _refuse_jumps(self, moving: ClosedMotion, step: float) -> None:
-        """Refuse a motion that passes singular poses between instants: joints are then not where rates bring them."""
-        tree = self.regressor.robot.tree
-        links = [link for link in tree.links if link.joint.one_axis]
-        q, qd = moving.q[:, [link.q.start for link in links]], moving.qd[:, [link.v.start for link in links]]
-        units = tree.rate_units[[link.v.start for link in links]]
-        way = np.roll(q, -1, axis=0) - q
-        turning = np.array([link.periodic for link in links])
-        way = np.where(turning, way - 2 * np.pi * np.round(way / (2 * np.pi)), way)
-        if (np.abs(way - step * (qd + np.roll(qd, -1, axis=0)) / 2) > JUMP * units).any():
-            raise SingularError("the motion passes a singular pose", key="motion", hint="choose a smaller one")
-
-    def information(self, W: Array) -> Array:
-        """Of one instant, in usual units, with the ridge."""
-        scaled = (W / self.usual).reshape(-1, len(self.usual))
-        return scaled.T @ scaled / len(W) + RIDGE * np.eye(len(self.usual))
-
-    def log_det(self, x: Array) -> float:
-        """The logarithm of the determinant of the information."""
-        return float(np.linalg.slogdet(self.information(self.regressor.of(self.moving(x, self.instants())[0],
-                                                                          self.base.kept)[0]))[1])  # fmt: skip
-
-    def valued(self, x: Array, limits: MotionLimits, weight: float) -> tuple[float, Array]:
-        """What is made small, and its exact gradient: minus the logarithm, and a barrier before the limits."""
-        t = self.instants()
-        try:
-            moving, rate, acceleration = self.moving(x, t)
-        except ParflexError:
-            return np.inf, np.zeros_like(x)
-        W, known = self.regressor.of(moving, self.base.kept)
-        A = self.information(W)
-        efforts, place = W @ self.theta + known, self.sloped.places(moving.q)
-        total, slopes = limits.slack(self.regressor, moving, efforts, place)
-        if not np.isfinite(total):
-            return np.inf, np.zeros_like(x)
-        value = -float(np.linalg.slogdet(A)[1]) + weight * total / len(t)
-        rows = -2 * np.linalg.solve(A, (W / self.usual).reshape(-1, len(self.usual)).T).T.reshape(W.shape)
-        rows = rows / self.usual / len(t)
-        share = weight / len(t)
-        by_efforts = share * slopes["efforts"]
-        seeds = Seeds(
-            rows + by_efforts[:, :, None] * self.theta, by_efforts, share * slopes["place"], share * slopes["q"],
-            share * slopes["qd"], share * slopes["J"],
-        )  # fmt: skip
-        back = self.sloped.back(moving, rate, acceleration, seeds)
-        return value, self.series.back(t, *back)
-
-    def random(self, rng: np.random.Generator, reach: float, limits: MotionLimits) -> Array:
-        """A random series within limits."""
-        robot = self.regressor.robot
-        units = robot.tree.rate_units[list(robot.actuated)]
-        series = self.series
-        x = rng.standard_normal((series.motors, series.free)) * units[:, None] * FIRST * reach
-        x[:, 0] = robot.home[self.regressor.motor_q]
-        wide = self._about_home(x.ravel())
-        still = self.series.shrunk(wide, 1e-3)
-        if not self._within(still, limits):
-            raise InputError(
-                "limits leave no motion about home", key="limits", value=robot.name,
-                hint="widen them, or choose another home",
-            )  # fmt: skip
-        return still + INSIDE * (self.between(still, wide, limits) - still)
-
-    def _about_home(self, x: Array) -> Array:
-        """The same series with home in its middle."""
-        values = x.reshape(self.series.motors, self.series.free).copy()
-        _, _, cosines = self.series.amplitudes(x)
-        values[:, 0] = self.regressor.robot.home[self.regressor.motor_q] + cosines.sum(axis=1)
-        return values.ravel()
-
-    def best(self, x: Array, limits: MotionLimits) -> Array:
-        """The best series from a start, within limits."""
-        start = x
-        for weight in WEIGHTS:
-            x = self._lower(x, limits, weight)
-        smaller = self.between(start, x, limits), self.between(self.series.shrunk(x, 1e-3), x, limits)
-        return max(smaller, key=self.log_det)
-
-    def _lower(self, x: Array, limits: MotionLimits, weight: float) -> Array:
-        """A descent in units of the motors."""
-        robot = self.regressor.robot
-        unit = np.repeat(robot.tree.rate_units[list(robot.actuated)], self.series.free)
-
-        def valued(scaled: Array) -> tuple[float, Array]:
-            value, slope = self.valued(scaled * unit, limits, weight)
-            return value, slope * unit
-
-        return descended(valued, x / unit, ROUNDS, LONGEST) * unit
-
-    def between(self, inside: Array, x: Array, limits: MotionLimits) -> Array:
-        """The series, as much nearer to one within limits as these need."""
-        if self._within(x, limits):
-            return x
-        low, high = 0.0, 1.0
-        for _ in range(12):
-            middle = (low + high) / 2
-            if self._within(inside + middle * (x - inside), limits):
-                low = middle
-            else:
-                high = middle
-        return inside + low * (x - inside)
-
-    def _within(self, x: Array, limits: MotionLimits) -> bool:
-        try:
-            moving, _, _ = self.moving(x, self.instants(FINE))
-        except ParflexError:
-            return False
-        W, known = self.regressor.of(moving, self.base.kept)
-        place = self.sloped.places(moving.q)
-        return bool(np.isfinite(limits.slack(self.regressor, moving, W @ self.theta + known, place)[0]))
-
-    def told(self, x: Array, limits: MotionLimits, reached: list[float]) -> Excitation:
-        """The answer for a series."""
-        robot, series = self.regressor.robot, self.series
-        moving, _, _ = self.moving(x, self.instants(FINE))
-        W, known = self.regressor.of(moving, self.base.kept)
-        start, sines, cosines = series.amplitudes(x)
-        motors = robot.actuated_names
-        motion = {
-            "frequency": 1 / series.time, "duration": series.time,
-            "start": dict(zip(motors, map(float, start), strict=True)),
-            "sines": {name: row.tolist() for name, row in zip(motors, sines, strict=True)},
-            "cosines": {name: row.tolist() for name, row in zip(motors, cosines, strict=True)},
-        }  # fmt: skip
-        efforts, place = W @ self.theta + known, self.sloped.places(moving.q)
-        flat = W.reshape(-1, W.shape[2])
-        return Excitation(
-            robot.name, motion, self.log_det(x), float(np.linalg.cond(flat)),
-            limits.judged(self.regressor, moving, efforts, place),
-            [self.regressor.unknowns[k].name for k in self.base.kept], self.deviations(W), reached,
-        )  # fmt: skip
-
-    def deviations(self, W: Array) -> dict[str, float]:
-        """Of parameters in usual units, for noise of 1 in one instant."""
-        spread = np.sqrt(np.diag(np.linalg.inv(self.information(W))))
-        return {"geometric_mean": float(np.exp(np.log(spread).mean())), "largest": float(spread.max())}
+def _told(search: Search, x: Array, limits: MotionLimits, reached: list[float]) -> Excitation:
+    """The answer for a series; largest values are those between instants, too."""
+    robot, series, base = search.regressor.robot, search.series, search.base
+    moving, W, efforts, place = search.watched(x, search.peaks(x, limits))
+    start, sines, cosines = series.amplitudes(x)
+    motors = robot.actuated_names
+    motion = {
+        "frequency": 1 / series.time, "duration": series.time,
+        "start": dict(zip(motors, map(float, start), strict=True)),
+        "sines": {name: row.tolist() for name, row in zip(motors, sines, strict=True)},
+        "cosines": {name: row.tolist() for name, row in zip(motors, cosines, strict=True)},
+    }  # fmt: skip
+    judged = limits.judged(search.regressor, moving, efforts, place)
+    _, W, _, _ = search.watched(x, search.instants(FINE))
+    return Excitation(
+        robot.name, motion, search.log_det(x), float(np.linalg.cond(W.reshape(-1, W.shape[2]))), judged,
+        [search.regressor.unknowns[k].name for k in base.kept], search.deviations(W), reached,
+    )  # fmt: skip

@@ -48,6 +48,29 @@ class MotionLimits(Record):
         found["distance"] = {"lowest": near, "limit": self.distance}
         return found
 
+    def watched(self, regressor: Regressor, moving: ClosedMotion, efforts: Array, place: Array) -> tuple[Array, Array]:
+        """Values (instants x values) and what each may reach at most: of both sides of all limits.
+
+        Values with a limit on either side are measured from the middle.
+        """
+        values, bounds = [], []
+
+        def both(one: Array, low: float, high: float) -> None:
+            middle = (low + high) / 2 if np.isfinite(low) and np.isfinite(high) else 0.0
+            values.extend([one - middle, middle - one])
+            bounds.extend([high - middle, middle - low])
+
+        for q, _, low, high in self.joints:
+            both(moving.q[:, q], low, high)
+        for k, rate in enumerate(regressor.robot.actuated):
+            both(moving.qd[:, rate], -self.speed[k], self.speed[k])
+            both(efforts[:, k], self.lower[k], self.upper[k])
+        for k in range(2 if regressor.robot.tree.planar else 3):
+            both(place[:, k], float(self.box[k, 0]), float(self.box[k, 1]))
+        values.append(self.spread(regressor, moving.J))
+        bounds.append(self.home_spread / self.distance if self.distance else np.inf)
+        return np.stack(values, axis=1), np.array(bounds)
+
     def spread(self, regressor: Regressor, J: Array) -> Array:
         """Rates of all joints per rate of the motors, in their units: it grows without bound at singular poses."""
         return np.linalg.norm(_in_units(regressor, J), axis=(1, 2))

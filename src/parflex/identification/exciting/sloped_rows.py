@@ -69,7 +69,7 @@ class SlopedRows:
             J: Any = tracer.group("J", tree.n, count) if loops else None
             at = pose(tree, q)
             moving = motion(tree, at, qd, qdd, -tree.gravity)
-            W = rows_of(tree, regressor.unknowns, at, moving, J)[:, self.columns]
+            W = rows_of(tree, regressor.unknowns, at, moving, J, regressor.smooth)[:, self.columns]
             known = known_forces(regressor, at, moving, J)
             place = at.of(tree.places[tree.end_effector])[1]
             values = [*W.ravel(), *known, *place]
@@ -85,7 +85,7 @@ class SlopedRows:
             return found | ({"J": by_J.reshape(tree.n, count)} if loops else {})
 
         names = tuple(one.name for one in every)
-        more = (names, tuple(map(int, regressor.partition.independent)), regressor.friction)
+        more = (names, tuple(map(int, regressor.partition.independent)), regressor.friction, *regressor.softness)
         return kept_program(robot, "effort-rows-felt", Options(), outputs, *more)
 
     @cached_property

@@ -16,10 +16,11 @@ from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.column_map import ColumnMap
 from parflex.identification.filtering import FilterChoice, decimated
+from parflex.identification.fitting.least_squares import EffortRows, Fit, fit, noise_of
 from parflex.identification.identified import Prediction
-from parflex.identification.least_squares import EffortRows, Fit, fit
 from parflex.identification.measured_files import Measurement
-from parflex.identification.prepared import fast_enough, joined, payload_parameters
+from parflex.identification.payloads import payload_parameters
+from parflex.identification.prepared import fast_enough, joined
 from parflex.identification.regressors import Regressor
 from parflex.identification.simulated.members import PlantMembers
 from parflex.identification.simulated.replay import Replay
@@ -28,6 +29,7 @@ from parflex.records import Record
 Array = np.ndarray
 MOST_ROUNDS = 25
 SETTLED = 1e-6  # of the efforts, by which a round may still change what is predicted
+NEAR = 0.02  # of what is left of them, likewise: the last step is by the dependence of the simulations themselves
 WORSE = 1.02  # times the error before: a round may make it so much larger, as it does not go for the smallest one
 HALVINGS = 6
 EDGE, WIDE = 0.1, 3  # s, or samples that are kept, cut at both ends
@@ -62,7 +64,7 @@ class _Round(Record):
 
     @property
     def error(self) -> float:
-        return float(np.linalg.norm(self.rows.y))
+        return float(np.linalg.norm(self.rows.y * self.rows.mask))
 
 
 class Simulations:
@@ -74,7 +76,7 @@ class Simulations:
         self.carried = [
             payload_parameters(regressor, one.record.payload) if one.record.payload else {} for one in replays
         ]
-        self.kept: list[Array] = []  # instants of each record that are fast enough
+        self.kept: list[Array] = []  # rows of each record that are fast enough
 
     def at(self, values: Array, regressed: bool = True) -> _Round | None:
         """All records with these base parameters; None where the robot does not follow."""
@@ -91,16 +93,17 @@ class Simulations:
             rate = moving.qd[:, list(regressor.robot.actuated)]
             thin = [decimated(part, choice) for part in (W, *both, rate)]
             if len(self.kept) <= number:
-                self.kept.append(fast_enough(regressor, thin[3], choice.least_speed))
-            W, measured, simulated, rate = (part[self.kept[number]] for part in thin)
-            rows.append(EffortRows(W, measured - simulated, rate=rate, known=np.zeros_like(measured)))
+                self.kept.append(fast_enough(regressor, thin[3], choice))
+            W, measured, simulated, rate = thin
+            known, used = np.zeros_like(measured), self.kept[number]
+            rows.append(EffortRows(W, measured - simulated, rate=rate, known=known, used=used))
             parts.append((measured, simulated))
         return _Round(joined(rows), parts)
 
     def instants(self, number: int) -> Array:
         """Times of a record's rows."""
         record = self.replays[number].record
-        return record.t[self.choice.edge : len(record.t) - self.choice.edge][:: self.choice.decimate][self.kept[number]]
+        return record.t[self.choice.edge : len(record.t) - self.choice.edge][:: self.choice.decimate]
 
 
 def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) -> SimulatedFit:
@@ -118,7 +121,7 @@ def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) ->
         step = fit(now.rows.columns(told), "wls").values
         moved = now.rows.W[:, :, told] @ step
         size = np.linalg.norm(np.concatenate([part for part, _ in now.parts]))
-        if np.linalg.norm(moved) <= SETTLED * size:
+        if np.linalg.norm(moved) <= max(SETTLED * size, NEAR * now.error):
             break
         values, now, more = _forward(simulations, values, now, told, step)
         rounds += more
@@ -147,14 +150,12 @@ def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int
     G = rows.W.copy()
     for place, k in enumerate(told):
         width = max(SPAN * float(spread[place]), 1e-7 * abs(float(values[k])), 1e-12)
-        ends = []
-        for sign in (1.0, -1.0):
-            trial = values.copy()
-            trial[k] += sign * width
-            ends.append(simulations.at(trial, regressed=False))
-        if ends[0] is not None and ends[1] is not None:
-            G[:, :, place] = (ends[1].rows.y - ends[0].rows.y) / (2 * width)
-    linear = EffortRows(G, rows.y + G @ values[told], rows.starts, rows.W, rows.rate, rows.known)
+        trial = values.copy()
+        trial[k] += width
+        end = simulations.at(trial, regressed=False)
+        if end is not None:
+            G[:, :, place] = (rows.y - end.rows.y) / width
+    linear = replace(rows, W=G, y=rows.y + G @ values[told], instruments=rows.W)
     fitted = fit(linear, "wls")
     moved = values.copy()
     moved[told] = fitted.values
@@ -162,12 +163,12 @@ def _judged(simulations: Simulations, values: Array, now: _Round, told: list[int
     if found is None or found.error > WORSE * now.error:
         found, moved = now, values
     fitted = _about(fitted, moved[told], found)
-    return SimulatedFit(fitted, linear, rounds + 2 * len(told) + 1)
+    return SimulatedFit(fitted, linear, rounds + len(told) + 1)
 
 
 def _about(fitted: Fit, values: Array, found: _Round) -> Fit:
     """The fit with values and residuals of a simulation."""
-    noise = found.rows.y.std(axis=0)
+    noise = noise_of(found.rows, found.rows.y)
     return Fit(values, fitted.white, fitted.robust, found.rows.y, fitted.condition, noise, fitted.lag, fitted.weights)
 
 
@@ -219,5 +220,6 @@ class SimulatedRecords:
         made = []
         for number, (record, (measured, simulated)) in enumerate(zip(records, found.parts, strict=True)):
             other = np.full_like(measured, np.nan) if by_file is None else by_file.parts[number][1]
-            made.append(Prediction(record.name, simulations.instants(number), measured, simulated, other))
+            shown = np.where(simulations.kept[number], measured, np.nan)
+            made.append(Prediction(record.name, simulations.instants(number), shown, simulated, other))
         return made

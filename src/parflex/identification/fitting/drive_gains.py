@@ -7,10 +7,12 @@ in which what W and known leave of Y is smallest, and the known forces say how l
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.identification.least_squares import EffortRows, Fit, fit, usual_lag
+from parflex.identification.fitting.least_squares import EffortRows, Fit, fit, noise_of, usual_lag
 
 Array = np.ndarray
 RESAMPLED = 200  # times, for the deviations
@@ -30,9 +32,9 @@ def total_least_squares(rows: EffortRows) -> tuple[Fit, Array, Array, Array]:
     blocks = _products(rows, raw, 1 / noise)
     count, motors = len(raw), raw.shape[1]
     factors, values = _solved(blocks.sum(axis=0), motors)
-    scaled = EffortRows(rows.W, raw * factors - rows.known, rows.starts, None, rows.rate, rows.known)
+    scaled = replace(rows, y=raw * factors - rows.known)
     after = fit(scaled, "wls")
-    scores = np.einsum("nrc,nr->nc", rows.W, after.residuals)
+    scores = np.einsum("nrc,nr->nc", rows.W, after.residuals * rows.mask)
     lag = max(1, max(usual_lag(scores[part]) for part in rows.parts))
     spreads = []
     for length in (2 * lag, 1):  # blocks of instants keep what is correlated together
@@ -48,7 +50,7 @@ def total_least_squares(rows: EffortRows) -> tuple[Fit, Array, Array, Array]:
     robust, white = spreads
     judged = Fit(
         values, white[motors:, motors:], robust[motors:, motors:], scaled.y - rows.W @ values, after.condition,
-        (scaled.y - rows.W @ values).std(axis=0), lag, after.weights,
+        noise_of(rows, scaled.y - rows.W @ values), lag, after.weights,
     )  # fmt: skip
     return judged, factors, np.sqrt(np.diag(robust)[:motors]), np.sqrt(np.diag(white)[:motors])
 
@@ -59,7 +61,7 @@ def _products(rows: EffortRows, raw: Array, weights: Array) -> Array:
     X = np.zeros((count, motors, motors + size + 1))
     X[:, range(motors), range(motors)] = raw
     X[:, :, motors:-1], X[:, :, -1] = rows.W, rows.known
-    X = X * weights[None, :, None]
+    X = X * weights[None, :, None] * rows.mask[:, :, None]
     return np.einsum("nri,nrj->nij", X, X)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from parflex.identification.fitting.residual_spectra import spectral_middle
 from parflex.records import Record
 
 Array = np.ndarray
@@ -29,12 +30,19 @@ class EffortRows(Record):
     instruments: Array | None = None  # as W
     rate: Array | None = None  # of the motors at the instants
     known: Array | None = None  # efforts that are known, and not in y
+    used: Array | None = None  # which rows of y are used, as y; none: all
+    carried: Array | None = None  # efforts per unit of the mass and first moments of a payload
 
     @property
     def parts(self) -> list[slice]:
         """Instants of each record."""
         ends = (*self.starts[1:], len(self.y))
         return [slice(a, b) for a, b in zip(self.starts, ends, strict=True)]
+
+    @property
+    def mask(self) -> Array:
+        """One where a row is used, and zero else, as y."""
+        return np.ones_like(self.y) if self.used is None else self.used.astype(float)
 
     def columns(self, chosen: list[int]) -> EffortRows:
         """The same with some of the columns."""
@@ -76,7 +84,7 @@ class Fit(Record):
 
 def fit(rows: EffortRows, estimator: str = "ols") -> Fit:
     """Fit by "ols", "wls" or "irls", with instruments where rows have them."""
-    ones = np.ones_like(rows.y)
+    ones = rows.mask
     found = _solved(rows, ones)
     if estimator == "ols":
         return _judged(rows, found, ones)
@@ -84,7 +92,7 @@ def fit(rows: EffortRows, estimator: str = "ols") -> Fit:
     quiet = max(QUIET * float(np.abs(rows.y).max(initial=0.0)), 1e-300)
     for _ in range(MOST_ROUNDS):
         residual = rows.y - rows.W @ found
-        weights = np.broadcast_to(1 / np.maximum(_noise(rows, residual, estimator), quiet), ones.shape)
+        weights = ones / np.maximum(_noise(rows, residual, estimator), quiet)
         if estimator == "irls":
             far = np.abs(residual) * weights
             weights = weights * np.sqrt(np.minimum(1.0, HUBER / np.maximum(far, 1e-300)))
@@ -97,9 +105,18 @@ def fit(rows: EffortRows, estimator: str = "ols") -> Fit:
 def _noise(rows: EffortRows, residual: Array, estimator: str) -> Array:
     """Of each row: from squares, or from the median where outliers are expected."""
     if estimator == "irls":
-        return 1.4826 * np.median(np.abs(residual - np.median(residual, axis=0)), axis=0)
-    count, size = rows.y.shape[0], rows.W.shape[2] / rows.y.shape[1]
-    return np.sqrt((residual**2).sum(axis=0) / max(count - size, 1.0))
+        seen = np.where(rows.mask > 0, residual, np.nan)
+        seen[:, ~rows.mask.any(axis=0)] = 0.0
+        return 1.4826 * np.nanmedian(np.abs(seen - np.nanmedian(seen, axis=0)), axis=0)
+    count, size = rows.mask.sum(axis=0), rows.W.shape[2] / rows.y.shape[1]
+    return np.sqrt(((residual * rows.mask) ** 2).sum(axis=0) / np.maximum(count - size, 1.0))
+
+
+def noise_of(rows: EffortRows, residual: Array) -> Array:
+    """Standard deviation of the residuals of each row, where it is used."""
+    count = np.maximum(rows.mask.sum(axis=0), 1.0)
+    mean = (residual * rows.mask).sum(axis=0) / count
+    return np.sqrt((((residual - mean) * rows.mask) ** 2).sum(axis=0) / count)
 
 
 def _solved(rows: EffortRows, weights: Array) -> Array:
@@ -114,19 +131,34 @@ def _solved(rows: EffortRows, weights: Array) -> Array:
 def _judged(rows: EffortRows, values: Array, weights: Array) -> Fit:
     """Residuals, and covariances of the parameters of both kinds."""
     residual = rows.y - rows.W @ values
-    count, size = rows.y.size, len(values)
+    count, size = int(rows.mask.sum()), len(values)
     W = (rows.W * weights[:, :, None]).reshape(-1, size)
     Z = W if rows.instruments is None else (rows.instruments * weights[:, :, None]).reshape(-1, size)
     bread = np.linalg.pinv(Z.T @ W)
     scaled = residual * weights
     spread = float((scaled**2).sum()) / max(count - size, 1)
     white = spread * bread @ (Z.T @ Z) @ bread.T
-    scores = np.einsum("nrc,nr->nc", Z.reshape(*rows.y.shape, size), scaled)
+    ZZ, WW = (part.reshape(*rows.y.shape, size) for part in (Z, W))
+    scores = np.einsum("nrc,nr->nc", ZZ, scaled)
     lag = max(usual_lag(scores[part]) for part in rows.parts)
-    middle = sum(long_run(scores[part], lag) for part in rows.parts)
-    robust = count / max(count - size, 1) * bread @ middle @ bread.T
-    plain = rows.W.reshape(-1, size)
-    return Fit(values, white, robust, residual, float(np.linalg.cond(plain)), residual.std(axis=0), lag, weights)
+    mask = rows.mask
+    middle = sum(spectral_middle(ZZ[part], WW[part], scaled[part], bread, mask[part]) for part in rows.parts)
+    neighbours = sum(long_run(scores[part], lag) for part in rows.parts) * count / max(count - size, 1)
+    robust = _wider(bread @ middle @ bread.T, bread @ neighbours @ bread.T)
+    plain = (rows.W * mask[:, :, None]).reshape(-1, size)
+    noise = noise_of(rows, residual)
+    return Fit(values, white, robust, residual, float(np.linalg.cond(plain)), noise, lag, weights)
+
+
+def _wider(stationary: Array, neighbours: Array) -> Array:
+    """A covariance with the larger deviations of two.
+
+    Spectra of residuals are right where these are stationary, sums over neighbouring instants where errors of the model
+    come and go with the motion.
+    """
+    one, other = (np.sqrt(np.maximum(np.diag(C), 0.0)) for C in (stationary, neighbours))
+    factor = np.maximum(1.0, other / np.maximum(one, 1e-300))
+    return stationary * np.outer(factor, factor)
 
 
 def usual_lag(scores: Array) -> int:

@@ -1,0 +1,1 @@
+"""Estimates of parameters from rows of efforts, and how sure they are."""

@@ -1,0 +1,126 @@
+"""Payloads of records: what they add to the body that carries the end effector, and whether efforts agree."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from parflex.bodies import RigidBody
+from parflex.identification.column_map import ColumnMap
+from parflex.identification.fitting.least_squares import EffortRows, fit
+from parflex.identification.measured_files import Measurement
+from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters
+
+Array = np.ndarray
+SURE = 5.0  # deviations, beyond which efforts do not fit the payload that is named
+OFF = 0.05  # of its mass, and of that on the length of the robot, which it must be off by, too
+TOLD = 1e-3  # of a column of the payload, what others must leave of it
+UNITS = (  # mass, and first moments along the axes of the end effector
+    RigidBody(1.0, np.zeros(3), np.zeros((3, 3))),
+    *(RigidBody(0.0, axis, np.zeros((3, 3))) for axis in np.eye(3)),
+)
+
+
+def payload_parameters(regressor: Regressor, payload: Sequence[float]) -> dict[int, float]:
+    """Columns of the body that carries the end effector, and what a point mass there adds to each."""
+    mass, *at = payload
+    return _added(regressor, RigidBody.from_centre(mass, at, np.zeros((3, 3))))
+
+
+def _added(regressor: Regressor, carried: RigidBody) -> dict[int, float]:
+    tree = regressor.robot.tree
+    place = tree.places[tree.end_effector]
+    body = carried.in_parent(place.rotation, place.position)
+    numbers = dict(zip(PARAMETERS, body_parameters(body), strict=True))
+    return {
+        k: numbers[one.symbol]
+        for k, one in enumerate(regressor.unknowns)
+        if one.of_body and one.link == place.link and numbers[one.symbol]
+    }
+
+
+def payload_rows(regressor: Regressor, moving: ClosedMotion) -> Array:
+    """Efforts (instants x rows x 4) per unit of a payload's mass and first moments."""
+    found = []
+    for unit in UNITS:
+        added = _added(regressor, unit)
+        W, _ = regressor.of(moving, list(added))
+        found.append(W @ np.array(list(added.values())))
+    return np.stack(found, axis=2)
+
+
+def payload_doubts(regressor: Regressor, used: Sequence[Measurement], parts: Sequence[EffortRows]) -> list[str]:
+    """Warnings about payloads that efforts of their record do not fit.
+
+    Loaded records beside others tell what they carry: mass and first moments are looked for in addition.
+    """
+    found: list[str] = []
+    if len(used) < 2:
+        return found
+    for k, (record, rows) in enumerate(zip(used, parts, strict=True)):
+        if record.payload is not None and rows.carried is not None:
+            found += _carries(regressor, record, _beside(parts, k), record.payload)
+    return found
+
+
+def unused_payloads(mapped: ColumnMap, records: Sequence[Measurement]) -> list[str]:
+    """Warnings about payloads that no record has."""
+    names = {name for record in records for name in (record.name, Path(record.name).name)}
+    return [
+        f"the payload of '{name}' is not used: no record has this name" for name in mapped.payload if name not in names
+    ]
+
+
+def _beside(parts: Sequence[EffortRows], chosen: int) -> EffortRows:
+    """Rows of all records, with the columns of one record's payload behind them."""
+    more = []
+    for k, rows in enumerate(parts):
+        carried = rows.carried if k == chosen else None
+        own = np.zeros((*rows.y.shape, len(UNITS))) if carried is None else carried
+        more.append(np.concatenate([rows.W, own], axis=2))
+    starts = np.cumsum([0, *(len(rows.y) for rows in parts[:-1])])
+    return EffortRows(
+        np.concatenate(more), np.concatenate([rows.y for rows in parts]), tuple(map(int, starts)),
+        used=np.concatenate([rows.mask > 0 for rows in parts]),
+    )  # fmt: skip
+
+
+def _carries(
+    regressor: Regressor, record: Measurement, rows: EffortRows, named: tuple[float, float, float, float]
+) -> list[str]:
+    size = rows.W.shape[2] - len(UNITS)
+    flat = (rows.W * rows.mask[:, :, None]).reshape(-1, rows.W.shape[2])
+    own, length = flat[:, size:], np.linalg.norm(flat[:, size:], axis=0)
+    left = own - flat[:, :size] @ np.linalg.lstsq(flat[:, :size], own, rcond=None)[0]
+    told = [k for k in range(len(UNITS)) if np.linalg.norm(left[:, k]) > TOLD * max(length[k], 1e-300)]
+    if 0 not in told:
+        return []  # nothing tells it from the robot
+    fitted = fit(replace(rows.columns([*range(size), *(size + k for k in told)]), instruments=None), "wls")
+    off, spread = fitted.values[size:], fitted.robust[size:, size:]
+    mass, *place = named
+    scale = np.array([1.0, *[regressor.robot.tree.length] * 3])[told] * abs(mass)
+    far = float(off @ np.linalg.pinv(spread) @ off)
+    if not (far > SURE**2 * len(told) and (np.abs(off) > OFF * scale).any()):
+        return []
+    moments = mass * np.array([1.0, *place])
+    moments[told] += off
+    centre = ", ".join(f"{value:.3g}" for value in moments[1:] / moments[0])
+    return [
+        f"{Path(record.name).name}: efforts fit a payload of {moments[0]:.3g} kg at ({centre}) m, and "
+        f"{mass:.3g} kg at ({', '.join(f'{value:.3g}' for value in place)}) m are named: check [payload] and the record"
+    ]
+
+
+def gain_doubts(gains: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """A warning where all gains are off alike: payloads say how large efforts are."""
+    factors = np.array([one["value"] / one["given"] for one in gains.values()])
+    if not len(factors) or np.ptp(factors) > OFF * abs(factors.mean()) or abs(factors.mean() - 1) < 2 * OFF:
+        return []
+    return [
+        f"the gains of all drives are about {factors.mean():.3g} times those given: the payload may not be the one "
+        "that is named"
+    ]

@@ -1,0 +1,102 @@
+"""Intervals of identified parameters hold what they say, over repetitions of records with new noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from conftest import CATALOGUE
+from oracles import led_records, measured
+
+import parflex
+
+Array = np.ndarray
+VERIFY = pytest.mark.verify
+MANY = 200
+RUBBED = {"legs.frame.1.friction": {"viscous": 0.1, "coulomb": 0.1}}  # of the file; the record has others
+
+
+@dataclass
+class Repeated:
+    """A robot, its record without noise, and what noise makes of it."""
+
+    robot: parflex.Robot
+    clean: dict[str, Array]
+    noisy: Callable[[int], dict[str, Array]]
+    true: dict[str, float]  # of numbers by symbol that are not those of the file
+    controller: dict[str, float] | None = None
+
+    def columns(self) -> dict[str, object]:
+        motors = self.robot.actuated_names
+        words = {"position": "q", "effort": "effort", "reference": "ref"}
+        found = {key: {m: f"{word}.{m}" for m in motors} for key, word in words.items()}
+        return found | ({"controller": self.controller} if self.controller else {})
+
+    def found(self, estimator: str, seed: int) -> tuple[Array, Array, Array, list[str]]:
+        """Errors of all base parameters, deviations of both kinds, and names."""
+        one = parflex.identify(self.robot, self.noisy(seed), self.columns(), estimator)
+        wanted = [self.true.get(name.partition("[")[0], p.file_value) for name, p in one.parameters.items()]
+        shown, white = (
+            np.array([getattr(p, word) for p in one.parameters.values()]) for word in ("deviation", "deviation_white")
+        )
+        return one.values - wanted, shown, white, list(one.parameters)
+
+
+def three_rrr(simulated: bool = False, led: bool = False) -> Repeated:
+    """The planar robot by hand, under its controller; `led`: along its path exactly."""
+    loop = measured.Loop(sample=2e-3 if led else 1e-3)
+    clean = (measured.followed if led else measured.closed_loop)(4.0, 1, loop)
+    if led:
+        clean = led_records.with_reference(clean, loop.stiffness, loop.damping)
+    elif not simulated:
+        clean = measured.sensed(clean)
+    robot = parflex.load("3rrr", working_mode="+-+", settings=RUBBED)
+    gains = {"kp": loop.stiffness / loop.damping, "kv": loop.damping}
+    return Repeated(robot, clean, lambda seed: measured.as_measured(clean, seed), {"FV": 0.4, "FS": 0.25}, gains)
+
+
+def catalogue(name: str, reach: tuple[float, ...], loop: tuple[float, float], noise: tuple[float, ...]) -> Repeated:
+    """A robot of the catalogue whose motors are led about home, or whose platform is moved and turned."""
+    oracle, t = led_records.LedRobot(CATALOGUE / f"{name}.toml"), np.arange(4000) * 1e-3
+    led = oracle.about_home(t, 1, *reach) if len(reach) == 1 else oracle.posed(t, 1, *reach)
+    clean = led_records.with_reference(oracle.led(t, led), *loop)
+    return Repeated(parflex.load(name), clean, lambda seed: led_records.as_measured(clean, seed, *noise), {})
+
+
+ROBOTS = {
+    "3rrr": three_rrr,
+    "delta": lambda: catalogue("delta", (0.12,), (300.0, 8.0), (2e-5, 2 * np.pi / 2**17, 0.02, 10.0)),
+    "gough-stewart": lambda: catalogue("gough-stewart", (0.03, 0.08), (1e5, 5e3), (2e-6, 1e-6, 2.0, 5000.0)),
+}
+
+
+def shares(case: Repeated, estimator: str, count: int) -> tuple[Array, Array, list[str]]:
+    """Of each base parameter, how many of the intervals of 95 % hold what it is; and of the white ones."""
+    found = [case.found(estimator, seed) for seed in range(count)]
+    error, shown, white = (np.array([one[k] for one in found]) for k in range(3))
+    return (np.abs(error) < 1.96 * shown).mean(axis=0), (np.abs(error) < 1.96 * white).mean(axis=0), found[0][3]
+
+
+def test_intervals_of_a_few_records_hold_what_they_say():
+    held, _, names = shares(three_rrr(led=True), "iv", 8)
+    assert len(names) == 25
+    # 200 numbers that are correlated within a record: 0.95 with a deviation of about 0.02
+    assert 0.88 < held.mean() < 0.995
+
+
+@VERIFY
+@pytest.mark.parametrize(
+    ("name", "estimator"), [("3rrr", "iv"), ("3rrr", "didim"), ("delta", "iv"), ("gough-stewart", "iv")]
+)
+def test_intervals_of_many_records_hold_what_they_say(name, estimator, figure):
+    case = three_rrr(simulated=True) if estimator == "didim" else ROBOTS[name]()
+    held, white, names = shares(case, estimator, MANY)
+    worst = int(np.argmin(held))
+    figure(f"{name}, {estimator}: share of intervals that hold, mean", float(held.mean()), "0.92 to 0.98")
+    figure(f"{name}, {estimator}: lowest, of {names[worst]}", float(held[worst]), "0.88")
+    figure(f"{name}, {estimator}: by white deviations, mean", float(white.mean()))
+    figure(f"{name}, ols: mean", float(shares(case, "ols", MANY // 4)[0].mean()))
+    assert 0.92 < held.mean() < 0.98
+    assert held.min() > 0.88
