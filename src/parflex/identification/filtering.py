@@ -141,6 +141,9 @@ def _spectral_cutoff(records: list[Measurement]) -> tuple[float, str]:
     if clean / KEPT < cutoff:
         cutoff = max(clean / KEPT, least)
         told = f"the noise of accelerations, and the highest frequency {highest:.3g} Hz of the positions above noise"
+    shortest = min(record.t[-1] - record.t[0] for record in records)
+    if cutoff < 4 * EDGE / shortest:
+        cutoff, told = 4 * EDGE / shortest, "the length of the record, of which edges are cut"
     return cutoff, told
 
 
