@@ -186,7 +186,7 @@ def _refuse_negative(data: ReducedMatrices) -> float:
 def _frequencies(data: ReducedMatrices, rounding: float) -> Array:
     """Of the free body, Hz, by rising square; negative where the square is."""
     m, k = np.diag(data.M), np.maximum(np.abs(np.diag(data.K)), 1e-300)
-    least = np.min(np.where(m > 0, m / k, np.inf))  # freedoms without mass are fast
+    least = float(np.min(np.where(m > 0, m / k, np.inf)))  # freedoms without mass are fast
     M = data.M + np.diag(np.where(m > 0, (MASSLESS + 2 * rounding) * m, least * k))
     squares = scipy.linalg.eigvalsh(data.K, M)
     return np.sign(squares) * np.sqrt(np.abs(squares)) / (2 * np.pi)

@@ -97,14 +97,15 @@ class MujocoCompiler:
 
     def _asked(self, words: list[Any], seconds: float) -> str | None:
         """The answer of the process; None if there is none, and it is stopped if it did not end by itself."""
-        process, lines = self.process, []
+        process, lines = self.process, list[str]()
         assert process is not None and process.stdin is not None and process.stdout is not None
+        answers = process.stdout
         try:
             process.stdin.write(json.dumps(words) + "\n")
             process.stdin.flush()
         except OSError:
             return None
-        waiting = threading.Thread(target=lambda: lines.append(process.stdout.readline()), daemon=True)
+        waiting = threading.Thread(target=lambda: lines.append(answers.readline()), daemon=True)
         waiting.start()
         waiting.join(seconds)
         if not lines:
