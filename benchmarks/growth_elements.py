@@ -33,9 +33,9 @@ STEPS = (1e-3, 2e-3, 5e-3)  # longer ones, of both sides, with these elements: t
 CONVERGED = 32  # elements of the reference, with half the step; 64 would exceed the largest program that is traced
 ROUNDS = 11
 SPATIAL = (1, 4, 16)  # elements of each tube of gough-stewart-beams
-CONVERGED_SPATIAL = (
-    4  # of its reference, with a quarter of the step; their error falls with the fourth power of the elements
-)
+# of its reference, with a quarter of the step: errors fall with the fourth power of the elements
+CONVERGED_SPATIAL = 4
+SPATIAL_ROUNDS = 5
 FALL = 0.2  # seconds
 
 
@@ -176,21 +176,31 @@ def _spatial(report: Report) -> None:
     if peer is not None:
         off = _off(peer.run(FALL, STEP / 10, 32).position, _centre(reference), size)
         report.figure(BENCHMARK, "Exudyn, 32 elements, fine: distance from the reference", 100 * off, "%")
-    for elements in SPATIAL:
-        made = _hexapod(report, elements, STEP)
-        name, error = f"gough-stewart-beams, {elements} elements", _off(_centre(made), _centre(reference), size)
-        seconds: tuple[list[float], list[float]] = ([], [])
-        for _ in range(ROUNDS):
-            seconds[0].append(made.loop())
+    runs = {elements: _hexapod(report, elements, STEP) for elements in SPATIAL}
+    ours: dict[int, list[float]] = {elements: [] for elements in SPATIAL}
+    peers: dict[int, list[float]] = {elements: [] for elements in SPATIAL}
+    places: dict[int, np.ndarray] = {}
+    for number in range(SPATIAL_ROUNDS):
+        report.progress(f"{BENCHMARK}: round {number + 1} of {SPATIAL_ROUNDS}, load {os.getloadavg()[0]:.1f}")
+        for elements, made in runs.items():
+            ours[elements].append(made.loop())
             if peer is not None:
                 found = peer.run(FALL, STEP, elements)
-                seconds[1].append(found.seconds - peer.run(STEP, STEP, elements, STEP).seconds)
-        _figure(report, f"parflex, {name}", seconds[0], error, _work(made))
+                peers[elements].append(found.seconds - peer.run(STEP, STEP, elements, STEP).seconds)
+                places[elements] = found.position
+    for elements, made in runs.items():
+        name, error = f"gough-stewart-beams, {elements} elements", _off(_centre(made), _centre(reference), size)
+        _figure(report, f"parflex, {name}", ours[elements], error, _work(made))
         if peer is not None:
-            error = _off(found.position, _centre(reference), size)
-            _figure(report, f"Exudyn, {name}", seconds[1], error, "generalized-alpha")
-            ratio = np.array(seconds[1]) / seconds[0]
+            error = _off(places[elements], _centre(reference), size)
+            _figure(report, f"Exudyn, {name}", peers[elements], error, "generalized-alpha")
+            ratio = np.array(peers[elements]) / ours[elements]
             report.figure(BENCHMARK, f"Exudyn / parflex, {name}", float(np.median(ratio)), "", note=_range(ratio))
+    for name, seconds in (("parflex", ours), ("Exudyn", peers if peer is not None else {})):
+        if seconds:
+            slopes = _slopes(seconds)
+            name = f"{name}, gough-stewart-beams, log-log slope"
+            report.figure(BENCHMARK, name, float(np.median(slopes)), "", note=_range(slopes))
 
 
 def _hexapod(report: Report, elements: int, step: float) -> PreparedRun:

@@ -271,6 +271,11 @@ class ElasticBody(Record):
 
     def two_node(self) -> TwoNodeBeam | None:
         """The form by the motion of both ends of a body whose coordinates are those of its one tip; else None."""
+        return self._two_node
+
+    @cached_property
+    def _two_node(self) -> TwoNodeBeam | None:
+        """Made once: elements of a beam share their body."""
         from parflex.bodies.two_node import two_node_beam
 
         return two_node_beam(self)

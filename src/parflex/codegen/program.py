@@ -30,7 +30,7 @@ APART = {
     "select": "compare",
     "sign": "compare",
 }
-COUNTS = "_counts"  # of a program, that were made before
+COUNTS, DIGEST = "_counts", "_digest"  # of a program, that were made before
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
 
 
@@ -174,7 +174,7 @@ class Program(Record):
 
     def digest(self) -> str:
         """A hash of what the program does: equal programs have equal hashes, on any machine."""
-        own = digest_of_instructions(self.instructions)
+        own = self.__dict__.get(DIGEST) or digest_of_instructions(self.instructions)
         functions = [function.digest() for function in self.functions]
         text = repr((self.variables, self.parameters, own, self.setup, self.outputs, *functions))
         return hashlib.sha256(text.encode()).hexdigest()

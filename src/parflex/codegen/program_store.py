@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from parflex.codegen import disk_cache
 from parflex.codegen.kept_instructions import KeptInstructions, packed
-from parflex.codegen.program import Program
+from parflex.codegen.program import DIGEST, Program
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -110,10 +110,12 @@ def write(key: str, made: Any) -> None:
     """Keep a model: its program, the shapes and names of its groups, and its numbers."""
     program: Program = made.program
     parts = [packed(one.instructions) for one in (program, *program.functions)]
+    for one, data in zip((program, *program.functions), parts, strict=True):
+        one.__dict__[DIGEST] = hashlib.sha256(data).hexdigest()  # which is asked for when it is compiled
     content = {
         "programs": [_head(one) for one in (program, *program.functions)],
         MANY: [
-            {"count": len(one.instructions), "digest": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            {"count": len(one.instructions), "digest": one.__dict__[DIGEST], "bytes": len(data)}
             for one, data in zip((program, *program.functions), parts, strict=True)
         ],
         "inputs": made.inputs,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from parflex.codegen.emit.llvm_lines import POINTER, Lines
 from parflex.codegen.emit.llvm_trigonometry import atan2, sin_cos
@@ -11,6 +11,7 @@ from parflex.codegen.inlining import is_call, is_pick, which
 from parflex.codegen.program import Program
 
 WHOLE = 3000  # instructions that are one function: cuts cost stores and loads
+SIDE_BY_SIDE = 4  # values that are copied at once: each of them alone takes four lines
 CHUNK = 1000  # of one function of a longer program: LLVM's time grows faster than the length of a function
 PIECE = 240  # of one function for several lanes: longer ones keep their values worse, and a step takes a third longer
 WORKING = f"({POINTER} %x, {POINTER} %y, i64 %count, {POINTER} %work)"
@@ -151,6 +152,25 @@ def _chunk(
                     values[k] = b.compare("one", values[k], b.constant(0.0))
         return values[k]
 
+    def source(k: int) -> tuple[str, int] | None:
+        """The array and the place of a value that lies in memory as it is; None: it does not."""
+        if k < base:
+            return ("%x", k) if plain else None
+        word, *rest = instructions[k - base]
+        if is_pick(word):
+            return "%work", layout.results[rest[0]] + which(word)
+        return ("%work", places[k]) if k in places and word not in ("const", "greater") else None
+
+    def put(numbers: Sequence[int], array: str, start: int) -> None:
+        """Store values one behind the other."""
+        sources = [source(k) for k in numbers]
+        for place, count in _runs(sources):
+            to, here = str((start + place) * b.lanes), sources[place]
+            if count == 1 or here is None:
+                b.store(value(numbers[place]), array, to)
+            else:
+                b.copy(array, to, here[0], str(here[1] * b.lanes), count)
+
     piece = _piece(program, b.lanes)
     for index in range(number * piece, min((number + 1) * piece, len(instructions))):
         operation, *arguments = instructions[index]
@@ -158,8 +178,7 @@ def _chunk(
             continue
         k = base + index
         if is_call(operation):
-            for place, argument in enumerate(arguments):
-                b.store(value(argument), "%work", str((layout.arguments + place) * b.lanes))
+            put(arguments, "%work", layout.arguments)
             starts = (layout.arguments, layout.results[k], layout.inner)
             x, y, work = (b.address("%work", str(start * b.lanes))[1] for start in starts)
             b.call(f"{name}_function{which(operation)}", f"{POINTER} {x}, {POINTER} {y}, i64 1, {POINTER} {work}")
@@ -174,9 +193,29 @@ def _chunk(
             kept = b.new(f"uitofp {b.flag} {values[k]} to {b.real}") if operation == "greater" else values[k]
             b.store(kept, "%work", held(k))
     if last:
-        for place, (_, k) in enumerate(program.outputs):
-            b.store(value(k), "%y", strided(place))
+        if plain:
+            put([k for _, k in program.outputs], "%y", 0)
+        else:
+            for place, (_, k) in enumerate(program.outputs):
+                b.store(value(k), "%y", strided(place))
     return b.lines
+
+
+def _runs(sources: Sequence[tuple[str, int] | None]) -> Iterator[tuple[int, int]]:
+    """Beginnings and lengths of stretches that lie side by side in memory, and of single values between them.
+
+    Alike elements take most of their arguments from where others have put them in one go.
+    """
+    start = 0
+    while start < len(sources):
+        stop, first = start + 1, sources[start]
+        while first is not None and stop < len(sources) and sources[stop] == (first[0], first[1] + stop - start):
+            stop += 1
+        if stop - start >= SIDE_BY_SIDE:
+            yield start, stop - start
+        else:
+            yield from ((k, 1) for k in range(start, stop))
+        start = stop
 
 
 def _on_stack(name: str, work: int) -> str:

@@ -11,6 +11,22 @@ from llvmlite import ir
 
 # the text of a pointer is that of the installed LLVM: younger ones know one kind of pointer alone
 POINTER = str(ir.DoubleType().as_pointer())
+# a loop of our own: names of LLVM's functions that copy depend on its version
+COPY = f"""define internal void @copy_doubles({POINTER} %to, {POINTER} %from, i64 %count) {{
+entry:
+  br label %body
+body:
+  %k = phi i64 [ 0, %entry ], [ %following, %body ]
+  %a = getelementptr double, {POINTER} %from, i64 %k
+  %b = getelementptr double, {POINTER} %to, i64 %k
+  %x = load double, {POINTER} %a, align 8
+  store double %x, {POINTER} %b, align 8
+  %following = add i64 %k, 1
+  %more = icmp slt i64 %following, %count
+  br i1 %more, label %body, label %done
+done:
+  ret void
+}}"""
 
 
 class Lines:
@@ -99,6 +115,15 @@ class Lines:
         """Write values to a place of an array."""
         pointer, place = self.address(array, offset)
         self.lines.append(f"  store {self.real} {value}, {pointer} {place}, align 8")
+
+    def copy(self, to: str, at: str, source: str, first: str, count: int) -> None:
+        """Copy values that lie side by side from one array to another; offsets in doubles."""
+        self.declared.add(COPY)
+        target, begin = (
+            self.new(f"getelementptr double, {POINTER} {array}, i64 {offset}")
+            for array, offset in ((to, at), (source, first))
+        )
+        self.call("copy_doubles", f"{POINTER} {target}, {POINTER} {begin}, i64 {count * self.lanes}")
 
     def call(self, function: str, arguments: str) -> None:
         """Call a function without a value."""

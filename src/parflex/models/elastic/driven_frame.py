@@ -33,6 +33,7 @@ from parflex.spatial import vector_from_rotation
 
 Array = np.ndarray
 STEPS = 40
+MANY = 300  # rates from which bodies without load stand for the first tangent: it takes seconds
 SHORTER = 0.3  # of the step before: a tangent that makes steps no shorter is made anew
 STILL = 1e-9  # growth below this share of the fastest eigenvalue is rounding
 
@@ -144,9 +145,11 @@ def held_frame(
     for _ in range(STEPS):
         tau, missing = _efforts(here, acting)
         units, away = rate_units(here), _away(here, frame, R, p)
-        fresh = tangent is None or not tangent.serves(here)
-        if fresh:
-            tangent = _HeldTangent.at(here, frame, replace(acting, tau=tau))
+        fresh = False
+        if before == np.inf and here.J.shape[1] > MANY:
+            tangent = _HeldTangent.at(here, frame, here.J.T @ tree_stiffness(here)[0] @ here.J)
+        if tangent is None or not tangent.serves(here):
+            fresh, tangent = True, _HeldTangent.at(here, frame, tangent_stiffness(here, replace(acting, tau=tau)))
         x = None if tangent is None else units * tangent.solve(-np.concatenate([tangent.P @ missing, away]))
         if x is None or not np.isfinite(x).all():
             break
@@ -157,7 +160,7 @@ def held_frame(
         here = there
         slow = size > SHORTER * before  # the tangent is that of a pose too far away, or this is rounding
         tangent, before = None if slow else tangent, size
-        if size < FINE or (size < 1e3 * FINE and (fresh or slow)):
+        if size < 1e-2 * FINE or (size < 1e3 * FINE and (fresh or slow)):
             tau, _ = _efforts(here, acting)
             motors = dict(zip(robot.actuated_names, map(float, tau[list(robot.actuated)]), strict=True))
             return HeldFrame(here, frame, motors, replace(acting, tau=tau))
@@ -181,10 +184,10 @@ class _HeldTangent(Record):
     factors: tuple[Array, Array]
 
     @classmethod
-    def at(cls, here: Configuration, frame: str, loading: Loading) -> _HeldTangent | None:
-        """At a pose; None where it is singular."""
+    def at(cls, here: Configuration, frame: str, stiffness: Array) -> _HeldTangent | None:
+        """At a pose, with its stiffness, or one that is nearly so; None where it is singular."""
         P, rows = _beside_motors(here), driven_rows(here, frame)
-        system = np.concatenate([P @ tangent_stiffness(here, loading), rows]) * rate_units(here)
+        system = np.concatenate([P @ stiffness, rows]) * rate_units(here)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", scipy.linalg.LinAlgWarning)
             factors = scipy.linalg.lu_factor(system, check_finite=False)
