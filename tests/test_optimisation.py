@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -331,3 +332,41 @@ def test_a_response_without_elastic_bodies_is_refused(tmp_path):
     (tmp_path / "problem.toml").write_text("\n".join(lines))
     with pytest.raises(ParflexError, match="nothing vibrates"):
         parflex.optimise(tmp_path / "problem.toml")
+
+
+@pytest.mark.verify
+@pytest.mark.skipif(not os.environ.get("PARFLEX_VERIFY"), reason="long: make verify")
+def test_sections_of_a_navaro_are_those_of_a_fine_grid(tmp_path):
+    """The lowest frequency over a region at equal mass: the best of grids is not above."""
+    robot = Path(__file__).parent / "robots" / "navaro-free.toml"
+    limit = parflex.sensitivities(parflex.load(robot), "mass", ["constants.high"]).value
+    asked = """[responses.lowest]
+response = "frequency:1"
+region = { x = [-0.03, 0.03, 2], y = [-0.03, 0.03, 2], rz = -0.5 }
+[responses.mass]
+response = "mass"
+"""
+
+    def written(box, more):
+        keys = "".join(f'[variables."{key}"]\nlower = {low}\nupper = {high}\n' for key, (low, high) in box.items())
+        path = tmp_path / "problem.toml"
+        path.write_text(f'robot = "{robot.as_posix()}"\n{keys}{asked}{more}')
+        return path
+
+    bounds = {"constants.high": (0.008, 0.0155), "sections.link.z": (0.0156, 0.03)}
+    goal = f'[objective]\nmaximise = "lowest"\n[[constraint]]\nresponse = "mass"\nupper = {limit!r}\n'
+    found = parflex.optimise(written(bounds, goal))
+    assert found.responses["lowest"]["after"] > 1.3 * found.responses["lowest"]["before"]
+    box, best = dict(bounds), 0.0
+    for _ in range(3):
+        grid = parflex.sweep(written(box, '[samples]\nkind = "grid"\ncount = 25\n'), jobs=1)
+        values = np.where(grid.responses["mass"] <= limit * (1 + 1e-9), grid.responses["lowest"], -1.0)
+        k = int(values.argmax())
+        best, steps = float(values[k]), {key: 1.5 * (high - low) / 24 for key, (low, high) in box.items()}
+        near = {key: float(own[k]) for key, own in grid.variables.items()}
+        box = {
+            key: (max(low, near[key] - steps[key]), min(high, near[key] + steps[key]))
+            for key, (low, high) in bounds.items()
+        }
+    assert best <= found.objective * (1 + 1e-6)  # the limit is met to 1e-6
+    assert found.objective == pytest.approx(best, rel=2e-3)  # the finest grid has steps of 1e-3 of the sides
