@@ -32,9 +32,9 @@ pose = "pose-3"
 response = "mass"
 """,
     "gough-stewart-beams": """
-[variables.constants.thickness]
-lower = 0.01
-upper = 0.02
+[variables.constants.plate_mass]
+lower = 60
+upper = 90
 [responses.lowest]
 response = "frequency:1"
 [responses.stiffness]
@@ -47,8 +47,8 @@ response = "mass"
 FLAGS = ("--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader", "--enable-unsafe-swiftshader")
 # milliseconds from the key that sends a number to the first picture with another value beside its bar
 WATCH = """() => { window.waited = null; let begun = null, before = null;
-  const value = () => { const own = [...document.querySelectorAll("b")].find(one => one.innerText == "lowest");
-    return own ? own.parentElement.innerText : before; };
+  const value = () => { const own = [...document.querySelectorAll("b")].find(one => one.textContent == "lowest");
+    return own ? own.parentElement.textContent : before; };
   before = value();
   const note = () => { begun = performance.now(); };
   for (const kind of ["input", "keydown"]) document.addEventListener(kind, note, {capture: true});
@@ -98,7 +98,7 @@ def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) 
     thread = threading.Thread(target=loop, daemon=True)
     thread.start()
     try:
-        page = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+        page = browser.new_context(viewport={"width": 800, "height": 500}).new_page()
         page.goto(viewer.address)
         while viewer.shown is None:
             page.wait_for_timeout(50)
@@ -113,7 +113,7 @@ def _measured(report: Report, browser: Any, name: str, text: str, folder: Path) 
             page.evaluate(WATCH)
             slider.fill(f"{low + share * (high - low):.6g}")
             page.keyboard.press("Enter")
-            page.wait_for_function("window.waited !== null", timeout=60_000)
+            page.wait_for_function("window.waited !== null", polling=100, timeout=60_000)
             waits.append(page.evaluate("window.waited") / 1e3)
         if os.environ.get("PARFLEX_PICTURES"):
             page.screenshot(path=Path(os.environ["PARFLEX_PICTURES"]) / f"studio-{name}.png")
