@@ -6,6 +6,7 @@ from scipy.spatial.transform import Rotation
 
 import parflex
 from parflex.models.configuration import configure
+from parflex.models.pose_input import InWorld
 
 ARM = "tests/robots/sprung-arm.toml"
 SPIN = {"shoulder": 0.7, "elbow.wx": 1.0, "elbow.wy": -0.4, "elbow.wz": 0.3}
@@ -83,3 +84,57 @@ def test_a_frame_that_moves_steadily_has_the_accelerations_of_joints_that_differ
     assert np.abs(found).max() > 0.1
     motors = dict(zip(robot.motors, found[[robot.rates.index(name) for name in robot.motors]], strict=True))
     assert here.accelerations(motors, qd, None) == pytest.approx(found, rel=1e-9)
+
+
+BALL_ARM = """
+format = 1
+name = "ball-arm"
+end_effector = "hand"
+[materials.steel]
+elastic_modulus = 200e9
+density = 7850
+[sections.box]
+shape = "rectangle"
+y = 0.02
+z = 0.01
+[[frame]]
+name = "arm"
+joint = "revolute"
+actuated = true
+[[frame]]
+name = "link"
+parent = "arm"
+place = { rotation = [0, 0.9, 0] }
+beam = { length = 0.4, material = "steel", section = "box" }
+[[frame]]
+name = "hand"
+parent = "link.tip"
+joint = "spherical"
+inertia = { mass = 0.6, centre = [0, 0, -0.05], about_centre = [1e-3, 2e-3, 1.5e-3] }
+[poses.home]
+arm = 0
+"""
+
+
+def test_a_design_keeps_the_turn_of_a_ball_that_the_pose_names(tmp_path):
+    (tmp_path / "ball-arm.toml").write_text(BALL_ARM)
+    robot = parflex.load(tmp_path / "ball-arm.toml")
+    pose = {"arm": 0.0, "hand.rx": 0.3, "hand.ry": -0.2, "hand.rz": 0.5}
+    found = parflex.sensitivities(robot, "frequency:1", ["frame.link.place.rotation.1"], pose)
+    # behind the motor, which is held, everything turns as one body
+    assert abs(found.sensitivities["frame.link.place.rotation.1"]["derivative"]) < 1e-9 * found.value
+    turned = parflex.sensitivities(
+        robot, "frequency:1", ["frame.link.place.rotation.1"], {"arm": 0.0, "rx": 0.3, "ry": -0.2, "rz": 0.5}
+    )
+    assert abs(turned.sensitivities["frame.link.place.rotation.1"]["derivative"]) > 1e-3  # the hand stays in the world
+
+
+def test_an_end_effector_on_a_ball_is_led_in_the_world():
+    robot = parflex.load("tests/robots/satellite.toml")
+    asked = Rotation.from_rotvec([0.2, -0.3, 0.1])
+    words = dict(zip(("qw", "qx", "qy", "qz"), np.roll(asked.as_quat(), 1), strict=True))
+    place = parflex.frames(robot)["hand"].position
+    pose = {InWorld(f"hand.{word}"): value for word, value in {**dict(zip("xyz", place, strict=True)), **words}.items()}
+    found = parflex.frames(robot, pose)["hand"]
+    assert np.asarray(found.rotation) == pytest.approx(asked.as_matrix(), abs=1e-9)
+    assert np.asarray(found.position) == pytest.approx(place, abs=1e-9)

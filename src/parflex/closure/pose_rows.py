@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parflex.closure.targets import FrameTarget, PoseRows, Target, small_turn
+from parflex.closure.targets import BallTarget, FrameTarget, PoseRows, Target, small_turn
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
 from parflex.spatial import (
     cross,
@@ -345,11 +345,16 @@ def as_rows(tree: Tree, target: Target) -> Target:
     rows: list[PoseRows] = []
     for j in sorted({tree.link_of_rate[k] for k in target.fixed}):
         link = tree.links[j]
+        if not target.fixed.intersection(range(link.v.start, link.v.stop)):
+            continue  # elastic coordinates alone: no row, they stay as they are
         if link.joint.one_axis:
             value, turns = target.values[link.q.start], link.joint.unit == "rad"
             rows.append(JointTarget(link.name, j, link.q.start, link.v.start, value, turns))
         elif link.joint.moves_freely:
             rows.append(_body_row(tree, j, target))
+        else:  # a ball, whose turn is given as a whole
+            turn = quaternion_matrix(np.array([target.values[index] for index in range(link.q.start, link.q.stop)]))
+            rows.append(BallTarget(link.name, j, link.q.start, link.v.start, turn))
     return Target(frames=(*rows, *target.frames))
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.records import Record
 from parflex.recursion.kinematics import Motion, Pose, place_jacobian
-from parflex.spatial import rotation_from_vector, vector_from_rotation
+from parflex.spatial import quaternion_matrix, rotation_from_vector, vector_from_rotation
 from parflex.tree import Place, Tree
 from parflex.tree.branch import Branch
 
@@ -159,6 +159,71 @@ class FrameTarget(PoseRows):
         if rotation is not None:
             rotation = rotation_from_vector(share * vector_from_rotation(rotation @ R.T)) @ R
         return FrameTarget(self.name, self.place, position, rotation)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BallTarget(PoseRows):
+    """A spherical joint has a rotation, in its placed axes."""
+
+    name: str
+    number: int  # of its link
+    first: int  # of its four positions
+    rate: int  # of its three rates, the first
+    rotation: Array
+    size: int = field(default=3, init=False)
+
+    def words(self, planar: bool) -> list[str]:
+        """For messages."""
+        return [f"{self.name}.{word}" for word in ("rx", "ry", "rz")]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """Its link."""
+        return (self.number,)
+
+    def links(self, tree: Tree) -> list[int]:
+        """Its link."""
+        return [self.number]
+
+    def on(self, small: Branch) -> BallTarget:
+        """The same rows on a part of the tree."""
+        number = small.number[self.number]
+        link = small.tree.links[number]
+        return replace(self, number=number, first=link.q.start, rate=link.v.start)
+
+    def scale(self, length: float) -> Array:
+        """Angles times the length."""
+        return np.full(3, length)
+
+    def _now(self, at: Pose) -> Array:
+        return quaternion_matrix(np.asarray(at.q)[self.first : self.first + 4])
+
+    def residual(self, at: Pose, length: float) -> Array:
+        """The turn that is left, in metres."""
+        return length * vector_from_rotation(self._now(at) @ self.rotation.T)
+
+    def linear_residual(self, at: Pose) -> Array:
+        """The same, angles by their sines."""
+        return small_turn(self._now(at) @ self.rotation.T)
+
+    def jacobian(self, tree: Tree, at: Pose, links: Sequence[tuple[Array, Array]]) -> Array:
+        """Its rates, which are along moving axes, along the placed ones."""
+        return self._now(at) @ np.eye(tree.n)[self.rate : self.rate + 3]
+
+    def pushed(self, at: Pose, moving: Motion) -> Array:
+        """Its accelerations along the placed axes."""
+        return self._now(at) @ np.asarray(moving.qdd)[self.rate : self.rate + 3]
+
+    def between(self, at: Pose, share: float) -> BallTarget:
+        """A rotation part of the way."""
+        now = self._now(at)
+        step = rotation_from_vector(share * vector_from_rotation(self.rotation @ now.T))
+        return replace(self, rotation=step @ now)
+
+    @property
+    def kind(self) -> tuple:
+        """What the Jacobian depends on beside the pose."""
+        return (self.name, "ball")
 
 
 def small_turn(rotation: Array) -> Array:

@@ -27,6 +27,10 @@ TWIST |= {"vx": 0, "vy": 1, "vz": 2, "wx": 3, "wy": 4, "wz": 5, "ax": 0, "ay": 1
 LARGEST = 1e9  # no pose or motion comes near; powers of such numbers still fit
 
 
+class InWorld(str):
+    """A word of a frame, `hand.rx`, that means the world, even if the frame is on a ball whose coordinate it names."""
+
+
 def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None, near: Array | None = None) -> Target:
     """The target that a table of coordinates and other conditions asks for.
 
@@ -71,7 +75,7 @@ def read_pose(tree: Tree, given: Mapping[str, float], key: str, file: str | None
             fixed.add(joint.v.start)
         elif frame is not None:
             frames.setdefault(frame, {})[component] = number
-            named |= {frame} if name != component else set()
+            named |= {frame} if name != component and not isinstance(word, InWorld) else set()
     for frame, parts in frames.items():
         _refuse_two_turns(tree, frame, parts, key, file)
         targets += _place_frame(tree, frame, parts, frame in named, key, file, values, fixed)
@@ -344,7 +348,8 @@ def read_motion(
                 value=word,
                 hint=_hint(tree, name, words),
             )
-        if joint is None and name != component and TWIST[component] > 2 and _turns_on_a_ball(tree, frame):
+        own = name != component and not isinstance(word, InWorld)
+        if joint is None and own and TWIST[component] > 2 and _turns_on_a_ball(tree, frame):
             raise InputError(
                 f"'{word}' could be the rate of the joint or the angular velocity in the world",
                 key=key,

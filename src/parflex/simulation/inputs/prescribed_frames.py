@@ -14,6 +14,7 @@ from parflex.closure.pose_rows import WORDS, AxisTarget, across
 from parflex.closure.targets import FrameTarget, PoseRows
 from parflex.errors import InputError
 from parflex.models.configuration import Configuration
+from parflex.models.pose_input import InWorld
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.spatial import cross
@@ -133,7 +134,7 @@ def pose_words(robot: Robot, frame: str, desired: FrameMotion, driven: Sequence[
         return words
     if robot.tree.planar:
         return words | {f"{frame}.theta": float(np.arctan2(R[1, 0], R[0, 0]))}
-    return words | {f"{frame}.q{a}": float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
+    return words | {InWorld(f"{frame}.q{a}"): float(v) for a, v in zip("wxyz", matrix_quaternion(R), strict=True)}
 
 
 def velocity_words(robot: Robot, frame: str, desired: FrameMotion, driven: Sequence[int]) -> dict[str, float]:
@@ -143,4 +144,4 @@ def velocity_words(robot: Robot, frame: str, desired: FrameMotion, driven: Seque
 
 def _twist_words(robot: Robot, frame: str, values: Array, driven: Sequence[int]) -> dict[str, float]:
     theta = 5 if robot.tree.planar else None
-    return {f"{frame}.{'theta' if c == theta else TWIST_WORDS[c]}": float(values[c]) for c in driven}
+    return {InWorld(f"{frame}.{'theta' if c == theta else TWIST_WORDS[c]}"): float(values[c]) for c in driven}

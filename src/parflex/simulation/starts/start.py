@@ -17,6 +17,7 @@ from parflex.codegen.traces.open_tree import MANY_RATES
 from parflex.errors import InputError, SingularError, did_you_mean
 from parflex.models.configuration import Configuration, configure
 from parflex.models.given_states.coupled_values import refuse_contradicted_positions
+from parflex.models.pose_input import InWorld
 from parflex.models.priorities import solve_in_order
 from parflex.models.robot import Robot
 from parflex.records import Record
@@ -203,7 +204,7 @@ def _prescribed(robot: Robot, motion: Prescribed) -> dict[str, float]:
     if not twist.any():
         return {}
     words = {0: "x", 1: "y", 5: "theta"} if robot.tree.planar else dict(enumerate(TWIST))
-    return {f"{motion.frame}.{word}": float(twist[k]) for k, word in words.items()}
+    return {InWorld(f"{motion.frame}.{word}"): float(twist[k]) for k, word in words.items()}
 
 
 def _usual(problem: Problem, pose: Any) -> str:
