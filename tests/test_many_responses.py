@@ -186,6 +186,12 @@ def test_what_is_no_response_is_refused_in_one_sentence(robots, words, said):
     assert "\n" not in str(told.value)
 
 
+def test_stress_of_what_has_no_known_shape_is_refused():
+    robot = parflex.load("navaro")  # its sections are numbers
+    with pytest.raises(InputError, match="no beam 'leg1.1' with a known shape; give the shape of its sections"):
+        parflex.many_responses(robot, ["x"], [[0.0]], ["stress:leg1.1"])
+
+
 def test_a_rigid_direction_has_no_stiffness_and_no_compliance():
     robot = parflex.load("3rrr-flexible")
     names, poses = poses_of(robot, 1)

@@ -62,7 +62,7 @@ from parflex.errors import InputError
 @click.option(
     "--start", metavar="rest|relaxed|equilibrium|held",
     help="Undeformed; bodies deflected, joints at the pose; deflected with locked motors, or with the platform held; "
-    "default: relaxed if flexible, else rest.",
+    "default: relaxed if flexible, else rest; with --velocity undeformed.",
 )  # fmt: skip
 @click.option("--pose", metavar="NAME|KEY=VALUE,...", help="Initial pose of a run without a motion.")
 @click.option("--velocity", metavar="KEY=VALUE,...", help="Initial velocities of what the motion does not prescribe.")

@@ -9,6 +9,7 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.elastic.participation import file_frame
+from parflex.models.inside_beams.beam_chains import beam_chains
 from parflex.models.robot import Robot
 from parflex.records import Record
 
@@ -128,15 +129,12 @@ def _of_frame(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
 
 
 def _of_name(robot: Robot, word: str, kind: str, of: str) -> ResponseName:
-    known = robot.actuated_names if kind == "effort" else straining(robot)
+    shaped = [name for name, chain in beam_chains(robot).items() if chain.parts.fibres is not None]
+    known = robot.actuated_names if kind == "effort" else shaped
     if of not in known:
-        what = "motor" if kind == "effort" else "beam"
-        raise InputError(
-            f"there is no {what} '{of}'",
-            key="responses",
-            value=word,
-            hint=did_you_mean(of, [str(name) for name in known]),
-        )
+        what = f"motor '{of}'" if kind == "effort" else f"beam '{of}' with a known shape"
+        hint = did_you_mean(of, [str(name) for name in known]) if known else "give the shape of its sections"
+        raise InputError(f"there is no {what}", key="responses", value=word, hint=hint)
     return ResponseName(word, kind, of=of, unit=OF_NAMES[kind])
 
 
