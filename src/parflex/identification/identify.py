@@ -13,10 +13,10 @@ from parflex.checking import one_of
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
+from parflex.identification.estimates.drive_gains import total_least_squares
+from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
+from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
 from parflex.identification.filtering import choose_filter, without_sticking
-from parflex.identification.fitting.drive_gains import total_least_squares
-from parflex.identification.fitting.least_squares import EffortRows, Fit, fit
-from parflex.identification.fitting.physical import PhysicalParameters, physical_parameters
 from parflex.identification.identified import Identified, share
 from parflex.identification.measured_files import Measurement, read_measurement
 from parflex.identification.payloads import gain_doubts, payload_doubts, unused_payloads

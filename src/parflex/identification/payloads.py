@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.bodies import RigidBody
 from parflex.identification.column_map import ColumnMap
-from parflex.identification.fitting.least_squares import EffortRows, fit
+from parflex.identification.estimates.least_squares import EffortRows, fit
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import ClosedMotion, Regressor
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_parameters

@@ -8,8 +8,8 @@ import numpy as np
 
 from parflex.errors import InputError, ParflexError
 from parflex.identification.base_columns import BaseColumns
+from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.filtering import FilterChoice, decimated, smoothed
-from parflex.identification.fitting.least_squares import EffortRows
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters, payload_rows
 from parflex.identification.regressors import ClosedMotion, Regressor

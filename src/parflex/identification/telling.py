@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from parflex.identification.base_columns import BaseColumns, grouped_text
+from parflex.identification.estimates.least_squares import EffortRows, Fit
 from parflex.identification.filtering import FilterChoice, rests
-from parflex.identification.fitting.least_squares import EffortRows, Fit
 from parflex.identification.identified import IdentifiedParameter, Prediction, share
 from parflex.identification.measured_files import Measurement
 from parflex.identification.regressors import Regressor

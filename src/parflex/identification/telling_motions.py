@@ -10,7 +10,7 @@ import numpy as np
 
 from parflex.errors import ParflexError
 from parflex.identification.base_columns import AMPLITUDE, BaseColumns
-from parflex.identification.fitting.least_squares import EffortRows
+from parflex.identification.estimates.least_squares import EffortRows
 from parflex.identification.regressors import Regressor
 
 Array = np.ndarray

@@ -15,8 +15,8 @@ import numpy as np
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
 from parflex.identification.column_map import ColumnMap
+from parflex.identification.estimates.least_squares import EffortRows, Fit, fit, noise_of
 from parflex.identification.filtering import FilterChoice, decimated
-from parflex.identification.fitting.least_squares import EffortRows, Fit, fit, noise_of
 from parflex.identification.identified import Prediction
 from parflex.identification.measured_files import Measurement
 from parflex.identification.payloads import payload_parameters

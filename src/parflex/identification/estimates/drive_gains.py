@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from parflex.errors import InputError
-from parflex.identification.fitting.least_squares import EffortRows, Fit, fit, noise_of, usual_lag
+from parflex.identification.estimates.least_squares import EffortRows, Fit, fit, noise_of, usual_lag
 
 Array = np.ndarray
 RESAMPLED = 200  # times, for the deviations

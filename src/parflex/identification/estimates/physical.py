@@ -15,7 +15,7 @@ import numpy as np
 
 from parflex.errors import InputError
 from parflex.identification.base_columns import BaseColumns
-from parflex.identification.fitting.least_squares import Fit
+from parflex.identification.estimates.least_squares import Fit
 from parflex.identification.unknowns import Unknown
 from parflex.models.dynamics.base_parameters import PARAMETERS, body_from_parameters
 from parflex.models.robot import Robot

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from parflex.identification.fitting.residual_spectra import spectral_middle
+from parflex.identification.estimates.residual_spectra import spectral_middle
 from parflex.records import Record
 
 Array = np.ndarray
