@@ -256,6 +256,11 @@ update dualemps
 update dualemps nothing.csv
 update dualemps nothing.csv --vary constants.beauty
 update dualemps taken.toml --vary constants.blade
+update dualemps nothing.uff --vary constants.blade
+update dualemps taken.toml --vary constants.blade --band 1-2
+update dualemps nothing.uff --vary constants.blade --sensors 1
+update dualemps nothing.csv --vary constants.blade --elements 0
+update dualemps nothing.csv --vary constants.blade --prior constants.bald=0.1
 export
 export mjcf
 export mjcf 5r

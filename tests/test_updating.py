@@ -268,7 +268,7 @@ def test_modes_without_partners_and_pairs_in_doubt_are_named(tmp_path):
     assert any("60 Hz at 'home' has no partner" in text for text in found.warnings)
     between = {"pose": "home", "mode": "", "frequency_hz": 10.0, "deviation_hz": 3.0}
     found = parflex.update(chain(tmp_path), [{"pose": "home", "mode": 1, "frequency_hz": 2.0}, between], KEYS[:1])
-    assert found.pairs[1]["also"] and any("may be mode" in text for text in found.warnings)
+    assert found.pairs[1]["also"] and any("may be that of" in text for text in found.warnings)
 
 
 def test_poses_may_be_coordinates(tmp_path):

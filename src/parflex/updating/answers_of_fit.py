@@ -15,6 +15,7 @@ Array = np.ndarray
 ALIKE = 0.95  # cosine from which two numbers are not told apart
 SAID = 0.1  # of the prior, that measurements must take away
 UNLIKE = 0.8  # MAC below which a mode is another one
+MOST_NAMED = 3  # pairs in doubt
 MIXED = 0.3  # part of a number in a combination that is named
 
 
@@ -92,7 +93,8 @@ class FitAnswers:
                     "held_out": bool(fitting.apart[k]), "row": k,
                 }  # fmt: skip
                 if fitting.others[pose][place]:
-                    pair["also"] = [mode + 1 for mode in fitting.others[pose][place]]
+                    near = self.fit.models[pose].frequencies[fitting.others[pose][place]]
+                    pair["also"] = [float(f) for f in near]
                 if k in fitting.damped:
                     pair["damping"] = self._beside(len(fitting.rows) + fitting.damped.index(k))
                 found.append(pair)
@@ -161,12 +163,13 @@ class FitAnswers:
             if one["mac"] < UNLIKE:
                 what = "is unlike the measured shape" if one["mac_of"] == "measured" else "changed its shape"
                 found.append(f"{name} {what} (MAC {one['mac']:.2f}): its pair is not sure")
-            elif "also" in one:
-                others = ", ".join(map(str, one["also"]))
-                found.append(f"{one['measured']:.5g} Hz at '{one['pose']}' is paired with mode {one['mode']}, and may "
-                             f"be mode {others} of the updated model")  # fmt: skip
             if one["held_out"] and not _within(one):
                 found.append(f"{name}, held out, is measured outside of its interval")
+        near = [one for one in pairs if "also" in one]
+        found += [f"{one['measured']:.5g} Hz at '{one['pose']}' is paired with mode {one['mode']}, and may be that of "
+                  f"{one['also'][0]:.5g} Hz" for one in near[:MOST_NAMED]]  # fmt: skip
+        if len(near) > MOST_NAMED:
+            found.append(f"{len(near)} pairs in all may be others: number the modes, or measure shapes")
         found += [f"{one['measured']:.5g} Hz at '{one['pose']}' has no partner in the model and is left out"
                   for one in lost]  # fmt: skip
         return found

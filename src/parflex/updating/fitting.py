@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.optimize
@@ -20,7 +21,7 @@ from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.records import Record
 from parflex.updating.measured_modes import MeasuredMode
-from parflex.updating.pairing import again_paired, first_pairs, followed_pairs, modes_needed
+from parflex.updating.pairing import again_paired, first_pairs, followed_pairs, modes_needed, same_pairs
 from parflex.updating.pose_modes import PoseModes, SlopedModes
 
 Array = np.ndarray
@@ -248,7 +249,7 @@ class Fitting:
                 now = fit.models[pose]
                 found = again_paired(several, [fit.modes[k] for k in own], now)
                 self.others[pose] = found.others
-                if found.modes != [fit.modes[k] for k in own]:
+                if not same_pairs(found.modes, [fit.modes[k] for k in own], now):
                     changed = True
                     self.base[pose], self.pairs[pose] = now, found.modes
             if not changed:
@@ -275,7 +276,7 @@ def _refuse_more(pose: str, rows: Sequence[MeasuredMode], count: int) -> None:
                          value=pose, hint="leave some out")  # fmt: skip
 
 
-def checked_priors(given: object, keys: Sequence[str], usual: float) -> Array:
+def checked_priors(given: Any, keys: Sequence[str], usual: float) -> Array:
     """Deviations before anything is measured, as shares; infinite: none."""
     table = given if isinstance(given, Mapping) else dict.fromkeys(keys, given)
     for key in table:

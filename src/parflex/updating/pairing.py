@@ -48,16 +48,24 @@ def first_pairs(measured: Sequence[MeasuredMode], model: PoseModes) -> Pairs:
     """By their number; others so that frequencies and shapes fit best."""
     pairs = [one.mode - 1 if one.mode is not None else -1 for one in measured]
     cost = costs(measured, model)
-    return _assigned(pairs, [k for k, mode in enumerate(pairs) if mode < 0], cost)
+    return _assigned(pairs, [k for k, mode in enumerate(pairs) if mode < 0], cost, model)
 
 
 def again_paired(measured: Sequence[MeasuredMode], pairs: Sequence[int], model: PoseModes) -> Pairs:
     """Those without a number once more, by a model that was updated."""
     kept = [mode if one.mode is not None else -1 for one, mode in zip(measured, pairs, strict=True)]
-    return _assigned(kept, [k for k, one in enumerate(measured) if one.mode is None], costs(measured, model))
+    return _assigned(kept, [k for k, one in enumerate(measured) if one.mode is None], costs(measured, model), model)
 
 
-def _assigned(pairs: list[int], rows: list[int], cost: Array) -> Pairs:
+def same_pairs(one: Sequence[int], other: Sequence[int], model: PoseModes) -> bool:
+    """Whether two lists of partners are alike; equal modes count as one."""
+    return all(
+        first == second or (first >= 0 and second >= 0 and second in model.equal(first))
+        for first, second in zip(one, other, strict=True)
+    )
+
+
+def _assigned(pairs: list[int], rows: list[int], cost: Array, model: PoseModes) -> Pairs:
     left = [k for k in range(cost.shape[1]) if k not in pairs]
     if rows and left:
         alone = np.full((len(rows), len(rows)), ALONE)
@@ -68,7 +76,7 @@ def _assigned(pairs: list[int], rows: list[int], cost: Array) -> Pairs:
     for k in rows:
         if pairs[k] >= 0:
             near = np.flatnonzero(cost[k] < min(cost[k, pairs[k]] + CLOSE, ALONE))
-            others[k] = [int(mode) for mode in near if mode != pairs[k]]
+            others[k] = [int(mode) for mode in near if mode not in model.equal(pairs[k])]
     return Pairs(pairs, others)
 
 

@@ -52,7 +52,7 @@ class PoseModes(Record):
     def mac(self, shape: dict[str, complex], mode: int) -> float:
         """MAC of a measured shape with a mode, or with the nearest mixture of equal ones."""
         rows = [self.sensors.index(name) for name in shape]
-        return mac_of_span(np.array(list(shape.values())), self.seen[np.ix_(rows, self.equal(mode))])
+        return mac_of_span(np.array(list(shape.values())), self.seen[rows][:, self.equal(mode)])
 
 
 class SlopedModes:

@@ -89,8 +89,8 @@ def _csv(path: str | Path, kind: str) -> Responses:
             values.append(own["magnitude"] * np.exp(1j * phase))
         else:
             raise InputError(f"'{pair}' has the columns {', '.join(own)}", key="responses", value=pair, hint=FORM)
-    ends = [pair.split("/") for pair in parts]
-    return Responses(frequencies, np.array(values), *(tuple(end[k].strip() for end in ends) for k in (0, 1)), kind)
+    outputs, inputs = (tuple(pair.split("/")[k].strip() for pair in parts) for k in (0, 1))
+    return Responses(frequencies, np.array(values), outputs, inputs, kind)
 
 
 def _uff(path: str | Path, kind: str | None, nodes: Mapping[str, str]) -> Responses:

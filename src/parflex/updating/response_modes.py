@@ -72,7 +72,7 @@ def responses_of_words(
         word = next(iter(said), "pose")
         raise InputError(f"'{word}' is of frequency responses, and no file has any", key=word,
                          value=str(said.get(word, ", ".join(pose))), hint="leave it out")  # fmt: skip
-    poses = iter(pose * len(of_responses) if len(pose) == 1 else pose)
+    poses = iter(list(pose) * len(of_responses) if len(pose) == 1 else pose)
     return [
         {"responses": file, **said, **({"pose": name} if (name := next(poses, None)) else {})}
         if file in of_responses else file
@@ -180,7 +180,8 @@ def _stable_poles(found: Responses, low: float, high: float, order: int) -> Arra
 
 def _gathered(stable: Array, least: float) -> Array:
     """The median of each group of poles that are near to each other, if there are enough."""
-    found, group = [], []
+    found: list[complex] = []
+    group: list[complex] = []
     for pole in [*stable, complex(0, np.inf)]:
         if group and abs(pole) > abs(group[-1]) * (1 + SAME_FREQUENCY):
             if len(group) >= least:

@@ -31,7 +31,7 @@ class Updated(Record):
         Of each measured mode: pose, mode, measured, deviation, before, after (Hz), predicted_deviation (Hz: of the
         parameters, of elements that are too few and of the model), interval (95 % of what will be measured), mac (of
         the measured shape, else of the shapes before and after), mac_of, held_out; damping where it was measured; also
-        are modes that fit nearly as well.
+        are frequencies (Hz) of modes after the update that fit nearly as well.
     macs : dict[str, Array]
         By pose, where shapes were measured: MAC of the measured modes (rows) with those of the updated model.
     model_error : float
