@@ -10,8 +10,10 @@ from oracles import spring_chain
 from test_command_line import answered, refused
 
 import parflex
+import parflex.updating.pose_modes
 from parflex.errors import InputError
 from parflex.updating.measured_modes import read_rows, read_table
+from parflex.updating.pairing import same_pairs
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 TRUE = np.array([900.0, 400.0, 150.0])
@@ -285,6 +287,22 @@ def test_poses_may_be_coordinates(tmp_path):
         assert found.parameters[key]["value"] == pytest.approx(named.parameters[key]["value"], rel=1e-9)
     with pytest.raises(InputError, match="is not KEY=VALUE"):
         parflex.update(chain(tmp_path), [{"pose": "motor-b=one", "frequency_hz": 2}], KEYS)
+
+
+def test_numbers_that_leave_their_priors_and_modes_with_few_elements_are_told(tmp_path):
+    far = [{"pose": "home", "mode": 1, "frequency_hz": 2.4, "deviation_hz": 0.01}]
+    found = parflex.update(chain(tmp_path), far, KEYS[:1], prior=0.05)
+    assert any("times the deviation of its prior" in text for text in found.warnings)
+    with pytest.raises(InputError, match="too few elements"):
+        parflex.update(parflex.load("dualemps"), [{"mode": 6, "frequency_hz": 163}], MODULUS)
+
+
+def test_pairs_among_equal_modes_are_settled():
+    first = parflex.updating.pose_modes.PoseModes(
+        np.array([1.0, 1.0, 3.0]), np.eye(3), np.eye(3), np.zeros(3), (), np.zeros((0, 3))
+    )
+    assert same_pairs([0, 2], [1, 2], first) and not same_pairs([0, 2], [2, 1], first)
+    assert not same_pairs([0, -1], [0, 2], first)
 
 
 def test_a_combination_of_three_numbers_is_named(tmp_path):

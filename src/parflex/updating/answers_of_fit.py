@@ -15,6 +15,7 @@ Array = np.ndarray
 ALIKE = 0.95  # cosine from which two numbers are not told apart
 SAID = 0.1  # of the prior, that measurements must take away
 UNLIKE = 0.8  # MAC below which a mode is another one
+STRAINED = 3.0  # deviations of its prior by which a number may move
 MOST_NAMED = 3  # pairs in doubt
 MIXED = 0.3  # part of a number in a combination that is named
 
@@ -139,6 +140,12 @@ class FitAnswers:
         found += [
             f"the measurements say nothing of '{key}': its deviation is that before them"
             for key, one in parameters.items() if one["told"] < SAID
+        ]  # fmt: skip
+        found += [
+            f"'{key}' moved by {abs(one['value'] - one['before']) / one['prior']:.2g} times the deviation of its "
+            "prior: check pairs and units"
+            for key, one in parameters.items()
+            if one["prior"] and abs(one["value"] - one["before"]) > STRAINED * one["prior"]
         ]  # fmt: skip
         if error[0]:
             found.append(

@@ -85,8 +85,11 @@ def update(
     fitting.apart = np.array(read_held_out(hold_out, [one.pose for one in rows], fitting.numbers()))
     start = fitting.at(np.ones(len(keys)))
     if not fitting.used(start).any():
-        raise InputError("no measured mode has a partner in the model", key="measured", value=robot.name,
-                         hint="number the modes, or start from a model that is nearer")  # fmt: skip
+        few = any(mode >= 0 and not apart for mode, apart in zip(start.modes, fitting.apart, strict=True))
+        why = "all measured modes have too few elements" if few else "no measured mode has a partner in the model"
+        raise InputError(why, key="measured", value=robot.name,
+                         hint="divide the elements of beams (elements=4)" if few
+                         else "number the modes, or start from a model that is nearer")  # fmt: skip
     fit, settled = fitting.paired(start)
     if not settled:
         warnings.append("pairs of measured modes and those of the model kept changing: number the modes")
