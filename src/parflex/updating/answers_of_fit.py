@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from parflex.updating.fitting import FittedModes, Fitting
+from parflex.updating.mode_fitting import FittedModes, Fitting
 from parflex.updating.updated import Updated
 
 Array = np.ndarray

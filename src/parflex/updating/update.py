@@ -14,8 +14,8 @@ from parflex.design.sensitivity import checked_keys
 from parflex.errors import InputError
 from parflex.models.robot import Robot
 from parflex.updating.answers_of_fit import FitAnswers
-from parflex.updating.fitting import Fitting, checked_priors
 from parflex.updating.measured_modes import MeasuredMode, read_held_out, read_rows, read_table
+from parflex.updating.mode_fitting import Fitting, checked_priors
 from parflex.updating.response_files import is_responses
 from parflex.updating.response_modes import modes_of_responses
 from parflex.updating.updated import Updated
