@@ -58,18 +58,21 @@ def audit(name: str, count: int) -> tuple[float, float, int]:
         designs = design_numbers(robot, {key: number_at(robot, key) * rng.uniform(0.9, 1.1, count) for key in keys})
     geometry = Geometry(robot, designs)
     own = np.arange(count) if designs is None else np.flatnonzero(~designs.alone)
+    features: np.ndarray | None = None
     q = geometry.rows(np.repeat(geometry.home[None], len(own), axis=0), own)
     if names:
         centre = CENTRES.get(name, at_home(robot, names))
         poses = centre + spread * rng.uniform(-1, 1, (len(own), len(names)))
         placed = PositionSolver(geometry, names, poses[0].tolist())(poses, own)
-        q, own = placed.q[placed.status == OK], own[placed.status == OK]
+        q, own, poses = (rows[placed.status == OK] for rows in (placed.q, own, poses))
+        given = [poses] if designs is None else [poses, designs.values[own]]
+        features = np.concatenate(given, axis=1)  # by which modes are guessed where poses are many
     assembly = Assembly(node_model(locked), designs=designs)
     places = geometry.places(assembly.links)
     K, M = assembly(*places(q[:1]), None if designs is None else own[:1])
     values = scipy.linalg.eigh(K[0], M[0], eigvals_only=True)
     free = int(np.sum(values < 1e-14 * values[-1]))
-    found = ModeFinder(locked, modes, free, designs)(q, None if designs is None else own)
+    found = ModeFinder(locked, modes, free, designs)(q, None if designs is None else own, features=features)
     expected = np.empty((len(q), modes))
     for start in range(0, len(q), 200):  # ten thousand matrices of fine meshes do not fit into memory
         part = slice(start, start + 200)
