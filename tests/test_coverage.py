@@ -68,7 +68,7 @@ def catalogue(name: str, reach: tuple[float, ...], loop: tuple[float, float], no
 ROBOTS = {
     "3rrr": three_rrr,
     "delta": lambda: catalogue("delta", (0.12,), (300.0, 8.0), (2e-5, 2 * np.pi / 2**17, 0.02, 10.0)),
-    "gough-stewart": lambda: catalogue("gough-stewart", (0.03, 0.08), (1e5, 5e3), (2e-6, 1e-6, 2.0, 5000.0)),
+    "gough-stewart": lambda: catalogue("gough-stewart", (0.03, 0.08), (2e6, 2e4), (2e-6, 1e-6, 2.0, 5000.0)),
 }
 
 
