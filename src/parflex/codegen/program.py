@@ -6,7 +6,8 @@ import hashlib
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,6 @@ APART = {
     "select": "compare",
     "sign": "compare",
 }
-COUNTS, DIGEST = "_counts", "_digest"  # of a program, that were made before
 COUNTED = ("add", "mul", "div", "sqrt", "trig", "neg", "compare", "variables", "setup", "total")
 
 
@@ -49,6 +49,7 @@ class Program(Record):
     setup: int
     outputs: tuple[tuple[str, int], ...]  # name and number of a value
     functions: tuple[Program, ...] = ()
+    found: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)  # counts, digest
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -58,7 +59,7 @@ class Program(Record):
     @property
     def known_counts(self) -> dict[str, int] | None:
         """What was counted, here or before the program was kept; None: nothing yet."""
-        return self.__dict__.get(COUNTS)
+        return self.found.get("counts")
 
     def counts(self) -> dict[str, int]:
         """Operators of one call; `total` is additions, subtractions, multiplications and divisions.
@@ -86,11 +87,11 @@ class Program(Record):
             counts[ARITHMETIC.get(operation) or APART[operation]] += 1
             counts["variables"] += named
         counts["total"] = counts["add"] + counts["mul"] + counts["div"]
-        return dict(self.with_counts(dict(counts)).__dict__[COUNTS])
+        return dict(self.with_counts(dict(counts)).found["counts"])
 
     def with_counts(self, counts: dict[str, int]) -> Program:
         """The same, which knows its counts: to count takes longer than to read a program from the disk."""
-        self.__dict__[COUNTS] = counts
+        self.found["counts"] = counts
         return self
 
     @property
@@ -174,7 +175,7 @@ class Program(Record):
 
     def digest(self) -> str:
         """A hash of what the program does: equal programs have equal hashes, on any machine."""
-        own = self.__dict__.get(DIGEST) or digest_of_instructions(self.instructions)
+        own = self.found.get("digest") or digest_of_instructions(self.instructions)
         functions = [function.digest() for function in self.functions]
         text = repr((self.variables, self.parameters, own, self.setup, self.outputs, *functions))
         return hashlib.sha256(text.encode()).hexdigest()

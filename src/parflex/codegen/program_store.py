@@ -21,7 +21,7 @@ from pydantic import BaseModel
 
 from parflex.codegen import disk_cache
 from parflex.codegen.kept_instructions import KeptInstructions, packed
-from parflex.codegen.program import DIGEST, Program
+from parflex.codegen.program import Program
 from parflex.models.robot import Robot
 
 Array = np.ndarray
@@ -111,11 +111,11 @@ def write(key: str, made: Any) -> None:
     program: Program = made.program
     parts = [packed(one.instructions) for one in (program, *program.functions)]
     for one, data in zip((program, *program.functions), parts, strict=True):
-        one.__dict__[DIGEST] = hashlib.sha256(data).hexdigest()  # which is asked for when it is compiled
+        one.found["digest"] = hashlib.sha256(data).hexdigest()  # which is asked for when it is compiled
     content = {
         "programs": [_head(one) for one in (program, *program.functions)],
         MANY: [
-            {"count": len(one.instructions), "digest": one.__dict__[DIGEST], "bytes": len(data)}
+            {"count": len(one.instructions), "digest": one.found["digest"], "bytes": len(data)}
             for one, data in zip((program, *program.functions), parts, strict=True)
         ],
         "inputs": made.inputs,
@@ -133,7 +133,11 @@ def write(key: str, made: Any) -> None:
 
 def _head(program: Program) -> dict[str, Any]:
     """All but its instructions and functions."""
-    return {one.name: getattr(program, one.name) for one in fields(program) if one.name not in (MANY, FUNCTIONS)}
+    return {
+        one.name: getattr(program, one.name)
+        for one in fields(program)
+        if one.init and one.name not in (MANY, FUNCTIONS)
+    }
 
 
 def read(key: str) -> dict[str, Any] | None:

@@ -51,7 +51,7 @@ def _content(one: Stepper) -> dict[str, Any]:
     return {
         "inputs": one.inputs.tolist(),
         "moving": one.moving.tolist(),
-        "program": {field.name: getattr(program, field.name) for field in fields(program)},
+        "program": {field.name: getattr(program, field.name) for field in fields(program) if field.init},
         "side": one.side,
         "size": one.size,
         "rows": one.rows,

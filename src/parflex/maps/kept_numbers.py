@@ -132,7 +132,7 @@ def _traced(robot: Robot, keys: tuple[str, ...]) -> dict[str, Any]:
     }
     program = make_program(graph, "numbers", {name: own for name, own in outputs.items() if len(own)}, quick=True)
     return {
-        "program": {field.name: getattr(program, field.name) for field in fields(program)},
+        "program": {field.name: getattr(program, field.name) for field in fields(program) if field.init},
         "places": [places for _, places in groups],
         "compared": [[how, bool(answer)] for _, how, answer in checks],
         "nominal": [x.nominal for x, _ in groups],

@@ -50,7 +50,9 @@ def _programs(key: str | None, locked: Robot, designs: DesignNumbers | None) -> 
     made = StepTrace(locked, designs).programs()
     if key is not None:
         content = {
-            part: None if program is None else {field.name: getattr(program, field.name) for field in fields(program)}
+            part: None
+            if program is None
+            else {field.name: getattr(program, field.name) for field in fields(program) if field.init}
             for part, program in (("pose", made.pose), ("step", made.step), ("closing", made.closing))
         }
         content |= {name: getattr(made, name) for name in SIZES}
