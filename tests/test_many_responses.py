@@ -188,7 +188,7 @@ def test_what_is_no_response_is_refused_in_one_sentence(robots, words, said):
 
 def test_stress_of_what_has_no_known_shape_is_refused():
     robot = parflex.load("navaro")  # its sections are numbers
-    with pytest.raises(InputError, match="no beam 'leg1.1' with a known shape; give the shape of its sections"):
+    with pytest.raises(InputError, match=r"no beam 'leg1\.1' with a known shape; give the shape of its sections"):
         parflex.many_responses(robot, ["x"], [[0.0]], ["stress:leg1.1"])
 
 
