@@ -43,8 +43,8 @@ def new_machine(opt: int = 2) -> Any:
 def _code() -> str:
     """A hash of the source that writes machine code, so that none that is kept outlives a change of it."""
     folder = Path(__file__).parent / "emit"
-    files = (__file__, *(folder / f"{name}.py" for name in WRITERS))
-    return hashlib.sha256(b"\0".join(Path(file).read_bytes() for file in files)).hexdigest()
+    files = (Path(__file__), *(folder / f"{name}.py" for name in WRITERS))
+    return hashlib.sha256(b"\0".join(file.read_bytes() for file in files)).hexdigest()
 
 
 def side_by_side(shape: tuple[int, ...]) -> Array:

@@ -63,8 +63,8 @@ def with_files_in(raw: dict[str, Any], folder: Path) -> dict[str, Any]:
             elif isinstance(files, dict):
                 given["file"] = {k: str(folder / v) if isinstance(v, str) else v for k, v in files.items()}
     for family in (raw, *families):
-        rows = family.get("visual")
-        for row in rows if isinstance(rows, list) else ():
+        visuals = family.get("visual")
+        for row in visuals if isinstance(visuals, list) else ():
             if isinstance(row, dict) and isinstance(row.get("file"), str):
                 row["file"] = str(folder / inner_path(row["file"]))
     return raw

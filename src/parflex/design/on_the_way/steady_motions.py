@@ -104,7 +104,8 @@ def _key_in_motion(robot: Robot, name: str, keys: Sequence[str]) -> str | None:
     own = [key for key in keys if key == f"motions.{name}" or key.startswith(f"motions.{name}.")]
     if own:
         return own[0]
-    left, seen = [table.get("motions", {}).get(name, {})], set()
+    left: list[Any] = [table.get("motions", {}).get(name, {})]
+    seen: set[str] = set()
     while left:
         part = left.pop()
         if isinstance(part, dict | list):

@@ -110,9 +110,10 @@ def export_fmu(
     name = identifier(robot.name)
     asked = [parameters] if isinstance(parameters, str) and parameters != "base" else parameters
     unit: FmuController | FmuPlant
+    notes: tuple[str, ...] = ()
     if law is not None or model is not None:
         unit = make_controller(robot, law, model, coordinates, pose, asked, tuple(without), kind)
-        name, notes, how = f"{name}_{identifier(law or str(model))}", (), unit.title
+        name, how = f"{name}_{identifier(law or str(model))}", unit.title
     else:
         if coordinates is not None:
             said = "coordinates are those of a model of a controller"

@@ -18,7 +18,7 @@ from parflex.control.run import OPEN
 from parflex.errors import InputError, did_you_mean
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import column_unit, unit_files
-from parflex.models.configuration import configure
+from parflex.models.configuration import Pose, configure
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record
@@ -82,7 +82,7 @@ class FmuController(Record):
 
 
 def make_controller(
-    robot: Robot, law: str | None, name: str | None, coordinates: str | None, pose: object,
+    robot: Robot, law: str | None, name: str | None, coordinates: str | None, pose: Pose | None,
     parameters: Sequence[str] | str, without: Sequence[str], kind: str,
 ) -> FmuController:  # fmt: skip
     """The law, or the model."""

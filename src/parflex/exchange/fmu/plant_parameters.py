@@ -26,7 +26,7 @@ AXES = "xyz"
 
 def read_plant_parameters(robot: Robot, names: Sequence[str]) -> dict[str, float]:
     """Values by name of what is asked for: "gravity", "payload", or inertial parameters such as "M[leg1.2]"."""
-    tree, found = robot.tree, {}
+    tree, found = robot.tree, dict[str, float]()
     known = [f"{word}[{link.name}]" for link in tree.links for word in PARAMETERS]
     axes = AXES[:2] if tree.planar else AXES
     for name in names:

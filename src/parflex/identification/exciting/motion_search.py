@@ -40,7 +40,7 @@ class Search:
         if any(one.symbol in ("FS", "FS_back") for one in every):
             # friction that changes its sign at once makes the determinant jump where a reversal passes an instant
             speed = SOFT * reach * np.pi * harmonics / time
-            self.soft = Regressor(robot, every, friction, 2.0 ** np.round(np.log2(speed)))
+            self.soft = Regressor(robot, every, friction, float(2.0 ** np.round(np.log2(speed))))
         if self.regressor.spare:
             raise InputError(
                 "motors that are more than freedoms cannot move each for itself", key="robot", value=robot.name,

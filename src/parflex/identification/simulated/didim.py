@@ -121,7 +121,7 @@ def didim(simulations: Simulations, told: list[int], starts: Sequence[Array]) ->
         step = fit(now.rows.columns(told), "wls").values
         moved = now.rows.W[:, :, told] @ step
         size = np.linalg.norm(np.concatenate([part for part, _ in now.parts]))
-        if np.linalg.norm(moved) <= max(SETTLED * size, NEAR * now.error):
+        if float(np.linalg.norm(moved)) <= max(float(SETTLED * size), NEAR * now.error):
             break
         values, now, more = _forward(simulations, values, now, told, step)
         rounds += more

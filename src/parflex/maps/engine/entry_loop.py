@@ -48,7 +48,7 @@ def fill_rows(
 
 def pose_rows(
     kernel: Kernel,
-    inputs: tuple[Array, Array, Array, Array],
+    inputs: tuple[Array, ...],
     q: Array,
     poses: Array,
     values: Array,
