@@ -104,14 +104,20 @@ def lowest_modes(K: Array, M: Array, free: int, modes: int) -> tuple[Array, Arra
     """Lowest eigenvalues of K v = w^2 M v and M-normalised vectors, `free` ones without stiffness first.
 
     Without such ones the largest of M v = K v / w^2 are asked for, with K scaled to a unit diagonal: LAPACK's errors
-    are shares of the largest value, and the lowest frequency would feel the stiffest spring.
+    are shares of the largest value, and the lowest frequency would feel the stiffest spring. With such ones those of
+    M v = (K + s M) v / (w^2 + s), s about the lowest w^2 that is not zero.
     """
-    if not free:
-        try:
-            return _of_inverse(K, M, modes)
-        except np.linalg.LinAlgError:  # not positive definite
-            pass
-    return scipy.linalg.eigh(K, M, subset_by_index=[0, min(free + modes, len(K)) - 1])
+    rough, shift = None, 0.0
+    if free:
+        rough = scipy.linalg.eigh(K, M, subset_by_index=[0, min(free + modes, len(K)) - 1])
+        shift = float(rough[0][free]) if len(rough[0]) > free else 0.0
+        if shift <= 0.0:
+            return rough
+    try:
+        values, vectors = _of_inverse(K + shift * M, M, free + modes)
+        return values - shift, vectors
+    except np.linalg.LinAlgError:  # not positive definite
+        return rough or scipy.linalg.eigh(K, M, subset_by_index=[0, min(free + modes, len(K)) - 1])
 
 
 def _of_inverse(K: Array, M: Array, modes: int) -> tuple[Array, Array]:
