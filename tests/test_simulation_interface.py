@@ -292,7 +292,7 @@ def test_a_run_that_diverges_says_when_what_and_what_to_try(capsys, tmp_path):
     assert len(kept.t) == found["rows"] and np.isfinite(kept["P.x"]).all()
 
 
-@pytest.mark.parametrize("method", ["gauss4", "generalized-alpha", "rk4"])
+@pytest.mark.parametrize("method", ["gauss4", pytest.param("generalized-alpha", marks=pytest.mark.verify), "rk4"])
 def test_motors_led_out_of_reach_stop_the_run(method):
     robot = parflex.load("5r")
     home = np.array([robot.home[robot.tree.position_names.index(name)] for name in robot.actuated_names])
