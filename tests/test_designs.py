@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import parflex
+from parflex.bodies.sections import rectangle
 from parflex.codegen.passes.optimise import make_program
 from parflex.designs.design_numbers import design_numbers, number_at
 from parflex.designs.traced_numbers import TracedDecisions, TracedNumber
 from parflex.errors import ParflexError
+from parflex.graph.derivative import jacobian
 from parflex.graph.expression import Graph
 from parflex.maps.kept_numbers import numbers_of_designs
 from parflex.models.loading import load
@@ -124,16 +126,58 @@ def test_frequencies_of_poses_with_their_own_designs_are_those_of_robots_loaded_
 
 def test_designs_that_are_read_otherwise_are_loaded_one_by_one_and_right():
     robot = parflex.load("three-beam-legs")
-    widths = [0.02, 0.04, 0.029, -0.01, np.nan]  # the bar is 0.03 high: the second is wider, which torsion tells apart
-    many = parflex.many_frequencies(robot, ["leg1.upper"], [[0.3]] * 5, modes=3, designs={"sections.bar.y": widths})
+    widths = [0.02, 0.04, 0.029, -0.01, np.nan]
+    turns = [0.0, 0.0, 0.1, 0.0, 0.0]  # the place of a leg that turns is read otherwise than one that does not
+    designs = {"sections.bar.y": widths, "legs.gamma.0": turns}
+    many = parflex.many_frequencies(robot, ["leg1.upper"], [[0.3]] * 5, modes=3, designs=designs)
     assert many.status.tolist() == [0, 0, 0, 3, 3]
     assert many.fallbacks == 2
     assert "not positive" in many.reasons[3]
     assert "not a finite number" in many.reasons[4]
-    for row, width in enumerate(widths[:3]):
-        one = parflex.natural_frequencies(parflex.load("three-beam-legs", settings={"sections.bar.y": width}), modes=3)
+    for row in range(3):
+        settings = {key: values[row] for key, values in designs.items()}
+        one = parflex.natural_frequencies(parflex.load("three-beam-legs", settings=settings), modes=3)
         # both by LAPACK, whose rounding is 1e-16 of the largest eigenvalue
         assert many.frequencies[row] == pytest.approx(one.frequencies, rel=1e-8)
+
+
+@pytest.mark.parametrize("shape", ["rectangle", "box"])
+def test_sections_whose_sides_change_their_order_are_mere_numbers(shape):
+    thickness = {"sections.bar.thickness": 0.002} if shape == "box" else {}
+    fixed = {"sections.bar.shape": shape, **thickness}
+    robot = parflex.load("three-beam-legs", settings=fixed)
+    sides = {
+        "sections.bar.y": np.array([0.02, 0.03, 0.05, 0.003]),
+        "sections.bar.z": np.array([0.03, 0.03, 0.01, 0.02]),
+    }
+    for found in (design_numbers(robot, sides, slopes=True), numbers_of_designs(robot, sides)):
+        assert found.alone.tolist() == [False, False, False, bool(thickness)]  # a wall thicker than half a side
+        for row in np.flatnonzero(~found.alone):
+            own = {key: float(values[row]) for key, values in sides.items()}
+            other = parflex.load("three-beam-legs", settings={**fixed, **own})
+            mine = np.array(numbers_in(found.with_numbers(dict(enumerate(found.values[row]))).tree))
+            assert mine == pytest.approx(np.array(numbers_in(other.tree)), rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize(("y", "z"), [(0.02, 0.03), (0.03, 0.03), (0.04, 0.03)])
+def test_the_torsion_of_a_rectangle_has_slopes_also_where_it_is_square(y, z):
+    decisions = Decisions(1)
+    sides = [Varied(np.array([side]), decisions, np.eye(2)[:, [k]].copy()) for k, side in enumerate((y, z))]
+    graph = Graph()
+    traced = TracedDecisions(graph)
+    symbols = [graph.symbol(name) for name in "yz"]
+    expression = rectangle(*(TracedNumber(v, s, traced) for v, s in zip((y, z), symbols, strict=True))).J.expression
+    (row,) = jacobian([expression], symbols)
+    made = make_program(graph, "slopes", {"J": expression, "slope": np.array(row, dtype=object)}, quick=True)
+    mine = made.evaluate({"y": y, "z": z})
+    its = rectangle(*sides).J
+    step = 1e-5
+    for k, change in enumerate(np.eye(2) * step):
+        ahead, behind = (rectangle(y + sign * change[0], z + sign * change[1]).J for sign in (1, -1))
+        # error 1e-7 of the slope: (step / side)^2
+        assert its.slopes[k, 0] == pytest.approx((ahead - behind) / (2 * step), rel=1e-6)
+        assert mine[f"slope[{k}]"] == pytest.approx(its.slopes[k, 0], rel=1e-12)
+    assert mine["J"] == pytest.approx(rectangle(y, z).J, rel=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from numpy.polynomial import polynomial
 from parflex.bodies.elastic_body import ElasticBody, InnerNodes, MeanStrain, Node
 from parflex.records import Record
 from parflex.spatial.linear import scalar_type
-from parflex.spatial.varied import is_varied
+from parflex.spatial.varied import is_varied, smaller
 
 Array = np.ndarray
 SLENDER = 0.1  # deflections of a tip beyond this share of the length turn sections by more than small angles
@@ -244,7 +244,7 @@ def add_spin(G: Array, spin: Array, sign: float = 1.0) -> None:
 
 def first_bending(length: float, material: Material, section: Section, planar: bool) -> Any:
     """Lowest natural frequency, in rad/s, of the beam in bending, clamped at its root and free at its end."""
-    weakest = section.Iz if planar else min(section.Iy, section.Iz)
+    weakest = section.Iz if planar else smaller(section.Iy, section.Iz)
     return CLAMPED_FREE**2 * np.sqrt(material.E * weakest / (material.density * section.A * length**4))
 
 

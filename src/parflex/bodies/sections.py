@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from parflex.bodies.beam import Section
+from parflex.spatial.varied import larger, smaller
 
 Array = np.ndarray
 TERMS = 40  # of the series for the torsion of a rectangle: exact to rounding
@@ -20,7 +21,7 @@ TERMS = 40  # of the series for the torsion of a rectangle: exact to rounding
 
 def rectangle(y: float, z: float) -> Section:
     """Sides along y and z; the torsion constant by Saint-Venant's series."""
-    long, short = max(y, z), min(y, z)
+    long, short = larger(y, z), smaller(y, z)
     n = np.arange(1, 2 * TERMS, 2)
     series = np.sum(np.tanh(n * np.pi * (long / short) / 2) / n**5)
     J = long * short**3 / 3 * (1 - 192 * short / (np.pi**5 * long) * series)

@@ -76,7 +76,7 @@ class SectionTable(Table):
             _refuse_shear_coefficient(key, getattr(self, key))
         if self.shape == "tube" and 2 * self.thickness >= self.diameter:  # type: ignore[operator]
             raise complain("the wall is thicker than the tube", "give a thickness below half the diameter", "thickness")
-        if self.shape == "box" and 2 * self.thickness >= min(self.y, self.z):  # type: ignore[operator,type-var]
+        if self.shape == "box" and any(2 * self.thickness >= side for side in (self.y, self.z)):  # type: ignore[operator]
             hint = "give a thickness below half the smaller side"
             raise complain("the wall is thicker than the box", hint, "thickness")
         return self

@@ -207,6 +207,10 @@ class TracedNumber(Varied):
         """Angle of a cosine."""
         return (1.0 - self * self).sqrt().arctan2(self)
 
+    def larger(self, other: Any) -> Any:
+        """The larger of two numbers: half of their sum and of the size of their difference."""
+        return 0.5 * (self + other + abs(self - other))
+
 
 def _nominal(x: Any) -> float:
     return x.nominal if isinstance(x, Varied) else float(x)

@@ -219,6 +219,14 @@ class Varied:
             slopes = (x.values * self.slopes - self.values * x.slopes) / square
         return self._with(np.arctan2(self.values, x.values), slopes)
 
+    def larger(self, other: Any) -> Any:
+        """The larger of two numbers in each design, with the mean of both slopes where they are equal."""
+        x = other if isinstance(other, Varied) else self.lifted(other)
+        share = 0.5 + 0.5 * np.sign(self.values - x.values)
+        both = self.slopes is not None and x.slopes is not None
+        slopes = share * self.slopes + (1.0 - share) * x.slopes if both else None
+        return self._with(np.maximum(self.values, x.values), slopes)
+
     def __repr__(self) -> str:
         return f"{self.nominal:g} in {len(self.values)} designs"
 
@@ -244,6 +252,18 @@ def function_of(name: str, plain: Callable[..., float]) -> Callable[..., Any]:
         return getattr(first, name)(*arguments[1:])
 
     return call
+
+
+def larger(x: Any, y: Any) -> Any:
+    """The larger of two numbers; which of them it is may differ from design to design."""
+    if isinstance(x, Varied):
+        return x.larger(y)
+    return y.larger(x) if isinstance(y, Varied) else max(x, y)
+
+
+def smaller(x: Any, y: Any) -> Any:
+    """The smaller of two numbers; which of them it is may differ from design to design."""
+    return -larger(-x, -y)
 
 
 def finite(x: Any) -> bool:
