@@ -9,7 +9,7 @@ and impossible ones, are marked; they are loaded one by one.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -67,11 +67,8 @@ class DesignNumbers(Record):
     def _varied(self, name: str, part: Any) -> Any:
         """A part of the robot with the numbers of all designs in it."""
         decisions = Decisions(len(self.values) + 1)
-        by_place: dict[Path, Any] = {}
-        for k, places in enumerate(self.places):
-            x = Varied(np.concatenate([self.nominal[k : k + 1], self.values[:, k]]), decisions)
-            by_place |= {place[1:]: x for place in places if place[0] == name}
-        return substituted(part, by_place)
+        columns = np.concatenate([self.nominal[None], self.values]).T
+        return _substituted(part, _branches(self.places).get(name, {}), [Varied(x, decisions) for x in columns])
 
     def of_part(self, part: Path, plain: Any) -> Array:
         """The array, or the number, that stands at a place of the tree: designs x its shape where designs differ."""
@@ -98,12 +95,12 @@ class DesignNumbers(Record):
     def with_numbers(self, numbers: Mapping[int, Any]) -> Robot:
         """The robot with other numbers (symbols, as a rule) in the place of some; it stands as the nominal one."""
         tree, closures = self.robot.tree, self.robot.closures
-        by_place = {place: x for k, x in numbers.items() for place in self.places[k]}
+        if len(numbers) == len(self.places):
+            branches = _branches(self.places)
+        else:
+            branches = _branching((place, k) for k in numbers for place in self.places[k])
         parts = {"tree": tree, "loops": closures.loops, "constraints": closures.constraints}
-        changed = {
-            name: substituted(part, {place[1:]: x for place, x in by_place.items() if place[0] == name})
-            for name, part in parts.items()
-        }
+        changed = {name: _substituted(part, branches.get(name, {}), numbers) for name, part in parts.items()}
         made = replace(changed["tree"], known_length=tree.length)
         own = Closures(made, changed["loops"], changed["constraints"])
         return replace(self.robot, tree=made, closures=own, known_home=self.robot.home)
@@ -126,6 +123,32 @@ def _in_parts(places: tuple[tuple[Path, ...], ...]) -> dict[Path, list[tuple[int
     while len(_parts_of) >= RECENT:
         _parts_of.pop(next(iter(_parts_of)))
     _parts_of[id(places)] = places, found
+    return found
+
+
+_branches_of: dict[int, tuple[Any, dict[str | int, Any]]] = {}  # of the last places
+
+
+def _branches(places: tuple[tuple[Path, ...], ...]) -> dict[str | int, Any]:
+    """Numbers of places by their steps, one dictionary in another; kept, because the same places are asked often."""
+    known = _branches_of.get(id(places))
+    if known is not None and known[0] is places:
+        return known[1]
+    found = _branching((place, k) for k, own in enumerate(places) for place in own)
+    while len(_branches_of) >= RECENT:
+        _branches_of.pop(next(iter(_branches_of)))
+    _branches_of[id(places)] = places, found
+    return found
+
+
+def _branching(places: Iterable[tuple[Path, int]]) -> dict[str | int, Any]:
+    """By the first step, then by the second, and so on; at the end of a place which number stands there."""
+    found: dict[str | int, Any] = {}
+    for place, k in places:
+        branch = found
+        for step in place[:-1]:
+            branch = branch.setdefault(step, {})
+        branch[place[-1]] = k
     return found
 
 
@@ -180,12 +203,12 @@ def read_again(robot: Robot, settings: Mapping[str, Any]) -> tuple[Any, dict[str
 
 def in_first_design(part: Any, scalar: Callable[[float, Array], Any]) -> Any:
     """The same part with numbers of another kind, made of value and slopes, in the place of those of all designs."""
-    varied = {place: x for place, x in leaves(part) if isinstance(x, Varied)}
-    found = {}
-    for place, x in varied.items():
+    varied = [(place, x) for place, x in leaves(part) if isinstance(x, Varied)]
+    found = []
+    for _, x in varied:
         assert x.slopes is not None
-        found[place] = scalar(float(x.values[1]), x.slopes[:, 1].copy())
-    return substituted(part, found)
+        found.append(scalar(float(x.values[1]), x.slopes[:, 1].copy()))
+    return _substituted(part, _branching((place, k) for k, (place, _) in enumerate(varied)), found)
 
 
 def of_designs(values: Any, designs: int) -> Array:
@@ -237,23 +260,25 @@ def _parts(part: Any) -> list[tuple[str | int, Any]]:
     return [(field.name, getattr(part, field.name)) for field in fields(part) if field.init]
 
 
-def substituted(part: Any, numbers: Mapping[Path, Any]) -> Any:
-    """The same part with other values at some places."""
-    if () in numbers:
-        return numbers[()]
-    below: dict[str | int, dict[Path, Any]] = {}
-    for place, x in numbers.items():
-        below.setdefault(place[0], {})[place[1:]] = x
-    if not below:
+def _substituted(part: Any, branch: Any, numbers: Any) -> Any:
+    """The same part with other values at some places: `numbers` holds them by what stands at the ends of branches."""
+    if not isinstance(branch, dict):
+        return numbers[branch]
+    if not branch:
         return part
     if isinstance(part, np.ndarray):
-        plain = part.dtype == float and all(isinstance(inner[()], float) for inner in below.values())
+        plain = part.dtype == float and all(isinstance(numbers[k], float) for k in branch.values())
         flat = part.astype(float if plain else object).ravel()
-        for step, inner in below.items():
-            flat[step] = inner[()]
+        for step, k in branch.items():
+            flat[step] = numbers[k]
         return flat.reshape(part.shape)
     if isinstance(part, dict):
-        return {key: substituted(inner, below.get(key, {})) for key, inner in part.items()}
+        return part | {step: _substituted(part[step], inner, numbers) for step, inner in branch.items()}
     if isinstance(part, tuple | list):
-        return type(part)(substituted(inner, below.get(k, {})) for k, inner in enumerate(part))
-    return replace(part, **{str(name): substituted(getattr(part, str(name)), inner) for name, inner in below.items()})
+        made = list(part)
+        for step, inner in branch.items():
+            made[step] = _substituted(made[step], inner, numbers)
+        return type(part)(made)
+    return replace(
+        part, **{str(step): _substituted(getattr(part, str(step)), x, numbers) for step, x in branch.items()}
+    )

@@ -33,6 +33,8 @@ CHUNK_TOGETHER, CHUNK_ALONE = 1024, 64  # rows of a chunk
 class ResponseRows:
     """Rows of poses of a robot, with or without designs, and the responses that are asked there."""
 
+    at_least = 0  # rows that programs are made for, however few they are
+
     def __init__(
         self,
         robot: Robot,
@@ -77,7 +79,7 @@ class ResponseRows:
             except NotCoveredError as error:
                 self.model, self.why_not = None, str(error)
         self.geometry = Geometry(self.robot, self.numbers if self.model is not None else None)
-        self.geometry.settle(len(self.poses))
+        self.geometry.settle(max(len(self.poses), self.at_least))
         first = self.poses[usual[0]] if len(usual) else np.zeros(len(self.coordinates))
         self.positions = PositionSolver(self.geometry, self.coordinates, first.tolist())
         if self.designs and not self.positions.fast:

@@ -10,6 +10,8 @@ import numpy as np
 
 from parflex.design.questions import ResponseQuestion
 from parflex.design.search.batched_values import values_in_designs
+from parflex.errors import ParflexError
+from parflex.maps.batches import COMPILE_FROM
 from parflex.maps.designed_poses import DesignedPoses
 from parflex.maps.frequencies import WORTH
 from parflex.maps.many import many_frequencies
@@ -19,6 +21,7 @@ from parflex.maps.responses.many_responses import solve_rows
 from parflex.maps.responses.response_names import read_responses
 from parflex.maps.responses.response_rows import ResponseRows
 from parflex.maps.rows.row_answers import RowAnswers
+from parflex.models.elastic.linear_model import natural_frequencies
 from parflex.models.robot import Robot
 from parflex.sweeps.design_rows import DesignAnswers, DesignRows
 
@@ -66,6 +69,8 @@ class SeenPoses(DesignedPoses):
 class SeenResponses(ResponseRows):
     """Other responses at poses of one design; what is out of reach is not searched for."""
 
+    at_least = COMPILE_FROM  # the same few rows are asked at every move of a slider
+
     def _set_up(self) -> None:
         super()._set_up()
         self.positions.walks = False
@@ -86,6 +91,10 @@ class QuickRows(DesignRows):
 
     def __init__(self, robot: Robot, keys: Sequence[str], questions: Mapping[str, ResponseQuestion]) -> None:
         super().__init__(robot, keys, questions)
+        try:
+            self.most = len(natural_frequencies(robot).frequencies)
+        except ParflexError:  # nothing vibrates
+            self.most = 0
         self.masses = []  # which need no pose
         for batch in self.batches:
             own = [name for name, one in batch.questions.items() if one.response.name == "mass"]
@@ -106,8 +115,9 @@ class QuickRows(DesignRows):
 
     def _frequencies(self, batch: Any, poses: Array, modes: int, designs: Mapping[str, Array]) -> Any:
         values = {key: float(own[0]) for key, own in designs.items()}
-        seen = SeenPoses(self.robot, batch.coordinates, poses, values, modes, batch.lock)
-        frequencies, status = seen.frequencies[: seen.shown], seen.status[: seen.shown]
+        asked = max(modes, min(modes + 1, self.most))  # one more: pairs of symmetric robots are not cut in two
+        seen = SeenPoses(self.robot, batch.coordinates, poses, values, asked, batch.lock)
+        frequencies, status = seen.frequencies[: seen.shown, :modes], seen.status[: seen.shown]
         reasons = seen.reasons[: seen.shown]
         left = np.flatnonzero((status != OK) & ~seen.lost[: seen.shown])
         if len(left):
