@@ -41,6 +41,9 @@ def test_co_simulation_makes_the_steps_of_simulate(name, fmi, figure):
     run = parflex.simulate(
         parflex.load(name), **as_run(name), time=ROWS * STEP, step=STEP, out_step=STEP, method="gauss4"
     )
+    assert [word for word in unit.names("input") if word.startswith("wrench.")] == [
+        word for word in efforts if word.startswith("wrench.")
+    ]  # planar robots have those of the plane alone
     assert set(names) | {word for word in efforts if word.startswith("effort.")} | {"t"} == set(run.columns)
     hard = [k for k, column in enumerate(names) if not any(column.endswith(w) or column.startswith(w) for w in SOFT)]
     worst = max(np.abs(rows[:, k] - run[names[k]]).max() / max(1.0, float(np.abs(run[names[k]]).max())) for k in hard)

@@ -75,7 +75,11 @@ def test_steps_that_cannot_be_are_errors_with_a_reason(fmi):
     unit = Unit(exported("5r", fmi))
     unit.start(given("5r"))
     unit.unit.doStep(0.0, STEP)
-    for t, length, says in ((0.5, STEP, "the last one ended at 0.001"), (STEP, 0.0, "not a positive number")):
+    for t, length, says in (
+        (0.5, STEP, "the last one ended at 0.001"),
+        (STEP, 0.0, "not a positive number"),
+        (STEP, -STEP, "not a positive number"),
+    ):
         with pytest.raises(FMICallException):
             unit.unit.doStep(t, length)
         assert says in unit.said[-1]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fmpy.fmi1 import FMICallException
 from fmpy.validation import validate_fmu
 from fmu_units import STEP, Unit
 
@@ -70,6 +71,19 @@ def test_the_start_of_an_fmu_is_that_of_a_run(changeable):
     values |= {f"start.qd.{name}": value for name, value in rates.items()}
     found = at_end(changeable, values)
     assert np.abs(found - [run[name][-1] for name in COLUMNS]).max() < 1e-9  # the same steps
+
+
+def test_fixed_parameters_are_set_before_the_start_and_masses_are_not_negative(changeable):
+    unit = Unit(changeable)
+    with pytest.raises(FMICallException):
+        unit.put({"payload.mass": -0.1})
+    assert "a mass is not negative" in unit.said[-1]
+    unit.start({"payload.mass": 0.1, "start.q.left.1": 2.2})
+    for name in ("payload.mass", "start.q.left.1", "gravity.x"):
+        with pytest.raises(FMICallException):
+            unit.put({name: 0.2})
+        assert "before the initialisation ends" in unit.said[-1]
+    unit.close()
 
 
 @pytest.mark.parametrize(

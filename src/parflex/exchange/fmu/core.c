@@ -28,26 +28,43 @@ static d2 rows_of(double *at, int64_t n) {
   return r;
 }
 
-/* inputs since they were set: efforts, or positions, rates and accelerations of motors, which go on with these
-   accelerations, then wrenches */
+/* how long inputs have been acting: in co-simulation motions go on with their accelerations from when they were set, in
+   model exchange all inputs are those of the instant */
+static double acting_for(const State *s) { return KIND_ME ? 0 : s->now - s->since; }
+
+/* inputs: efforts, or positions, rates and accelerations of motors, then wrenches */
 static void give(Model *m) {
   double *c = m->system.coefficients.at;
   const double *u = m->state.inputs;
-  m->system.breaks.at[0] = m->state.since;
+  m->system.breaks.at[0] = m->state.now - acting_for(&m->state);
   for (int j = 0; j < MOTORS; ++j)
     for (int p = 0; p < POWERS; ++p) c[p * GIVEN + j] = p == 2 ? 0.5 * u[p * MOTORS + j] : u[p * MOTORS + j];
-  for (int j = 0; j < GIVEN - MOTORS; ++j) c[MOTORS + j] = u[POWERS * MOTORS + j];
+  for (int j = 0; j < WRENCHES; ++j) c[wrench_places[j]] = u[POWERS * MOTORS + j];
+}
+
+/* of motions */
+#define RATE_INPUT (POWERS == 3 ? MOTORS : 0)
+static double motor_rate(const State *s, int j) {
+  const double *u = s->inputs + j;
+  return u[RATE_INPUT] + acting_for(s) * u[2 * RATE_INPUT];
+}
+
+static double motor_position(const State *s, int j) {
+  const double *u = s->inputs + j;
+  double t = acting_for(s);
+  return u[0] + t * (u[RATE_INPUT] + 0.5 * t * u[2 * RATE_INPUT]);
 }
 
 /* motions as they are now, before some of them are set */
 static void go_on_with(Model *m) {
-  double *u = m->state.inputs, s = m->state.now - m->state.since;
-  if (POWERS == 3)
-    for (int j = 0; j < MOTORS; ++j) {
-      u[j] += s * (u[MOTORS + j] + 0.5 * s * u[2 * MOTORS + j]);
-      u[MOTORS + j] += s * u[2 * MOTORS + j];
-    }
-  m->state.since = m->state.now;
+  State *s = &m->state;
+  double *u = s->inputs;
+  for (int j = 0; POWERS == 3 && j < MOTORS; ++j) {
+    double q = motor_position(s, j), qd = motor_rate(s, j);
+    u[j] = q;
+    u[MOTORS + j] = qd;
+  }
+  s->since = s->now;
 }
 
 static const char *failed(int64_t status) {
@@ -59,7 +76,9 @@ static const char *failed(int64_t status) {
   }
 }
 
-static int watch(Model *m, const double *q);
+static int watch(Model *m, const double *q, int walking);
+static int reach(Model *m);
+static void end_step(Model *m);
 #if WATCHED
 static int jumped(Model *m, const double *before, const double *after, double time);
 #endif
@@ -76,22 +95,8 @@ static void see(Model *m) {
 
 /* outputs at the state as it is, of which nothing changes but what was seen of it */
 static int look(Model *m) {
-  double q[POSITIONS + 1], qd[RATES + 1];
-  State *s = &m->state;
-  if (s->fresh) return 1;
-  memcpy(q, s->q, sizeof(double) * POSITIONS);
-  memcpy(qd, s->qd, sizeof(double) * RATES);
-  int64_t counts[COUNTS];
-  memcpy(counts, s->whole, sizeof counts);
-  give(m);
-  int fine = record(&m->system, &m->work, s->now, row_of(q, POSITIONS), row_of(qd, RATES), row_of(s->out_x, WIDTH_X),
-                    row_of(s->out_y, WIDTH_Y));
-  memcpy(s->whole, counts, sizeof counts);
-  if (!fine) {
-    tell(m, 3, "values are not finite, or the loops cannot be closed");
-    return 0;
-  }
-  if (!watch(m, s->out_y)) return 0;
+  if (m->state.fresh) return 1;
+  if (!reach(m)) return 0;
   see(m);
   return 1;
 }
@@ -109,15 +114,26 @@ static void prepare(Model *m) {
 static int begin(Model *m) {
   State *s = &m->state;
   prepare(m);
+  if (!reach(m)) return 0;
+  for (int k = 0; k < WHOLE_TURNS; ++k) { /* angles of the loops in the turn nearest to the pose of the export */
+    int at = whole_turns[k];
+    double away = s->closed[at] - followed(s->closed[at], turn_of_export[k]);
+    s->closed[at] -= away;
+    if (away != 0) s->q[at] = s->closed[at];
+  }
   give(m);
   if (m->system.rubbing.n[0] > 0)
     settle(&m->system, &m->work, s->now, row_of(s->q, POSITIONS), row_of(s->qd, RATES));
   int fine = record(&m->system, &m->work, s->now, row_of(s->q, POSITIONS), row_of(s->qd, RATES),
                     row_of(s->out_x, WIDTH_X), row_of(s->out_y, WIDTH_Y));
-  s->fresh = s->was_checked = 0;
-  if (!fine) tell(m, 3, "the start is not finite, or the loops cannot be closed from it");
-  if (!fine || !watch(m, s->out_y)) return 0;
+  if (!fine) {
+    tell(m, 3, "the start is not finite, or the loops cannot be closed from it");
+    return 0;
+  }
+  memset(s->turns, 0, sizeof s->turns); /* angles count from the start */
   see(m);
+  s->begun = 1;
+  end_step(m);
   return 1;
 }
 
@@ -138,13 +154,12 @@ static int badly(Model *m) {
          (again > fmax(10, MANY_REJECTED * steps) || (double)s->whole[EVALUATIONS] > LABOUR * steps);
 }
 
+static int begin_step(Model *m);
+
 static int step_to(Model *m, double length) {
   State *s = &m->state;
   char text[256];
-  if (!(length > 0 && isfinite(length))) {
-    tell(m, 3, "the communication step is not a positive number");
-    return 0;
-  }
+  if (!begin_step(m)) return 0;
   int64_t every = (int64_t)ceil(length / STEP * (1 - 1e-9));
   if (every < 1) every = 1;
   double h = length / (double)every, before[WIDTH_Y], start = s->now;
@@ -166,10 +181,12 @@ static int step_to(Model *m, double length) {
       return 0;
     }
 #if WATCHED
-    if (jumped(m, before, s->out_y, (double)part * h) || !watch(m, s->out_y)) return 0;
+    if (jumped(m, before, s->out_y, (double)part * h) || !watch(m, s->out_y, 0)) return 0;
+    memcpy(s->closed, s->out_y, sizeof(double) * POSITIONS);
 #endif
   }
   s->now = start + length;
+  end_step(m);
   if (badly(m)) {
     s->said = 1;
     snprintf(text, sizeof text, "steps of %.3g s converge badly: export the robot with a shorter step", h);
@@ -181,7 +198,11 @@ static int step_to(Model *m, double length) {
 
 static int do_step(Model *m, double t, double length) {
   char text[192];
-  if (fabs(t - m->state.now) > 1e-6 * length + 1e-12 * fabs(t)) {
+  if (!(length > 0 && isfinite(length))) {
+    tell(m, 3, "the communication step is not a positive number");
+    return 0;
+  }
+  if (!(fabs(t - m->state.now) <= 1e-6 * length + 1e-12 * fabs(t))) {
     snprintf(text, sizeof text, "a step from t = %.9g s is asked for, but the last one ended at %.9g s", t, m->state.now);
     tell(m, 3, text);
     return 0;
@@ -205,8 +226,6 @@ static void take_states(const Model *m, double *x) {
 static int derivatives(Model *m, double *dx) {
   const double *y = m->state.out_y;
   if (!look(m)) return 0;
-  for (int k = 0; k < POSITIONS; ++k) /* the next closing starts where this one ended */
-    if (closes[k]) m->state.q[k] = y[k];
   for (int k = 0; k < STATE_POSITIONS; ++k) dx[k] = y[POSITIONS + state_positions[k]];
   for (int k = 0; k < STATES - STATE_POSITIONS; ++k) dx[STATE_POSITIONS + k] = y[2 * POSITIONS + free_rates[k]];
   return 1;
@@ -272,11 +291,19 @@ static int write_value(Model *m, unsigned which, double value) {
   if (which >= 1 && which <= INPUTS) {
     go_on_with(m);
     m->state.inputs[which - 1] = value;
+    m->state.anew = 1;
+  } else if (m->state.begun && which >= (KIND_ME ? FIRST_PARAMETER : FIRST_STATE)) {
+    tell(m, 3, "fixed parameters and start values are set before the initialisation ends");
+    return 0;
   } else if (which >= FIRST_STATE && which < FIRST_STATE + STATES) {
     take_states(m, all);
     all[which - FIRST_STATE] = value;
     put_states(m, all);
   } else if (which >= FIRST_PARAMETER && which < FIRST_PARAMETER + PARAMETERS) {
+    if (value < 0 && masses[which - FIRST_PARAMETER]) {
+      tell(m, 3, "a mass is not negative");
+      return 0;
+    }
     m->state.parameters[which - FIRST_PARAMETER] = value;
     prepare(m);
   } else {

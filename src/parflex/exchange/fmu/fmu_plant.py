@@ -15,7 +15,7 @@ from parflex.codegen.passes.tangent import tangent
 from parflex.codegen.program import Program
 from parflex.errors import InputError
 from parflex.exchange.fmu.description_xml import Variable
-from parflex.exchange.fmu.instance_c import data_text, loop_text
+from parflex.exchange.fmu.instance_c import data_text, loop_text, wrench_channels
 from parflex.exchange.fmu.plant_parameters import read_plant_parameters, with_plant_parameters
 from parflex.exchange.fmu.run_columns import RunColumns, run_columns
 from parflex.exchange.fmu.watching_c import watch_of, watch_text, watched_program
@@ -34,7 +34,7 @@ from parflex.view.figures.units import unit_of
 Array = np.ndarray
 WRENCH = ("fx", "fy", "fz", "mx", "my", "mz")
 NOT_INTEGRATED = ("work.input", "work.loss")  # by a solver outside: powers are there
-INCLUDED = ("core.c", "watch.c", "slopes.c")
+INCLUDED = ("core.c", "watch.c", "walk.c", "motions.c", "slopes.c")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -128,7 +128,7 @@ def inputs_of(problem: Problem) -> list[str]:
     """Names of the inputs in their order: of motors, then of wrenches."""
     words = ("q", "qd", "qdd") if problem.driven else ("effort",)
     names = [f"{word}.{motor}" for word in words for motor in problem.robot.actuated_names]
-    return names + [f"wrench.{frame}.{word}" for frame in problem.wrenches for word in WRENCH]
+    return names + [f"wrench.{problem.wrenches[k // 6]}.{WRENCH[k % 6]}" for k in wrench_channels(problem)]
 
 
 def make_plant(
@@ -153,7 +153,7 @@ def make_plant(
     if len(work.events):
         work = work._replace(events=np.zeros((1, 4)))
     qd = started.qd[problem.places]
-    inputs = np.zeros(powers * motors + 6 * len(wrenches))
+    inputs = np.zeros(powers * motors + len(wrench_channels(problem)))
     if problem.driven:
         places = [robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]
         inputs[:motors] = started.q[places]

@@ -15,7 +15,7 @@ from parflex.exchange.loops_in_c.loop_c import Translator
 from parflex.simulation.integrators.crossings import settle
 from parflex.simulation.integrators.integrate import Method
 from parflex.simulation.integrators.loop import record
-from parflex.simulation.integrators.system import COUNTS, System, Work
+from parflex.simulation.integrators.system import COUNTS, NUMBERS, System, Work
 from parflex.simulation.problem import Problem
 from parflex.simulation.segments import OFTEN
 from parflex.simulation.step_lengths.step_choice import IMPLICIT, LABOUR, MANY_REJECTED
@@ -23,8 +23,15 @@ from parflex.simulation.step_lengths.step_choice import IMPLICIT, LABOUR, MANY_R
 Array = np.ndarray
 ADDRESSES = ("address", "power", "gaps", "factor", "solve", "real_factor", "real_solve")
 LOOP_PROGRAMS = tuple(f"program_{word}" for word in ADDRESSES)
-USED_COUNTS = ("started", "piece", "events", "steps", "rejected", "evaluations")
+USED_COUNTS = ("open", "started", "piece", "events", "steps", "rejected", "evaluations")
+GAP = 1e-3  # rad or typical lengths: positions of motors that jump by more do not follow from their rates
 OWN = ("breaks", "coefficients")  # arrays of the system that change with the inputs
+
+
+def wrench_channels(problem: Problem) -> list[int]:
+    """Components of wrenches that are inputs, among all six of each frame: in planar robots those in the plane."""
+    inside = (0, 1, 5) if problem.robot.tree.planar else range(6)
+    return [6 * frame + k for frame in range(len(problem.wrenches)) for k in inside]
 
 
 def loop_text(method: Method, system: System, work: Work) -> str:
@@ -49,10 +56,13 @@ def data_text(
     gates, motors = len(system.slack), len(problem.robot.actuated)
     given, powers = system.coefficients.shape[2], system.coefficients.shape[1]
     positions = [int(p) for p in (*system.simple[:, 0], *system.turning)]
+    wrenches = [motors + k for k in wrench_channels(problem)]
+    masses = [name.partition("[")[0] in ("M", "payload.mass") for name in parameters]
     turns = sum(1 if place.startswith("theta") else 4 for place in columns.places.values() if begins_turn(place))
     sizes = {
         "POSITIONS": system.positions, "RATES": system.rates, "MOTORS": motors, "GIVEN": given, "POWERS": powers,
-        "INPUTS": powers * motors + given - motors, "COLUMNS": len(columns.places), "STATE_POSITIONS": len(positions),
+        "INPUTS": powers * motors + len(wrenches), "WRENCHES": len(wrenches), "INPUT_WORK": NUMBERS.index("input"),
+        "GAP": GAP, "COLUMNS": len(columns.places), "STATE_POSITIONS": len(positions),
         "STATES": len(positions) + len(system.free), "WIDTH_X": work.x.shape[1], "WIDTH_Y": system.outputs + 2,
         "LOOKED": sum(columns.groups.values()), "SEEN": len(columns.program.outputs), "COUNTS": len(COUNTS),
         **{word.upper(): COUNTS.index(word) for word in USED_COUNTS}, "IMPLICIT": int(method.name in IMPLICIT),
@@ -63,8 +73,19 @@ def data_text(
     lines = [f"#define {word} {value}" for word, value in sizes.items()]
     lines += [f"#define STEP {float(step)!r}", f"#define TOLERANCE {float(tolerance)!r}"]
     closing = [int(p in set(system.closing)) for p in range(system.positions)]
-    for name, values in (("state_positions", positions), ("free_rates", system.free), ("closes", closing)):
+    for link in problem.robot.tree.links:  # of a turning joint some rates may be given and the others not
+        turning = link.q.start in set(system.turning.tolist())
+        if turning and not set(range(link.v.start, link.v.stop)) <= {problem.places[k] for k in system.free}:
+            closing[link.q] = [2] * len(closing[link.q])
+    tables = {"state_positions": positions, "free_rates": system.free, "closes": closing, "wrench_places": wrenches}
+    angles = [link.q.start for link in problem.robot.tree.links if link.periodic and closing[link.q.start] == 1]
+    lines += ["enum { GIVEN_WHOLLY, CLOSED, PARTLY }; /* of positions */"]
+    lines.append(f"#define WHOLE_TURNS {len(angles)}")
+    lines.append(f"static const double turn_of_export[] = {{{_numbers([*start[0][angles], 0.0])}}};")
+    for name, values in (tables | {"masses": masses, "whole_turns": angles}).items():
         lines.append(f"static const int {name}[] = {{{', '.join(str(int(v)) for v in [*values, 0])}}};")
+    units = problem.robot.tree.rate_units[list(problem.robot.actuated)]
+    lines.append(f"static const double motor_units[] = {{{_numbers([*units, 1.0])}}};")
     lines += [_called(name, programs[name]) for name in LOOP_PROGRAMS if name in programs]
     lines += _state(system, work, turns, len(parameters), _constants(programs["program_columns"]))
     lines += _start(work, start, list(parameters.values()))
@@ -125,12 +146,19 @@ def _state(system: System, work: Work, turns: int, parameters: int, of_columns: 
     size = sum(array.size for _, array in _memory(work).values())
     fields = {"q": system.positions, "qd": system.rates, "turns": turns, "breaks": system.breaks.size}
     fields |= {"coefficients": system.coefficients.size, "memory": size}
-    fields |= {"checked": system.positions, "parameters": parameters, "constants": len(system.constants)}
+    fields |= {
+        "closed": system.positions,
+        "ended": 2 * system.motors,
+        "checked": system.positions,
+        "parameters": parameters,
+        "constants": len(system.constants),
+    }
     fields |= {"column_constants": of_columns}
     arrays = [f"  double {name}[{max(count, 1)}];" for name, count in fields.items()]
     return ["typedef struct {", "  double now, since, last_h;", "  double inputs[INPUTS + 1];", *arrays,
             "  double columns[COLUMNS], out_x[WIDTH_X], out_y[WIDTH_Y]; /* as they were seen last */",
-            f"  int64_t whole[{work.counts.size}];", "  int64_t fresh, was_checked, said;", "} State;"]  # fmt: skip
+            f"  int64_t whole[{work.counts.size}];", "  int64_t fresh, was_checked, said, said_gap, begun, anew;",
+            "} State;"]  # fmt: skip
 
 
 def _start(work: Work, start: tuple[Array, Array, Array], parameters: Sequence[float]) -> list[str]:
@@ -139,6 +167,7 @@ def _start(work: Work, start: tuple[Array, Array, Array], parameters: Sequence[f
         if len(values):
             lines.append(f"  static const double {name}[] = {{{_numbers(values)}}};")
             lines.append(f"  memcpy(s->{name}, {name}, sizeof {name});")
+    lines.append("  memcpy(s->closed, s->q, sizeof s->closed);")
     for first, array in _memory(work).values():
         flat = array.ravel()
         lines += [f"  s->memory[{first + k}] = {flat[k]!r};" for k in np.flatnonzero(flat).tolist()]

@@ -3,13 +3,13 @@
 static int slopes(Model *m, const double *states, const double *inputs, double *derivatives_, double *columns) {
   const State *s = &m->state;
   double both[2 * VARIABLES + 1], dy[WIDTH_Y], z[2 * LOOKED], y[SEEN], dc[SEEN];
-  double *x = both, *dx = both + VARIABLES, late = s->now - s->since;
+  double *x = both, *dx = both + VARIABLES;
   if (!look(m)) return 0;
   memcpy(x, s->out_x, sizeof(double) * VARIABLES);
   memset(dx, 0, sizeof(double) * VARIABLES);
   memset(dy, 0, sizeof dy);
   for (int k = 0; k < POSITIONS; ++k)
-    if (closes[k]) x[k] = s->out_y[k];
+    if (closes[k] == CLOSED) x[k] = s->out_y[k];
   for (int k = 0; k < STATE_POSITIONS; ++k) dx[state_positions[k]] = states[k];
   for (int64_t k = 0; k < m->system.quaternions.n[0]; ++k) { /* of unit ones */
     int64_t at = m->system.quaternions.at[k];
@@ -23,13 +23,12 @@ static int slopes(Model *m, const double *states, const double *inputs, double *
     if (POWERS == 1) {
       *own = inputs[j];
     } else {
-      double rate = inputs[MOTORS + j], push = inputs[2 * MOTORS + j];
-      dx[m->system.motor_q.at[j]] = inputs[j] + late * (rate + 0.5 * late * push);
-      dx[POSITIONS + m->system.motor_v.at[j]] = rate + late * push;
-      *own = push;
+      dx[m->system.motor_q.at[j]] = inputs[j];
+      dx[POSITIONS + m->system.motor_v.at[j]] = inputs[RATE_INPUT + j];
+      *own = inputs[2 * RATE_INPUT + j];
     }
   }
-  for (int j = MOTORS; j < GIVEN; ++j) dx[POSITIONS + RATES + j] = inputs[(POWERS - 1) * MOTORS + j];
+  for (int j = 0; j < WRENCHES; ++j) dx[POSITIONS + RATES + wrench_places[j]] = inputs[POWERS * MOTORS + j];
   SLOPE_ADDRESS(s, both, dy);
   for (int k = 0; k < STATE_POSITIONS; ++k) derivatives_[k] = dy[POSITIONS + state_positions[k]];
   for (int k = 0; k < STATES - STATE_POSITIONS; ++k)

@@ -44,10 +44,11 @@ static void singular_values(const double *J, const int *columns, int count, doub
   }
 }
 
-/* closed positions; those that are near the ones that were checked last are not checked again */
-static int watch(Model *m, const double *q) {
+/* closed positions of the run, or on the way to such; those that are near the ones that were checked last are not
+   checked again */
+static int watch(Model *m, const double *q, int walking) {
   double J[ROWS_WATCHED * COLUMNS_WATCHED], whole[ROWS_WATCHED], own[ROWS_WATCHED], way = 0;
-  char text[640];
+  char text[768], where[96];
   State *s = &m->state;
   for (int k = 0; k < POSITIONS; ++k) way = fmax(way, fabs(q[k] - s->checked[k]) / position_units[k]);
   if (s->was_checked && way < FAR_FROM_CHECKED) return 1;
@@ -56,19 +57,21 @@ static int watch(Model *m, const double *q) {
   singular_values(J, dependent, DEPENDENT, own);
   double top = fmax(whole[0], 1e-9), last = whole[RANK - 1];
   if (!(top > SMALL_ROWS)) top = fmax(top, USUAL_ROWS);
+  if (walking) snprintf(where, sizeof where, "on the way to the positions that were set");
+  else snprintf(where, sizeof where, "at t = %.6g s", s->now);
   if (!(last >= NEAR_SINGULAR * top)) {
     snprintf(text, sizeof text,
-             "the closures are near a singular pose at t = %.6g s (last singular value %.2g of the first), where they "
-             "hardly determine how the robot moves: stop before it",
-             s->now, last / top);
+             "the closures are near a singular pose %s (last singular value %.2g of the first), where they hardly "
+             "determine how the robot moves: %s",
+             where, last / top, walking ? "export the robot with a pose near those" : "stop before it");
     tell(m, 3, text);
     return 0;
   }
   if (!(own[RANK - 1] >= LEAST_QUALITY * last)) {
     snprintf(text, sizeof text,
-             "the independent rates (%s) hardly determine the others at t = %.6g s (%.2g of what the best ones would): "
+             "the independent rates (%s) hardly determine the others %s (%.2g of what the best ones would): "
              "an FMU keeps its rates; export it with other ones (independent)",
-             INDEPENDENT, s->now, own[RANK - 1] / last);
+             INDEPENDENT, where, own[RANK - 1] / last);
     tell(m, 3, text);
     return 0;
   }
@@ -91,5 +94,5 @@ static int jumped(Model *m, const double *before, const double *after, double ti
   return found;
 }
 #else
-static int watch(Model *m, const double *q) { return (void)m, (void)q, 1; }
+static int watch(Model *m, const double *q, int walking) { return (void)m, (void)q, (void)walking, 1; }
 #endif

@@ -1,0 +1,126 @@
+"""FMUs far from the pose of their export: loops close in the assembly they were exported in, or it is an error."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pytest
+from fmpy.fmi1 import FMICallException
+from fmu_units import STEP, Unit, exported
+
+import parflex
+
+ROBOTS = Path(__file__).parent / "robots"
+R, L, INERTIA, MASS, FALL = 0.1, 0.3, 0.001, 0.8, 9.81  # of robots/slider-crank-line.toml
+KINDS = {"cs": "CoSimulation", "me": "ModelExchange"}
+SET = {("cs", "efforts"): "start.q.crank", ("me", "efforts"): "state.crank", ("cs", "motions"): "q.crank"}
+SET |= {("me", "motions"): "q.crank"}
+
+
+@cache
+def slider_crank(kind: str, drive: str) -> Path:
+    file = Path(mkdtemp()) / "slider-crank.fmu"
+    robot = parflex.load(ROBOTS / "slider-crank-line.toml")
+    parflex.export_fmu(robot, file, fmi=3 if kind == "me" else 2, kind=kind, drive=drive, method="rk4", step=STEP)
+    return file
+
+
+def closed_form(crank: float, rate: float = 0.0) -> np.ndarray:
+    """Angle of the rod, its rate, where its end is and how fast, and kinetic energy: by hand."""
+    sine = -R * np.sin(crank) / L
+    turned = np.arcsin(sine)  # of the rod in the world
+    turning = -R * np.cos(crank) * rate / (L * np.cos(turned))
+    x = R * np.cos(crank) + L * np.cos(turned)
+    xd = -R * np.sin(crank) * rate - L * np.sin(turned) * turning
+    home = np.arcsin(-R * np.sin(0.7) / L) - 0.7
+    rod = turned - crank
+    rod += 2 * np.pi * np.round((home - rod) / (2 * np.pi))  # the turn nearest to the pose of the export
+    return np.array([rod, turning - rate, x, xd, INERTIA * rate**2 / 2 + MASS * xd**2 / 2])
+
+
+COLUMNS = ["q.rod", "qd.rod", "pin.x", "pin.vx", "energy.kinetic"]
+
+
+@pytest.mark.parametrize(("kind", "drive"), SET)
+def test_starts_over_the_whole_circle_are_those_of_the_closed_form(kind, drive):
+    unit = Unit(slider_crank(kind, drive), KINDS[kind])
+    rates = {"start.q.crank": "start.qd.crank", "state.crank": "state.rate.crank", "q.crank": "qd.crank"}
+    key = SET[kind, drive]
+    for crank in 0.7 + np.linspace(-6, 6, 9):
+        unit.start({key: crank, rates[key]: 1.7})
+        assert np.abs(unit.get(COLUMNS) - closed_form(crank, 1.7)).max() < 1e-12, crank  # rounding
+        unit.unit.terminate()
+        unit.unit.reset()
+    unit.close()
+
+
+def test_states_of_model_exchange_that_jump_close_in_the_same_assembly():
+    """As by a master that puts an integrator back, or looks for a steady state."""
+    unit = Unit(slider_crank("me", "efforts"), "ModelExchange")
+    unit.start({})
+    unit.unit.enterContinuousTimeMode()
+    random = np.random.default_rng(2)
+    for crank, rate in random.uniform(-3, 3, (8, 2)):
+        unit.put({"state.crank": crank, "state.rate.crank": rate})
+        missed = unit.get(COLUMNS) - closed_form(crank, rate)
+        missed[0] -= 2 * np.pi * np.round(missed[0] / (2 * np.pi))  # turns are those of the way
+        assert np.abs(missed).max() < 1e-12
+    unit.close()
+
+
+def test_starts_beyond_a_singular_pose_are_an_error_with_a_reason():
+    unit = Unit(exported("four-bar", 3, "me", independent=("rocker",)), "ModelExchange")
+    with pytest.raises(FMICallException):
+        unit.start({"state.rocker": 3.0})  # it turns back before
+    assert "hardly determine the others on the way to the positions that were set" in unit.said[-1]
+    unit.close()
+
+
+def test_motions_of_model_exchange_are_those_of_the_instant_in_any_order_of_calls():
+    unit = Unit(slider_crank("me", "motions"), "ModelExchange")
+    unit.start({"q.crank": 0.7, "qd.crank": 2.0})
+    unit.unit.enterContinuousTimeMode()
+    found = []
+    for order in (0, 1):
+        unit.unit.setTime(0.0)
+        unit.put({"q.crank": 0.7, "qd.crank": 2.0})
+        if order:
+            unit.unit.setTime(0.4)
+        unit.put({"q.crank": 1.1})
+        if not order:
+            unit.unit.setTime(0.4)
+        found.append(unit.get([*COLUMNS, "effort.crank"]))
+    assert np.array_equal(found[0], found[1])
+    assert np.abs(found[0][:5] - closed_form(1.1, 2.0)).max() < 1e-12
+    unit.close()
+
+
+def test_the_impulse_of_a_velocity_jump_is_in_the_work():
+    unit = Unit(slider_crank("cs", "motions"))
+    unit.start({"q.crank": 0.7})
+    unit.unit.doStep(0.0, STEP)
+    unit.put({"qd.crank": 2.0})
+    unit.unit.doStep(STEP, STEP)
+    kinetic = closed_form(0.7 + 2 * STEP, 2.0)[4]
+    # gravity takes what it does to the point mass: its height is zero on the line
+    assert abs(unit.get(["work.input"])[0] - kinetic) < 1e-9  # the powers of one step of rk4
+    unit.close()
+
+
+def test_the_impulse_of_a_velocity_jump_moves_what_is_free(tmp_path):
+    """A pendulum on a cart: its momentum about the pin, (I + m l^2) w - m l sin(a) v, stays."""
+    robot = parflex.load(ROBOTS / "cart-pendulum.toml")
+    unit = Unit(Path(parflex.export_fmu(robot, tmp_path / "cart.fmu", drive="motions", method="rk4").file))
+    mass, length, inertia, angle, rate, jump = 0.5, 0.4, 0.01, -1.2, 0.7, 0.9
+    unit.start({"q.cart": 0.1, "qd.cart": 0.2, "start.q.bob": angle, "start.qd.bob": rate})
+    before = unit.get(["energy.kinetic"])[0]
+    unit.put({"qd.cart": 0.2 + jump})
+    unit.unit.doStep(0.0, 1e-9)
+    after, work, kinetic = unit.get(["qd.bob", "work.input", "energy.kinetic"])
+    expected = rate + mass * length * np.sin(angle) * jump / (inertia + mass * length**2)
+    assert abs(after - expected) < 1e-7  # gravity in a nanosecond
+    assert abs(work - (kinetic - before)) < 1e-7
+    unit.close()
