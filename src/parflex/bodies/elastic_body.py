@@ -22,6 +22,7 @@ from parflex.spatial.linear import scalar_type
 
 if TYPE_CHECKING:
     from parflex.bodies.reduced_link import ReducedLink
+    from parflex.bodies.super_elements.affine_shapes import AffineShapes
     from parflex.bodies.super_elements.rigid_motions import RigidReport
     from parflex.bodies.two_node import TwoNodeBeam
 
@@ -121,6 +122,7 @@ class ElasticBody(Record):
     reduced: ReducedLink | None = field(default=None, repr=False)  # what a reduction left of a beam, and what not
     found: RigidReport | None = field(default=None, repr=False)  # of a super-element: the rigid body in its matrices
     coordinate_units: tuple[str, ...] = ()  # where they are not those of a beam or of modes
+    affine: AffineShapes | None = field(default=None, repr=False)  # S and G of the bare body, written shorter
 
     @property
     def size(self) -> int:
@@ -149,6 +151,9 @@ class ElasticBody(Record):
 
     def deformed(self, e: Array) -> tuple[Array, Array]:
         """First and second moments S and Sigma of the deformed body."""
+        if self.affine is not None:
+            S, Sigma = self.affine.moments(e)
+            return S + self.rigid.S, Sigma + self.rigid.Sigma
         c = np.concatenate([[1.0], e])
         return c @ self.S, _weighted(c, self._rows(c))
 
@@ -162,6 +167,10 @@ class ElasticBody(Record):
         Theory (24) to (26). U = hat(al) + hat(w) hat(w) as for a rigid body. With P = int r rd^T and Q = int r rdd^T of
         the elastic motion the moment is S x a plus the axial part of U Sigma + 2 hat(w) P^T + Q^T.
         """
+        if self.affine is not None:
+            force, moment, elastic = self.affine.forces(U, a, w, e, ed, edd)
+            fixed, turning = self.rigid.wrench(U, a)
+            return force + fixed, moment + turning, elastic + self.elastic_force(e, ed)
         c = np.concatenate([[1.0], e])
         rows = self._rows(c)
         S, Sigma = c @ self.S, _weighted(c, rows)
@@ -242,11 +251,15 @@ class ElasticBody(Record):
 
     def coupling(self, e: Array) -> Array:
         """A_re, 6 x N: force and moment per unit of each elastic acceleration."""
+        if self.affine is not None:
+            return self.affine.coupling(e)
         rows = self._rows(np.concatenate([[1.0], e]))
         return np.concatenate([self.S[1:].T, np.array([axial(row.T) for row in rows[1:]]).T])
 
     def inertia_matrix(self, e: Array) -> Array:
         """(6+N) x (6+N) matrix that takes (a, al, edd) to (f, m, s)."""
+        if self.affine is not None:
+            return self.affine.inertia_matrix(e, self.rigid)
         N = self.size
         c = np.concatenate([[1.0], e])
         rows = self._rows(c)
@@ -293,7 +306,7 @@ class ElasticBody(Record):
         """The body with a mass at one of its nodes, which its coordinates move."""
         fields = np.concatenate([node.r0[None], node.Phi_d.T])
         G = self.G + mass * np.einsum("ai,bj->abij", fields, fields)
-        return replace(self, m=self.m + mass, S=self.S + mass * fields, G=G)
+        return replace(self, m=self.m + mass, S=self.S + mass * fields, G=G, affine=None)
 
     def without_damping(self) -> ElasticBody:
         """The body without damping of its own."""

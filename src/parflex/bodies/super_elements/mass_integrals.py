@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from parflex.bodies.modal import ROUND_OFF, without_round_off
+from parflex.bodies.super_elements.affine_shapes import AffineShapes, without_noise
 from parflex.bodies.super_elements.reduced_matrices import ReducedMatrices
 from parflex.bodies.super_elements.rigid_motions import RigidReport
 from parflex.spatial import hat
@@ -22,8 +23,11 @@ LEAST_SHEAR = 0.01  # of its estimate: what is less is none
 
 def mass_integrals(
     report: RigidReport, data: ReducedMatrices, X: Array, E: Array, origin: Array
-) -> tuple[Array, Array]:
-    """S_a and G_ab of fields f = (r0, phi_a) that move with the momenta and products of M, theory (69)."""
+) -> tuple[Array, Array, AffineShapes]:
+    """S_a and G_ab of fields f = (r0, phi_a) that move with the momenta and products of M, theory (69).
+
+    And what they are made of.
+    """
     M, m = data.M, report.mass
     c = report.centre - origin
     I_c = report.inertia
@@ -48,7 +52,20 @@ def mass_integrals(
     G[1:, 1:] += W[:, :, None, None] / 3 * np.eye(3)
     off = products - np.einsum("abii->ab", G[1:, 1:])  # rounding
     G[1:, 1:] += off[:, :, None, None] / 3 * np.eye(3)
-    return without_round_off(S, G, m)
+    S, G = without_round_off(S, G, m)
+    sizes = np.sqrt(np.abs(np.diag(products)))
+    theta = np.where(np.abs(theta) > ROUND_OFF * sizes / np.sqrt(np.trace(I_c)), theta, 0.0)
+    shapes = AffineShapes(
+        m,
+        S[0] / m,
+        Sigma,
+        S[1:] / m,
+        theta.T,
+        Z @ spread,
+        without_noise(W + off, sizes),
+        without_noise(products, sizes),
+    )
+    return S, G, shapes
 
 
 def _stretched(report: RigidReport, data: ReducedMatrices, rest: Array, Sigma: Array, F: Array) -> tuple[Array, Array]:
@@ -77,6 +94,8 @@ def _stretched(report: RigidReport, data: ReducedMatrices, rest: Array, Sigma: A
                 shear[:, i, j] += product
                 shear[:, j, i] += product
     stretch, shear = axes @ stretch @ axes.T, axes @ shear @ axes.T
+    if _taken(stretch, spread, F) + _taken(shear, spread, F) < FLAT:  # interfaces that coincide stretch nothing
+        return np.zeros_like(stretch), spread
     stretch = stretch / np.sqrt(max(_taken(stretch, spread, F), 1.0))
     share = 1.0
     while share > LEAST_SHEAR and _taken(stretch + share * shear, spread, F) > 1 + ROUND_OFF:

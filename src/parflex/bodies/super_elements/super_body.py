@@ -165,7 +165,7 @@ def super_body(
     E, labels, units = element.shapes()
     if not E.shape[1]:
         raise refuse(data.file, "has one node and no modes: nothing can deform", "use a rigid body", "nodes")
-    S, G = mass_integrals(element.report, data, X, E, element.origin)
+    S, G, affine = mass_integrals(element.report, data, X, E, element.origin)
     K = _without_noise(E.T @ data.K @ E)
     M = E.T @ data.M @ E
     if np.linalg.eigvalsh(K / np.sqrt(np.outer(np.abs(np.diag(K)), np.abs(np.diag(K)))))[0] <= 0:
@@ -176,7 +176,7 @@ def super_body(
     every |= {name: every[str(node.number)] for name, node in element.names.items()}
     return ElasticBody(
         element.report.mass, S, G, K, _damping(element, E, M, K, damping), nodes, labels, modal=True,
-        strains=_stress(element, E, K, loads), inner=SuperNodes(every), coordinate_units=units,
+        strains=_stress(element, E, K, loads), inner=SuperNodes(every), coordinate_units=units, affine=affine,
         found=replace(element.report, notes=(*element.report.notes, *damping_note(element))),
     )  # fmt: skip
 
