@@ -1,6 +1,6 @@
-"""Triangles of meshes from STL (binary or text) and OBJ files. They come with robots of others: nothing is trusted.
+"""Triangles of meshes from STL, OBJ, Collada and MuJoCo files. They come with robots of others: nothing is trusted.
 
-Sizes are bounded before anything is made of them, and other files that an OBJ names (materials) are not opened.
+Sizes are bounded before anything is made of them, and other files that they name (materials) are not opened.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import numpy as np
 
 from parflex.checking import shown
 from parflex.errors import InputError
+from parflex.view.scene.collada_mesh import collada_triangles
 
 Array = np.ndarray
 MAX_MESH_BYTES = 50_000_000
@@ -35,8 +36,9 @@ def mesh_of(file: str) -> tuple[Array, Array]:
 def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
     """What a file holds as long as it is not changed."""
     path = Path(file)
-    if path.suffix.lower() not in (".stl", ".obj"):
-        raise _unusable(path, "is neither STL nor OBJ", "convert it")
+    reader = READERS.get(path.suffix.lower())
+    if reader is None:
+        raise _unusable(path, "is not of a format that is shown: STL, OBJ, DAE, MSH", "convert it")
     if size > MAX_MESH_BYTES:
         raise _unusable(path, f"has more than {MAX_MESH_BYTES / 1e6:.0f} MB", "reduce the number of its triangles")
     try:
@@ -45,7 +47,7 @@ def _read(file: str, changed: int, size: int) -> tuple[Array, Array]:
     except OSError as error:
         raise _unusable(path, f"cannot be read ({error.strerror})", "check its permissions") from None
     try:
-        points, faces = _stl(content) if path.suffix.lower() == ".stl" else _obj(content)
+        points, faces = reader(content)
     except (ValueError, IndexError):
         kind = path.suffix[1:].upper()
         raise _unusable(path, f"is not a whole {kind} file", "write it again") from None
@@ -88,6 +90,25 @@ def _obj(content: bytes) -> tuple[Array, Array]:
     if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(places):
         raise ValueError
     return places, numbers
+
+
+def _msh(content: bytes) -> tuple[Array, Array]:
+    """MuJoCo's own format: numbers of vertices, normals, texture coordinates and faces; then these."""
+    if len(content) < 16:
+        raise ValueError
+    vertices, normals, textures, faces = np.frombuffer(content, "<i4", 4).tolist()
+    if min(vertices, normals, textures, faces) < 0 or len(content) != 16 + 4 * (
+        3 * vertices + 3 * normals + 2 * textures + 3 * faces
+    ):
+        raise ValueError
+    points = np.frombuffer(content, "<f4", 3 * vertices, 16).reshape(-1, 3).astype(float)
+    numbers = np.frombuffer(content[len(content) - 12 * faces :], "<i4").reshape(-1, 3).astype(int)
+    if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(points):
+        raise ValueError
+    return points, numbers
+
+
+READERS = {".stl": _stl, ".obj": _obj, ".dae": collada_triangles, ".msh": _msh}
 
 
 def _unusable(path: Path, message: str, hint: str) -> InputError:
