@@ -148,17 +148,17 @@ def apply_settings(raw: dict[str, Any], settings: Mapping[str, Any], file: str) 
 
 def value_at(raw: dict[str, Any], path: str, file: str) -> Any:
     """What stands at `key.path` of a table, which stays as it is: a search adds the tables that a new key needs."""
-    own = {key: copy.deepcopy(value) if path.startswith(key) else value for key, value in raw.items()}
-    holder, step = _find(own, path, None, file)
+    holder, step = _find(raw, path, None, file, kept=True)
     if isinstance(holder, dict) and step not in holder:
         raise RobotFileError(f"there is no value at '{path}'", file=file, key=path, hint="give it one in the file")
     return holder[step]
 
 
-def _find(table: Any, path: str, value: Any, file: str) -> tuple[Any, Any]:
-    """The table or list that holds the value at a path, and its key there."""
+def _find(table: Any, path: str, value: Any, file: str, kept: bool = False) -> tuple[Any, Any]:
+    """The table or list that holds the value at a path, and its key there; of copies where the file is `kept`."""
     rest, parent = path, ""
     while True:
+        table = copy.copy(table) if kept else table
         if isinstance(table, list):
             step, rest = _list_step(table, rest)
         elif isinstance(table, dict):

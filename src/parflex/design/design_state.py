@@ -85,27 +85,36 @@ class FollowingConfiguration(Configuration):
 
 
 class SensitiveDesign:
-    """The robot with slopes by keys in all numbers that follow from them, `twin`, and so its description."""
+    """The robot with slopes by keys in all numbers that follow from them, `twin`, and so its description.
 
-    def __init__(self, robot: Robot, keys: Sequence[str]) -> None:
-        self.keys, self.twin, self._robot = tuple(keys), robot, robot
-        self._description = robot.description
-        if not keys:
-            return
-        numbers = numbers_by_program(robot, keys) or read_with_slopes(robot, keys)
+    Where it is asked at many poses (`often`), programs that are traced for them pay.
+    """
+
+    def __init__(self, robot: Robot, keys: Sequence[str], often: bool = False) -> None:
+        self.keys, self._robot, self.often = tuple(keys), robot, often
+
+    @cached_property
+    def _numbers(self) -> DesignNumbers:
+        return numbers_by_program(self._robot, self.keys) or read_with_slopes(self._robot, self.keys)
+
+    @cached_property
+    def twin(self) -> Robot:
+        """The robot with slopes; without keys the robot itself."""
+        if not self.keys:
+            return self._robot
+        numbers = self._numbers
         assert numbers.slopes is not None
         changes = numbers.slopes[:, 0]
-        self.twin = numbers.with_numbers(
+        return numbers.with_numbers(
             {k: Sensitive(float(value), changes[:, k].copy()) for k, value in enumerate(numbers.nominal)}
         )
-        self._description = numbers.description
 
     @cached_property
     def description(self) -> Any:
         """The file with slopes; read where it has not been."""
-        if self.keys and self._description is None:
-            return read_with_slopes(self._robot, self.keys).description
-        return self._description
+        if not self.keys:
+            return self._robot.description
+        return self._numbers.description or read_with_slopes(self._robot, self.keys).description
 
 
 def read_with_slopes(robot: Robot, keys: Sequence[str]) -> DesignNumbers:
@@ -169,7 +178,11 @@ class DesignState:
         self.pose = pose
         self.here = configure(robot, pose)
         self.design = design or SensitiveDesign(robot, self.keys)
-        self.twin = self.design.twin
+
+    @property
+    def twin(self) -> Robot:
+        """The robot with slopes."""
+        return self.design.twin
 
     @property
     def count(self) -> int:

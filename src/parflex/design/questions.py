@@ -74,26 +74,25 @@ class ResponseQuestion(Record):
 
     def _worst(self, robot: Robot, keys: Sequence[str]) -> DesignAnswer:
         """The worst over all poses; slopes are computed at those where it is reached, theory (64)."""
-        plain = SensitiveDesign(robot, ())
+        design = SensitiveDesign(robot, keys, often=len(self.poses) >= MANY)
         sign = 1.0 if self.response.worst == "smallest" else -1.0
         values = np.full(len(self.poses), sign * np.inf)
         known = self._together(robot)
-        asked = np.arange(len(values))
+        asked, first = np.arange(len(values)), SensitiveDesign(robot, ())
         if known is not None and np.isfinite(known).all():  # of those near the worst the last digits count
             least = float(np.min(sign * known))
-            asked = np.flatnonzero(sign * known[0] <= least + NEARLY * abs(least))
-        for number in asked.tolist():
-            values[number] = value_of(self.at(robot, self.poses[number], plain))
+            asked, first = np.flatnonzero(sign * known[0] <= least + NEARLY * abs(least)), design
+        answers: dict[int, Any] = {k: self.at(robot, self.poses[k], first) for k in asked.tolist()}
+        for k, answer in answers.items():
+            values[k] = value_of(answer)
         worst = float(np.min(sign * values))
-        active = np.flatnonzero(sign * values <= worst + TOGETHER * abs(worst))
+        active = np.flatnonzero(sign * values <= worst + TOGETHER * abs(worst)).tolist()
+        if first is not design and keys:
+            answers = {k: self.at(robot, self.poses[k], design) for k in active}
+        poses = [self.poses[k] for k in active]
         if not keys:
-            first = int(active[0])
-            return DesignAnswer(float(values[first]), self.poses[first], [self.poses[i] for i in active])
-        design = SensitiveDesign(robot, keys)
-        answers = [self.at(robot, self.poses[i], design) for i in active]
-        return DesignAnswer(
-            joined(answers, len(keys), sign > 0), self.poses[active[0]], [self.poses[i] for i in active]
-        )
+            return DesignAnswer(float(values[active[0]]), poses[0], poses)
+        return DesignAnswer(joined([answers[k] for k in active], len(keys), sign > 0), poses[0], poses)
 
     def _together(self, robot: Robot) -> Array | None:
         """Frequencies at many poses by programs of maps, which bring the compiler; else None."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from parflex.design.answers import Cluster
+from parflex.design.backward.mode_forms import form_program
 from parflex.design.design_state import DesignState
 from parflex.design.vibrating import HeldState
 from parflex.errors import InputError
@@ -82,11 +83,22 @@ def frequency_of(held: HeldState, modes: Modes, number: int) -> Any:
     if not count:
         return value
     equal = np.flatnonzero(np.abs(modes.frequencies - value) <= EQUAL * value)
-    motions = held.there.along(held.independent(modes.shapes[:, equal]))
     omega2 = (2 * np.pi * float(np.mean(modes.frequencies[equal]))) ** 2
-    form = held.stiffness_of(motions) - omega2 * held.mass_of(motions)
-    changes = slopes_last(form, Sensitive, count) / (8 * np.pi**2 * value)  # d omega^2 = 8 pi^2 f df
+    matrices = _backward(held, modes.shapes[:, equal], omega2)
+    if matrices is None:
+        motions = held.there.along(held.independent(modes.shapes[:, equal]))
+        form = held.stiffness_of(motions) - omega2 * held.mass_of(motions)
+        matrices = np.moveaxis(slopes_last(form, Sensitive, count), 2, 0)
+    matrices = matrices / (8 * np.pi**2 * value)  # d omega^2 = 8 pi^2 f df
     if len(equal) == 1:
-        return Sensitive(value, changes[0, 0])
-    matrices = np.moveaxis(changes, 2, 0)
+        return Sensitive(value, matrices[:, 0, 0])
     return Cluster(value, (matrices + matrices.transpose(0, 2, 1)) / 2, int(np.searchsorted(equal, number)))
+
+
+def _backward(held: HeldState, motions: Array, square: float) -> Array | None:
+    """Derivatives of the form of equal modes by a program, where it is asked often; None where none covers it."""
+    state, given = held.state, held.state.circumstances
+    if not state.design.often or held.model.about != "undeformed":
+        return None
+    made = form_program(state.robot, state.keys, given.lock, given.servo, tuple(given.without))
+    return None if made is None else made.changes(state.robot, held.model, motions, square, state.steps)

@@ -19,16 +19,21 @@ HOW = ("lt", "le", "gt", "ge", "eq", "ne")  # a number beside zero
 
 
 class TracedDecisions(Decisions):
-    """What decides, as expressions: differences with how they were compared, and what must be finite."""
+    """What decides, as expressions: differences with how they were compared, and what must be finite.
 
-    def __init__(self, graph: Graph) -> None:
+    Where numbers are `parting`, one that is zero does not count as zero: as a key changes, it leaves zero.
+    """
+
+    def __init__(self, graph: Graph, parting: bool = False) -> None:
         super().__init__(1)
-        self.graph = graph
+        self.graph, self.parting = graph, parting
         self.compared: dict[tuple[int, str], bool] = {}  # edge and how -> the nominal answer
         self.finite: set[int] = set()
 
     def compare(self, difference: Any, nominal: float, how: str) -> bool:
         """The nominal answer."""
+        if self.parting and how in ("eq", "ne") and isinstance(difference, Expression):
+            return how == "ne"
         answer = bool(holds(np.asarray(nominal), how))
         if isinstance(difference, Expression):
             self.compared[difference.edge, how] = answer

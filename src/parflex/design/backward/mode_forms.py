@@ -1,0 +1,155 @@
+"""What a mode feels of all keys at once: phi^T (K - lambda M) phi as one expression, differentiated backward.
+
+With the motion phi of all rates, multipliers nu of the closures that keep its dependent rates in balance, and lambda
+fixed, the form phi^T (K - lambda M) phi + 2 nu^T J phi is stationary in phi and nu. So its derivatives by keys and
+positions alone are those of the eigenvalue, theory (61): one backward pass, a few times the form itself, whatever the
+number of keys. The program is traced once for all poses, modes and designs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from parflex.codegen.compile import Kernel
+from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.program import Program
+from parflex.design.backward.traced_file import name_of_file, same_reading, trace_file
+from parflex.designs.design_numbers import number_at
+from parflex.errors import ParflexError
+from parflex.graph.expression import Expression
+from parflex.graph.reverse import gradient
+from parflex.models.configuration import Configuration
+from parflex.models.elastic.holding import held_alike
+from parflex.models.elastic.linear_model import LinearModel, tree_stiffness
+from parflex.models.robot import Robot
+from parflex.models.terms import acting
+from parflex.records import Record
+from parflex.recursion import mass_matrix, motion
+from parflex.recursion.energy import kinetic_energy
+from parflex.spatial.dual import slopes, small_steps
+from parflex.spatial.varied import OneNumberError
+
+Array = np.ndarray
+QUICKLY = 0  # machine code that is made in a quarter of a second: a call is microseconds either way
+RECENT = 8  # robots with sets of keys whose programs stay in memory
+LARGEST = 400_000  # nodes of a graph beyond which numbers with slopes are quicker than tracing
+_recent: dict[str, FormProgram | None] = {}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FormProgram(Record):
+    """Derivatives of the form by keys and positions, and what the reading of the file decided by."""
+
+    kernel: Kernel
+    form: Program  # the form alone, whose operators are compared
+    keys: tuple[str, ...]
+    joints: Array  # positions that joints have: bodies are undeformed
+    compared: tuple[tuple[str, bool], ...]
+
+    def changes(self, robot: Robot, model: LinearModel, motions: Array, square: float, steps: Array) -> Array | None:
+        """Derivatives by the keys of motions^T (K - square M) motions, keys x m x m; positions follow by `steps`.
+
+        `motions` are columns of modes whose squared frequency is `square`, over all rates. None where the design is
+        read otherwise than the one that was traced.
+        """
+        here, count = model.configuration, motions.shape[1]
+        if np.any(np.delete(here.q, self.joints)):
+            return None
+        pairs = [(i, j, sign) for i in range(count) for j in range(i + 1) for sign in ((1,) if i == j else (1, -1))]
+        columns = np.stack([motions[:, i] + (sign * motions[:, j] if i != j else 0.0) for i, j, sign in pairs])
+        nu = _multipliers(model, columns.T, square).T
+        given = np.array([number_at(robot, key) for key in self.keys])
+        groups = {"key": given, "q": here.q, "phi": columns, "nu": nu, "square": np.array([square])}
+        found = np.stack([self._run({**groups, "phi": columns[k], "nu": nu[k]}) for k in range(len(pairs))])
+        ends = np.cumsum([len(self.keys), len(self.joints), len(self.compared)])
+        if not np.isfinite(found).all() or not same_reading(self.compared, found[0, ends[1] : ends[2]]):
+            return None
+        along = np.zeros((len(pairs), robot.tree.nq))
+        along[:, self.joints] = found[:, ends[0] : ends[1]]
+        rates = slopes(robot.tree.moved(here.q, small_steps(np.eye(robot.tree.n))), robot.tree.n)
+        total = found[:, : ends[0]] + along @ rates @ steps
+        matrices = np.zeros((len(self.keys), count, count))
+        for (i, j, sign), row in zip(pairs, total, strict=True):
+            if i == j:
+                matrices[:, i, i] = row
+            else:
+                matrices[:, i, j] += sign * row / 4
+                matrices[:, j, i] = matrices[:, i, j]
+        return matrices
+
+    def _run(self, groups: Mapping[str, Array]) -> Array:
+        """The outputs for inputs by group."""
+        program = self.kernel.program
+        return self.kernel.one(np.array([groups[name][k] for name, k in map(_split, program.inputs)]))
+
+
+def _split(name: str) -> tuple[str, int]:
+    """Group and number of an input."""
+    word, _, number = name.partition("[")
+    return word, int(number[:-1]) if number else 0
+
+
+def _multipliers(model: LinearModel, columns: Array, square: float) -> Array:
+    """Multipliers of the closures that balance what dependent rates feel of K - lambda M, for columns of motions."""
+    here = model.configuration
+    part, robot = here.reduction.partition, here.robot
+    nu = np.zeros((robot.closures.size, columns.shape[1]))
+    if len(part.dependent):
+        assert model.K_tot is not None
+        M = mass_matrix(robot.tree, here.at, tuple(model.loading.without))
+        felt = model.K_tot @ columns - square * (M @ columns)
+        nu[part.rows] = np.linalg.solve(here.reduction.block.T, -felt[part.dependent])
+    return nu
+
+
+def form_program(
+    robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]
+) -> FormProgram | None:
+    """The program of a file and keys for a robot that is held so; None where it cannot be traced."""
+    name = name_of_file(robot, keys, lock, servo, without)
+    if name is None:
+        return None
+    if name not in _recent:
+        while len(_recent) >= RECENT:
+            _recent.pop(next(iter(_recent)))
+        try:
+            _recent[name] = _traced(robot, keys, lock, servo, without)
+        except (OneNumberError, TypeError, ValueError, ParflexError, ZeroDivisionError):
+            _recent[name] = None
+    return _recent[name]
+
+
+def _traced(robot: Robot, keys: Sequence[str], lock: Any, servo: Any, without: tuple[str, ...]) -> FormProgram | None:
+    """The form of the robot with expressions for its numbers, and its backward derivatives."""
+    file = trace_file(robot, keys)
+    graph, tree = file.graph, robot.tree
+    joints = np.array([i for link in tree.links for i in range(link.q.start, link.q.stop)], dtype=int)
+    q: Array = np.zeros(tree.nq, dtype=object)
+    q[joints] = [graph.symbol(f"q[{k}]") for k in joints]
+    twin = acting(file.robot_of(robot), without)
+    tree = replace(twin.tree, known_length=robot.tree.length)  # a scale of solvers, which no form has in it
+    twin = replace(twin, tree=tree, closures=replace(twin.closures, tree=tree), known_home=robot.home)
+    held = held_alike(twin, robot, q, lock, servo)
+    here = Configuration(held, q)
+    phi: Array = np.zeros(tree.n, dtype=object)
+    free = [k for k in range(tree.n) if k not in held.locked]
+    phi[free] = [graph.symbol(f"phi[{k}]") for k in free]
+    nu = np.array([graph.symbol(f"nu[{k}]") for k in range(held.closures.size)], dtype=object)
+    square = graph.symbol("square")
+    K = tree_stiffness(here, without)[0]
+    form = phi @ (K @ phi) - 2 * square * kinetic_energy(held.tree, here.at, phi)
+    if len(nu):
+        opening = held.closures.bias(here.at, motion(held.tree, here.at, np.zeros(tree.n), phi))
+        form = form + 2 * (nu @ opening)
+    if len(graph) > LARGEST:
+        return None
+    whole = gradient([form], [1.0], [*file.symbols, *q[joints]])
+    outputs = {"key": whole[: len(keys)], "q": whole[len(keys) :], **file.checks}
+    arrays = {name: np.array(own, dtype=object) for name, own in outputs.items() if len(own)}
+    program = make_program(graph, "slopes of a mode", arrays, quick=True)
+    alone = make_program(graph, "a mode", {"form": form if isinstance(form, Expression) else 0.0}, quick=True)
+    return FormProgram(Kernel(program, QUICKLY), alone, tuple(keys), joints, file.compared)
