@@ -124,3 +124,39 @@ def test_the_impulse_of_a_velocity_jump_moves_what_is_free(tmp_path):
     assert abs(after - expected) < 1e-7  # gravity in a nanosecond
     assert abs(work - (kinetic - before)) < 1e-7
     unit.close()
+
+
+CONTROLLERS = {
+    "model": ({"model": "inverse", "coordinates": "motors"}, ("motor_position.crank",), "motor_acceleration.crank"),
+    "law": ({"law": "ctc"}, ("q.crank", "reference.q.crank"), "reference.qdd.crank"),
+}
+
+
+@pytest.mark.parametrize("word", CONTROLLERS)
+def test_controllers_far_from_home_have_the_efforts_of_the_closed_form(word, tmp_path):
+    """The mass stays on its line: gravity needs no effort at rest, an acceleration of the crank (I + m x'^2) of it."""
+    choice, places, push = CONTROLLERS[word]
+    robot = parflex.load(ROBOTS / "slider-crank-line.toml")
+    unit = Unit(Path(parflex.export_fmu(robot, tmp_path / "controller.fmu", **choice).file))
+    for crank in 0.7 + np.linspace(-3, 3, 7):
+        unit.start(dict.fromkeys(places, crank) | {push: 5.0})
+        slope = closed_form(crank, 1.0)[3]  # of x by the crank
+        assert abs(unit.get(["effort.crank"])[0] - (INERTIA + MASS * slope**2) * 5.0) < 1e-12, crank
+        unit.unit.terminate()
+        unit.unit.reset()
+    unit.close()
+
+
+@pytest.mark.parametrize(
+    ("choice", "far", "says"),
+    [
+        ({"model": "inverse"}, {"q.left.1": 2.5}, "the loops are open at the positions that are given"),
+        ({"law": "pd"}, {"q.left.1": 4.5, "q.right.1": -1.5}, "do not close on the way"),
+    ],
+)
+def test_positions_that_are_open_or_out_of_reach_are_errors_of_controllers(choice, far, says, tmp_path):
+    unit = Unit(Path(parflex.export_fmu(parflex.load("5r"), tmp_path / "controller.fmu", **choice).file))
+    with pytest.raises(FMICallException):
+        unit.start(far)
+    assert says in unit.said[-1]
+    unit.close()

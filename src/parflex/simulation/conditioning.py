@@ -18,6 +18,7 @@ from parflex.closure import mobility
 from parflex.codegen.traces.open_tree import closure_rows
 from parflex.records import Record
 from parflex.simulation.problem import Problem
+from parflex.tree import Tree
 
 Array = np.ndarray
 POOR = 0.4  # of s_f / s_r: the rates of the catalogue have 0.3 to 1 at home, those of a dead centre 0
@@ -76,15 +77,7 @@ class Watch:
     @cached_property
     def position_units(self) -> Array:
         """Of all positions, to compare ways."""
-        tree = self.problem.robot.tree
-        units = np.ones(tree.nq)
-        for link in tree.links:
-            own = tree.rate_units[link.v]
-            units[link.q] = own if len(own) == link.q.stop - link.q.start else 1.0
-            if link.joint.moves_freely and link.joint.quaternion:
-                units[link.q.start : link.q.start + 3] = tree.length
-            units[link.e] = tree.rate_units[link.e_v]
-        return units
+        return position_units(self.problem.robot.tree)
 
     def rows(self, q: Array) -> Array:
         """Scaled rows of the closures over the rates that may depend, at each of many poses."""
@@ -167,3 +160,15 @@ class Watch:
                 if quality < POOR and self._best(held)[1] > BETTER * quality:
                     return Event(k, "choose")
         return Event(until - 1, "jump", again=True) if len(jumps) else None
+
+
+def position_units(tree: Tree) -> Array:
+    """Typical lengths of positions that are lengths, radians of angles: to compare ways."""
+    units = np.ones(tree.nq)
+    for link in tree.links:
+        own = tree.rate_units[link.v]
+        units[link.q] = own if len(own) == link.q.stop - link.q.start else 1.0
+        if link.joint.moves_freely and link.joint.quaternion:
+            units[link.q.start : link.q.start + 3] = tree.length
+        units[link.e] = tree.rate_units[link.e_v]
+    return units

@@ -9,9 +9,11 @@ import numpy as np
 
 from parflex.codegen.emit.emit_c import emit_c
 from parflex.codegen.model import Model, model
+from parflex.codegen.model_options import OPERATOR_LIMIT
+from parflex.codegen.passes.optimise import make_program
 from parflex.codegen.ports import POSITIONS
 from parflex.codegen.program import Program
-from parflex.codegen.traces.trace import MODELS
+from parflex.codegen.traces.trace import MODELS, Tracer
 from parflex.control.gains import gains_from
 from parflex.control.laws import LAWS, Law, make_law
 from parflex.control.run import OPEN
@@ -22,12 +24,23 @@ from parflex.models.configuration import Pose, configure
 from parflex.models.robot import Robot
 from parflex.models.terms import acting
 from parflex.records import Record
+from parflex.simulation.conditioning import LOOK, position_units
+from parflex.tree import Tree
 
 Array = np.ndarray
 OF_TIME = ("state-rates", "state-rates-driven", "state-rates-following")  # of the loop: plants have them
 REMEMBERED = {"last": "q", "guess": "q"}  # groups of inputs that are outputs of the step before
 OF_POSITION = (*POSITIONS, "position", "rotation", "turn")  # groups that start at home, the others at rest
-HEAD = "#include <math.h>\n#include <stdint.h>\n#include <string.h>\n"
+GIVING = ("motor_position", "measured", "position", "rotation")  # groups that say where the robot is
+OPEN_LOOP = 1e-6  # typical lengths: positions of closed poses that are given with seven digits
+HEAD = """#include <math.h>
+#include <stdint.h>
+#include <string.h>
+static double followed(double angle, double before) {
+  const double turn = 6.283185307179586;
+  return angle + turn * floor((before - angle) / turn + 0.5);
+}
+"""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,7 +55,7 @@ class FmuController(Record):
     text: str  # of `compute`
     title: str
     kind: str
-    seen: int = 0  # more numbers that are remembered
+    given: int = 0  # first inputs, which say where the robot is: they are remembered beside its positions
 
     def sources(self, fmi: int, token: str) -> dict[str, str]:
         """Files of C."""
@@ -54,12 +67,21 @@ class FmuController(Record):
         sizes = {"INPUTS": len(self.inputs), "COLUMNS": len(self.outputs), "MEMORY": len(self.memory), "STATES": 0}
         sizes |= {"PARAMETERS": len(self.parameters)}
         state = {"inputs": len(self.inputs), "columns": len(self.outputs), "parameters": len(self.parameters)}
-        state |= {"memory": len(self.memory) + self.seen, "found": len(self.memory) + self.seen, "constants": constants}
+        state |= {
+            "memory": len(self.memory) + self.given,
+            "found": len(self.memory) + self.given,
+            "constants": constants,
+        }
         lines = [f'#include "{name}.h"' for name in self.programs] + [f"#define {w} {n}" for w, n in sizes.items()]
         lines += ["typedef struct {", "  double now;", *(f"  double {w}[{max(n, 1)}];" for w, n in state.items())]
-        lines += ["  int64_t fresh;", "} State;", "static void start_of(State *s) {", "  memset(s, 0, sizeof *s);"]
+        lines += [
+            "  int64_t fresh, begun;",
+            "} State;",
+            "static void start_of(State *s) {",
+            "  memset(s, 0, sizeof *s);",
+        ]
         begins = {"inputs": [v for *_, v in self.inputs], "memory": [v for *_, v in self.memory]}
-        begins["memory"] += [value for _, _, value in self.inputs[: self.seen]]
+        begins["memory"] += [value for _, _, value in self.inputs[: self.given]]
         begins["parameters"] = [value for _, value in self.parameters.values()]
         for word, values in begins.items():
             if values:
@@ -97,7 +119,7 @@ def make_controller(
     if name not in known:
         raise InputError(f"there is no model '{name}'", key="model", value=name, hint=did_you_mean(str(name), known))
     made = model(robot, str(name), parameters=parameters or "numbers", without=without, coordinates=coordinates)  # type: ignore[arg-type]
-    return _of_model(made, str(name), q, kind)
+    return _of_model(robot, made, str(name), q, kind)
 
 
 def _unit(unit: str) -> str:
@@ -132,8 +154,9 @@ def _of_law(law: Law, q: Array, kind: str) -> FmuController:
     parameters = {
         name: (owned.get(k, ""), law.program.parameters[name]) for k, name in enumerate(law.program.program.parameters)
     }
-    turning = ", ".join(str(int(link.periodic)) for link in links)
-    text = _LAW.format(m=m, nq=tree.nq, reference=len(inputs) - 2 * m, turning=turning, open=OPEN)
+    lengths = [float(tree.rate_units[link.v.start]) for link in links]
+    located = _Located(tree, [int(p) for p in places], [link.periodic for link in links], lengths)
+    text = located.text(_LAW_LOCATE) + _LAW.format(reference=len(inputs) - 2 * m)
     programs = {"program_geometry": law.geometry.program, "program_main": law.program.program}
     return FmuController(inputs, outputs, memory, parameters, programs, text, f"the law {law.name}", kind, m)
 
@@ -156,67 +179,164 @@ def _task_reference(program: Model, robot: Robot, q: Array) -> list[tuple[str, s
     return found
 
 
-def _of_model(made: Model, name: str, q: Array, kind: str) -> FmuController:
+def _of_model(robot: Robot, made: Model, name: str, q: Array, kind: str) -> FmuController:
     """Inputs and outputs of the program; a guess is what was found in the step before."""
     sizes = {group: int(np.prod(shape)) for group, shape in made.inputs.items()}
-    kept = [g for g in sizes if REMEMBERED.get(g) in made.outputs and sizes[g] == len(q)][:1]
+    kept = [g for g in sizes if REMEMBERED.get(g) in made.outputs and sizes[g] == len(q) and set(sizes) & set(GIVING)]
+    kept, starts = kept[:1], _where(robot, made, q)
     inputs: list[tuple[str, str, float]] = []
     memory: list[tuple[str, str, float]] = []
-    lines, first = [], 0
-    sample = {group: np.ravel(values) for group, values in made.sample.items() if group in OF_POSITION}
-    for group, size in sizes.items():
+    lines, first, given = [], 0, 0
+    order = sorted(sizes, key=lambda group: group not in GIVING)  # of inputs: those first
+    places = dict(zip(sizes, np.cumsum([0, *sizes.values()]).tolist(), strict=False))
+    rotations: list[tuple[int, int]] = []
+    for group in order:
+        size, first = sizes[group], places[group]
         own = [one for one in made.signals if one["direction"] == "input" and one["group"] == group]
-        values = q if group in kept else sample.get(group, np.zeros(size))
-        into, source = (memory, "memory") if group in kept else (inputs, "inputs")
-        lines.append(f"  memcpy(x + {first}, s->{source} + {len(into)}, sizeof(double) * {size});")
+        values = q if group in kept else starts.get(group, np.zeros(size))
+        into = memory if group in kept else inputs
+        given_here = bool(kept) and group in GIVING
+        source = "guess" if group in kept else "given" if given_here else "s->inputs"
+        lines.append(f"  memcpy(x + {first}, {source} + {len(into)}, sizeof(double) * {size});")
+        rotations += [(len(inputs), made.inputs[group][0])] if given_here and group == "rotation" else []
+        given += size if given_here else 0
         prefix = "q" if group in kept else group
         into += [(f"{prefix}.{one['name']}", _unit(one["unit"]), float(v)) for one, v in zip(own, values, strict=True)]
-        first += size
     outputs = [
         (f"{one['group']}.{one['name']}", _unit(one["unit"])) for one in made.signals if one["direction"] == "output"
     ]
     inside = {entry for entry, _, _ in inputs}
     outputs = [(f"{word} out" if word in inside else word, unit) for word, unit in outputs]
-    found = 0
-    for group, shape in made.outputs.items():
-        if kept and group == REMEMBERED[kept[0]]:
-            lines.append(f"  memcpy(s->found, s->columns + {found}, sizeof(double) * {len(memory)});")
-        found += int(np.prod(shape))
-    calls = [line for line in lines if "s->found" not in line]
-    after = [line for line in lines if "s->found" in line]
-    body = ["static int compute(State *s) {", f"  double x[{max(first, 1)}];", *calls, "  MAIN(s, x, s->columns);"]
-    text = "\n".join([*body, *after, "  return 1;", "}", ""])
+    ends = dict(zip(made.outputs, np.cumsum([0, *(int(np.prod(s)) for s in made.outputs.values())]), strict=False))
+    at = int(ends[REMEMBERED[kept[0]]]) if kept else 0
+    sums = {"inputs": sum(sizes.values()), "lines": "\n".join(lines), "at": at, "outputs": len(outputs)}
+    lengths = [robot.tree.length if unit == "m" else 1.0 for _, unit, _ in inputs[:given]]
+    known = list(robot.tree.position_names)
+    joints = [entry.partition(".")[2] for entry, _, _ in inputs[:given]]
+    joints = [known.index(word) if word in known and not rotations else -1 for word in joints]
+    located = _Located(robot.tree, joints, [False] * given, lengths, tuple(rotations))
+    programs = {"program_main": made.program}
+    if "q" in sizes and sizes["q"] == len(q) and robot.closures.size:
+        programs["program_opening"] = _opening(robot)
+        last = f"s->inputs + {[entry for entry, _, _ in inputs].index(_first_of(made, 'q'))}"
+        opened = _OPENING.format(count=len(programs["program_opening"].outputs), q=last)
+    else:
+        opened = "static double opening(const State *s) { return (void)s, 0; }\n"
+    text = located.text(_MODEL_LOCATE.format(**sums) if kept else "", opened)
+    guesses = "  const double *guess = s->found, *given = s->found + LOCATED;\n" if kept else ""
+    text += _MODEL.format(guesses=guesses, **sums)
     owned = {one["index"]: _unit(one["unit"]) for one in made.signals if one["direction"] == "parameter"}
     parameters: Mapping[str, tuple[str, float]] = {
         word: (owned.get(k, ""), made.parameters[word]) for k, word in enumerate(made.program.parameters)
     }
-    programs = {"program_main": made.program}
-    return FmuController(inputs, outputs, memory, dict(parameters), programs, text, f"the model {name}", kind)
+    return FmuController(inputs, outputs, memory, dict(parameters), programs, text, f"the model {name}", kind, given)
 
 
-_LAW = """static int compute(State *s) {{
-  enum {{ M = {m}, NQ = {nq}, REFERENCE = {reference} }};
-  static const int turning[] = {{{turning}}};
-  double g[NQ + M], x[NQ + M + REFERENCE], moved = 0;
-  const double turn = 6.283185307179586;
-  memcpy(g, s->memory, sizeof(double) * NQ);
-  for (int k = 0; k < M; ++k) {{ /* turns go on from the last ones */
-    double value = s->inputs[k];
-    if (turning[k]) value += turn * floor((s->memory[NQ + k] - value) / turn + 0.5);
-    s->found[NQ + k] = g[NQ + k] = value;
-  }}
-  for (int once = 0; once < 2; ++once) {{ /* the second time from where the first ended: it must stay there */
-    program_geometry(g, x);
-    moved = 0;
-    for (int k = 0; k < NQ; ++k) {{
-      if (!(fabs(x[k] - g[k]) <= moved)) moved = fabs(x[k] - g[k]);
-      g[k] = x[k];
-    }}
-  }}
-  if (!(moved <= {open!r})) return 0;
-  memcpy(s->found, x, sizeof(double) * NQ);
+def _first_of(made: Model, group: str) -> str:
+    return f"{group}." + next(
+        str(one["name"]) for one in made.signals if one["direction"] == "input" and one["group"] == group
+    )
+
+
+def _where(robot: Robot, made: Model, q: Array) -> dict[str, Array]:
+    """Groups of positions at a pose; others that start at home."""
+    from parflex.recursion import pose as pose_of
+
+    tree = robot.tree
+    starts = {group: np.ravel(values) for group, values in made.sample.items() if group in OF_POSITION}
+
+    def there(at: Array) -> dict[str, Array]:
+        R, p = pose_of(tree, at).of(tree.places[tree.end_effector])
+        width = made.inputs.get("position", (3,))[0]
+        joints = [tree.links[tree.link_of_rate[k]].q.start for k in robot.actuated]
+        return {"position": p[:width], "rotation": np.ravel(R[:width, :width]), "motor_position": at[joints], "q": at}
+
+    home = there(robot.home)
+    same = [g for g, v in home.items() if g in starts and len(v) == len(starts[g]) and np.allclose(v, starts[g])]
+    return starts | {group: there(q)[group] for group in same}
+
+
+def _opening(robot: Robot) -> Program:
+    """All positions in, how far each row of the closures is open out."""
+    from parflex.recursion import pose as pose_of
+
+    tracer = Tracer()
+    rows = robot.closures.linear_residual(pose_of(robot.tree, tracer.group("q", robot.tree.nq)))
+    return make_program(tracer.graph, "program_opening", {"opening": rows}, [], OPERATOR_LIMIT)
+
+
+@dataclass(frozen=True)
+class _Located:
+    """Where the first inputs say that the robot is: their places among all positions, or -1, and which are angles."""
+
+    tree: Tree
+    places: Sequence[int]
+    turning: Sequence[bool]
+    units: Sequence[float]
+    rotations: tuple[tuple[int, int], ...] = ()  # first entry and size of matrices among them
+
+    def text(self, locate: str, opening: str = "static double opening(const State *s) { return (void)s, 0; }\n") -> str:
+        """Tables, and the function that finds positions from a guess, if there is one."""
+        tables = {"position_units": position_units(self.tree), "given_units": self.units}
+        lines = [f"#define LOCATED {self.tree.nq if locate else 0}", f"#define GIVEN {len(self.places)}"]
+        lines += [f"#define NEAR_BY {LOOK!r}", f"#define OPEN_POSITION {OPEN!r}"]
+        lines.append(f"#define OPEN_LOOP {OPEN_LOOP * self.tree.length!r}")
+        if locate:
+            for name, whole in (("turning", self.turning), ("given_places", self.places)):
+                lines.append(f"static const int {name}[] = {{{', '.join(str(int(v)) for v in [*whole, 0])}}};")
+            for name, values in tables.items():
+                lines.append(f"static const double {name}[] = {{{', '.join(repr(float(v)) for v in [*values, 1])}}};")
+            calls = "".join(f" make_rotation(given + {first}, {size});" for first, size in self.rotations)
+            lines += [_ROTATIONS, f"static void make_rotations(double *given) {{ (void)given;{calls} }}"]
+        return "\n".join(lines) + "\n" + locate + opening
+
+
+_ROTATIONS = """static void make_rotation(double *R, int n) { /* rows of length one at right angles */
+  for (int i = 0; i < n; ++i) {
+    double size = 0;
+    for (int j = 0; j < i; ++j) {
+      double along = 0;
+      for (int k = 0; k < n; ++k) along += R[i * n + k] * R[j * n + k];
+      for (int k = 0; k < n; ++k) R[i * n + k] -= along * R[j * n + k];
+    }
+    for (int k = 0; k < n; ++k) size += R[i * n + k] * R[i * n + k];
+    for (int k = 0; k < n; ++k) R[i * n + k] /= sqrt(size);
+  }
+}"""
+_OPENING = """static double opening(const State *s) {{
+  double rows[{count}], most = 0;
+  program_opening({q}, rows);
+  for (int k = 0; k < {count}; ++k)
+    if (!(fabs(rows[k]) <= most)) most = fabs(rows[k]);
+  return most;
+}}
+"""
+_MODEL_LOCATE = """static void locate(const State *s, const double *given, const double *guess, double *found) {{
+  double x[{inputs}], y[{outputs}];
+{lines}
+  MAIN(s, x, y);
+  memcpy(found, y + {at}, sizeof(double) * LOCATED);
+}}
+"""
+_MODEL = """static void compute(State *s) {{
+  double x[{inputs}];
+{guesses}{lines}
+  MAIN(s, x, s->columns);
+}}
+"""
+_LAW_LOCATE = """static void locate(const State *s, const double *given, const double *guess, double *found) {
+  double g[LOCATED + GIVEN];
+  (void)s;
+  memcpy(g, guess, sizeof(double) * LOCATED);
+  memcpy(g + LOCATED, given, sizeof(double) * GIVEN);
+  program_geometry(g, found);
+}
+"""
+_LAW = """static void compute(State *s) {{
+  enum {{ M = GIVEN, NQ = LOCATED, REFERENCE = {reference} }};
+  double x[NQ + M + REFERENCE];
+  memcpy(x, s->found, sizeof(double) * NQ);
   memcpy(x + NQ, s->inputs + M, sizeof(double) * (M + REFERENCE));
   MAIN(s, x, s->columns);
-  return 1;
 }}
 """

@@ -15,12 +15,80 @@ static void tell(Model *m, int severity, const char *text) {
   if (m->told) m->told(m->environment, m->name, severity, text);
 }
 
+/* Positions from what is given of them. Newton's method from afar may close the loops in another assembly, so the way
+   from what was given last is a straight line in pieces that move no position by more than a little. */
+#if LOCATED
+static double way_between(const double *a, const double *b) {
+  double way = 0;
+  for (int k = 0; k < LOCATED; ++k) {
+    double own = fabs(a[k] - b[k]) / position_units[k];
+    if (!(own <= way)) way = own; /* what is not finite is far */
+  }
+  return way;
+}
+
+/* closed positions, which stay where they are when they are found again */
+static int closed_near(const State *s, const double *given, const double *guess, double *found) {
+  double q[LOCATED], moved = 0;
+  memcpy(q, guess, sizeof q);
+  for (int once = 0; once < 3; ++once) {
+    locate(s, given, q, found);
+    moved = 0;
+    for (int k = 0; k < LOCATED; ++k)
+      if (!(fabs(found[k] - q[k]) <= moved)) moved = fabs(found[k] - q[k]);
+    memcpy(q, found, sizeof q);
+    if (once && moved <= OPEN_POSITION) break;
+  }
+  return moved <= OPEN_POSITION && way_between(found, guess) < NEAR_BY;
+}
+
+static int placed(State *s) {
+  double goal[GIVEN], from[GIVEN], given[GIVEN], q[LOCATED], done = 0;
+  for (int k = 0; k < GIVEN; ++k) { /* what is given of joints is among the positions */
+    from[k] = s->memory[given_places[k] < 0 ? LOCATED + k : given_places[k]];
+    goal[k] = turning[k] ? followed(s->inputs[k], from[k]) : s->inputs[k];
+  }
+  memcpy(s->found + LOCATED, goal, sizeof goal);
+  if (closed_near(s, goal, s->memory, s->found)) return 1;
+  double piece = 1, longest = 1, far = 0;
+  memcpy(q, s->memory, sizeof q);
+  for (int k = 0; k < GIVEN; ++k) far = fmax(far, fabs(goal[k] - from[k]) / given_units[k]);
+  piece = longest = fmin(1, 0.5 * NEAR_BY / fmax(far, 1e-300));
+  while (done < 1) {
+    double at = done + piece > 1 - 1e-9 ? 1 : done + piece;
+    for (int k = 0; k < GIVEN; ++k) given[k] = from[k] + at * (goal[k] - from[k]);
+    if (at < 1) make_rotations(given);
+    if (closed_near(s, given, q, s->found)) {
+      memcpy(q, s->found, sizeof q);
+      done = at;
+      piece = fmin(longest, 2 * piece);
+    } else {
+      piece /= 2;
+      if (!(piece * far > 1e-3 * NEAR_BY)) return 0;
+    }
+  }
+  return 1;
+}
+#else
+static int placed(State *s) { return (void)s, 1; }
+#endif
+
 static int look(Model *m) {
   State *s = &m->state;
   if (s->fresh) return 1;
-  int fine = compute(s);
+  if (!placed(s)) {
+    tell(m, 3, "the loops do not close on the way to the positions that are given: give nearer ones, start values near "
+               "them, or export with a pose near them");
+    return 0;
+  }
+  if (opening(s) > OPEN_LOOP) {
+    tell(m, 3, "the loops are open at the positions that are given: give all positions of a closed pose");
+    return 0;
+  }
+  compute(s);
+  int fine = 1;
   for (int k = 0; k < COLUMNS; ++k) fine = fine && isfinite(s->columns[k]);
-  if (!fine) tell(m, 3, "the positions cannot be computed from what is measured, or outputs are not finite");
+  if (!fine) tell(m, 3, "outputs are not finite: the pose cannot be reached, or is singular");
   s->fresh = fine;
   return fine;
 }
@@ -32,7 +100,8 @@ static void prepare(Model *m) {
 
 static int begin(Model *m) {
   prepare(m);
-  return look(m);
+  m->state.begun = look(m);
+  return (int)m->state.begun;
 }
 
 /* outputs of the inputs as they are now; the next ones start from the positions found */
@@ -102,6 +171,10 @@ static int write_value(Model *m, unsigned which, double value) {
   double *at = place_of(m, which);
   if (!at || !isfinite(value)) {
     tell(m, 3, at ? "a value is not a finite number" : "this variable cannot be set");
+    return 0;
+  }
+  if (which >= FIRST_MEMORY && m->state.begun) {
+    tell(m, 3, "fixed parameters and start values are set before the initialisation ends");
     return 0;
   }
   *at = value;
