@@ -70,6 +70,19 @@ class Serial:
         rnea = pin.rnea
         return lambda: rnea(self.model, self.data, q, qd, qdd), lambda: rnea(model, data, none, none, none)
 
+    def regressor(self, state: np.ndarray) -> np.ndarray:
+        """Rows of efforts per unit of XX XY XZ YY YZ ZZ MX MY MZ M of each link."""
+        found = pin.computeJointTorqueRegressor(self.model, self.data, *np.split(state, 3))
+        order = [4, 5, 7, 6, 8, 9, 1, 2, 3, 0]  # theirs: m, mx, my, mz, Ixx, Ixy, Iyy, Ixz, Iyz, Izz
+        return np.array(found[:, [10 * j + k for j in range(self.model.nv) for k in order]])
+
+    def regressor_calls(self, state: np.ndarray) -> tuple[Call, Call]:
+        """The call, and the same call on nothing."""
+        q, qd, qdd = (part.copy() for part in np.split(state, 3))
+        model, data, none = _empty()
+        rows = pin.computeJointTorqueRegressor
+        return lambda: rows(self.model, self.data, q, qd, qdd), lambda: rows(model, data, none, none, none)
+
 
 class GoughStewart:
     """The tree of legs and platform with six balls between them as contacts in space."""

@@ -30,6 +30,7 @@ import gradient  # noqa: E402
 import growth  # noqa: E402
 import growth_elements  # noqa: E402
 import puma  # noqa: E402
+import regressors  # noqa: E402
 import studio  # noqa: E402
 import sweeps  # noqa: E402
 from report import Report  # noqa: E402
@@ -54,6 +55,7 @@ BENCHMARKS = {
     "sweep": sweeps.run,
     "fmu": fmu_steps.run,
     "studio": studio.run,
+    "regressors": regressors.run,
 }
 
 

@@ -12,6 +12,7 @@ import pinocchio as pin
 import pytest
 from conftest import CATALOGUE
 from oracles import measured
+from oracles import three_rrr as hand
 from oracles.pinocchio_tree import PinocchioTree
 from oracles.reader import read_robot
 from test_command_line import answered, refused
@@ -156,9 +157,12 @@ def test_base_parameters_through_the_loops_predict_alike():
 # -- a robot by hand -------------------------------------------------------------------------------------------------
 
 
+SLOW = measured.Loop(sample=2e-3)
+
+
 @cache
 def clean(seed):
-    return measured.followed(4.0, seed, measured.Loop(sample=2e-3))
+    return measured.followed(4.0, seed, SLOW)
 
 
 @cache
@@ -351,6 +355,66 @@ def test_degrees_are_suspected():
     assert "degrees" in str(told.value)
 
 
+ARM = (
+    'format = 1\nname = "arm"\nmotion = "planar"\ngravity = [0, -9.81, 0]\n'
+    '[[frame]]\nname = "s"\njoint = "revolute"\nactuated = true\ninertia = { M = 3, ZZ = 0.1, MX = 0.6 }\n'
+    '[[frame]]\nname = "e"\nparent = "s"\njoint = "revolute"\nactuated = true\nplace = { position = [0.5, 0, 0] }\n'
+    "inertia = { M = 2, ZZ = 0.1, MX = 0.4 }\nfriction = { viscous = 0.5, coulomb = 0.5 }\n"
+)
+
+
+def arm_record(robot):
+    """Small motions: in degrees they are below a turn in radians."""
+    t = np.arange(0, 4, 2e-3)
+    q = np.stack([0.06 * np.sin(5 * t), 0.05 * np.sin(7 * t + 1)], axis=1)
+    qd, qdd = np.gradient(q, t, axis=0), np.gradient(np.gradient(q, t, axis=0), t, axis=0)
+    tau = np.array([parflex.inverse_dynamics(robot, *row) for row in zip(q, qd, qdd, strict=True)])
+    return {"t": t, "q.s": q[:, 0], "q.e": q[:, 1], "effort.s": tau[:, 0], "effort.e": tau[:, 1]}
+
+
+def test_degrees_of_small_motions_are_suspected(tmp_path):
+    (tmp_path / "arm.toml").write_text(ARM)
+    robot = parflex.load(tmp_path / "arm.toml")
+    record = arm_record(robot)
+    assert not any("degrees" in text for text in parflex.identify(robot, record).warnings)
+    turned = record | {name: np.degrees(record[name]) for name in ("q.s", "q.e")}
+    assert np.abs(turned["q.s"]).max() < 4
+    told = parflex.identify(robot, turned).warnings
+    assert any("with positions in degrees: if they are degrees, give gain = 0.0174" in text for text in told)
+    (tmp_path / "arm.toml").write_text(ARM + "limits = [-1, 1]\n")
+    told = parflex.identify(parflex.load(tmp_path / "arm.toml"), turned).warnings
+    assert any("of 'e' are between -2.8" in text and "beyond its limits: if they are degrees" in text for text in told)
+
+
+def test_the_unit_in_which_loops_close_is_named():
+    robot, t = three_rrr(), np.arange(0, 2, 2e-3)
+    home = {m: float(robot.home[robot.tree.links[robot.tree.number(m)].q.start]) for m in measured.MOTORS}
+    record = {"t": t} | {f"effort.{m}": np.cos(9 * t) for m in home}
+    record |= {f"q.{m}": 2 * np.sin(5 * t + k) for k, m in enumerate(home)}  # degrees about home, below a turn
+    columns = {
+        "position": {m: {"column": f"q.{m}", "gain": 1.0, "offset": q} for m, q in home.items()},
+        "effort": {m: f"effort.{m}" for m in home},
+    }
+    with pytest.raises(SingularError, match="loops close where the positions are degrees"):
+        parflex.identify(robot, record, columns)
+
+
+@pytest.mark.parametrize("flicker", ["noise", "lines"])
+def test_a_motor_at_rest_whose_encoder_flickers_tells_no_friction(tmp_path, flicker):
+    (tmp_path / "arm.toml").write_text(ARM)
+    robot = parflex.load(tmp_path / "arm.toml")
+    rng, record = np.random.default_rng(4), arm_record(robot)
+    t = record["t"]
+    q, still = 0.3 * np.sin(3 * t), 1e-5 * rng.standard_normal(len(t))
+    if flicker == "lines":
+        still = 5e-5 * (np.sin(0.9 * t) + 0.1 * rng.standard_normal(len(t)) > 0)  # slowly, between two lines
+    given = record | {"q.s": q, "q.e": 0.2 + still, "effort.e": 0.1 * rng.standard_normal(len(t))}
+    found = parflex.identify(robot, given)
+    motions = {one["name"]: one.get("motion", "") for one in found.undetermined}
+    assert {"FV[e]", "FS[e]"} <= set(motions) and "move 'e'" in motions["FS[e]"]
+    assert not {"FV[e]", "FS[e]"} & set(found.parameters)
+
+
 @pytest.mark.parametrize(
     ("record", "message"),
     [
@@ -413,12 +477,7 @@ def test_a_record_at_rest_with_noise_tells_no_mass(tmp_path):
 
 
 def test_a_motor_at_rest_beside_one_that_moves(tmp_path):
-    (tmp_path / "arm.toml").write_text(
-        'format = 1\nname = "arm"\nmotion = "planar"\ngravity = [0, -9.81, 0]\n'
-        '[[frame]]\nname = "s"\njoint = "revolute"\nactuated = true\ninertia = { M = 3, ZZ = 0.1, MX = 0.6 }\n'
-        '[[frame]]\nname = "e"\nparent = "s"\njoint = "revolute"\nactuated = true\nplace = { position = [0.5, 0, 0] }\n'
-        "inertia = { M = 2, ZZ = 0.1, MX = 0.4 }\nfriction = { viscous = 0.5, coulomb = 0.5 }\n"
-    )
+    (tmp_path / "arm.toml").write_text(ARM)
     t = np.arange(0, 5, 0.01)
     record = {"t": t, "q.s": 0.3 * np.sin(3 * t), "q.e": 0 * t + 0.2, "effort.s": np.cos(3 * t), "effort.e": 0 * t}
     found = parflex.identify(parflex.load(tmp_path / "arm.toml"), record)
@@ -543,6 +602,26 @@ def test_gains_of_drives_follow_from_a_known_payload(tmp_path):
         parflex.identify(robot, records[0], BY_HAND, estimator="tls", cutoff=50)
 
 
+def test_gains_of_drives_of_a_closed_robot_follow_from_a_known_payload(tmp_path):
+    gains = dict(zip(measured.MOTORS, (1.3, 0.8, 1.1), strict=True))
+    loaded = hand.Parameters(m_c=0.5 + 3.0)  # 3 kg in the middle of the platform
+    for seed, (name, moved) in enumerate((("empty", clean(1)), ("loaded", measured.followed(4.0, 1, SLOW, loaded)))):
+        record = measured.as_measured(moved, seed)  # noise of 20 urad and 0.05 N m, lines, currents of 12 bits
+        currents = {f"effort.{m}": record[f"effort.{m}"] / gain for m, gain in gains.items()}
+        np.savez(tmp_path / f"{name}.npz", **(record | currents))
+    columns = {
+        "position": {m: f"q.{m}" for m in gains},
+        "effort": {m: f"effort.{m}" for m in gains},
+        "payload": {"loaded.npz": [3.0, 0, 0, 0]},
+    }
+    files = [str(tmp_path / f"{name}.npz") for name in ("empty", "loaded")]
+    found = parflex.identify(three_rrr(), files, columns, "tls")
+    for motor, gain in gains.items():
+        one = found.gains[motor]
+        assert one["value"] == pytest.approx(gain, rel=5e-3) and abs(one["value"] - gain) < 4 * one["deviation"], motor
+    assert found.relative_error < 0.01
+
+
 # -- simulation under the controller ---------------------------------------------------------------------------------
 
 UNDER_CONTROL = {
@@ -615,6 +694,22 @@ def test_a_robot_by_hand_is_identified_by_simulation_whatever_the_filter():
             assert np.abs(found.values - wanted).max() < 0.05 and np.abs((found.values - wanted) / deviation).max() < 4
         error[estimator, cutoff] = np.linalg.norm(found.values - wanted) / np.linalg.norm(wanted)
     assert max(error["didim", 40], error["didim", 200]) < 0.03 < 0.3 < error["wls", 200]
+
+
+@VERIFY
+def test_a_robot_by_hand_under_computed_torque_is_identified_by_simulation(figure):
+    # the law knows the file: friction of 0.1 N m s/rad and 0.1 N m, the load of 0.5 kg; the robot rubs otherwise
+    clean = measured.computed_loop(2.0, 1, 2500.0, 100.0, measured.Loop(), (0.5, 0.1, 0.1))
+    columns = under_control(1.0, 1.0) | {"controller": {"law": "ctc", "Kp": 2500.0, "Kv": 100.0}}
+    found = parflex.identify(three_rrr(), measured.as_measured(clean, 0), columns, "didim", cutoff=40)
+    wanted = [{"FV": 0.4, "FS": 0.25}.get(n.partition("[")[0], p.file_value) for n, p in found.parameters.items()]
+    deviation = np.array([one.deviation for one in found.parameters.values()])
+    off = np.abs(found.values - wanted) / deviation
+    figure("3rrr under computed torque, didim: largest error in deviations", float(off.max()), "4")
+    assert off.max() < 4
+    wrong = columns | {"controller": {"law": "ctc", "Kp": 1250.0, "Kv": 100.0}}
+    other = parflex.identify(three_rrr(), measured.as_measured(clean, 0), wrong, "didim", cutoff=40)
+    assert other.relative_error > 1.1 * found.relative_error  # the robot follows its path, whatever the stiffness
 
 
 @EMPS

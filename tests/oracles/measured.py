@@ -84,6 +84,40 @@ def closed_loop(time: float, seed: int, loop: Loop = Loop(), p: three_rrr.Parame
     return _columns(np.array(rows))
 
 
+def computed_loop(
+    time: float, seed: int, Kp: float, Kv: float, loop: Loop, nominal: tuple[float, float, float]
+) -> dict[str, Array]:
+    """The same under computed torque by a model with another load (kg), viscous and Coulomb friction."""
+    p, own = three_rrr.Parameters(), three_rrr.Parameters(m_c=nominal[0])
+    known = Loop(viscous=nominal[1], coulomb=nominal[2])
+    count, h = round(time / loop.sample), loop.sample
+    x, xd, _ = path(0.0, seed)
+    rows = []
+    for k in range(count):
+        q, qd = joints(p, x, xd)
+        goal, goal_rate, goal_acceleration = path(k * h, seed)
+        wanted, wanted_rate = joints(p, goal, goal_rate)
+        there = _motor_accelerations(p, goal, goal_rate, wanted, wanted_rate)
+        asked = there[0] @ goal_acceleration + there[1]
+        asked = asked + Kv * (wanted_rate - qd)[:3] + Kp * three_rrr.wrap((wanted - q)[:3])
+        here = _motor_accelerations(p, x, xd, q, qd)
+        xdd = np.linalg.solve(here[0], asked - here[1])
+        J_x, J_q = three_rrr.jacobians(p, x, q)
+        qdd = -np.linalg.solve(J_q, J_x @ xdd + three_rrr.drift(p, x, xd, q, qd))
+        (D, C, G_q), (D_x, G_x) = three_rrr.leg_matrices(own, q, qd), three_rrr.platform_matrices(own)
+        tau = three_rrr.passed_on(own, x, q, D @ qdd + C + G_q, D_x @ xdd + G_x) + known.friction(qd[:3])
+        rows.append(np.concatenate([[k * h], q[:3], tau, wanted[:3]]))
+        x, xd = _step(p, loop, x, xd, tau, h)
+    return _columns(np.array(rows))
+
+
+def _motor_accelerations(p: three_rrr.Parameters, x: Array, xd: Array, q: Array, qd: Array) -> tuple[Array, Array]:
+    """Those of the motors are a matrix times those of the platform, and a rest."""
+    J_x, J_q = three_rrr.jacobians(p, x, q)
+    turned = -np.linalg.solve(J_q, np.column_stack([J_x, three_rrr.drift(p, x, xd, q, qd)]))
+    return turned[:3, :3], turned[:3, 3]
+
+
 def _columns(table: Array) -> dict[str, Array]:
     for column in (1, 2, 3, 7, 8, 9):
         table[:, column] = np.unwrap(table[:, column])

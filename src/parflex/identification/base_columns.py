@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from parflex.codegen import disk_cache, program_store
 from parflex.errors import ParflexError, SingularError
 from parflex.identification.regressors import ClosedMotion, Regressor
+from parflex.models.robot import Robot
 from parflex.records import Record
 
 Array = np.ndarray
@@ -82,21 +85,43 @@ def independent_columns(W: Array, least: float = DEPENDENT, usual: Array | None 
 def random_motion(regressor: Regressor, count: int, seed: int, amplitude: float = AMPLITUDE) -> ClosedMotion:
     """Closed states about home with random rates and accelerations of the motors."""
     robot, rng = regressor.robot, np.random.default_rng(seed)
-    tree = robot.tree
-    units = tree.rate_units[list(robot.actuated)]
+    units = robot.tree.rate_units[list(robot.actuated)]
+    q, drawn = _kept_poses(robot, count, seed, amplitude)
+    rng.uniform(-1, 1, (drawn, robot.tree.n))  # what the poses took
+    shape = (count, len(units))
+    return regressor.moved(q, rng.uniform(-2, 2, shape) * units, rng.uniform(-6, 6, shape) * units)
+
+
+def _kept_poses(robot: Robot, count: int, seed: int, amplitude: float) -> tuple[Array, int]:
+    """Random closed poses, from the disk if they were found before, and how many were drawn for them."""
+    key = program_store.key_of(robot, "random poses", count, seed, amplitude) if robot.closures.size else None
+    if key is None:
+        return _random_poses(robot, count, seed, amplitude)
+    key = key.removesuffix(".program") + ".poses"
+    data = disk_cache.read(key)
+    if data is not None:
+        kept = json.loads(data)
+        return np.array(kept["q"]), kept["drawn"]
+    q, drawn = _random_poses(robot, count, seed, amplitude)
+    disk_cache.write(key, json.dumps({"q": q.tolist(), "drawn": drawn}).encode())
+    return q, drawn
+
+
+def _random_poses(robot: Robot, count: int, seed: int, amplitude: float) -> tuple[Array, int]:
+    tree, rng, drawn = robot.tree, np.random.default_rng(seed), 0
     found: list[Array] = []
     for _ in range(20 * count):
         if len(found) == count:
             break
         try:
+            drawn += 1
             near = tree.moved(robot.home, rng.uniform(-1, 1, tree.n) * amplitude * tree.rate_units)
             found.append(np.asarray(robot.close(near)) if robot.closures.size else near)
         except ParflexError:
             amplitude *= 0.9  # nearer to home
     if len(found) < count:
         raise SingularError("no closed poses are found about home", key="home", hint="choose another home")
-    shape = (count, len(units))
-    return regressor.moved(np.array(found), rng.uniform(-2, 2, shape) * units, rng.uniform(-6, 6, shape) * units)
+    return np.array(found), drawn
 
 
 def stacked(W: Array) -> Array:

@@ -23,6 +23,8 @@ STICKS = 0.1  # of the largest rate: slower joints stick, or low-passes see them
 NOISY = 4.0  # standard deviations of a rate, of which its sign is sure
 SLOW = 0.01  # of the largest rate, as good as at rest
 REST = 1e-9  # of a position: a motor that moves less rests
+LINES = 3  # of an encoder, between which positions of a motor at rest flicker
+HARDLY = 3.0  # standard deviations of noise behind the low-pass: a motor whose positions have less rests
 ORDER = 4  # of the Butterworth filter
 EDGE = 5.0  # periods of the cutoff frequency cut at both ends
 RIPPLE, POLES, BAND = 0.05, 8, 0.8  # dB, order and share of the new Nyquist frequency: MATLAB's and SciPy's `decimate`
@@ -188,10 +190,23 @@ def smoothed(record: Measurement, choice: FilterChoice, position: Array | None =
     q = scipy.signal.sosfiltfilt(sections, values, axis=0)
     qd = np.gradient(q, record.step, axis=0)
     qdd = np.gradient(qd, record.step, axis=0)
-    still = np.ptp(values, axis=0) <= REST * np.maximum(np.abs(values).max(axis=0), 1e-6)
-    qd[:, still], qdd[:, still] = 0.0, 0.0  # rounding of the filter has a sign, too
+    still = at_rest(values, q, 2 * choice.cutoff * record.step)
+    qd[:, still], qdd[:, still] = 0.0, 0.0  # rounding of the filter and an encoder that flickers have signs, too
     kept = slice(choice.edge, len(q) - choice.edge)
     return Smooth(record.t[kept], q[kept], qd[kept], qdd[kept], kept)
+
+
+def at_rest(values: Array, smooth: Array, band: float) -> Array:
+    """Which motors rest beside others that move: positions between a few lines of the encoder, or noise alone.
+
+    `band` is the share of the spectrum that the low-pass keeps, and so of the power of white noise.
+    """
+    constant = np.ptp(values, axis=0) <= REST * np.maximum(np.abs(values).max(axis=0), 1e-6)
+    flickers = np.array([len(np.unique(column)) <= LINES for column in values.T])
+    noise = (values - smooth).std(axis=0) / np.sqrt(1 - band)
+    noisy = smooth.std(axis=0) <= HARDLY * noise * np.sqrt(band)
+    still = constant | flickers | noisy
+    return constant if still.all() else still
 
 
 def rests(record: Measurement, choice: FilterChoice) -> tuple[Array, Array]:

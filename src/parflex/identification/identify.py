@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from parflex.checking import one_of
-from parflex.errors import InputError
+from parflex.errors import InputError, SingularError
 from parflex.identification.base_columns import BaseColumns, base_columns, independent_columns, stacked
 from parflex.identification.column_map import ColumnMap, read_column_map
+from parflex.identification.doubtful_units import unit_doubts, unit_that_closes
 from parflex.identification.estimates.drive_gains import total_least_squares
 from parflex.identification.estimates.least_squares import EffortRows, Fit, fit
 from parflex.identification.estimates.physical import PhysicalParameters, physical_parameters
-from parflex.identification.filtering import choose_filter, without_sticking
+from parflex.identification.filtering import FilterChoice, choose_filter, without_sticking
 from parflex.identification.identified import Identified, share
 from parflex.identification.measured_files import Measurement, read_measurement
 from parflex.identification.payloads import gain_doubts, payload_doubts, unused_payloads
 from parflex.identification.prepared import joined, rows_of_record, rubbing_motors
 from parflex.identification.regressors import Regressor, refuse_unsuited
-from parflex.identification.simulated.didim import SimulatedRecords
 from parflex.identification.telling import (
     SIGNIFICANT,
     doubts_of,
@@ -38,6 +38,9 @@ from parflex.identification.telling import (
 from parflex.identification.telling_motions import TellingMotions
 from parflex.identification.unknowns import unknowns
 from parflex.models.robot import Robot
+
+if TYPE_CHECKING:
+    from parflex.identification.simulated.didim import SimulatedRecords
 
 Array = np.ndarray
 ESTIMATORS = ("ols", "wls", "irls", "tls", "iv", "didim")
@@ -111,7 +114,7 @@ def identify(
     if estimator == "iv" and least_speed is None and rubbing_motors(regressor):
         choice = without_sticking(used, choice)
     base = base_columns(regressor)
-    found = [rows_of_record(regressor, base, one, choice, estimator == "iv") for one in used]
+    found = [_rows(regressor, base, one, choice, estimator == "iv") for one in used]
     rows = joined([one[1] for one in found])
     told, missed = _told_by(rows, base)
     motions = TellingMotions(regressor, base, rows, told)
@@ -122,11 +125,13 @@ def identify(
     if estimator == "tls":
         fitted, rows, found, gains = _with_gains(regressor, mapped, rows, found)
     elif estimator == "didim":
+        from parflex.identification.simulated.didim import SimulatedRecords  # brings the control of runs with it
+
         simulated = SimulatedRecords(regressor, base, mapped, choice, used[0].step)
         fitted, rows = simulated.fitted(used, told, fit(rows, "wls").values)
     else:
         fitted = fit(rows, "wls" if estimator == "iv" else estimator)
-    essential = _essential(rows, fitted, estimator)
+    essential = _essential(rows, fitted)
     values = np.zeros(len(base.kept))
     values[told] = fitted.values
     names = [one.name for one in every]
@@ -138,6 +143,7 @@ def identify(
         later = [prediction_of(one, found_of, values) for one, found_of in zip(held_out, checked, strict=True)]
     warnings = [f"{Path(one.name).name}: {text}" for one in [*used, *held_out] for text in one.warnings]
     warnings += _signs(used, parts, estimator) + gain_doubts(gains)
+    warnings += unit_doubts(regressor, base, used, found, choice) if estimator != "tls" else []
     warnings += unused_payloads(mapped, [*used, *held_out])
     warnings += payload_doubts(regressor, used, parts) if estimator != "tls" else []
     parameters = parameters_of(regressor, base, told, fitted, essential)
@@ -158,6 +164,17 @@ def identify(
         steps_of(used, choice, estimator, fitted, regressor) + (simulated.steps if simulated else []), warnings,
         friction, consistent,
     )  # fmt: skip
+
+
+def _rows(
+    regressor: Regressor, base: BaseColumns, record: Measurement, choice: FilterChoice, by_reference: bool
+) -> tuple[Array, EffortRows, Array]:
+    """Rows of a record; where its loops do not close, the error says in which unit they would."""
+    try:
+        return rows_of_record(regressor, base, record, choice, by_reference)
+    except SingularError as error:
+        error.hint = unit_that_closes(regressor, record, choice) or error.hint
+        raise
 
 
 def _predicting(
@@ -210,10 +227,13 @@ def _told_by(rows: EffortRows, base: BaseColumns) -> tuple[list[int], list[int]]
     return found.kept, [k for k in range(len(base.kept)) if k not in found.kept]
 
 
-def _essential(rows: EffortRows, fitted: Fit, estimator: str) -> list[bool]:
+def _essential(rows: EffortRows, fitted: Fit) -> list[bool]:
     """Parameters that are left when the least certain is taken out until all are told from zero."""
     left = list(range(len(fitted.values)))
-    current = fitted
+    current, weights = fitted, fitted.weights
+    if weights.shape == rows.y.shape:  # those of the fit serve all: parameters without effect hardly change them
+        own = None if rows.instruments is None else rows.instruments * weights[:, :, None]
+        rows = replace(rows, W=rows.W * weights[:, :, None], y=rows.y * weights, instruments=own)
     while len(left) > 1:
         deviation = np.sqrt(np.maximum(np.diag(current.robust), 0.0))
         sure = np.abs(current.values) / np.maximum(deviation, 1e-300)
@@ -221,7 +241,7 @@ def _essential(rows: EffortRows, fitted: Fit, estimator: str) -> list[bool]:
         if sure[worst] >= SIGNIFICANT:
             break
         left.pop(worst)
-        current = fit(rows.columns(left), "wls" if estimator == "wls" else "ols")
+        current = fit(rows.columns(left))
     return [k in left for k in range(len(fitted.values))]
 
 

@@ -34,6 +34,11 @@ class Measurement(Record):
     reference: Array | None = None
     payload: tuple[float, float, float, float] | None = None
     warnings: list[str] = field(default_factory=list)
+    offset: Array | float = 0.0  # of positions, behind the gains of their columns
+
+    def in_other_units(self, factors: Array) -> Array:
+        """Positions where columns have other gains by these factors."""
+        return (self.position - self.offset) * factors + self.offset
 
     @property
     def step(self) -> float:
@@ -88,7 +93,8 @@ def _measurement(name: str, table: Mapping[str, Array], columns: ColumnMap, robo
     _refuse_rest(robot, parts["position"])
     warnings += _limited(motors, parts["effort"])
     payload = columns.payload.get(Path(name).name, columns.payload.get(name))
-    return Measurement(name, t, parts["position"], parts["effort"], parts.get("reference"), payload, warnings)
+    offset = np.array([columns.position[motor].offset for motor in motors])
+    return Measurement(name, t, parts["position"], parts["effort"], parts.get("reference"), payload, warnings, offset)
 
 
 def _read(table: Mapping[str, Array], column: Column, key: str, t: Array | None = None) -> Array:
@@ -149,15 +155,15 @@ def _suspicions(robot: Robot, motors: Sequence[str], position: Array) -> list[st
     found = []
     for motor, column in zip(motors, position.T, strict=True):
         link = robot.tree.links[robot.tree.number(motor)]
-        far = float(np.abs(column).max())
-        if link.periodic and far > MANY_TURNS:
-            found.append(f"positions of '{motor}' reach {far:.4g} rad: if they are degrees, give gain = 0.0174532925")
-        limits = link.limits
+        far, limits = float(np.abs(column).max()), link.limits
         beyond = limits is not None and (column.min() < limits[0] or column.max() > limits[1])
-        if not link.joint.periodic and (beyond or far > 100 * robot.tree.length):
+        turns = link.joint.unit == "rad"
+        most = (MANY_TURNS if link.periodic else np.inf) if turns else 100 * robot.tree.length
+        if beyond or far > most:
+            unit, other, gain = ("rad", "degrees", "0.0174532925") if turns else ("m", "millimetres", "0.001")
             found.append(
-                f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} m"
-                + (", beyond its limits" if beyond else "") + ": if they are millimetres, give gain = 0.001"
+                f"positions of '{motor}' are between {column.min():.4g} and {column.max():.4g} {unit}"
+                + (", beyond its limits" if beyond else "") + f": if they are {other}, give gain = {gain}"
             )  # fmt: skip
     return found
 

@@ -30,9 +30,11 @@ from parflex.recursion.body_regressor import body_regressor
 from parflex.tree import Link, Tree
 
 Array = np.ndarray
-CHUNK = 2000  # states at a time: their regressors stay small
+CHUNK = 500  # states at a time: their regressors stay small
 CLOSED = 1e-9  # of the typical length: how far loops may be open
 MOST_STEPS = 20  # calls of the geometry until the loops are closed
+STRAIGHT = 0.2  # of the first step of Newton's method, what further ones add where it stays in its working mode
+SHORTEST = 1e-4  # of the way from home, a step of it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -105,31 +107,55 @@ class Regressor:
             found[:, self.motor_q] = position
             return found
         last = self.first(position[0]) if near is None else near
-        size, count = tree.nq, position.shape[1]
-        x, y = np.empty(size + count), np.empty(size)
         for k, measured in enumerate(position):
-            x[:size], x[size:] = last, measured
-            for _ in range(MOST_STEPS):
-                self._geometry.call(x, y)
-                moved = np.abs(y - x[:size]).max()
-                x[:size] = y
-                if moved < CLOSED:
-                    break
-            if not moved < CLOSED:
+            closed, _ = self._closing(last, measured)
+            if closed is None:
                 raise SingularError(
                     f"the loops do not close at row {k} of the positions", key="position", value=k,
                     hint="check units, signs and offsets of the columns, and the working mode",
                 )  # fmt: skip
-            last = found[k] = y
+            last = found[k] = closed
         return found
 
+    def _closing(self, near: Array, measured: Array) -> tuple[Array | None, float]:
+        """Closed positions by Newton's method, None where it does not converge.
+
+        Beside them, how much of the way the first step misses: little where the loops are as good as linear.
+        """
+        assert self._geometry is not None
+        size = len(near)
+        x, first = np.concatenate([near, measured]), np.empty(size)
+        self._geometry.call(x, first)
+        y, before = first, near
+        for _ in range(MOST_STEPS):
+            if np.abs(y - before).max() < CLOSED:
+                missed = np.abs(y - first).max()
+                return y, float(missed / max(np.abs(first - near).max(), CLOSED))
+            x[:size] = before = y
+            y = np.empty(size)
+            self._geometry.call(x, y)
+        return None, np.inf
+
     def first(self, position: Array) -> Array:
-        """A closed pose at which the motors stand so, reached from home in small steps."""
-        home = self.robot.home
-        way = position - home[self.motor_q]
-        steps = int(np.ceil(np.abs(way / self.robot.tree.rate_units[list(self.robot.actuated)]).max() / 0.05)) + 1
-        path = home[self.motor_q] + np.linspace(0.0, 1.0, steps)[:, None] * way
-        return self.closed(path, home)[-1]
+        """A closed pose at which the motors stand so, reached from home in steps that do not leave the working mode."""
+        q = self.robot.home
+        start, done, step = q[self.motor_q], 0.0, 1.0
+        if self._geometry is None or not np.abs(position - start).max():
+            return self.closed(position[None], q)[0]
+        while done < 1:
+            step = min(step, 1 - done)
+            there, missed = self._closing(q, start + (done + step) * (position - start))
+            if there is not None and missed < STRAIGHT:
+                q, done, step = there, done + step, 2 * step
+            elif step < SHORTEST:
+                raise SingularError(
+                    "the loops do not close all the way from home to the first positions: the motors pass a singular "
+                    f"pose at {100 * done:.3g} % of it", key="position", value=position.tolist(),
+                    hint="check units, signs and offsets of the columns, and the working mode",
+                )  # fmt: skip
+            else:
+                step /= 2
+        return q
 
     def moving(self, position: Array, rate: Array, acceleration: Array, near: Array | None = None) -> ClosedMotion:
         """The motion of all joints in which the motors move so."""
