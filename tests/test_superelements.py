@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -819,6 +820,94 @@ def test_damping_may_differ_from_design_to_design(tmp_path, more, key):
     answer = parflex.many_frequencies(robot, [], np.zeros((3, 0)), modes=2, designs=designs)
     assert not answer.status.any()
     assert not answer.fallbacks
+
+
+DESIGN = """
+format = 1
+name = "arm"
+end_effector = "hand"
+[constants]
+long = {long}
+far = {far}
+[[frame]]
+name = "motor"
+joint = "revolute"
+actuated = true
+inertia = {{ mass = 0.5, about_centre = [1e-3, 1e-3, 1e-3] }}
+[[frame]]
+name = "link"
+parent = "motor"
+place = {{ position = ["long", 0, 0] }}
+[frame.superelement]
+file = "m.npz"
+nodes = {{ root = 1, tip = 2 }}
+damping = 0.01
+positions = {{ root = [0, 0, 0], tip = ["far", 0, 0] }}
+[[frame]]
+name = "hand"
+parent = "link.tip"
+inertia = {{ mass = 0.05, about_centre = [2e-5, 2e-5, 2e-5], centre = ["long/10", 0, 0] }}
+"""
+ASKED = """
+robot = "robot.toml"
+[variables."{key}"]
+lower = {lower}
+upper = {upper}
+[responses.lowest]
+response = "frequency:4"
+"""
+
+
+@pytest.fixture
+def designed(tmp_path):
+    as_npz(tmp_path / "m.npz", *beam_matrices(2))
+
+    def made(long: float = 0.1, far: float = LENGTH) -> parflex.Robot:
+        return parflex.load(written(tmp_path, DESIGN.format(long=long, far=far)))
+
+    return made
+
+
+def test_numbers_beside_a_super_element_are_followed_in_designs(designed, tmp_path):
+    """Against files with other numbers: slopes of differences, and frequencies of designs."""
+
+    def frequency(long: float) -> float:
+        return float(parflex.natural_frequencies(designed(long), modes=4).frequencies[3])
+
+    expected = (frequency(0.1 + 1e-4) - frequency(0.1 - 1e-4)) / 2e-4  # differences are good for 1e-7
+    found = parflex.sensitivities(designed(), "frequency:4", ["constants.long"]).sensitivities["constants.long"]
+    assert found["derivative"] == pytest.approx(expected, rel=1e-6)
+    values = np.array([0.05, 0.2])
+    exact = [frequency(value) for value in values]
+    many = parflex.many_frequencies(designed(), [], np.zeros((2, 0)), modes=4, designs={"constants.long": values})
+    assert np.array(many.frequencies)[:, 3] == pytest.approx(exact, rel=1e-9)
+    text = ASKED.format(key="constants.long", lower=0.05, upper=0.2)
+    swept = parflex.sweep(written(tmp_path, text + '[samples]\nkind = "grid"\ncount = 2\n', "sweep.toml"), jobs=1)
+    assert swept.responses["lowest"] == pytest.approx(exact, rel=1e-9)
+    best = parflex.optimise(written(tmp_path, text + '[objective]\nmaximise = "lowest"\n', "best.toml"))
+    assert best.variables["constants.long"]["value"] == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(
+    "key", ["frame.link.superelement.positions.tip.0", "constants.far", "frame.link.superelement.nodes.tip"]
+)
+def test_numbers_that_change_the_matrices_have_no_slopes_and_that_is_said(designed, key, tmp_path):
+    """In sweeps and maps each design is a file of its own; what cannot be has its reason."""
+    with pytest.raises(parflex.InputError, match=re.escape(key)):
+        parflex.sensitivities(designed(), "frequency:1", [key])
+    ask = ASKED.format(key=key, lower=LENGTH, upper=0.9)
+    with pytest.raises(parflex.InputError, match=re.escape(key)):
+        parflex.optimise(written(tmp_path, ask + '[objective]\nmaximise = "lowest"\n', "best.toml"))
+    if "nodes" in key:
+        with pytest.raises(RobotFileError, match="valid integer"):
+            parflex.sweep(written(tmp_path, ask + '[samples]\nkind = "grid"\ncount = 2\n', "sweep.toml"), jobs=1)
+        return
+    swept = parflex.sweep(written(tmp_path, ask + '[samples]\nkind = "grid"\ncount = 2\n', "sweep.toml"), jobs=1)
+    assert np.isfinite(swept.responses["lowest"]).tolist() == [True, False]
+    assert "positions of its nodes do not fit its stiffness" in swept.reasons[1]
+    many = parflex.many_frequencies(designed(), [], np.zeros((2, 0)), modes=2, designs={key: np.array([LENGTH, 0.9])})
+    assert np.isfinite(many.frequencies).all(axis=1).tolist() == [True, False]
+    assert "positions of its nodes do not fit its stiffness" in str(many.reasons)
 
 
 def test_a_super_element_brings_its_own_mass(tmp_path):
