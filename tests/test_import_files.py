@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import random
 import tomllib
 
 import numpy as np
 import pinocchio as pin
 import pytest
+from damaged import damaged
+from foreign_robots import random_urdf
 from imported import PinocchioPeer, anywhere, tree_misses
 
 import parflex
@@ -399,3 +403,23 @@ def test_turns_are_written_so_that_they_come_back():
             u = R[:, 2]
             assert np.abs(turn_to(u)[:, 2] - u).max() < 1e-15
             assert np.abs(turn_to(u).T @ turn_to(u) - np.eye(3)).max() < 1e-14
+
+
+@pytest.mark.parametrize("kind", ["urdf", "yaml", "par"])
+def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
+    """No traceback, whatever stands in a file; `make verify` tries more of them."""
+    parflex.export_urdf(parflex.load("5r"), tmp_path / "5r.urdf")
+    content = {
+        "urdf": random_urdf(1).encode(),
+        "yaml": (tmp_path / "5r.loops.yaml").read_bytes(),
+        "par": PAR.encode(),
+    }[kind]
+    rng, file = random.Random(3), tmp_path / f"damaged.{kind}"
+    for _ in range(200 if os.environ.get("PARFLEX_VERIFY") else 15):
+        file.write_bytes(damaged(content, rng))
+        read, loops = (tmp_path / "5r.urdf", file) if kind == "yaml" else (file, None)
+        try:
+            parflex.import_robot(read, tmp_path / "out.toml", loops=loops)
+        except parflex.ParflexError as error:
+            assert "\n" not in str(error)
+            assert len(str(error)) < 900

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 from pathlib import Path
 
 import numpy as np
 import pytest
+from damaged import damaged
 
 import parflex
 from parflex.recursion import pose
@@ -213,6 +216,18 @@ def test_meshes_that_cannot_be_shown_are_told_and_the_rest_is_drawn(name, tmp_pa
     with pytest.warns(parflex.ParflexWarning, match=says):
         drawn = scene(robot)
     assert "meshes" not in [mesh.name for mesh in drawn.meshes] and drawn.meshes
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_damaged_meshes_are_read_or_refused_in_a_sentence(name, tmp_path):
+    rng, file = random.Random(5), tmp_path / name
+    for _ in range(100):
+        file.write_bytes(damaged(KINDS[name](), rng))
+        mesh_files._read.cache_clear()
+        with contextlib.suppress(parflex.InputError):
+            points, faces = mesh_of(str(file))
+            assert np.isfinite(points).all()
+            assert faces.max() < len(points)
 
 
 def test_large_meshes_are_not_read(tmp_path, monkeypatch):

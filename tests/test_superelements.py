@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import scipy.io
 import scipy.linalg
+from damaged import damaged
 from foreign_matrices import NUMBERS, abaqus_entries, abaqus_substructure, market, nastran_punch
 from oracles import super_elements as oracle
 
@@ -565,6 +567,8 @@ def bad_matrices(what: str) -> dict[str, np.ndarray]:
         M[1, 1] *= 0.3
     elif what == "negative mass":
         M[1, 1] *= -1
+    elif what == "mass beside the diagonal":
+        M[10, 10] = 0.0
     elif what == "indefinite stiffness":
         K[13, 13] *= -1
     elif what in ("by kind", "modes first"):
@@ -582,7 +586,10 @@ def bad_matrices(what: str) -> dict[str, np.ndarray]:
         places = places[:1]
     elif what == "complex":
         K = K.astype(complex)
-    return {"M": M, "K": K, "int_xyz": places, "numbers": np.array(NUMBERS)}
+    numbers = np.array(NUMBERS, dtype=float)
+    if what == "number of a node":
+        numbers[1] = np.nan
+    return {"M": M, "K": K, "int_xyz": places, "numbers": numbers}
 
 
 @pytest.mark.parametrize(
@@ -591,6 +598,7 @@ def bad_matrices(what: str) -> dict[str, np.ndarray]:
         ("unsymmetric", "K is not symmetric: rows"),
         ("indefinite mass", "mass matrix is indefinite"),
         ("negative mass", "negative mass on its diagonal"),
+        ("mass beside the diagonal", "freedom 11 has no mass, but is tied to others by mass"),
         ("indefinite stiffness", "is indefinite, lowest eigenvalue"),
         ("by kind", "x y z rx ry rz of each interface node"),
         ("modes first", "x y z rx ry rz of each interface node"),
@@ -598,6 +606,7 @@ def bad_matrices(what: str) -> dict[str, np.ndarray]:
         ("held", "is not that of a free body"),
         ("nan", "not a finite number"),
         ("positions in millimetres", "positions are in the unit of the matrices"),
+        ("number of a node", "numbers of nodes are not whole numbers"),
         ("one position", "1 positions for 2 nodes"),
         ("complex", "complex numbers"),
     ],
@@ -623,6 +632,28 @@ def test_truncated_files_are_refused(kind, share, tmp_path):
         super_body(super_element(load_matrices(file, named), {"a": named[0], "b": named[1]}, "a", None))
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_files_are_read_or_refused_in_a_sentence(kind, tmp_path):
+    """No traceback, whatever stands in a file; `make verify` tries more of them."""
+    file = files_of(kind, tmp_path, *beam_matrices(3))
+    paths = [file] if isinstance(file, str) else list(file.values())
+    contents, rng = [Path(path).read_bytes() for path in paths], random.Random(7)
+    named = (1, 2) if "market" in kind else NUMBERS
+    each = {} if isinstance(file, str) else file
+    text = "{ " + ", ".join(f'{key} = "{path}"' for key, path in each.items()) + " }" if each else f'"{file}"'
+    robot = ON_GROUND.format(file="FILE", more="").replace('"FILE"', text)
+    robot = robot.replace("a = 1, b = 2", f"a = {named[0]}, b = {named[1]}")
+    for _ in range(300 if os.environ.get("PARFLEX_VERIFY") else 25):
+        which = rng.randrange(len(paths))
+        Path(paths[which]).write_bytes(damaged(contents[which], rng))
+        try:
+            parflex.load(written(tmp_path, robot))
+        except RobotFileError as error:
+            assert "\n" not in str(error)
+            assert len(str(error)) < 900
+        Path(paths[which]).write_bytes(contents[which])
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
@@ -631,6 +662,7 @@ def test_truncated_files_are_refused(kind, share, tmp_path):
         (b"hello there", "not a known file of reduced matrices"),
         (b"%%MatrixMarket matrix coordinate real symmetric\n99999999 99999999 1\n", "name a file for each"),
         (b"*USER ELEMENT, NODES= 2, LINEAR\n*INCLUDE, INPUT=/etc/passwd\n", "includes another file"),
+        (b"*USER ELEMENT, NODES= 2, LINEAR\n** ELEMENT NODES\n** 1, 2\n1, nan, 3\n", "not a list of freedoms"),
         (b"INCLUDE '/etc/passwd'\nDMIG    KAAX           0       6       1       0\n", "includes another file"),
         (b"MATLAB 7.3 MAT-file, Platform: GLNXA64" + b" " * 200, "save it with save"),
         (b"$ EXTERNAL SUPERELEMENT       75\nBEGIN SUPER       75\nEXTRN        373  123456\n", "has no matrices"),

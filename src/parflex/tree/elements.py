@@ -178,6 +178,9 @@ def read_superelement(
         element = super_element(data, spec.nodes, root, spec.positions, robot.motion == "planar")
         loads = spec.geometric if isinstance(spec.geometric, dict) else None
         body = super_body(element, damping, loads)
+    except np.linalg.LinAlgError as error:  # numbers that differ by more than floats hold
+        said = f"its matrices cannot be decomposed ({str(error).split('.')[0].lower()})"
+        raise RobotFileError(said, key=f"{key}.file", hint="check its numbers, or write them again") from None
     except ParflexError as error:
         error.key = f"{key}.{error.key if error.key in schema.Superelement.model_fields else 'file'}"
         raise

@@ -12,6 +12,7 @@ import re
 import numpy as np
 
 from parflex.bodies.super_elements.reduced_matrices import (
+    LARGEST_NUMBER,
     Freedom,
     ReducedMatrices,
     from_freedoms,
@@ -46,7 +47,12 @@ def read_abaqus(text: str, file: str) -> ReducedMatrices:
             values[current] += _numbers(bare, file, number)
         elif bare and reading in ("nodes", "freedoms"):  # a remark may stand between the two
             reading = "freedoms"
-            lists.append([int(x) for x in _numbers(bare, file, number)])
+            own = _numbers(bare, file, number)
+            if not all(abs(x) < LARGEST_NUMBER and x == int(x) for x in own):
+                raise refuse(
+                    file, f"line {number} is not a list of freedoms", "write the matrices again", value=bare[:40]
+                )
+            lists.append([int(x) for x in own])
     freedoms = _freedoms(nodes, lists, file)
     matrices = {key: _triangle(found, len(freedoms), key, file) for key, found in values.items() if key}
     return from_freedoms(file, freedoms, matrices)

@@ -19,6 +19,7 @@ from parflex.bodies.super_elements.abaqus_matrices import read_abaqus, read_entr
 from parflex.bodies.super_elements.market_matrices import read_matrix_market
 from parflex.bodies.super_elements.nastran_matrices import read_punch
 from parflex.bodies.super_elements.reduced_matrices import (
+    LARGEST_NUMBER,
     WORDS,
     Freedom,
     ReducedMatrices,
@@ -248,7 +249,10 @@ def from_arrays(arrays: Mapping[str, Array], path: Path, named: Sequence[int]) -
     if "K" not in matrices or matrices["K"].ndim != 2:
         return from_freedoms(file, [], {key: A for key, A in matrices.items() if key != "K"})
     order = len(matrices["K"])
-    numbers = [int(x) for x in found["numbers"].ravel()] if "numbers" in found else None
+    given = found["numbers"].ravel() if "numbers" in found else np.zeros(0)
+    if not np.all(np.isfinite(given)) or np.any(given != np.round(given)) or np.any(np.abs(given) > LARGEST_NUMBER):
+        raise refuse(file, "the numbers of nodes are not whole numbers", "give one for each interface node", "int_i")
+    numbers = [int(x) for x in given] if "numbers" in found else None
     places = found.get("positions")
     if places is not None and (places.ndim != 2 or places.shape[1] != 3 or not np.all(np.isfinite(places))):
         raise refuse(

@@ -122,8 +122,9 @@ def _check_head(card: list[str], file: str) -> None:
 
 def _add_column(card: list[str], entries: dict[tuple[Freedom, Freedom], float], file: str) -> None:
     """A column: its freedom, then rows of freedom and value. Large fields have a fourth one that is empty."""
+    card = [*card, "", "", ""]
     column = whole(card[2], file), whole(card[3] or "0", file)
-    rest = card[5:] if len(card) > 5 else []
+    rest = card[5:]
     rest = rest + [""] * (-len(rest) % 4)
     for k in range(0, len(rest), 4):
         point, component, value = rest[k : k + 3]

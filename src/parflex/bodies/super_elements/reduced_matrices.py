@@ -18,6 +18,7 @@ Array = np.ndarray
 Freedom = tuple[int, int]  # number of a node and 1 to 6; number of a modal coordinate and 0
 MAX_ORDER = 600  # freedoms; what is larger is not reduced
 UNSYMMETRIC = 1e-6  # of the largest entry: more than rounding of printed numbers
+LARGEST_NUMBER = 1e10  # of a node or a freedom
 WORDS = {"M": "mass matrix", "K": "stiffness matrix", "D": "damping matrix", "geometric": "geometric stiffness"}
 
 

@@ -115,8 +115,9 @@ def rigid_report(data: ReducedMatrices, positions: Array | None, placed: str) ->
     residual = float(np.linalg.norm(data.K @ X, 2) / np.linalg.norm(data.K, 2))
     hertz = _frequencies(data, rounding)
     rigid, lowest = float(np.abs(hertz[:6]).max()), float(hertz[6]) if len(hertz) > 6 else np.inf
+    share = rigid / lowest if lowest else np.inf
     said = (
-        f"its rigid motions vibrate at up to {rigid:.3g} Hz, {rigid / lowest:.2g} of the lowest elastic frequency, "
+        f"its rigid motions vibrate at up to {rigid:.3g} Hz, {share:.2g} of the lowest elastic frequency, "
         f"{lowest:.4g} Hz (residual {residual:.1e})"
     )
     if not lowest > 0 or rigid > REFUSED * lowest:
@@ -167,6 +168,15 @@ def _refuse_negative(data: ReducedMatrices) -> float:
     if len(bare):
         hint = "write the file again if it is truncated, or leave the mode out"
         raise refuse(data.file, f"modal coordinate {bare[0] + 1} has no mass", hint, "M", int(bare[0] + 1))
+    pulled = np.flatnonzero((diagonal == 0) & np.any(data.M != 0, axis=1))
+    if len(pulled):
+        raise refuse(
+            data.file,
+            f"the mass matrix is indefinite: freedom {pulled[0] + 1} has no mass, but is tied to others by mass",
+            "write it with more digits, and check that it is the mass matrix",
+            "M",
+            int(pulled[0] + 1),
+        )
     scale = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 0.0)
     lowest = float(np.linalg.eigvalsh((data.M * scale).T * scale)[0])
     if np.any(diagonal < 0) or lowest < -NEGATIVE:
