@@ -19,6 +19,7 @@ Freedom = tuple[int, int]  # number of a node and 1 to 6; number of a modal coor
 MAX_ORDER = 600  # freedoms; what is larger is not reduced
 UNSYMMETRIC = 1e-6  # of the largest entry: more than rounding of printed numbers
 LARGEST_NUMBER = 1e10  # of a node or a freedom
+LARGEST = 1e100  # of an entry: its square is a number too
 WORDS = {"M": "mass matrix", "K": "stiffness matrix", "D": "damping matrix", "geometric": "geometric stiffness"}
 
 
@@ -139,8 +140,10 @@ def checked(A: Array, key: str, order: int, file: str) -> Array:
     if A.shape != (order,) * (3 if cube else 2):
         shape = " x ".join(map(str, A.shape))
         raise refuse(file, f"{word} is {shape}, with {order} freedoms", f"give {order} x {order} numbers", key, shape)
-    if not np.all(np.isfinite(A)):
-        raise refuse(file, f"{word} has an entry that is not a finite number", "write the matrices again", key)
+    if not np.all(np.abs(A) < LARGEST):  # also NaN
+        raise refuse(
+            file, f"{word} has an entry that is not a finite number below 1e100", "write the matrices again", key
+        )
     size, off = np.abs(A).max(), np.abs(A - np.swapaxes(A, -1, -2))
     if off.max() > UNSYMMETRIC * size:
         *_, i, j = np.unravel_index(off.argmax(), off.shape)
