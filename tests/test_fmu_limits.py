@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from conftest import CATALOGUE
 from fmpy.fmi1 import FMICallException
 from fmu_units import STEP, Unit, exported, given
 
@@ -96,7 +97,24 @@ def test_a_step_that_is_too_long_for_the_robot_is_said_with_the_reason():
         step_notes(make_plant(robot, "cs", "efforts", "rk4", step, [], ["tip"], None, (), None))
         for step in (0.05, 1e-5)
     ]
-    assert "the step 0.05 s is too long for the robot: a run would take" in notes[0][0] and notes[1] == ()
+    assert "the step 0.05 s is too long for the robot: it needs" in notes[0][0] and notes[1] == ()
+
+
+def test_what_is_said_of_the_step_does_not_depend_on_the_independent_rates(tmp_path):
+    """A stiff spring of the rocker vibrates at one frequency where the motor holds it, in whatever coordinates."""
+    text = (CATALOGUE / "four-bar.toml").read_text().replace("stiffness = 4,", "stiffness = 4000,")
+    (tmp_path / "stiff.toml").write_text(text)
+    robots = [parflex.load(tmp_path / "stiff.toml"), parflex.load("four-bar")]
+    notes = [
+        {
+            note
+            for rate in ("crank", "rocker", "coupler")
+            for note in step_notes(make_plant(robot, "cs", "efforts", "rk4", step, [], [], None, (), (rate,)))
+        }
+        for robot, step in zip(robots, (0.01, 5e-4), strict=True)
+    ]
+    assert len(notes[0]) == 1 and "Hz" in notes[0].pop()
+    assert not notes[1]  # nothing that is soft needs less than the step of all runs
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from fmu_units import Unit, exported, given
 
+import parflex
+
 LONG = pytest.mark.verify
 STEP_OF_DIFFERENCES = 1e-5  # in SI: the third derivative leaves 1e-10 of the size, rounding 1e-11 of it
 CASES = [("5r", 2, "efforts"), pytest.param("5r", 3, "motions", marks=LONG)]
@@ -44,6 +46,31 @@ def test_directional_derivatives_are_those_of_differences(name, fmi, drive):
         for k, column in enumerate(unknown):
             if column != "closure_error":  # rounding
                 assert abs(found[k] - differences[k]) < 1e-6 * size[k], column
+    unit.close()
+
+
+def test_frames_whose_x_axis_is_normal_to_the_plane_turn_and_move_along_their_own_axes(tmp_path):
+    """A crank with a frame on it whose x axis points out of the plane, y along the crank, z across it."""
+    text = (
+        'format = 1\nname = "crank"\nmotion = "planar"\nend_effector = "side"\n[[frame]]\nname = "crank"\n'
+        'joint = "revolute"\nactuated = true\nstart = 0.4\ninertia = { mass = 1, about_centre = [0, 0, 0.1] }\n'
+        '[[point]]\nname = "side"\nframe = "crank"\nposition = [0.5, 0, 0]\nrotation = [{0}, {0}, {0}]\n'
+    ).replace("{0}", '"-2*pi/3/sqrt(3)"')  # x, y, z become z, x, y
+    (tmp_path / "crank.toml").write_text(text)
+    robot = parflex.load(tmp_path / "crank.toml")
+    run = parflex.simulate(robot, pose={"crank": 0.4}, start={"velocity": {"crank": 2.0}}, effort={}, time=0.1)
+    axes = parflex.configure(robot, {"crank": 0.4}).at.of(robot.tree.places["side"])[0]
+    parflex.export_fmu(robot, tmp_path / "crank.fmu", kind="me")
+    unit = Unit(tmp_path / "crank.fmu", "ModelExchange")
+    unit.start({"state.rate.crank": 2.0})
+    world = np.array([-np.sin(0.4), np.cos(0.4), 0.0])  # 0.5 m at 2 rad/s
+    for k, word in enumerate("xyz"):
+        expected = axes[:, k] @ world
+        assert abs(unit.get([f"side.local_v{word}"])[0] - expected) < 1e-12
+        assert abs(run[f"side.local_v{word}"][0] - expected) < 1e-12
+    assert abs(unit.along(["side.theta"], ["state.crank"], [1.0])[0] - 1.0) < 1e-12
+    assert abs(run["side.theta"][-1] - run["side.theta"][0] - 0.2) < 1e-9
+    assert np.abs(np.abs(axes[2]) - [1, 0, 0]).max() < 1e-12  # the frame is as it is said to be
     unit.close()
 
 

@@ -20,6 +20,7 @@ from parflex.spatial.row_numbers import over_rows
 
 Array = np.ndarray
 AXES = "xyz"
+NORMAL = 1e-6  # of an axis: what lies in the plane is rounding
 FEW = 20_000  # rows up to which NumPy is done before a program would be compiled
 
 
@@ -172,24 +173,40 @@ def pose_columns(name: str, position: Array, rotation: Array, planar: bool) -> d
     """Position of a frame, and how it is turned."""
     columns = {f"{name}.{axis}": position[:, k] for k, axis in enumerate(AXES[: 2 if planar else 3])}
     if planar:
-        columns[f"{name}.theta"] = np.unwrap(np.arctan2(rotation[:, 1, 0], rotation[:, 0, 0]))
+        axis = axis_in_plane(rotation[0]) if len(rotation) else 0
+        columns[f"{name}.theta"] = np.unwrap(np.arctan2(rotation[:, 1, axis], rotation[:, 0, axis]))
     else:
         words = ("qw", "qx", "qy", "qz")
         columns |= {f"{name}.{word}": part for word, part in zip(words, _turns(rotation).T, strict=True)}
     return columns
 
 
-def motion_columns(name: str, rotation: Array, motion: Array, planar: bool) -> dict[str, Array]:
-    """Twist and acceleration of a frame, over any scalar."""
+def axis_in_plane(rotation: Array) -> int:
+    """The axis of a frame whose angle in the plane is its theta: x, or y where that is normal to the plane."""
+    return 0 if np.hypot(rotation[0, 0], rotation[1, 0]) > NORMAL else 1
+
+
+def is_tilted(rotation: Array) -> bool:
+    """Whether the z axis of a frame is not normal to the plane, so that all its axes see the motion."""
+    return bool(np.hypot(rotation[0, 2], rotation[1, 2]) > NORMAL)
+
+
+def motion_columns(
+    name: str, rotation: Array, motion: Array, planar: bool, tilted: bool | None = None
+) -> dict[str, Array]:
+    """Twist and acceleration of a frame, over any scalar; whether it is `tilted` is seen where there are numbers."""
     columns = {}
+    tilted = planar and (len(rotation) > 0 and is_tilted(rotation[0]) if tilted is None else tilted)
     straight = slice(0, 2) if planar else slice(0, 3)
     turning = slice(2, 3) if planar else slice(0, 3)
     for word, start, axes in (("v", 0, straight), ("w", 3, turning), ("a", 6, straight), ("al", 9, turning)):
         world = motion[:, start : start + 3]
         own = np.einsum("tji,tj->ti", rotation, world)
-        for k in range(3)[axes]:
-            columns[f"{name}.{word}{AXES[k]}"] = world[:, k]
-            columns[f"{name}.local_{word}{AXES[k]}"] = own[:, k]
+        for k in range(3):
+            if k in range(3)[axes]:
+                columns[f"{name}.{word}{AXES[k]}"] = world[:, k]
+            if tilted or k in range(3)[axes]:
+                columns[f"{name}.local_{word}{AXES[k]}"] = own[:, k]
     return columns
 
 

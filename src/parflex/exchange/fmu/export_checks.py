@@ -7,14 +7,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from parflex.errors import InputError, did_you_mean
+from parflex.errors import InputError, ParflexError, did_you_mean
 from parflex.exchange.fmu.description_xml import Variable
 from parflex.exchange.fmu.fmu_plant import FmuPlant
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.dynamic_models import inverse_dynamics
 from parflex.models.robot import Robot
 from parflex.simulation.inputs.polynomials import Polynomials
-from parflex.simulation.integrators.integrate import grid_of
 from parflex.simulation.problem import metres
-from parflex.simulation.step_lengths.default_step import PER_PERIOD, default_step
+from parflex.simulation.step_lengths.default_step import MOST_COORDINATES, PER_PERIOD, STABLE, excited
 from parflex.tree.contacts import has_contacts
 
 DRIVES = ("efforts", "motions")
@@ -78,21 +79,51 @@ def refuse_names(variables: Sequence[Variable]) -> None:
 
 
 def step_notes(plant: FmuPlant) -> tuple[str, ...]:
-    """A sentence where `simulate` would take shorter steps under efforts that lift the robot, or such accelerations."""
+    """A sentence where vibrations need shorter steps, under efforts that lift the robot, or such accelerations.
+
+    A robot without anything elastic has no frequency of its own: what it does takes the time of a swing.
+    """
     if plant.kind == "me" or plant.method.name not in PER_PERIOD:
         return ()
     problem, (q, qd, _) = plant.problem, plant.start
-    tree, motors = problem.robot.tree, list(problem.robot.actuated)
-    way = metres(tree)[motors]
-    coefficients = np.zeros((2, *plant.system.coefficients.shape[1:]))
-    if problem.driven:
-        coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]
-        coefficients[1, 2, : len(motors)] = 0.5 * FALL / way
-    else:
-        mass = sum(float(link.body.m) for link in tree.links)
-        coefficients[1, 0, : len(motors)] = mass * FALL * way
-    given = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
-    grid, why = default_step(problem, given, plant.method, grid_of(SECOND, plant.step, plant.step), q, qd)
-    if grid.step > plant.step * (1 - 1e-6):
+    tree, motors, count = problem.robot.tree, list(problem.robot.actuated), PER_PERIOD[plant.method.name]
+    step = 2 * np.pi * np.sqrt(tree.length / FALL) / count
+    why = f"{count} in a swing of a pendulum of {tree.length:.3g} m, the typical length"
+    if is_elastic(problem.robot):
+        way = metres(tree)[motors]
+        coefficients = np.zeros((2, *plant.system.coefficients.shape[1:]))
+        if problem.driven:
+            coefficients[:, 0, : len(motors)] = plant.start[2][: len(motors)]
+            coefficients[1, 2, : len(motors)] = 0.5 * FALL / way
+        else:
+            mass = sum(float(link.body.m) for link in tree.links)
+            coefficients[:, 0, : len(motors)] = _holding(problem.robot, q)
+            coefficients[1, 0, : len(motors)] += mass * FALL * way
+        given = Polynomials(np.array([0.0, SECOND / 2, np.inf]), coefficients)
+        system = problem.system(given)
+        if 0 < len(system.free) <= MOST_COORDINATES:
+            found = excited(problem, system, given, q, qd, SECOND)
+            stable = STABLE.get(plant.method.name, np.inf) / max(found.highest, 1e-9)
+            period = 2 * np.pi / max(found.vibration, 1e-9)
+            ways = [(step, why), (period / count, f"{count} in a period of the excited {1 / period:.3g} Hz")]
+            step, why = min([*ways, (stable, f"stable up to {found.highest / (2 * np.pi):.3g} Hz")])
+    if step > plant.step * (1 - 1e-6):
         return ()
-    return (f"the step {plant.step:g} s is too long for the robot: a run would take {why}",)
+    return (f"the step {plant.step:g} s is too long for the robot: it needs {step:.3g} s, {why}",)
+
+
+def is_elastic(robot: Robot) -> bool:
+    """Whether a body, a joint, a coupling or an element between points has a stiffness."""
+    tree = robot.tree
+    joints = any(link.terms.stiffness for link in tree.links)
+    return bool(tree.elastic or tree.springs or joints or robot.description.element)
+
+
+def _holding(robot: Robot, q: np.ndarray) -> np.ndarray:
+    """Efforts that hold a robot of rigid bodies at rest, where its motors can: frequencies are those about a rest."""
+    try:
+        if robot.tree.elastic:
+            return np.zeros(len(robot.actuated))
+        return np.array(list(inverse_dynamics(robot, Configuration(robot, q), {}, {}).efforts.values()))
+    except ParflexError:
+        return np.zeros(len(robot.actuated))

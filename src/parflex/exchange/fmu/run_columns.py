@@ -15,7 +15,8 @@ from parflex.codegen.program import Program
 from parflex.codegen.traces.signals import signal_outputs
 from parflex.codegen.traces.trace import Options, Tracer, prepared
 from parflex.exchange.fmu.plant_parameters import with_symbols
-from parflex.simulation.columns import AXES, columns_from, motion_columns
+from parflex.recursion import pose
+from parflex.simulation.columns import AXES, axis_in_plane, columns_from, is_tilted, motion_columns
 from parflex.simulation.problem import Problem
 
 Array = np.ndarray
@@ -66,8 +67,9 @@ def run_columns(
     plain = columns_from(problem, run, found, ())
     outputs: dict[str, Any] = {}
     places: dict[str, str] = {}
+    home = pose(robot.tree, robot.home)
     for name in frames:
-        _add_frame(name, found, robot.tree.planar, outputs, places)
+        _add_frame(name, found, robot.tree.planar, home.of(robot.tree.places[name])[0], outputs, places)
     for name, values in plain.items():
         if name not in ("t", "closure_error", *given_names):
             _add(outputs, places, name, values[0])
@@ -83,7 +85,7 @@ def _add(outputs: dict[str, Any], places: dict[str, str], name: str, value: Any)
 
 
 def _add_frame(
-    name: str, found: dict[str, Array], planar: bool, outputs: dict[str, Any], places: dict[str, str]
+    name: str, found: dict[str, Array], planar: bool, at_home: Array, outputs: dict[str, Any], places: dict[str, str]
 ) -> None:
     """Columns of a frame: its turn is made of its rotation matrix outside of the program, without jumps."""
     position, R = found[f"{name}.position"], found[f"{name}.rotation"]
@@ -92,9 +94,10 @@ def _add_frame(
     first = len(outputs)
     if planar:
         places[f"{name}.theta"] = f"theta {first}"
-        outputs |= {f"{name} cosine": R[0, 0, 0], f"{name} sine": R[0, 1, 0]}
+        axis = axis_in_plane(at_home)
+        outputs |= {f"{name} cosine": R[0, 0, axis], f"{name} sine": R[0, 1, axis]}
     else:
         places.update({f"{name}.{word}": f"quaternion {first} {k}" for k, word in enumerate(TURN)})
         outputs |= {f"{name} rotation {k} {m}": R[0, k, m] for k in range(3) for m in range(3)}
-    for word, values in motion_columns(name, R, found[f"{name}.motion"], planar).items():
+    for word, values in motion_columns(name, R, found[f"{name}.motion"], planar, is_tilted(at_home)).items():
         _add(outputs, places, word, values[0])

@@ -13,7 +13,8 @@ import numpy as np
 
 from parflex.errors import InputError, did_you_mean
 from parflex.models.robot import Robot
-from parflex.simulation.columns import AXES, frame_columns
+from parflex.recursion import pose
+from parflex.simulation.columns import AXES, frame_columns, is_tilted
 from parflex.tree import Tree
 
 Array = np.ndarray
@@ -66,18 +67,19 @@ def place_examples(robot: Robot) -> list[str]:
 def _of_frame(robot: Robot, word: str) -> list[PlaceWord]:
     frame, _, quantity = word.rpartition(".")
     frame = frame or robot.tree.end_effector
-    robot.tree.place(frame)
-    planar = robot.tree.planar
+    planar, turned = robot.tree.planar, pose(robot.tree, robot.home).of(robot.tree.place(frame))[0]
+    felt = SENSOR if is_tilted(turned) else _felt_in_plane(robot)
     if quantity == "sensor":
-        used = ("sensor_ax", "sensor_ay", "sensor_wz") if planar else SENSOR
+        flat = ("sensor_ax", "sensor_ay", "sensor_wz")
+        used = SENSOR if not planar or felt == SENSOR else flat
         return [PlaceWord(f"{frame}.{one}", one, (frame,)) for one in used]
-    if planar and quantity in SENSOR and quantity not in _felt_in_plane(robot):
+    if planar and quantity in SENSOR and quantity not in felt:
         raise InputError(
             f"'{quantity}' of a planar robot is zero", value=word,
             hint="sensors show sensor_ax, sensor_ay and sensor_wz; sensor_az where gravity acts across the plane",
         )  # fmt: skip
     still = np.zeros((1, 12))
-    known = [*frame_columns("", np.zeros((1, 3)), np.eye(3)[None], still, planar), *(f".{one}" for one in SENSOR)]
+    known = [*frame_columns("", np.zeros((1, 3)), turned[None], still, planar), *(f".{one}" for one in SENSOR)]
     if f".{quantity}" not in known:
         raise InputError(
             f"a frame of a {'planar' if planar else 'spatial'} robot has no '{quantity}'",
