@@ -102,6 +102,12 @@ def conditions(robot, pose, **given):
     return parflex.configure(robot, pose).condition.platform
 
 
+def distances(robot, pose, **given):
+    """As maps have it: 1 over the largest of all condition numbers."""
+    found = parflex.configure(robot, pose).condition
+    return 1 / max(1.0, found.closures, found.platform if found.enough_motors else 1.0, *found.legs.values())
+
+
 def transmissions(robot, pose, **given):
     """The smaller angle at the two elbows of a five-bar, by the law of cosines."""
     one, two = (number_at(robot, f"constants.{word}") for word in ("proximal", "distal"))
@@ -138,6 +144,7 @@ POINTS = [  # poses by points that move on their bodies with the keys
     ("5r", TIP, "conditioning", BARS, conditions, (), {}),
     ("5r", TIP, "speed:right.1", BARS, speeds, ("right.1",), {"velocity": ACROSS["velocity"]}),
     ("5r", TIP, "transmission", BARS, transmissions, (), {}),
+    ("5r", TIP, "singularity", BARS, distances, (), {}),
     ("5r", "home", "power", BARS, powers, (), ACROSS),
     ("3rrr", HINGE, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), {}),
     ("3rrr", HINGE, "conditioning", LENGTHS, conditions, (), {}),
@@ -145,9 +152,9 @@ POINTS = [  # poses by points that move on their bodies with the keys
     ("3rrr", GAP, "effort:leg2.1", LENGTHS, efforts, ("leg2.1",), {}),
 ]
 
-DRIVE, ROLLED, SPRUNG, DIFFERENTIAL, GEARED = (
+DRIVE, ROLLED, SPRUNG, DIFFERENTIAL, GEARED, TIED = (
     str(Path(__file__).parent / "robots" / f"{name}.toml")
-    for name in ("elastic-drive", "rolled-beams", "sprung-beams", "differential", "geared-beams")
+    for name in ("elastic-drive", "rolled-beams", "sprung-beams", "differential", "geared-beams", "geared-five-bar")
 )
 SOFTER = ["frame.soft.spring.rest", "frame.soft.spring.stiffness", "point.tip.position.0"]
 RUBBED = [f"frame.motor.friction.{word}" for word in ("viscous_back", "coulomb_back", "viscous", "coulomb")]
@@ -156,6 +163,7 @@ ROPES = ["point.roof.position.0", "element.hang.rest", "element.stay.rest", "ele
          "frame.mast.beam.length", "frame.arm.inertia.mass"]  # fmt: skip
 HELD = None  # its loop leaves no freedom
 RATIOS = ["constants.side", "coupling.mean.offset", "frame.tool.mdh.d"]
+GEARS = ["coupling.gears.terms.left.shoulder", "legs.frame.elbow.mdh.d", "coupling.reducer.terms.motor"]
 BELTS = ["coupling.reducer.terms.motor", "coupling.belt.terms.shoulder", "coupling.belt.offset"]
 KINDS = [  # kinds of keys: springs of drives, friction by direction, turned places and sections, ropes, gears
     (DRIVE, "both", "deflection:tip.y", SOFTER, deflected, ("tip", 1), {"about": "equilibrium"}),
@@ -164,6 +172,7 @@ KINDS = [  # kinds of keys: springs of drives, friction by direction, turned pla
     (ROLLED, HELD, "deflection:left@0.3.z", TURNED, deflected, ("left@0.3", 2), {}),
     (DIFFERENTIAL, {"carrier": 0.3, "tool": 0.2}, "effort:left", RATIOS, efforts, ("left",), {}),
     (GEARED, {"shoulder": 0.5}, "frequency:1", BELTS, lowest, (1,), {}),
+    (TIED, {"motor": 1.0}, "singularity", GEARS, distances, (), {}),
 ]
 
 CASES = [
@@ -189,6 +198,8 @@ CASES = [
     ("3rrr", INSIDE, "speed:leg3.1", LENGTHS, speeds, ("leg3.1",), {"velocity": MOVING["velocity"]}),
     ("3rrr", INSIDE, "power", LENGTHS, powers, (), MOVING),
     ("3rrr", INSIDE, "conditioning", LENGTHS, conditions, (), {}),
+    ("3rrr", INSIDE, "singularity", LENGTHS, distances, (), {}),
+    ("dualemps", "home", "singularity", BLADE[:2], distances, (), {}),
 ]
 
 
@@ -290,6 +301,24 @@ def test_a_slow_motion_displaces_as_the_loads_at_rest():
     assert moving.value == pytest.approx(resting.value, rel=1e-9)
     its = resting.sensitivities[BLADE[1]]["elasticity"]
     assert moving.sensitivities[BLADE[1]]["elasticity"] == pytest.approx(its, rel=1e-7)
+
+
+def test_legs_that_are_equally_near_their_singularities_part_as_a_base_moves():
+    robot, pose, keys = parflex.load("5r"), {"x": 0.0, "y": 0.5}, ["constants.proximal", "legs.base_x.1"]
+    found = parflex.sensitivities(robot, "singularity", keys, pose)
+    assert found.multiplicity == 2 and found.value == pytest.approx(distances(robot, pose), rel=1e-12)
+    for key in keys:
+        number = number_at(robot, key)
+        for sign in (1, -1):  # a kink: one-sided, twice the shorter less the longer
+            ways = [
+                (distances(parflex.load("5r", settings={key: number + sign * h}), pose) - found.value) / h
+                for h in (2e-5, 1e-5)
+            ]
+            change = (np.array(keys) == key) * float(sign)
+            ahead = np.linalg.eigvalsh(np.tensordot(change, found.matrices, 1))[0]
+            assert 2 * ways[1] - ways[0] == pytest.approx(ahead, abs=1e-7 * abs(found.value / number))
+    parting = found.directional["legs.base_x.1"]
+    assert parting[0] < -0.1 and parting[1] == pytest.approx(0.0, abs=1e-12)  # the other leg does not feel it
 
 
 def test_the_area_of_a_five_bar_is_that_within_both_reaches():

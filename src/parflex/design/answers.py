@@ -70,3 +70,10 @@ def joined(answers: Sequence[Any], count: int, smallest: bool) -> Any:
         matrices[:, start:end, start:end] = block
         start = end
     return Cluster(value_of(answers[0]), matrices, 0 if smallest else size - 1)
+
+
+def inverse(answer: Any) -> Any:
+    """One over an answer; of several equal values the largest becomes the smallest."""
+    if not isinstance(answer, Cluster):
+        return 1.0 / answer
+    return Cluster(1.0 / answer.value, -answer.matrices / answer.value**2, answer.multiplicity - 1 - answer.place)

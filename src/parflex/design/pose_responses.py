@@ -6,10 +6,16 @@ from typing import Any
 
 import numpy as np
 
+from parflex.closure.assembly import ClosurePart
+from parflex.closure.loops import Loop
+from parflex.design.answers import inverse, joined
 from parflex.design.design_state import DesignState
-from parflex.design.rigid_responses import conditioning
+from parflex.design.rigid_motion import RigidState
+from parflex.design.rigid_responses import EQUAL, conditioning, ratio_of, units_with_slopes
 from parflex.errors import InputError, did_you_mean
+from parflex.recursion import jacobians
 from parflex.spatial import cross
+from parflex.spatial.dual import Sensitive, slopes_last
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
@@ -93,18 +99,65 @@ def _angle(state: DesignState, j: int) -> Any:
 def singularity(state: DesignState, argument: str) -> Any:
     """Distance to singularities: 1 over the largest condition number of legs, platform and closures, as in maps."""
     found = state.here.condition
-    platform = found.platform if found.enough_motors else 1.0
-    largest = max(1.0, found.closures, platform, *found.legs.values())
+    numbers = {"platform": found.platform if found.enough_motors else 1.0, "closures": found.closures}
+    numbers |= {f"leg {name}": value for name, value in found.legs.items()}
+    largest = max(1.0, *numbers.values())
     if not state.count:
         return 1.0 / largest
-    if largest > platform:
+    if not np.isfinite(largest):
         raise InputError(
-            "a leg or the set of closures is nearer to its singularity than the platform, and has no slopes",
-            key="response",
-            value="singularity",
-            hint="ask for 'conditioning' or 'transmission'",
-        )
-    return 1.0 / conditioning(state, "")
+            "the pose is singular, where the distance has no slopes", key="response", value="singularity",
+            hint="choose another pose",
+        )  # fmt: skip
+    active = [name for name, value in numbers.items() if value >= (1 - EQUAL) * largest]
+    rigid = RigidState(state)
+    answers = [_condition_of(state, rigid, name, numbers[name]) for name in active]
+    return inverse(joined(answers, state.count, smallest=False))
+
+
+def _condition_of(state: DesignState, rigid: RigidState, name: str, value: float) -> Any:
+    """The condition number of the platform, of the closures or of a leg, with slopes."""
+    if name == "platform":
+        return conditioning(state, "") if rigid.here.condition.enough_motors else value
+    robot = rigid.robot
+    if name == "closures":
+        part = ClosurePart(name, tuple(robot.closures.rows), np.asarray(robot.free))
+    else:
+        part = rigid.here.leg_parts[name.removeprefix("leg ")]
+    plain = robot.assembler.block(rigid.here.q, part)
+    if 0 in plain.shape or (value == 1.0 and min(plain.shape) == 1):
+        return value
+    U, sizes, Vt = np.linalg.svd(plain)
+    last = int(np.argmin(np.abs(sizes[0] / np.maximum(sizes, 1e-300) - value)))
+    if abs(sizes[0] / sizes[last] / value - 1) > EQUAL:
+        raise InputError(
+            "the condition number is measured against other poses here, so that it has no slopes",
+            key="response", value="singularity", hint="choose another pose",
+        )  # fmt: skip
+    change = slopes_last(_with_slopes(rigid, part), Sensitive, state.count)
+    ends = []
+    for end in (sizes[0], sizes[last]):  # d sigma = u^T dB v, of equal ones the symmetric part on their directions
+        own = np.flatnonzero(np.abs(sizes - end) <= EQUAL * end)
+        form = np.einsum("ia,ijk,bj->abk", U[:, own], change, Vt[own])
+        ends.append((form + form.transpose(1, 0, 2)) / 2)
+    return ratio_of(ends[0], ends[1], float(sizes[0]), float(sizes[last]))
+
+
+def _with_slopes(rigid: RigidState, part: ClosurePart) -> Array:
+    """Rows of a part without units for its own rates, with slopes; the length that measures them has its own."""
+    tree, length, at = rigid.twin.tree, rigid.twin.tree.own_length, rigid.there.at
+    links = jacobians(tree, at)
+    units = units_with_slopes(rigid)[part.columns]
+    number = {id(row): k for k, row in enumerate(rigid.robot.closures.rows)}
+    blocks: list[Array] = []
+    for row in part.rows:
+        own = rigid.twin.closures.rows[number[id(row)]].jacobian(tree, at, links)[:, part.columns] * units
+        if isinstance(row, Loop):
+            straight = len(row.translations)
+            blocks += [own[:straight] / length, own[straight:]]
+        else:  # a coupling: its largest entry is 1
+            blocks.append(own / max(own.ravel(), key=lambda x: abs(getattr(x, "value", x))))
+    return np.concatenate(blocks)
 
 
 def area(state: DesignState, argument: str) -> Any:

@@ -149,13 +149,13 @@ def conditioning(state: DesignState, argument: str) -> Any:
     ends = []
     for end in (squares[-1], squares[0]):
         own = np.flatnonzero(np.abs(np.sqrt(squares) - np.sqrt(end)) <= EQUAL * np.sqrt(end))
-        moved = rigid.there.along(vectors[:, own]) / _units_with_slopes(rigid)[:, None]
+        moved = rigid.there.along(vectors[:, own]) / units_with_slopes(rigid)[:, None]
         form = moved[driven].T @ moved[driven] - end * (moved.T @ moved)
         ends.append(slopes_last(form, Sensitive, state.count) / (2 * np.sqrt(end)))
     return ratio_of(ends[0], ends[1], float(np.sqrt(squares[-1])), float(np.sqrt(squares[0])))
 
 
-def _units_with_slopes(rigid: RigidState) -> Array:
+def units_with_slopes(rigid: RigidState) -> Array:
     """Units of all rates: the typical length of the robot, which measures sliding against turning, changes with it."""
     tree, length = rigid.robot.tree, rigid.twin.tree.own_length
     slides = tree.rate_units != 1.0

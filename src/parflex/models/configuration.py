@@ -10,6 +10,7 @@ import numpy as np
 import scipy
 
 from parflex.closure import mobility
+from parflex.closure.assembly import ClosurePart
 from parflex.closure.reduction import Reduction, reduction
 from parflex.closure.targets import Target
 from parflex.errors import ActuationError, InputError, SingularError
@@ -165,18 +166,20 @@ class Configuration(Record):
             loose = f"{'singular pose: ' * bool(robot.closures.loops)}with the motors locked, {moving} can still move"
         return Condition(legs, platform, closures, enough, sides, loose)
 
-    def _leg_blocks(self, q: Array) -> dict[str, Array]:
-        """What each leg's own joints do at its end, without units.
-
-        With a platform, a leg is what closes when the platform is fixed; without, it is one side of a loop.
-        """
+    @property
+    def leg_parts(self) -> dict[str, ClosurePart]:
+        """Legs: with a platform, what closes when the platform is fixed; without, the sides of loops."""
         robot = self.robot
         free_bodies = robot.assembler.free_bodies
         if free_bodies:
             parts = robot.assembler.parts(Target(fixed=free_bodies), robot.locked)
         else:
             parts = robot.assembler.sides(robot.locked)
-        return {part.name: robot.assembler.block(q, part) for part in parts if len(part.columns)}
+        return {part.name: part for part in parts if len(part.columns)}
+
+    def _leg_blocks(self, q: Array) -> dict[str, Array]:
+        """What each leg's own joints do at its end, without units."""
+        return {name: self.robot.assembler.block(q, part) for name, part in self.leg_parts.items()}
 
     @cached_property
     def null_space(self) -> Array:
