@@ -19,8 +19,11 @@ from parflex.maps.engine.mode_finder import ModeFinder
 from parflex.maps.node_unknowns import NotCoveredError, has_spare_rows, node_model
 from parflex.maps.nodes import Assembly
 from parflex.maps.platform import Platform
+from parflex.maps.rest.spring_rows import SpringsWhenNeeded
+from parflex.maps.rows.row_answers import RowAnswers
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.configuration import Configuration
+from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE
 from parflex.models.elastic.linear_model import ZERO, About, check_modes, locked_robot, natural_frequencies
 from parflex.models.elastic.stiff_system import lowest_modes, nearly_free
 from parflex.models.elastic.tension import has_force_elements
@@ -48,6 +51,7 @@ class FrequencySolver:
     balanced: int = 0  # poses with springs under tension, answered about the equilibrium
     reasons: dict[bytes, str] = field(default_factory=dict, repr=False)  # of poses without an answer
     too_many: ParflexError | None = field(default=None, repr=False)  # more modes were asked for than there are
+    springs: SpringsWhenNeeded | None = field(default=None, repr=False)  # for rows that are not undeformed
     _ready: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -194,10 +198,11 @@ class FrequencySolver:
         return result
 
     def _general(self, q: Array, twists: Array | None) -> Array:
-        result = np.full((len(q), self.modes), np.nan)
-        self.solved_in_full += len(q)
-        for k, whole in enumerate(self.geometry.whole(q)):
-            here = Configuration(self.robot, whole)
+        result, whole = np.full((len(q), self.modes), np.nan), self.geometry.whole(q)
+        done = self._with_springs(q, whole, result, twists)
+        self.solved_in_full += int((~done).sum())
+        for k in np.flatnonzero(~done):
+            here = Configuration(self.robot, whole[k])
             try:
                 found = natural_frequencies(self.robot, here, self.modes, self.lock, self.about)
             except ParflexError as error:  # singular here, or more motions without stiffness: not a number
@@ -205,10 +210,28 @@ class FrequencySolver:
                 self.too_many = error if error.key == "modes" else self.too_many
                 continue
             self.balanced += found.model.about == "equilibrium"
+            if found.unstable_motions or BEYOND in found.model.warnings:
+                self.reasons[q[k].tobytes()] = NOT_STABLE if found.unstable_motions else BEYOND
             result[k] = found.frequencies
             if twists is not None:
                 twists[k] = self.platform.of_tree(found.model.configuration.q, found.shapes)
         return result
+
+    def _with_springs(self, q: Array, whole: Array, result: Array, twists: Array | None) -> Array:
+        """Which of these rows programs of the whole tree answer."""
+        springs = None if self.springs is None else self.springs.made()
+        if springs is None:
+            return np.zeros(len(q), dtype=bool)
+        found = RowAnswers.empty({one.name: one.shape for one in springs.responses}, len(q))
+        done = springs(found, np.arange(len(q)), whole)
+        self.balanced += found.balanced
+        for k in np.flatnonzero(done):
+            result[k] = [found.values[f"frequency:{number + 1}"][k] for number in range(self.modes)]
+            if twists is not None:
+                twists[k] = [found.values[f"shape:{number + 1}"][k] for number in range(self.modes)]
+            if found.reasons[k]:
+                self.reasons[q[k].tobytes()] = found.reasons[k]
+        return done
 
     def say(self, poses: int, some: bool) -> None:
         """Warn where answers are about the equilibrium; refuse where more modes are asked for than any pose has."""

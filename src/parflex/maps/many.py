@@ -44,7 +44,7 @@ class ManyFrequencies(Record):
         Twists of the end effector (poses x modes x 6; m, rad per mass-normalised mode); those of all rates
         (poses x modes x rates) where all are asked for; None unless asked for.
     reasons : list[str]
-        Of each pose why it has no frequencies; empty where it has.
+        Of each pose why it has no frequencies, or that its equilibrium is not stable; else empty.
     """
 
     frequencies: Array
@@ -146,6 +146,7 @@ def many_frequencies(
     plain = FrequencyRows(robot, coordinates, len(values), lambda some: values[some], modes, lock, about, bool(shapes))
     found = plain.all(threads)
     plain.say(found.status)
+    found.warn(2)
     return ManyFrequencies(
         found.values["frequencies"], found.status, plain.solver, found.values.get("shapes"), found.reasons
     )

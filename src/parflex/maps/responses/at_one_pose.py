@@ -12,9 +12,18 @@ from parflex.errors import InputError
 from parflex.maps.responses.response_names import STATIC, ResponseName, spread
 from parflex.models.configuration import Configuration
 from parflex.models.dynamics.forces import Wrench
-from parflex.models.elastic.linear_model import About, LinearModel, Modes, linear_model, modes_of, state_about
+from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE, Equilibrium, equilibrium
+from parflex.models.elastic.linear_model import (
+    About,
+    LinearModel,
+    Modes,
+    about_equilibrium,
+    linear_model,
+    modes_of,
+    state_about,
+)
 from parflex.models.elastic.participation import strain_shares
-from parflex.models.elastic.stiffness import Deflection, Stiffness, deflection, stiffness_of
+from parflex.models.elastic.stiffness import Deflection, Stiffness, deflection, deflection_at, stiffness_of
 from parflex.models.inside_beams.beam_loads import largest_of
 from parflex.models.robot import Robot
 from parflex.recursion import jacobians, pose
@@ -46,20 +55,29 @@ class Held:
 class AtOnePose:
     """Answers at one pose; what several of them need is computed once."""
 
-    def __init__(self, robot: Robot, q: Array, held: Held, modes: int) -> None:
+    def __init__(self, robot: Robot, q: Array, held: Held, modes: int, rest: Equilibrium | None = None) -> None:
         self.robot, self.here, self.held, self.modes_asked = robot, Configuration(robot, q), held, modes
         self._stiffness: dict[str, Stiffness] = {}
+        self._rest = rest  # where it is known
 
     def answer(self, one: ResponseName) -> Array:
         """The numbers of a response; not a number where it has none here."""
         return np.asarray(getattr(self, f"_of_{one.kind}")(one), dtype=float)
 
     @cached_property
+    def rest(self) -> Equilibrium | None:
+        """The equilibrium, where that is asked for."""
+        held = self.held
+        if self._rest is None and held.balanced:
+            return equilibrium(self.robot, self.here, held.lock, wrench=held.wrench)
+        return self._rest
+
+    @cached_property
     def model(self) -> LinearModel:
         """The linear model; about the undeformed pose no wrench changes it."""
-        held = self.held
-        wrench = held.wrench if held.balanced else None
-        return linear_model(self.robot, self.here, held.lock, held.about, wrench=wrench)
+        if self.rest is not None:
+            return about_equilibrium(self.rest)
+        return linear_model(self.robot, self.here, self.held.lock, self.held.about)
 
     @cached_property
     def modes(self) -> Modes:
@@ -69,8 +87,22 @@ class AtOnePose:
     @cached_property
     def bent(self) -> Deflection:
         """The robot under its loads."""
+        return self._deflection(())
+
+    def _deflection(self, frames: Sequence[str]) -> Deflection:
         held = self.held
-        return deflection(self.robot, self.here, (), held.lock, held.about, wrench=held.wrench)
+        if self.rest is not None:
+            return deflection_at(self.rest, frames)
+        return deflection(self.robot, self.here, frames, held.lock, held.about, wrench=held.wrench)
+
+    @property
+    def said(self) -> str:
+        """That the equilibrium which was answered about is not the usual one, and why; else empty."""
+        made = self.__dict__
+        words = [word for part in ("model", "bent") if part in made for word in made[part].warnings]
+        if "modes" in made and made["modes"].unstable_motions:
+            words.append(NOT_STABLE)
+        return next((word for word in (NOT_STABLE, BEYOND) if word in words), "")
 
     @property
     def balanced_itself(self) -> bool:
@@ -118,12 +150,8 @@ class AtOnePose:
         return picked(np.full((len(one.parts),) * 2, np.nan) if found is None else found, one)
 
     def _of_deflection(self, one: ResponseName) -> Array:
-        held = self.held
-        if one.of == self.robot.tree.end_effector:
-            moved = self.bent.frames[one.of]
-        else:
-            bent = deflection(self.robot, self.here, [one.of], held.lock, held.about, wrench=held.wrench)
-            moved = bent.frames[one.of]
+        own = one.of == self.robot.tree.end_effector
+        moved = (self.bent if own else self._deflection([one.of])).frames[one.of]
         return moved if one.direction is None else moved[one.direction]
 
     def _of_effort(self, one: ResponseName) -> float:

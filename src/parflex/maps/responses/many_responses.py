@@ -143,5 +143,9 @@ def solve_rows(rows: Any, threads: int | None) -> RowAnswers:
         found.put(chunk, part)
     if found.refused is not None and not (found.status == OK).any():
         raise found.refused
+    for name, error in found.refusals.items():
+        if not np.isfinite(found.values[name]).any():
+            raise error
+    found.warn(3)
     rows.solved_in_full = found.fallbacks
     return found

@@ -17,17 +17,23 @@ from parflex.maps.positions import IMPOSSIBLE, OK, SINGULAR, UNREACHABLE, Positi
 from parflex.maps.responses.at_one_pose import AtOnePose, Held
 from parflex.maps.responses.response_names import OF_MODES, ResponseName
 from parflex.maps.responses.together import PosesTogether, covers
+from parflex.maps.rest.condition_rows import KINDS as CONDITIONS
+from parflex.maps.rest.condition_rows import ConditionRows
+from parflex.maps.rest.rest_rows import WORTH, RestRows, why_alone
+from parflex.maps.rest.spring_rows import SpringRows, why_springs_alone
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.tense_rows import tense_rows
 from parflex.models.dynamics.forces import checked_wrenches
 from parflex.models.elastic.linear_model import locked_robot, natural_frequencies
+from parflex.models.elastic.tension import has_force_elements, has_springs
 from parflex.models.loading import redesigned
 from parflex.models.robot import Robot
 from parflex.spatial.varied import OneNumberError
 
 Array = np.ndarray
 LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
-CHUNK_TOGETHER, CHUNK_ALONE = 1024, 64  # rows of a chunk
+SOME = 64  # rows whose conditions are taken at a time
+CHUNK_TOGETHER, CHUNK_AT_REST, CHUNK_ALONE = 1024, 256, 64  # rows of a chunk
 
 
 class ResponseRows:
@@ -49,9 +55,15 @@ class ResponseRows:
         self.modes = max((one.mode for one in responses), default=1) or 1
         self.wrench = checked_wrenches(robot.tree, held.wrench)
         self.solved_in_full = 0
-        self.why_not = "an equilibrium is asked for" if held.balanced else covers(robot, responses, held.wrench)
+        conditions = [one for one in responses if one.kind in CONDITIONS]
+        self.many = len(poses) >= WORTH and not self.designs  # enough rows of one design for programs of the whole tree
+        self.conditions = ConditionRows(robot) if conditions and self.many else None
+        self.others = [one for one in responses if self.conditions is None or one not in conditions]
+        self.why_not = "an equilibrium is asked for" if held.balanced else covers(robot, self.others, held.wrench)
+        self.resting: RestRows | SpringRows | None = None
         self._finite_designs()
         self._set_up()
+        self._set_up_rest()
 
     def _finite_designs(self) -> None:
         """Rows whose designs are numbers; the others say which is not."""
@@ -90,10 +102,32 @@ class ResponseRows:
             self.number = np.full(len(self.poses), -1)  # of each row among the designs that were read
             self.number[self.readable] = np.arange(len(self.readable))
 
+    def _set_up_rest(self) -> None:
+        """Programs of equilibria and of springs between points, where rows are enough for them."""
+        balanced, robot = self.held.balanced, self.robot
+        if not self.others or (self.model is not None and not has_springs(robot.tree)):
+            return
+        if not balanced and self.model is None and not has_force_elements(robot.tree):
+            return
+        why = why_alone(robot.tree) if balanced else why_springs_alone(robot, self.held)
+        if not self.many:
+            why = "each row has its own design" if self.designs else "few poses"
+        if not why:
+            made = RestRows if balanced else SpringRows
+            try:
+                self.resting = made(robot, self.held, self.others, self.modes)
+            except ParflexError as error:  # home is singular, or something is not traced
+                why = error.message
+        if balanced:
+            self.why_not = why and f"an equilibrium is asked for, and rows go one by one: {why}"
+        elif self.model is None and not why:
+            self.why_not = ""
+
     @property
     def way(self) -> str:
         """How rows are solved."""
-        return "together" if self.model is not None else "one by one"
+        alone = self.others and self.model is None and self.resting is None
+        return "one by one" if alone else "together"
 
     @property
     def method(self) -> str:
@@ -103,7 +137,9 @@ class ResponseRows:
     @property
     def chunk(self) -> int:
         """Rows of a chunk."""
-        return CHUNK_TOGETHER if self.model is not None else CHUNK_ALONE
+        if self.way == "one by one":
+            return CHUNK_ALONE
+        return CHUNK_AT_REST if self.model is None and self.resting is not None else CHUNK_TOGETHER
 
     @cached_property
     def free(self) -> int:
@@ -116,6 +152,9 @@ class ResponseRows:
         """What threads share is made before they start."""
         if self.model is not None:
             _ = self.free
+        for part in (self.resting, self.conditions):
+            if part is not None:
+                part.prepare()
 
     # -- a chunk ---------------------------------------------------------------------------------------
 
@@ -143,14 +182,26 @@ class ResponseRows:
                 found.mark(int(row), int(state), self.positions.why(int(state)))
         good = placed.status == OK
         rows, q = rows[good], placed.q[good]
-        done = np.zeros(len(rows), dtype=bool)
-        if self.model is not None and len(rows):
-            tense = self._tense(q, rows)
-            done[~tense] = self._together(found, rows[~tense], q[~tense], None)
         whole = self.geometry.whole(q)
+        done = np.full(len(rows), not self.others)
+        open_ones = ~done
+        if self.model is not None and open_ones.any():
+            open_ones &= self._tense(q, rows)
+            done[~open_ones] = self._together(found, rows[~open_ones], q[~open_ones], None)
+        if self.resting is not None and open_ones.any():
+            done[open_ones] = self.resting(found, rows[open_ones], whole[open_ones])
+        if self.conditions is not None and done.any():
+            for one in self.responses:
+                if one not in self.others:
+                    found.values[one.name][rows[done]] = self._condition(whole[done])[one.kind]
         for k in np.flatnonzero(~done):
             self._alone(found, int(rows[k]), self.robot, whole[k])
         return rows[~done]
+
+    def _condition(self, whole: Array) -> dict[str, Array]:
+        assert self.conditions is not None
+        parts = [self.conditions(whole[start : start + SOME]) for start in range(0, len(whole), SOME)]
+        return {kind: np.concatenate([part[kind] for part in parts]) for kind in CONDITIONS}
 
     def _with_designs(self, found: RowAnswers, rows: Array, first: int) -> Array:
         """Rows with their own designs; those that were loaded one by one."""
@@ -176,7 +227,7 @@ class ResponseRows:
             here = PosesTogether(
                 self.model, self.assembly, self.places(q[part]), self.free, self.modes, self.wrench, own
             )
-            answers = {one.name: here.answer(one) for one in self.responses}
+            answers = {one.name: here.answer(one) for one in self.others}
             for name, values in answers.items():
                 found.values[name][rows[part]] = values
             done[part] = ~here.failed
@@ -209,16 +260,19 @@ class ResponseRows:
 
     def _alone(self, found: RowAnswers, row: int, robot: Robot, q: Array) -> None:
         """A row by the functions of single poses."""
-        here = AtOnePose(robot, q, self.held, self.modes)
-        try:
-            for one in self.responses:
+        here, wrong = AtOnePose(robot, q, self.held, self.modes), dict[str, ParflexError]()
+        for one in self.responses:
+            try:
                 found.values[one.name][row] = here.answer(one)
-        except UnreachableError as error:
-            found.mark(row, UNREACHABLE, error.message)
-        except SingularError as error:
-            found.mark(row, SINGULAR, error.message)
-        except ParflexError as error:  # it makes no sense here; if it makes none anywhere, it is refused
-            found.mark(row, SINGULAR, error.message)
-            found.refused = error
-        else:
+            except ParflexError as error:
+                wrong[one.name] = error
+        for name, error in wrong.items():
+            if not isinstance(error, UnreachableError | SingularError):
+                found.refusals[name] = error  # it makes no sense here; if it makes none anywhere, it is refused
+        if len(wrong) < len(self.responses):
             found.balanced += here.balanced_itself
+            found.say(row, "; ".join([here.said] * bool(here.said) + [f"{k}: {e.message}" for k, e in wrong.items()]))
+            return
+        error = next(iter(wrong.values()))
+        found.mark(row, UNREACHABLE if isinstance(error, UnreachableError) else SINGULAR, error.message)
+        found.refused = next(iter(found.refusals.values()), found.refused)

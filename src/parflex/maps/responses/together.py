@@ -14,14 +14,13 @@ from parflex.maps.responses.at_one_pose import picked, signed_twists
 from parflex.maps.responses.response_names import PLANAR, ResponseName
 from parflex.models.dynamics.forces import Wrench
 from parflex.models.elastic.participation import file_frame
-from parflex.models.elastic.stiff_system import ZERO, lowest_modes
+from parflex.models.elastic.stiff_system import REGULAR, ZERO, driven_freely, lowest_modes, split_stiffness
 from parflex.models.elastic.stiffness import RIGID
 from parflex.models.robot import Robot
 from parflex.tree.link_tree import GROUND
 
 Array = np.ndarray
 COVERED = ("frequency", "damping", "shape", "strain", "stiffness", "compliance", "deflection", "mass")
-REGULAR = 1e11  # condition number up to which K is taken as regular, as for one pose
 PLANE = [0, 1, 5]
 
 
@@ -64,6 +63,9 @@ class PosesTogether:
         # poses that are left to the functions of single poses; at once those where loops hold otherwise than at home
         self.failed = ~np.isfinite(self.K).all(axis=(1, 2))
         self.K[self.failed] = self.M[self.failed] = np.eye(self.K.shape[1])
+        self.loose: dict[
+            int, tuple[Array, Array]
+        ] = {}  # motions that nothing holds, and what gives the force along them
 
     def _left(self, columns: Array, W: Array) -> tuple[Array, Array]:
         """A motion over what loops leave free of the unknowns."""
@@ -187,17 +189,29 @@ class PosesTogether:
 
     @cached_property
     def inverse(self) -> Array:
-        """K^-1 (poses x n x n); poses at which something is free are left to those who name it."""
+        """K^-1 (poses x n x n); what is free is left out, and where loads drive it, the pose is left to single ones."""
         size = np.sqrt(np.maximum(np.einsum("pii->pi", self.K), 1e-300))
         scaled = self.K / (size[:, :, None] * size[:, None, :])
         try:
             inverse = np.linalg.inv(scaled)
+            condition = np.abs(scaled).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
         except np.linalg.LinAlgError:
-            self.failed[:] = True
-            return np.zeros_like(self.K)
-        condition = np.abs(scaled).sum(axis=1).max(axis=1) * np.abs(inverse).sum(axis=1).max(axis=1)
-        self.failed |= ~(condition < REGULAR)
-        return inverse / (size[:, :, None] * size[:, None, :])
+            inverse, condition = np.zeros_like(scaled), np.full(len(scaled), np.inf)
+        inverse = inverse / (size[:, :, None] * size[:, None, :])
+        for k in np.flatnonzero(~(condition < REGULAR) & ~self.failed).tolist():
+            try:
+                split = split_stiffness(self.K[k], self.M[k])
+            except (np.linalg.LinAlgError, ValueError):
+                self.failed[k] = True
+                continue
+            inverse[k], along = split.solve(np.eye(len(self.K[k])))
+            self.loose[k] = split.free, along
+        return inverse
+
+    def _leave_driven(self, loads: Array) -> None:
+        """Poses at which loads (poses x n x loads) drive what is free are left to those who name it."""
+        for k, (free, along) in self.loose.items():
+            self.failed[k] |= driven_freely(free, loads[k], along @ loads[k])
 
     def frame_rows(self, frame: str) -> Array:
         """World twist of a frame per unit of the unknowns (poses x 6 x n)."""
@@ -214,7 +228,9 @@ class PosesTogether:
         """Of a frame in world axes."""
         P = self.frame_rows(frame)
         P = P[:, PLANE] if planar else P
-        return P @ self.inverse @ np.swapaxes(P, 1, 2)
+        found = P @ self.inverse @ np.swapaxes(P, 1, 2)
+        self._leave_driven(np.swapaxes(P, 1, 2))
+        return found
 
     def _of_compliance(self, one: ResponseName) -> Array:
         return picked(self.compliance(one.of, one.parts == PLANAR), one)
@@ -243,7 +259,9 @@ class PosesTogether:
             force[:, columns] += np.einsum("pic,pi->pc", W, np.broadcast_to(pull[..., 0], W.shape[:2]))
         for frame, wrench in self.wrench.items():
             force += np.einsum("pic,i->pc", self.frame_rows(frame), np.asarray(wrench, dtype=float))
-        return np.einsum("pij,pj->pi", self.inverse, force)
+        moved = np.einsum("pij,pj->pi", self.inverse, force)
+        self._leave_driven(force[:, :, None])
+        return moved
 
     def _of_deflection(self, one: ResponseName) -> Array:
         moved = np.einsum("pij,pj->pi", self.frame_rows(one.of), self.step)

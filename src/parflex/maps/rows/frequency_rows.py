@@ -11,6 +11,9 @@ import numpy as np
 from parflex.maps.batches import Geometry
 from parflex.maps.frequencies import WORTH, FrequencySolver
 from parflex.maps.positions import OK, SINGULAR, PositionSolver
+from parflex.maps.responses.at_one_pose import Held
+from parflex.maps.rest.rest_rows import WORTH as FEW
+from parflex.maps.rest.spring_rows import SpringsWhenNeeded
 from parflex.maps.rows.row_answers import RowAnswers, mark_unfinite
 from parflex.maps.rows.row_chunks import chunks_of, in_order, number_of_threads
 from parflex.models.robot import Robot
@@ -39,6 +42,8 @@ class FrequencyRows:
         self.geometry = Geometry(robot)
         self.geometry.settle(count)
         self.solver = FrequencySolver(self.geometry, modes, lock, about=about)
+        if count >= FEW:
+            self.solver.springs = SpringsWhenNeeded(robot, Held(lock, about), modes, shapes)
         self.shape_of = {"frequencies": (modes,)} | ({"shapes": (modes, 6)} if shapes else {})
         some = values(np.unique(np.linspace(0, count - 1, min(count, SAMPLE)).astype(int)))
         usual = some[np.isfinite(some).all(axis=1)]
@@ -90,8 +95,11 @@ class FrequencyRows:
         found.values["frequencies"][rows] = frequencies
         if twists is not None:
             found.values["shapes"][rows] = twists
-        for k in np.flatnonzero(~np.isfinite(frequencies).all(axis=1)):
+        good = np.isfinite(frequencies).all(axis=1)
+        for k in np.flatnonzero(~good):
             found.mark(int(rows[k]), SINGULAR, solver.reasons.get(q[k].tobytes(), ""))
+        for k in np.flatnonzero(good) if solver.reasons else ():
+            found.say(int(rows[k]), solver.reasons.get(q[k].tobytes(), ""))
         found.fallbacks, found.balanced, found.refused = solver.solved_in_full, solver.balanced, solver.too_many
         found.difference = solver.largest_difference
 

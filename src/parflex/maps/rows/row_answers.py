@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from parflex.errors import ParflexError
+from parflex.errors import ParflexError, ParflexWarning
 from parflex.maps.positions import OK, SAID, UNREACHABLE
+from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE
 from parflex.records import Record, counted
 
 Array = np.ndarray
@@ -18,6 +20,7 @@ Array = np.ndarray
 class RowAnswers(Record):
     """Numbers (rows x ...) by name, not a number where there are none; state and reason of each row.
 
+    Of a row with answers `reasons` says which responses have none, and where an equilibrium is not the usual one.
     `fallbacks` rows were solved one by one where others are solved together; `balanced` rows are about an equilibrium
     that was not asked for, because springs are under tension there.
     """
@@ -29,6 +32,7 @@ class RowAnswers(Record):
     balanced: int = 0
     difference: float = 0.0  # largest between two ways, at rows that were solved by both (Hz)
     refused: ParflexError | None = field(default=None, compare=False)  # what a row could not be asked
+    refusals: dict[str, ParflexError] = field(default_factory=dict, compare=False)  # the same by response
 
     @classmethod
     def empty(cls, shapes: Mapping[str, tuple[int, ...]], count: int) -> RowAnswers:
@@ -45,6 +49,27 @@ class RowAnswers(Record):
         self.balanced += part.balanced
         self.difference = max(self.difference, part.difference)
         self.refused = self.refused or part.refused
+        self.refusals = part.refusals | self.refusals
+
+    def say(self, row: int, said: str) -> None:
+        """Say something of a row that has answers."""
+        self.reasons[row] = "; ".join(word for word in (self.reasons[row], said) if word)
+
+    @property
+    def unstable(self) -> Array:
+        """Rows that are about an equilibrium that is not stable, or that growing loads do not lead to."""
+        return np.array([NOT_STABLE in reason or BEYOND in reason for reason in self.reasons], dtype=bool)
+
+    def warn(self, level: int) -> None:
+        """Warn where answers are about such equilibria."""
+        count = int(self.unstable.sum())
+        if count:
+            warnings.warn(
+                f"{count} of {len(self.reasons)} poses are about an equilibrium that is not stable or that lies beyond "
+                "a limit point: reasons say which",
+                ParflexWarning,
+                stacklevel=level + 1,
+            )
 
     def mark(self, row: int, state: int, reason: str = "") -> None:
         """Say that a row has no answer, and why."""

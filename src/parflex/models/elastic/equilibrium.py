@@ -31,6 +31,14 @@ CLOSING = 12  # Newton steps that close the loops after a step: more are needed 
 HALVINGS = 8  # of a step that does not help: a tangent that helps over less of its way is no guide
 UNSTABLE = -1e-9  # of the largest stiffness: below is more than rounding
 FINE = 1e-12  # a step this short, in the same units, is the last: the next would be rounding
+NOT_STABLE = "this equilibrium is not stable, as beyond a buckling load: the robot would leave it"
+BEYOND = (
+    "loads that grow do not lead from the pose to this equilibrium in stable states: the robot snaps through on the way"
+)
+FEW_STEPS = 5  # Newton steps up to which the loads move the robot about as its first tangent says
+PART, FINEST = 1 / 8, 1 / 256  # of the loads: the longest step, and the shortest that is tried
+TOLD = 0.5  # of a motion: by so much the tangent before a part of the loads may miss where it ends
+SAME = 1e-6  # of a coordinate in m or rad: nearer states are one
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -199,7 +207,7 @@ class _Found:
 
 def _settled(begun: Configuration, loading: Loading) -> _Found:
     """Where Newton ends, if need be with loads that grow."""
-    found = _newton(begun, loading)
+    found = newton(begun, loading)
     return _gradually(begun, loading, found) if found.stuck else found
 
 
@@ -217,13 +225,14 @@ def _taut(start: Configuration, loading: Loading) -> _Found | None:
     held = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree), known_home=robot.home)
     try:
         near = _settled(Configuration(held, start.q), loading)
-        found = near if near.stuck else _newton(Configuration(robot, near.configuration.q), loading)
+        found = near if near.stuck else newton(Configuration(robot, near.configuration.q), loading)
     except SingularError:  # also with these something is free: it is named for the robot as it is
         return None
     return None if found.stuck else replace(found, steps=near.steps + found.steps)
 
 
-def _newton(here: Configuration, loading: Loading) -> _Found:
+def newton(here: Configuration, loading: Loading) -> _Found:
+    """Where damped steps from a pose end."""
     travel = 0.0
     for step in range(1, STEPS + 1):
         units = rate_units(here)
@@ -263,7 +272,7 @@ def _on_flanks(start: Configuration, loading: Loading) -> Configuration:
         tree = replace(robot.tree, springs=tuple(tight))
         held = replace(robot, tree=tree, closures=replace(robot.closures, tree=tree))
         try:
-            found = _newton(Configuration(held, here.q), loading)
+            found = newton(Configuration(held, here.q), loading)
         except SingularError:  # also without play something is free: it is named for the robot as it is
             return start
         if found.stuck:
@@ -282,7 +291,7 @@ def _gradually(start: Configuration, loading: Loading, found: _Found) -> _Found:
     here, done, part, steps = start, 0.0, 0.25, found.steps
     while done < 1.0:
         held_back = replace(loading, tau=loading.tau + (1 - min(1.0, done + part)) * first)
-        found = _newton(here, held_back)
+        found = newton(here, held_back)
         steps += found.steps
         if found.stuck:
             part /= 2
@@ -327,3 +336,38 @@ def _damped_step(
                 return there, share
         share /= 2
     return None
+
+
+def snaps_on_the_way(rest: Equilibrium) -> bool:
+    """Whether what acts at the start, put on bit by bit, loses a stable state before it is all there.
+
+    Newton's method goes its own way: it may end beyond a limit point, in a state that is stable again.
+    """
+    if rest.steps <= FEW_STEPS:
+        return False
+    here, loading = rest.start, rest.loading
+    first, done, part = loading.forces(here), 0.0, PART
+    while done < 1.0:
+        held_back = replace(loading, tau=loading.tau + (1 - min(1.0, done + part)) * first)
+        try:
+            solver = StiffnessSolver(here, tangent_stiffness(here, held_back))
+            along = here.J @ solver.solve(-here.reduction.forces(held_back.forces(here)))
+            found = newton(here, held_back)
+            told = here.robot.tree.moved(here.q, along)
+            good = not found.stuck and is_stable(found.configuration, held_back)
+            good = good and bool(as_told(here.q[None], told[None], found.configuration.q[None])[0])
+        except SingularError:
+            good = False
+        if good:
+            here, done, part = found.configuration, min(1.0, done + part), min(PART, 2 * part)
+            continue
+        part /= 2
+        if part < FINEST:
+            return True
+    return bool(np.abs(here.q - rest.configuration.q).max(initial=0.0) > SAME)
+
+
+def as_told(before: Array, told: Array, after: Array) -> Array:
+    """Rows of positions that went about where the tangent said: what jumps to another branch does not."""
+    missed, moved = np.linalg.norm(after - told, axis=1), np.linalg.norm(after - before, axis=1)
+    return missed <= TOLD * moved + SAME

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import scipy
 
 from parflex.errors import SingularError
 from parflex.models.configuration import Configuration
+from parflex.records import Record
 from parflex.recursion import mass_matrix as tree_mass_matrix
 from parflex.recursion.point_forces import distance
 
 Array = np.ndarray
+REGULAR = 1e11  # condition number, without units, up to which a stiffness is taken as regular: four digits to spare
+DRIVEN = 1e-9  # cosine between a load and a motion without stiffness: rounding is below, also of fine meshes
 ZERO = 1e-7  # of the largest frequency: motions below are taken as free of stiffness
 SOFT = 1e-10  # of the highest squared frequency: of lower ones the usual solution has lost half its digits
 NEARLY = 1e-11  # of a stiffness with unit diagonal: a motion that springs hold at all has more, rounding less
@@ -29,19 +34,15 @@ class StiffnessSolver:
         self.units = rate_units(configuration)
         self.free = np.zeros((len(K), 0))
         scaled = K * np.outer(self.units, self.units)
-        self.regular = bool(np.all(np.isfinite(scaled))) and np.linalg.cond(scaled, 1) < 1e11  # four digits to spare
+        self.regular = bool(np.all(np.isfinite(scaled))) and np.linalg.cond(scaled, 1) < REGULAR
         if not self.regular:
-            self._split(scaled)
+            J = configuration.J * self.units
+            M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
+            modes = eigen(configuration, (scaled + scaled.T) / 2, M)
+            self.split = split_stiffness((scaled + scaled.T) / 2, M, modes)
+            self.free = self.split.free
         else:
             self.factor = scipy.linalg.lu_factor(scaled)
-
-    def _split(self, scaled: Array) -> None:
-        configuration = self.configuration
-        J = configuration.J * self.units
-        M = J.T @ tree_mass_matrix(configuration.robot.tree, configuration.at) @ J
-        values, vectors = eigen(configuration, (scaled + scaled.T) / 2, M)
-        zero = np.abs(values) <= ZERO**2 * np.abs(values).max()
-        self.free, self.values, self.vectors = vectors[:, zero], values[~zero], vectors[:, ~zero]
 
     def free_motions(self) -> list[str]:
         """Names of the coordinates that move without stiffness."""
@@ -52,9 +53,7 @@ class StiffnessSolver:
         columns = (f.T * self.units).T
         if self.regular:
             return (scipy.linalg.lu_solve(self.factor, columns, check_finite=False).T * self.units).T
-        driven = np.abs(self.free.T @ columns)
-        others = float(np.abs(self.vectors.T @ columns).max(initial=1e-300))
-        if refuse and driven.max(initial=0.0) > 1e-9 * others:
+        if refuse and self.split.driven_by(columns):
             names = ", ".join(f"'{name}'" for name in self.free_motions())
             here = self.configuration
             idle = [s.name for s in here.robot.tree.springs if s.play and not s.pressed(here.q)]
@@ -65,8 +64,71 @@ class StiffnessSolver:
                 value=names,
                 hint="lock or servo-hold more joints, or give them springs",
             )
-        modal = ((self.vectors.T @ columns).T / self.values).T
-        return ((self.vectors @ modal).T * self.units).T
+        return (self.split.solve(columns)[0].T * self.units).T
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SplitStiffness(Record):
+    """A stiffness beside motions that nothing holds: `free`, mass-normalised, one column each.
+
+    K x + M N nu = f with N^T M x = 0 has a solution though K is singular, and nu are the forces along the motions that
+    K itself leaves free: N need only be near to these. Rows and columns are scaled by the stiffness of each coordinate,
+    so that neither a fine mesh nor stiff directions blur what is soft.
+    """
+
+    free: Array
+    scale: Array
+    border: float
+    factor: tuple[Array, Array]
+
+    def solve(self, columns: Array) -> tuple[Array, Array]:
+        """Motions under loads, a vector or columns, and the forces that are left along free motions."""
+        n = len(self.scale)
+        right = np.zeros((len(self.factor[0]), *columns.shape[1:]))
+        right[:n] = (columns.T * self.scale).T
+        found = scipy.linalg.lu_solve(self.factor, right, check_finite=False)
+        return (found[:n].T * self.scale).T, found[n:] * self.border
+
+    def driven_by(self, columns: Array) -> bool:
+        """Whether one of these loads drives a free motion."""
+        return driven_freely(self.free, columns, self.solve(columns)[1])
+
+    def _told(self) -> str:
+        return f"{len(self.scale)} coordinates, {self.free.shape[1]} free motions"
+
+
+def driven_freely(free: Array, columns: Array, along: Array) -> bool:
+    """Whether loads, without units, have a share along motions that nothing holds; `along` are the forces there.
+
+    The share is the cosine between load and motion: it depends neither on how large they are nor on the mesh.
+    """
+    size = np.linalg.norm(columns, axis=0)
+    limit = np.multiply.outer(np.linalg.norm(free, axis=0), DRIVEN * size)
+    return bool((np.abs(along) > np.maximum(limit, 1e-300)).any())
+
+
+def split_stiffness(K: Array, M: Array, modes: tuple[Array, Array] | None = None) -> SplitStiffness:
+    """The symmetric stiffness without units, apart from motions that have none beside the highest mode."""
+    values, vectors = scipy.linalg.eigh(K, M) if modes is None else modes
+    order = np.argsort(np.abs(values), kind="stable")
+    most = int(np.sum(np.abs(values) <= ZERO**2 * np.abs(values).max(initial=0.0)))
+    fewer = min(most, nearly_free(K)) if most else 0
+    made = _bordered(K, M, values[order], vectors[:, order], fewer)
+    # a coordinate whose stiffness is rounding looks held beside itself, and leaves the system as singular as it was
+    if fewer < most and not np.linalg.cond(made[1], 1) < REGULAR:
+        made = _bordered(K, M, values[order], vectors[:, order], most)
+    split, matrix = made
+    return replace(split, factor=scipy.linalg.lu_factor(matrix))
+
+
+def _bordered(K: Array, M: Array, values: Array, vectors: Array, free: int) -> tuple[SplitStiffness, Array]:
+    """The system with so many free motions, the first ones, before it is factored."""
+    softest = float(np.abs(values[free])) if free < len(values) else 1.0
+    scale = 1.0 / np.sqrt(np.maximum(np.maximum(np.diag(K), softest * np.diag(M)), 1e-300))
+    N = vectors[:, :free]
+    border = np.sqrt(softest) * scale[:, None] * (M @ N)
+    matrix = np.block([[K * np.outer(scale, scale), border], [border.T, np.zeros((free, free))]])
+    return SplitStiffness(N, scale, float(np.sqrt(softest)), (matrix, np.zeros(0))), matrix
 
 
 def slack_cables(configuration: Configuration) -> str:

@@ -19,7 +19,7 @@ from parflex.models.dynamics.forces import Without, Wrench, checked_wrenches
 from parflex.models.dynamics.spare_motors import Preload, Weights
 from parflex.models.dynamics.taut_cables import slack_warnings
 from parflex.models.elastic.deflection import deflection_warnings
-from parflex.models.elastic.equilibrium import Equilibrium, balanced, equilibrium
+from parflex.models.elastic.equilibrium import BEYOND, NOT_STABLE, Equilibrium, balanced, equilibrium, snaps_on_the_way
 from parflex.models.elastic.holding import Lock, Servo
 from parflex.models.elastic.in_plane_load import stress_warnings
 from parflex.models.elastic.linear_model import (
@@ -298,7 +298,9 @@ def deflection_at(rest: Equilibrium, frames: Sequence[str] = ()) -> Deflection:
     found = _inside(rest.given, here, rest.loading, step, moved, np.zeros(tree.n))
     said = [rest.why] if rest.why else []
     if not rest.stable:
-        said.append("this equilibrium is not stable, as beyond a buckling load: the robot would leave it")
+        said.append(NOT_STABLE)
+    elif snaps_on_the_way(rest):
+        said.append(BEYOND)
     return replace(found, warnings=[*said, *found.warnings])
 
 

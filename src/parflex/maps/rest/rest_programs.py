@@ -1,0 +1,180 @@
+"""Programs of a robot at rest, traced once and run on rows of poses: forces, closures, their slopes, frames.
+
+All of them are over the positions of the whole tree, deformations included. Slopes are those of `tangent`: a program
+takes a direction beside the state and gives how its values change along it, so that a finer mesh costs more
+directions and no longer programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from parflex.codegen.compile import Kernel
+from parflex.codegen.passes.optimise import make_program
+from parflex.codegen.passes.tangent import tangent
+from parflex.graph.expression import Expression, Graph
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.forces import on_links
+from parflex.models.dynamics.reactions import closure_loads, constraint_forces
+from parflex.models.elastic.linear_model import tree_stiffness
+from parflex.models.robot import Robot
+from parflex.recursion import joint_forces, motion, newton_euler
+from parflex.recursion.point_forces import add_wrenches, distance
+
+Array = np.ndarray
+
+
+class SparseRows:
+    """A program whose outputs are the entries of a matrix that are not zero for every pose."""
+
+    def __init__(self, graph: Graph, name: str, matrix: Array) -> None:
+        self.shape = matrix.shape
+        flat = np.asarray(matrix, dtype=object).ravel()
+        self.constant = np.array([0.0 if isinstance(entry, Expression) else float(entry) for entry in flat])
+        self.moving = np.array([k for k, entry in enumerate(flat) if isinstance(entry, Expression)], dtype=int)
+        self.program = RowProgram(graph, name, flat[self.moving]) if len(self.moving) else None
+
+    def __call__(self, *columns: Array) -> Array:
+        """The matrices (rows x shape) for the inputs of the trace, side by side."""
+        count = len(columns[0])
+        found = np.repeat(self.constant[None], count, axis=0)
+        if self.program is not None:
+            found[:, self.moving] = self.program(*columns)
+        return found.reshape(count, *self.shape)
+
+
+class RowProgram:
+    """A compiled program over the symbols of a graph, in the order in which these were made."""
+
+    def __init__(self, graph: Graph, name: str, outputs: Array, along: Sequence[str] = ()) -> None:
+        names = list(graph.names)
+        rest = [word for word in names if word not in set(along)] if along else []
+        program = make_program(graph, name, {"y": np.asarray(outputs, dtype=object)}, rest, 1 << 62, quick=True)
+        self.program = tangent(program) if along else program
+        self.where = {word: k for k, word in enumerate(names)}
+        self.kernel = Kernel(self.program)
+        self.order = np.array([self._column(word, len(names)) for word in self.program.inputs], dtype=int)
+
+    def _column(self, word: str, width: int) -> int:
+        """Of an input among the columns of all symbols, then of the directions of all symbols."""
+        plain = word.removeprefix("change of ")
+        return self.where[plain] + (width if plain != word else 0)
+
+    def __call__(self, *columns: Array) -> Array:
+        """Outputs for rows of all symbols, with slopes then of directions of all symbols, side by side."""
+        wide = columns[0] if len(columns) == 1 else np.concatenate(columns, axis=1)
+        return self.kernel.many(wide[:, self.order])
+
+
+class RestPrograms:
+    """What a robot, as it is held, needs to come to rest under wrenches on some frames."""
+
+    def __init__(self, held: Robot, loads: Sequence[str] = (), without: Sequence[str] = ()) -> None:
+        self.robot, self.loads, self.without = held, tuple(loads), tuple(without)
+        self.tree, self.rows = held.tree, held.closures.size
+
+    # -- symbols ---------------------------------------------------------------------------------------
+
+    def _symbols(self, *words: tuple[str, int]) -> tuple[Graph, list[Array]]:
+        graph = Graph()
+        return graph, [
+            np.array([graph.symbol(f"{word}[{k}]") for k in range(size)], dtype=object) for word, size in words
+        ]
+
+    def _loads(self, w: Array) -> Mapping[str, Array]:
+        return {frame: w[6 * k : 6 * k + 6] for k, frame in enumerate(self.loads)}
+
+    def _forces(self, here: Configuration, w: Array, lam: Array | None = None, qdd: Array | None = None) -> Array:
+        """F - J_tot^T lam along all rates of the tree."""
+        tree, still = self.tree, np.zeros(self.tree.n)
+        external = on_links(tree, here.at, self._loads(w))
+        if lam is not None and len(lam):
+            add_wrenches(external, closure_loads(self.robot, here.at, lam)[1])
+        elements = tree.elements if "springs" not in self.without else ()
+        base = np.zeros(3) if "gravity" in self.without else -tree.gravity
+        moving = motion(tree, here.at, still, still if qdd is None else qdd, base)
+        found = newton_euler(replace(tree, elements=elements), here.at, moving, external).forces
+        found = found + joint_forces(tree, here.q, still, still if qdd is None else qdd, self.without)
+        return found if lam is None or not len(lam) else found - constraint_forces(here, lam)
+
+    # -- programs --------------------------------------------------------------------------------------
+
+    @cached_property
+    def forces(self) -> RowProgram:
+        """F along all rates: positions and wrenches in."""
+        graph, (q, w) = self._symbols(("q", self.tree.nq), ("w", 6 * len(self.loads)))
+        return RowProgram(graph, "rest_forces", self._forces(Configuration(self.robot, q), w))
+
+    @cached_property
+    def slopes(self) -> RowProgram:
+        """How F - J_tot^T lam changes along a direction of the positions: these, multipliers and wrenches in."""
+        graph, (q, lam, w) = self._symbols(("q", self.tree.nq), ("lam", self.rows), ("w", 6 * len(self.loads)))
+        forces = self._forces(Configuration(self.robot, q), w, lam)
+        return RowProgram(graph, "rest_slopes", forces, [f"q[{k}]" for k in range(self.tree.nq)])
+
+    @cached_property
+    def inertia(self) -> RowProgram:
+        """What accelerations along a direction need: positions and accelerations in."""
+        graph, (q, qdd) = self._symbols(("q", self.tree.nq), ("qdd", self.tree.n))
+        unloaded = RestPrograms(self.robot, (), ("gravity", "springs", *self.without))
+        forces = unloaded._forces(Configuration(self.robot, q), np.zeros(0), None, qdd)
+        return RowProgram(graph, "rest_inertia", forces, [f"qdd[{k}]" for k in range(self.tree.n)])
+
+    @cached_property
+    def openings(self) -> RowProgram:
+        """Openings of the loops in typical lengths: positions in."""
+        graph, (q,) = self._symbols(("q", self.tree.nq))
+        closures = self.robot.closures
+        opening = closures.row_units() * closures.linear_residual(Configuration(self.robot, q).at) / self.tree.length
+        return RowProgram(graph, "rest_openings", opening)
+
+    @cached_property
+    def closures(self) -> SparseRows:
+        """J_tot (rows x rates): positions in."""
+        graph, (q,) = self._symbols(("q", self.tree.nq))
+        return SparseRows(graph, "rest_closures", Configuration(self.robot, q).closure_jacobian)
+
+    @cached_property
+    def moved(self) -> RowProgram:
+        """Positions after an increment along the rates: both in."""
+        graph, (q, step) = self._symbols(("q", self.tree.nq), ("step", self.tree.n))
+        return RowProgram(graph, "rest_moved", self.tree.moved(q, step))
+
+    @cached_property
+    def turning(self) -> SparseRows:
+        """Time derivatives of positions per unit of each rate: positions in."""
+        graph, (q,) = self._symbols(("q", self.tree.nq))
+        n = self.tree.n
+        columns = [self.tree.position_rates(q, np.eye(n)[k]) for k in range(n)]
+        return SparseRows(graph, "rest_turning", np.array(columns, dtype=object).T)
+
+    @cached_property
+    def damping(self) -> SparseRows:
+        """D_tot (rates x rates): positions in."""
+        graph, (q,) = self._symbols(("q", self.tree.nq))
+        return SparseRows(graph, "rest_damping", tree_stiffness(Configuration(self.robot, q), self.without)[1])
+
+    @cached_property
+    def lengths(self) -> RowProgram:
+        """Length of each element between two points: positions in."""
+        graph, (q,) = self._symbols(("q", self.tree.nq))
+        at = Configuration(self.robot, q).at
+        return RowProgram(
+            graph, "rest_lengths", np.array([distance(at, (e.first, e.second)) for e in self.tree.elements])
+        )
+
+    def places(self, frames: Sequence[str]) -> RowProgram:
+        """Rotation and position of frames (12 numbers each): positions in."""
+        graph, (q,) = self._symbols(("q", self.tree.nq))
+        at = Configuration(self.robot, q).at
+        both = [at.of(self.tree.place(frame)) for frame in frames]
+        return RowProgram(graph, "rest_places", np.concatenate([np.concatenate([R.ravel(), P]) for R, P in both]))
+
+    def frame_rows(self, frame: str) -> SparseRows:
+        """World twist of a frame per unit of all rates (6 x n): positions in."""
+        graph, (q,) = self._symbols(("q", self.tree.nq))
+        return SparseRows(graph, "rest_frame", Configuration(self.robot, q).frame_rows(frame))

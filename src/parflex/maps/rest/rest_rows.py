@@ -1,0 +1,134 @@
+"""Rows of poses about their equilibria: solved together, with a word where an equilibrium is not the usual one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from parflex.errors import ParflexError
+from parflex.maps.responses.at_one_pose import AtOnePose, Held
+from parflex.maps.responses.response_names import ResponseName
+from parflex.maps.rest.rest_programs import RestPrograms
+from parflex.maps.rest.rest_solver import AtRest, RestSolver
+from parflex.maps.rest.resting_poses import BATCHED, FramePrograms, RestingPoses
+from parflex.maps.rows.row_answers import RowAnswers
+from parflex.models.configuration import Configuration
+from parflex.models.dynamics.forces import checked_wrenches
+from parflex.models.elastic.equilibrium import BEYOND, FEW_STEPS, FINEST, NOT_STABLE, PART, SAME, Equilibrium, as_told
+from parflex.models.elastic.holding import locked_robot
+from parflex.models.elastic.loads_at_rest import Loading
+from parflex.models.elastic.tension import NEAR_REST
+from parflex.models.robot import Robot
+from parflex.tree import Tree
+
+Array = np.ndarray
+WORTH = 6  # rows from which compiling takes less time than they would one by one
+LARGEST = 1_000_000  # entries of the whole matrices that are made at a time
+UNASKED = ("conditioning", "singularity")  # of the pose itself, whatever acts on it
+
+
+def why_alone(tree: Tree) -> str:
+    """What only the functions of single poses follow to an equilibrium; empty where there is nothing of it."""
+    if any(spring.play or spring.pulls_only for spring in tree.springs):
+        return "a coupling with play"
+    return ""
+
+
+class RestRows:
+    """Equilibria of a robot under wrenches at rows of positions, and the responses that are asked there."""
+
+    def __init__(self, robot: Robot, held: Held, responses: Sequence[ResponseName], modes: int) -> None:
+        self.robot, self.held, self.modes = robot, held, modes
+        self.responses = [one for one in responses if one.kind not in UNASKED]
+        self.locked = locked_robot(robot, held.lock)
+        self.wrench = checked_wrenches(robot.tree, held.wrench)
+        self.programs = RestPrograms(self.locked, tuple(self.wrench))
+        self.solver = RestSolver(self.programs)
+        self.some = max(1, min(64, LARGEST // max(1, len(self.solver.independent)) ** 2))
+
+    def prepare(self) -> None:
+        """Programs are traced and compiled before threads share them."""
+        self.frames = FramePrograms(self.programs, self.responses)
+        empty = RowAnswers.empty({one.name: one.shape for one in self.responses}, 1)
+        self._solve(self.robot.home[None], empty, [0], self.responses)
+
+    def __call__(
+        self, found: RowAnswers, rows: Array, whole: Array, responses: Sequence[ResponseName] | None = None
+    ) -> Array:
+        """Put what is found at rows with these positions; which of them have all their answers.
+
+        `responses` are some of those that were asked for; None: all of them.
+        """
+        done, asked = np.zeros(len(rows), dtype=bool), self.responses if responses is None else responses
+        for start in range(0, len(rows), self.some):
+            part = slice(start, start + self.some)
+            done[part] = self._solve(whole[part], found, rows[part].tolist(), asked)
+        return done
+
+    def _solve(self, start: Array, found: RowAnswers, rows: list[int], asked: Sequence[ResponseName]) -> Array:
+        wrenches = np.concatenate([np.zeros(0), *self.wrench.values()])
+        w = np.repeat(wrenches[None], len(start), axis=0)
+        rest = self.solver(start, w)
+        here = RestingPoses(self.robot, self.solver, self.frames, rest, start, self.modes)
+        here.failed |= self.just_taut(rest.q)
+        answers = {one.name: here.answer(one) for one in asked if one.kind in BATCHED}
+        done = ~here.failed
+        for one in asked:
+            if one.kind in BATCHED:
+                for row, good, values in zip(rows, done, answers[one.name], strict=True):
+                    if good:
+                        found.values[one.name][row] = values
+        others = [one for one in asked if one.kind not in BATCHED]
+        for k in np.flatnonzero(done) if others else ():
+            done[k] = self._by_objects(found, rows[k], others, rest.q[k], start[k])
+        for k, said in self._said(here, rest, start, w).items():
+            if done[k]:
+                found.say(rows[k], said)
+        return done
+
+    def just_taut(self, q: Array) -> Array:
+        """Rows at which a cable is at its rest length, which has no linear model."""
+        found, tree = np.zeros(len(q), dtype=bool), self.robot.tree
+        cables = [k for k, one in enumerate(tree.elements) if one.pulls_only and one.acts]
+        if cables:
+            lengths = self.programs.lengths(q)
+            for k in cables:
+                found |= np.abs(lengths[:, k] - float(tree.elements[k].rest)) < NEAR_REST * tree.length
+        return found
+
+    def _by_objects(self, found: RowAnswers, row: int, others: Sequence[ResponseName], q: Array, start: Array) -> bool:
+        """What only the objects of single poses tell, at an equilibrium that is known."""
+        loading = Loading(self.wrench, np.zeros(self.robot.tree.n))
+        at, begun = Configuration(self.locked, q), Configuration(self.locked, start)
+        here = AtOnePose(self.robot, start, self.held, self.modes, Equilibrium(self.robot, at, begun, loading, 0))
+        try:
+            for one in others:
+                found.values[one.name][row] = here.answer(one)
+        except ParflexError:
+            return False
+        return True
+
+    # -- equilibria that are not the usual ones --------------------------------------------------------
+
+    def _said(self, here: RestingPoses, rest: AtRest, start: Array, w: Array) -> dict[int, str]:
+        """Of rows whose equilibrium is not stable, or not reached from the pose by loads that grow: what is so."""
+        found = {int(k): NOT_STABLE for k in np.flatnonzero(rest.ok & ~here.stable)}
+        doubtful = np.flatnonzero(rest.ok & here.stable & (rest.steps > FEW_STEPS))
+        if not len(doubtful):
+            return found
+        begun, own = start[doubtful], w[doubtful]
+        first = self.programs.forces(begun, own)
+        q, shares, part = begun.copy(), np.zeros(len(doubtful)), np.full(len(doubtful), PART)
+        going = np.arange(len(doubtful))
+        while len(going):
+            ahead = np.minimum(1.0, shares[going] + part[going])
+            step = self.solver(q[going], own[going], (1.0 - ahead)[:, None] * first[going])
+            led = RestingPoses(self.robot, self.solver, self.frames, step, begun[going], 1)
+            good = step.ok & led.stable & as_told(q[going], step.told, step.q)
+            q[going[good]], shares[going[good]] = step.q[good], ahead[good]
+            part[going] = np.where(good, np.minimum(PART, 2 * part[going]), part[going] / 2)
+            going = going[(shares[going] < 1.0) & (part[going] >= FINEST)]
+        good = shares >= 1.0
+        good &= np.abs(q - rest.q[doubtful]).max(axis=1) < SAME
+        return found | {int(k): BEYOND for k in doubtful[~good]}

@@ -1,0 +1,212 @@
+"""Equilibria, springs between points and condition numbers of many poses: against closed forms and single poses."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from test_rate_keys import BALL_ARM
+
+import parflex
+from parflex.maps.responses import response_rows
+from parflex.maps.rest import rest_solver
+
+SWING = """
+format = 1
+name = "swing"
+end_effector = "bob"
+[[frame]]
+name = "turn"
+joint = "revolute"
+actuated = true
+place = { rotation = ["pi/2", 0, 0] }
+[[frame]]
+name = "bob"
+parent = "turn"
+joint = "revolute"
+spring = { stiffness = 3, rest = 0.2 }
+inertia = { mass = 2, centre = [0.4, 0, 0], about_centre = [0.01, 0.01, 0.01] }
+[[point]]
+name = "tip"
+frame = "bob"
+position = [0.5, 0, 0]
+[[frame]]
+name = "post"
+place = { position = [0.1, 0, 0.7] }
+[[element]]
+name = "cord"
+kind = "spring"
+between = ["post", "tip"]
+stiffness = 40
+rest = 0.3
+"""
+TRUSS = """
+format = 1
+name = "truss"
+end_effector = "roof"
+gravity = [0, 0, 0]
+[[frame]]
+name = "lift"
+joint = "prismatic"
+actuated = true
+place = { position = [0, 0, 0.05] }
+inertia = { mass = 1 }
+[[frame]]
+name = "roof"
+parent = "lift"
+joint = "prismatic"
+inertia = { mass = 1 }
+[[frame]]
+name = "wall"
+parent = "lift"
+place = { position = [1, 0, -0.05] }
+[[element]]
+name = "bar"
+kind = "spring"
+between = ["wall", "roof"]
+stiffness = 1000
+rest = 1.001249219725039
+"""
+
+
+def written(folder, text: str, **more):
+    (folder / "robot.toml").write_text(text)
+    return parflex.load(folder / "robot.toml", **more)
+
+
+@pytest.fixture(scope="module")
+def planar():
+    robot = parflex.load("3rrr-flexible")
+    names = list(robot.actuated_names)
+    q = robot.home[[robot.tree.links[robot.tree.link_of_rate[k]].q.start for k in robot.actuated]]
+    return robot, names, q + np.random.default_rng(3).uniform(-0.03, 0.03, (9, len(names)))
+
+
+def test_equilibria_of_many_poses_are_those_of_single_ones(planar):
+    robot, names, poses = planar
+    tip = robot.tree.end_effector
+    load = {tip: [3000.0, -2000.0, 50.0]}
+    beam = next(iter(parflex.deflection(robot).beams))
+    asked = ["frequency:3", "damping:1", "shape:2", "motion:1", "strain:1", "stiffness", "compliance", "deflection"]
+    asked += [f"effort:{names[1]}", f"stress:{beam}", "mass", "conditioning", "singularity"]
+    many = parflex.many_responses(robot, names, poses, asked, wrench=load)
+    assert many.method == "together" and not many.fallbacks and not many.status.any()
+    for k in (0, 7):
+        one = parflex.many_responses(robot, names, poses[k : k + 1], asked, wrench=load)
+        assert one.method == "one by one"
+        for word in asked:
+            # both start from loops that are closed to 1e-11 of a length, each in its own way, which deflections feel
+            near = 1e-11 if word == "deflection" else 2e-9 * np.abs(one[word]).max()
+            assert many[word][k] == pytest.approx(one[word][0], rel=2e-9, abs=near), word
+
+
+def test_equilibria_beside_springs_and_gravity_are_those_of_the_potential(tmp_path):
+    """Angle and frequency by hand: V = m g z + spring of the joint + spring between points, omega^2 = V'' / I."""
+    robot = written(tmp_path, SWING)
+    turns = np.linspace(-0.6, 0.6, 8)
+    many = parflex.many_responses(robot, ["turn"], turns[:, None], ["frequency:1", "motion:1", "deflection:bob"])
+    plain = parflex.many_frequencies(robot, ["turn"], turns[:, None], modes=1)
+    assert many.method == "together" and not many.fallbacks and not plain.fallbacks
+    inertia = 2 * 0.4**2 + 0.01
+
+    def slope(angle, turn, order=1):
+        """Of the potential along the angle, by exact derivatives."""
+        whole = turn + angle
+        r = np.array([0.5 * np.cos(whole), 0.5 * np.sin(whole)])
+        d = np.array([-0.5 * np.sin(whole), 0.5 * np.cos(whole)])
+        line = r - np.array([0.1, 0.7])
+        length = np.hypot(*line)
+        rate = line @ d / length
+        if order == 1:
+            return 2 * 9.81 * 0.4 * np.cos(whole) + 3 * (angle - 0.2) + 40 * (length - 0.3) * rate
+        bend = (d @ d - line @ r - rate**2) / length
+        return -2 * 9.81 * 0.4 * np.sin(whole) + 3 + 40 * (rate**2 + (length - 0.3) * bend)
+
+    for k, turn in enumerate(turns):
+        start = robot.assemble({"turn": float(turn)})[1]
+        angle = brentq(slope, -1.5, 2.5, args=(turn,), xtol=1e-14)
+        assert many["deflection:bob"][k, 4] == pytest.approx(-(angle - start), abs=1e-10)
+        exact = np.sqrt(slope(angle, turn, 2) / inertia) / (2 * np.pi)
+        assert many["frequency:1"][k] == pytest.approx(exact, rel=1e-9)
+        assert plain.frequencies[k, 0] == pytest.approx(exact, rel=1e-9)
+
+
+def test_equilibria_beyond_a_limit_point_are_marked(tmp_path):
+    """A shallow truss: the load of its limit point is the largest of k (1 - l0 / l(z)) z on the way down."""
+    robot = written(tmp_path, TRUSS)
+    z = np.linspace(0, 0.05, 100001)
+    limit = (1000 * (np.hypot(1, 0.05) / np.hypot(1, z) - 1) * z).max()
+    lifts = np.linspace(0, 0.3, 6)[:, None]
+    for share, marked in ((0.9, False), (20.0, True)):
+        load = {"roof": [0, 0, -share * limit]}
+        with pytest.warns(parflex.ParflexWarning, match="limit point") if marked else nullcontext():
+            found = parflex.many_responses(robot, ["lift"], lifts, ["deflection:z"], wrench=load)
+            alone = parflex.many_responses(robot, ["lift"], lifts[:1], ["deflection:z"], wrench=load)
+        assert not found.status.any() and found.method == "together"
+        assert all(("snaps through" in reason) == marked for reason in (*found.reasons, *alone.reasons))
+        assert (found["deflection:z"] < -0.1).all() == marked
+        bent = parflex.deflection(robot, {"lift": 0.0}, wrench=load)
+        assert any("snaps through" in word for word in bent.warnings) == marked
+
+
+def test_bits_of_equilibria_depend_neither_on_threads_nor_on_chunks(planar, monkeypatch):
+    robot, names, poses = planar
+    load = {robot.tree.end_effector: [300.0, -200.0, 5.0]}
+    whole = parflex.many_frequencies(robot, names, poses, modes=2, wrench=load, threads=1).frequencies
+    monkeypatch.setattr(response_rows, "CHUNK_AT_REST", 4)
+    halves = [parflex.many_frequencies(robot, names, poses, modes=2, wrench=load, threads=n) for n in (1, 2)]
+    assert np.array_equal(halves[0].frequencies, halves[1].frequencies)
+    # positions of fewer rows start otherwise: closed to 1e-12
+    assert halves[0].frequencies == pytest.approx(whole, rel=1e-9)
+
+
+def test_rows_that_programs_do_not_bring_to_rest_are_solved_one_by_one(planar, monkeypatch):
+    robot, names, poses = planar
+    load = {robot.tree.end_effector: [3000.0, -2000.0, 50.0]}
+    whole = parflex.many_responses(robot, names, poses[:6], ["deflection"], wrench=load)
+    monkeypatch.setattr(rest_solver, "STEPS", 1)
+    alone = parflex.many_responses(robot, names, poses[:6], ["deflection"], wrench=load)
+    assert not whole.fallbacks and alone.fallbacks == 6 and not alone.status.any()
+    assert alone["deflection"] == pytest.approx(whole["deflection"], rel=1e-8, abs=1e-11)
+
+
+@pytest.mark.parametrize("poses", [1, 6])
+def test_what_is_free_and_moves_no_end_is_not_a_singularity_of_any_mesh(tmp_path, poses):
+    """A ball behind the tip of a beam spins freely; the tip feels the beam alone: 3 E I / L^3 and E A / L."""
+    rows = np.zeros((poses, 1))
+    for elements in (1, 32):
+        robot = written(tmp_path, BALL_ARM, elements=elements)
+        found = parflex.many_responses(robot, ["arm"], rows, ["compliance:link.tip"])
+        assert not found.status.any()
+        C = found["compliance:link.tip"][0]
+        soft, stiff = 0.4**3 / (3 * 200e9 * 0.02 * 0.01**3 / 12), 0.4 / (200e9 * 0.02 * 0.01)
+        turned = np.array([np.cos(0.9), 0, -np.sin(0.9)])
+        assert turned @ C[:3, :3] @ turned == pytest.approx(stiff, rel=1e-6)
+        assert np.linalg.eigvalsh(C[:3, :3])[2] == pytest.approx(soft, rel=1e-9)
+        with pytest.raises(parflex.SingularError, match="nothing constrains"):
+            parflex.cartesian_stiffness(robot)  # of the hand, which the ball leaves free
+
+
+def test_conditions_of_many_poses_are_those_of_single_ones():
+    robot = parflex.load("gough-stewart")
+    names = ["x", "y", "z", "rx", "ry", "rz"]
+    poses = np.array([0.25, 0.433, 1.0, 0, 0, 0]) + np.random.default_rng(1).uniform(-0.1, 0.1, (6, 6))
+    found = parflex.many_responses(robot, names, poses, ["conditioning", "singularity"])
+    assert found.method == "together" and not found.fallbacks
+    here = parflex.configure(robot, dict(zip(names, poses[4].tolist(), strict=True))).condition
+    assert found["conditioning"][4] == pytest.approx(here.platform, rel=1e-9)  # two ways of closing the loops
+    worst = max(here.platform, here.closures, *here.legs.values())
+    assert found["singularity"][4] == pytest.approx(1 / worst, rel=1e-9)
+    assert max(here.legs.values()) > 1.0001
+
+
+def test_a_response_without_an_answer_leaves_the_others_of_its_row(tmp_path):
+    robot = written(tmp_path, BALL_ARM)
+    found = parflex.many_responses(robot, ["arm"], [[0.0], [0.3]], ["stiffness:hand", "frequency:1"])
+    assert not found.status.any() and np.isfinite(found["frequency:1"]).all()
+    assert np.isnan(found["stiffness:hand"]).all()
+    assert all(reason.startswith("stiffness:hand: the stiffness is singular") for reason in found.reasons)
+    with pytest.raises(parflex.InputError, match="modes are requested"):
+        parflex.many_responses(robot, ["arm"], [[0.0], [0.3]], ["frequency:90", "stiffness:link.tip", "motion:90"])
