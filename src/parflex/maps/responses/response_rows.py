@@ -265,14 +265,14 @@ class ResponseRows:
             try:
                 found.values[one.name][row] = here.answer(one)
             except ParflexError as error:
-                wrong[one.name] = error
-        for name, error in wrong.items():
-            if not isinstance(error, UnreachableError | SingularError):
-                found.refusals[name] = error  # it makes no sense here; if it makes none anywhere, it is refused
+                wrong[one.name], found.values[one.name][row] = error, np.nan
+        for name, why in wrong.items():
+            if not isinstance(why, UnreachableError | SingularError):
+                found.refusals[name] = why  # it makes no sense here; if it makes none anywhere, it is refused
         if len(wrong) < len(self.responses):
             found.balanced += here.balanced_itself
             found.say(row, "; ".join([here.said] * bool(here.said) + [f"{k}: {e.message}" for k, e in wrong.items()]))
             return
-        error = next(iter(wrong.values()))
-        found.mark(row, UNREACHABLE if isinstance(error, UnreachableError) else SINGULAR, error.message)
+        first = next(iter(wrong.values()))
+        found.mark(row, UNREACHABLE if isinstance(first, UnreachableError) else SINGULAR, first.message)
         found.refused = next(iter(found.refusals.values()), found.refused)

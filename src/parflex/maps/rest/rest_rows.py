@@ -80,7 +80,7 @@ class RestRows:
                     if good:
                         found.values[one.name][row] = values
         others = [one for one in asked if one.kind not in BATCHED]
-        for k in np.flatnonzero(done) if others else ():
+        for k in np.flatnonzero(done).tolist() if others else ():
             done[k] = self._by_objects(found, rows[k], others, rest.q[k], start[k])
         for k, said in self._said(here, rest, start, w).items():
             if done[k]:

@@ -152,7 +152,7 @@ class RestSolver:
         try:
             found[good] = np.linalg.inv(scaled[good])
         except np.linalg.LinAlgError:  # one of them is singular to the last digit
-            for k in np.flatnonzero(good):
+            for k in np.flatnonzero(good).tolist():
                 try:
                     found[k] = np.linalg.inv(scaled[k])
                 except np.linalg.LinAlgError:
