@@ -15,6 +15,7 @@ from parflex.control.following import track
 from parflex.control.gains import gains_from
 from parflex.control.laws import make_law
 from parflex.control.reference_text import reference_from
+from parflex.exchange.fmu.plant_parameters import read_plant_parameters
 
 LONG = pytest.mark.verify
 LOAD = [0.4, 0.05, -0.03, 0.0]  # kg, m: in the axes of the tip
@@ -58,6 +59,33 @@ def test_parameters_of_an_fmu_are_those_of_a_changed_robot(changeable):
     own["MY[left.2]"] += LOAD[0] * y
     own["ZZ[left.2]"] += LOAD[0] * (x * x + y * y)
     assert np.abs(at_end(changeable, own | fall) - expected).max() < 1e-9
+
+
+@pytest.mark.verify
+def test_parameters_of_a_robot_whose_bodies_bend_are_those_of_a_changed_robot(tmp_path, figure):
+    """Gravity, and a payload at the end of a beam; both runs start from the same positions."""
+    robot, load = parflex.load("dualemps"), [0.3, 0.02, -0.01, 0.0]
+    unit = Unit(Path(parflex.export_fmu(robot, tmp_path / "p.fmu", step=STEP, parameters=["gravity", "payload"]).file))
+    values = {"gravity.x": FALL[0], "gravity.y": FALL[1], "payload.mass": load[0]}
+    unit.start({"effort.11": 60.0, "payload.x": load[1], "payload.y": load[2]} | values)
+    q = unit.get([f"q.{name}" for name in robot.tree.position_names])
+    names = [name for name in unit.names("output") if name.startswith(("q.", "qd.", "17."))]
+    found = unit.run(0, 20, names)[-1]
+    changed = parflex.load("dualemps", payload=load, settings={"gravity": FALL})
+    run = parflex.simulate(
+        changed, effort={"11": 60.0}, time=20 * STEP, step=STEP, out_step=STEP, method="gauss4", start={"q": q}
+    )
+    expected = np.array([run[name][-1] for name in names])
+    worst = float((np.abs(found - expected) / np.maximum(1, np.abs(expected))).max())
+    figure("dualemps with gravity and a payload as parameters beside a run", worst, 1e-7)
+    assert worst < 1e-7  # the same steps to the tolerance of their iterations; stiff beams enlarge it in accelerations
+    unit.close()
+
+
+def test_inertias_of_bodies_that_bend_are_not_parameters():
+    robot = parflex.load(Path(__file__).parent / "robots" / "slider-crank-beam.toml")
+    with pytest.raises(parflex.InputError, match="'rod' bends"):
+        read_plant_parameters(robot, ["gravity", "M[rod]"])
 
 
 def test_the_start_of_an_fmu_is_that_of_a_run(changeable):

@@ -11,7 +11,10 @@ import parflex
 LONG = pytest.mark.verify
 STEP_OF_DIFFERENCES = 1e-5  # in SI: the third derivative leaves 1e-10 of the size, rounding 1e-11 of it
 CASES = [("5r", 2, "efforts"), pytest.param("5r", 3, "motions", marks=LONG)]
-CASES += [pytest.param(name, 3, "efforts", marks=LONG) for name in ("5r", "3rrr", "dualemps", "gough-stewart")]
+CASES += [
+    pytest.param(name, 3, "efforts", marks=LONG)
+    for name in ("5r", "3rrr", "dualemps", "gough-stewart", "gough-stewart-flexible")
+]
 
 
 def moved(unit: Unit, seed: int) -> tuple[list[str], list[str]]:

@@ -19,6 +19,7 @@ from parflex.models.forms.choice import choose
 from parflex.models.robot import Robot
 from parflex.simulation.partitions import MODEL_NAMES
 from parflex.simulation.problem import RUN_LIMIT, Problem, has_losses
+from parflex.tree.link_tree import Link
 
 Array = np.ndarray
 AXES = "xyz"
@@ -33,21 +34,26 @@ def read_plant_parameters(robot: Robot, names: Sequence[str]) -> dict[str, float
         if name == "gravity":
             found |= {f"gravity.{axis}": float(tree.gravity[k]) for k, axis in enumerate(axes)}
         elif name == "payload":
+            _refuse_bending(tree.links[tree.places[tree.end_effector].link], name)
             found |= {"payload.mass": 0.0} | {f"payload.{axis}": 0.0 for axis in axes}
         elif name in known:
             place = known.index(name)
+            _refuse_bending(tree.links[place // len(PARAMETERS)], name)
             body = tree.links[place // len(PARAMETERS)].body.as_rigid()
             found[name] = float(body_parameters(body)[place % len(PARAMETERS)])
         else:
             hint = did_you_mean(name, ["gravity", "payload", *known])
             raise InputError(f"there is no parameter '{name}'", key="parameters", value=name, hint=hint)
-    if found and tree.elastic:
-        said = "parameters of flexible robots cannot be symbols"
-        raise InputError(said, key="parameters", value=names[0], hint="leave out 'parameters'")
     if found and has_losses(robot):
         said = "parameters of robots whose couplings lose power cannot be symbols"
         raise InputError(said, key="parameters", value=names[0], hint="leave out friction, or the parameters")
     return found
+
+
+def _refuse_bending(link: Link, name: str) -> None:
+    if link.body.size:
+        said = f"'{link.name}' bends: its inertia is that of its beams or modes, and is not a symbol"
+        raise InputError(said, key="parameters", value=name, hint="choose gravity, or parameters of rigid bodies")
 
 
 def with_symbols(robot: Robot, symbols: Mapping[str, Any]) -> Robot:
