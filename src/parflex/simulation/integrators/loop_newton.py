@@ -220,7 +220,9 @@ def start_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: A
     """Accelerations of the stages of a step, rates of turning positions, and closing ones in the inputs of the model.
 
     The step may have any length. Accelerations come from positions, or from those of the last step: what was nearer
-    there, since without stiff modes the second goes on more exactly.
+    there, since without stiff modes the second goes on more exactly. Those that turn positions come from positions as
+    these do: where the two are not one motion, what is stiff is stretched by their difference, which a second
+    iteration has to take back.
     """
     stages, count, free, weights, carried = len(tableau.c), len(system.free), system.free, work.weights, work.counts
     latest, before = work.numbers[LATEST] / h, work.numbers[BEFORE] / h
@@ -240,9 +242,12 @@ def start_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: A
             row, weight = work.past[j], weights[2 * stages + i, j]
             for k in range(count):
                 by_past[k] += weight * row[k]
-        chosen, row = work.starts[carried[CARRIED], i], work.acceleration[i]
+        row = work.acceleration[i]
         for k in range(count):
-            row[k] = chosen[k]
+            row[k] = by_place[k]
+        if carried[CARRIED] != 0:
+            for k in range(len(system.simple)):
+                row[system.simple[k, 1]] = by_past[system.simple[k, 1]]
         for k in range(len(system.other)):
             p, column, total = system.other[k], count + k, 0.0
             for j in range(2 * stages):
@@ -253,10 +258,7 @@ def start_stages(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: A
         for i in range(stages):
             total = 0.0
             for j in range(stages):
-                if carried[CARRIED] == 0:
-                    total += tableau.once[i, j] * (work.x[j, p] - q[p]) / h
-                else:
-                    total += weights[2 * stages + i, j] * work.past[j, count + k]
+                total += tableau.once[i, j] * (work.x[j, p] - q[p]) / h
             work.rate[i, p] = total
 
 
@@ -279,8 +281,9 @@ def note_past(system: Any, work: Any, tableau: Any, h: float, q: Array, qd: Arra
         row = work.acceleration[i]
         for k in range(count):
             work.past[i, k] = row[k]
-            by_place = max(by_place, abs(work.starts[0, i, k] - row[k]) / system.units[k])
-            by_past = max(by_past, abs(work.starts[1, i, k] - row[k]) / system.units[k])
+        for f in system.simple[:, 1]:
+            by_place = max(by_place, abs(work.starts[0, i, f] - row[f]) / system.units[f])
+            by_past = max(by_past, abs(work.starts[1, i, f] - row[f]) / system.units[f])
     work.counts[CARRIED] = 0 if by_place < by_past else 1
     for k in range(len(system.other)):
         p, column = system.other[k], count + k
